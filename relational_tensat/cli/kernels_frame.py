@@ -119,6 +119,7 @@ def verification_json(verification: Verification) -> dict[str, Any]:
         "float16_error": finite(verification.float16_error),
         "large_error": finite(verification.large_error),
         "level_error": finite(verification.level_error),
+        "takes_masks": verification.takes_masks,
         "is_stable": verification.is_stable,
     }
 
@@ -132,6 +133,8 @@ def verification_lines(verification: Verification) -> list[str]:
     """Return a verification for people."""
     if verification.difference is not None:
         return [f"refused: {verification.difference} (modulo p)"]
+    if verification.takes_masks is False:
+        return ["refused: where masks are -inf, the result is another (float64)"]
     lines = []
     if verification.small_tests:
         odds = (
@@ -169,4 +172,6 @@ def verification_lines(verification: Verification) -> list[str]:
         else:
             level = "what is stored between kernels overflows"
         lines.append(f"float16, equal logits, values of 10,000: {level}")
+    if verification.takes_masks:
+        lines.append("float64, masks of -inf, some of whole rows: right")
     return lines or ["refused: nothing could be tested"]

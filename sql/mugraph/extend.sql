@@ -62,7 +62,7 @@ FROM (
         greatest(x.size, y.size) = $size
         AND x.dims | y.dims IN (x.dims, y.dims) AND (x.stage = y.stage OR 2 IN (x.stage, y.stage))
 ) AS pair
-JOIN abstract AS m ON m.a = pair.class_a AND m.b = pair.class_b AND IF(m.op IN ('div', 'sub') OR NOT $canonical, order_of <> 0 OR m.op NOT IN ('div', 'sub'), order_of >= 0)
+JOIN abstract AS m ON m.a = pair.class_a AND m.b = pair.class_b AND IF(m.op IN ('div', 'div_or_zero', 'sub') OR NOT $canonical, order_of <> 0 OR m.op NOT IN ('div', 'div_or_zero', 'sub'), order_of >= 0)
 WHERE len(pair.parts) < $most
 UNION ALL
 -- products summed over a variable that both have

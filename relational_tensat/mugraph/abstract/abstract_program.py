@@ -19,7 +19,7 @@ _VIEWS = frozenset({"rename", "split", "merge", "repeat"})
 #: Functions of one element and a number.
 _WITH_NUMBERS = ("scale", "shift")
 #: No axiom is about differences: they stay as they are.
-_BINARY = frozenset({"add", "mul", "div", "sub"})
+_BINARY = frozenset({"add", "mul", "div", "div_or_zero", "sub"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,12 @@ class AbstractProgram:
         """Over how many elements its sums are."""
         sums = (node for node in self.graph.nodes if node.op == "abstract_sum")
         return {cast(int, node.attrs["size"]) for node in sums}
+
+    @property
+    def more_axioms(self) -> tuple[str, ...]:
+        """The files of axioms about operators that the paper does not have."""
+        has_any = any(node.op == "div_or_zero" for node in self.graph.nodes)
+        return ("quotients_or_zero",) if has_any else ()
 
 
 def abstract_program(program: MuGraph) -> AbstractProgram:

@@ -16,8 +16,8 @@ _LINK = """
 """
 
 
-def axioms(sizes: Iterable[int]) -> list[Rule]:
-    """Return the equalities of Table 2, for sums over so many elements.
+def axioms(sizes: Iterable[int], files: Iterable[str] = ()) -> list[Rule]:
+    """Return the equalities of Table 2, for sums over so many elements, and those of further files.
 
     ``abstract_operators`` has to hold where they are read and used.
     """
@@ -25,7 +25,8 @@ def axioms(sizes: Iterable[int]) -> list[Rule]:
     text = "".join(
         _LINK.format(whole=whole, first=first, rest=rest) for whole, first, rest in sorted(chains)
     )
-    shipped = read_rule_file(resource_dir("rules") / "mugraph" / "axioms.rules")
+    folder = resource_dir("rules") / "mugraph"
+    shipped = [r for name in ("axioms", *files) for r in read_rule_file(folder / f"{name}.rules")]
     return [*shipped, *parse_rules(text, "the sizes of a program")]
 
 

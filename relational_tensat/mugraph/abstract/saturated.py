@@ -65,7 +65,7 @@ def saturated(program: MuGraph, time_limit_s: float | None = None) -> AbstractEG
     with abstract_operators():
         abstract = abstract_program(program)
         egraph = EGraph.create(abstract.graph, process=ProcessOptions(threads=1))
-        exploration = explore(egraph, axioms(abstract.sizes), options)
+        exploration = explore(egraph, axioms(abstract.sizes, abstract.more_axioms), options)
         database = egraph.database
         database.run("mugraph/abstract")
         classes = {str(name): int(number) for name, number in database.run("mugraph/classes")}

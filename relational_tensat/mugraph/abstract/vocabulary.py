@@ -53,7 +53,23 @@ class AbstractFunction(Operator):
         raise NotImplementedError(self.name)
 
 
-_OPERATORS = (AbstractSum, AbstractFunction)
+class QuotientOrZero(Operator):
+    """The quotient of two elements, 0 where the second is 0 or NaN; it has axioms of its own."""
+
+    name = "div_or_zero"
+    arity = (2, 2)
+
+    def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
+        """Return the operands' type."""
+        return tensor(inputs[0], self.name)
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        """Return the quotient."""
+        a, b = inputs
+        return a / b if b else 0.0
+
+
+_OPERATORS = (AbstractSum, AbstractFunction, QuotientOrZero)
 
 
 @contextmanager

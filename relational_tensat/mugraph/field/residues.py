@@ -59,6 +59,7 @@ class Residues:
         self._root = 1
         while self._root == 1:  # squares are the q-th roots of unity
             self._root = int(generator.integers(2, primes.p)) ** 2 % primes.p
+        self._factor = int(generator.integers(2, primes.q))
 
     def draw(self, sizes: Sequence[int], seed: int) -> Elements:
         """Return random elements, none of them 0."""
@@ -104,6 +105,14 @@ class Residues:
         parts = zip(self._primes.moduli, b, strict=True)
         inverse = np.stack([self._inverse(part, modulus) for modulus, part in parts])
         return self._reduced(a * inverse)
+
+    def divide_or_zero(self, a: Elements, b: Elements) -> Elements:
+        """Return a / b times a random number: linear in a as a quotient is, and never taken for one.
+
+        Raises:
+            Undefined: as for ``divide``.
+        """
+        return self._reduced(self.divide(a, b) * self._factor)
 
     def matmul(self, a: Elements, b: Elements) -> Elements:
         """Return the matrix products of the last two axes."""

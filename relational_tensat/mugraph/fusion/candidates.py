@@ -59,8 +59,7 @@ class Candidate:
     @property
     def is_cast(self) -> bool:
         """Whether some results within have wider elements than operands and results have."""
-        made = [name for node in self.nodes for name in node.outputs]
-        return _dtypes(made, self.graph) != {self.dtype}
+        return _made_dtypes(self.nodes, self.graph) != {self.dtype}
 
     @property
     def has_products(self) -> bool:
@@ -188,7 +187,7 @@ def _why_not(
     dtypes = _dtypes((*region.inputs, *outputs), graph)
     if len(dtypes) != 1 or not dtypes <= {*_DTYPES}:
         return f"elements of {', '.join(sorted(dtypes))}, expected {' or '.join(_DTYPES)}"
-    made = _dtypes([name for node in nodes for name in node.outputs], graph)
+    made = _made_dtypes(nodes, graph)
     if not made <= dtypes | {_BLOCK_DTYPE}:
         return f"elements of {', '.join(sorted(made - dtypes))} within"
     factors = _dtypes(
@@ -202,6 +201,12 @@ def _why_not(
 def _dtypes(names: Sequence[str], graph: Graph) -> set[str]:
     kinds = {graph.types[name] for name in names}
     return {kind.dtype for kind in kinds if isinstance(kind, TensorType)}
+
+
+def _made_dtypes(nodes: Sequence[Node], graph: Graph) -> set[str]:
+    """Return the element types of results within; conditions are no values of a kernel."""
+    made = (name for node in nodes if node.op != "is_nan" for name in node.outputs)
+    return _dtypes(tuple(made), graph)
 
 
 def _operators(steps: Sequence[Operation]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.verify.masks import are_same, masked
 from relational_tensat.tensor import Array, Graph, TensorType, ValueType, tensors_of
 from relational_tensat.tensor.operators import get_operator
 
@@ -35,8 +36,25 @@ def computes_nodes(candidate: Candidate, seed: int) -> bool:
         expected = _by_nodes(candidate, inputs)
         if all(np.isfinite(value).all() for value in expected):
             computed = _by_program(candidate, inputs)
-            return all(map(_is_close, computed, expected))
+            is_right = all(map(_is_close, computed, expected))
+            return is_right and _computes_masked(candidate, inputs, seed)
     return False
+
+
+def _computes_masked(candidate: Candidate, inputs: dict[str, Array], seed: int) -> bool:
+    """Compare a candidate's program with its nodes where masks are -inf, if it has any."""
+    program = candidate.program
+    shapes = {name: _shape(candidate.graph, name) for name in candidate.inputs}
+    for given in masked(program, _as_program_has(candidate, inputs), seed):
+        values = [
+            given[name].reshape(shape) for name, shape in zip(given, shapes.values(), strict=True)
+        ]
+        masks = dict(zip(shapes, values, strict=True))
+        computed = _by_program(candidate, masks)
+        for one, other in zip(_by_nodes(candidate, masks), computed, strict=True):
+            if not are_same(one.ravel(), other):
+                return False
+    return True
 
 
 def _is_close(computed: Array, expected: Array) -> bool:
@@ -74,17 +92,19 @@ def _by_nodes(candidate: Candidate, inputs: dict[str, Array]) -> list[Array]:
 
 
 def _by_program(candidate: Candidate, inputs: dict[str, Array]) -> list[Array]:
-    program = candidate.program
-    given = {
-        name: inputs[read].reshape([dim.size for dim in dims])
-        for (name, dims), read in zip(program.inputs.items(), candidate.inputs, strict=True)
-    }
+    program, given = candidate.program, _as_program_has(candidate, inputs)
     results, dims = evaluate(program, given, Numbers()), kernel_tensors(program)
     flat = []
     for output, order in zip(program.outputs, candidate.orders, strict=True):
         mine = variables(dims[output])
         flat.append(results[output].transpose([mine.index(name) for name in order]).ravel())
     return flat
+
+
+def _as_program_has(candidate: Candidate, inputs: dict[str, Array]) -> dict[str, Array]:
+    """Return inputs by the program's names, with an axis for each index variable."""
+    named = zip(candidate.program.inputs.items(), candidate.inputs, strict=True)
+    return {name: inputs[read].reshape([dim.size for dim in dims]) for (name, dims), read in named}
 
 
 def _shape(graph: Graph, name: str) -> tuple[int, ...]:

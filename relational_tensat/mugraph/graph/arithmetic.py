@@ -46,6 +46,9 @@ class Arithmetic(Protocol):
     def divide(self, a: Elements, b: Elements) -> Elements:
         """Return a / b; what a zero in b does is the arithmetic's."""
 
+    def divide_or_zero(self, a: Elements, b: Elements) -> Elements:
+        """Return a / b, and 0 where b is 0 or NaN."""
+
     def matmul(self, a: Elements, b: Elements) -> Elements:
         """Return the matrix products of the last two axes, the others are a batch."""
 
@@ -53,7 +56,7 @@ class Arithmetic(Protocol):
         """Return the sums over axes, which are dropped."""
 
     def largest(self, x: Elements, axes: Sequence[int]) -> Elements:
-        """Return the largest elements over axes, which are dropped."""
+        """Return the largest elements over axes, which are dropped; of numbers a finite one at least."""
 
     def function(self, name: str, x: Elements) -> Elements:
         """Return a function, element by element."""
@@ -115,6 +118,10 @@ class Numbers:
         """Return a / b; infinite or NaN where b is 0."""
         return self._rounded(a / b)
 
+    def divide_or_zero(self, a: Elements, b: Elements) -> Elements:
+        """Return a / b, and 0 where b is 0 or NaN, whatever a is there."""
+        return self._rounded(np.where((b == 0) | np.isnan(b), 0, a / b))
+
     def matmul(self, a: Elements, b: Elements) -> Elements:
         """Return the matrix products of the last two axes."""
         a, b = (
@@ -128,8 +135,12 @@ class Numbers:
         return self._rounded(np.sum(x, axis=tuple(axes), dtype=self._sum_dtype))
 
     def largest(self, x: Elements, axes: Sequence[int]) -> Elements:
-        """Return the largest elements over axes."""
-        return np.asarray(np.max(x, axis=tuple(axes)))
+        """Return the largest elements over axes, the lowest finite number at least.
+
+        Where a mask left nothing but -inf, differences from it are -inf then: exponentials are 0, not NaN.
+        """
+        lowest = np.finfo(x.dtype).min
+        return np.asarray(np.maximum(np.max(x, axis=tuple(axes)), lowest))
 
     def function(self, name: str, x: Elements) -> Elements:
         """Return a function, computed in float32 at least."""
@@ -160,6 +171,7 @@ _FUNCTIONS: dict[str, Any] = {
     "erf": erf,
     "gelu": _gelu,
     "log": np.log,
+    "nan_to_zero": lambda x: np.where(np.isnan(x), 0, x),
     "neg": np.negative,
     "reciprocal": np.reciprocal,
     "relu": lambda x: np.maximum(x, 0),

@@ -122,7 +122,7 @@ class Sum(_Reduction):
 
 
 class Largest(_Reduction):
-    """The largest element over index variables; only numbers have one."""
+    """The largest element over index variables, at least the lowest finite one; only numbers have it."""
 
     name = "max"
 
@@ -236,6 +236,7 @@ _DESCRIPTIONS: tuple[MuOperator, ...] = (
     Elementwise("sub", lambda arithmetic: arithmetic.subtract),
     Elementwise("mul", lambda arithmetic: arithmetic.multiply),
     Elementwise("div", lambda arithmetic: arithmetic.divide),
+    Elementwise("div_or_zero", lambda arithmetic: arithmetic.divide_or_zero),
     Scale(),
     Shift(),
     *map(Function, FUNCTIONS),

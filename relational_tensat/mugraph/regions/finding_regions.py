@@ -141,7 +141,7 @@ class Cones:
         """
         if root.op in self._without:
             raise InputError(f"{root.op} is left to itself")
-        region = {root.outputs[0]: root}
+        region = self._begun(root)
         cone = self._cone(region)
         refused: set[str] = set()
         while True:
@@ -160,6 +160,18 @@ class Cones:
             if grown is None:
                 return
             region, cone = grown
+
+    def _begun(self, root: Node) -> dict[str, Node]:
+        """Return a node; what its condition is computed by, too, which is no value of a kernel."""
+        maker = self._makers.get(root.inputs[0]) if root.op == "where" else None
+        region = {root.outputs[0]: root}
+        if (
+            maker is not None
+            and maker.op == "is_nan"
+            and self._is_inner(root.inputs[0], maker, region)
+        ):
+            region[maker.outputs[0]] = maker
+        return region
 
     def borders(self, cone: Cone, source: str) -> Iterator[RegionRow]:
         """Yield what comes before a region that cannot grow, and why it is not within."""
@@ -251,5 +263,5 @@ def _steps(cone: Cone) -> int:
 
 #: What takes a part of a value: a kernel's loads do that.
 _PARTS = frozenset({"gather", "slice", "split"})
-#: What the chain of a root mean square is made of.
-_CHAIN = frozenset({"reciprocal", "sqrt", "add", "reduce_mean", "pow", "div"})
+#: What the chain of a root mean square, and what puts 0 in place of NaN, is made of.
+_CHAIN = frozenset({"reciprocal", "sqrt", "add", "reduce_mean", "pow", "div", "where", "is_nan"})

@@ -21,6 +21,7 @@ from relational_tensat.mugraph.regions.region_building import Building
 from relational_tensat.mugraph.regions.region_values import Root, Value
 from relational_tensat.mugraph.regions.relabelling import Atoms
 from relational_tensat.mugraph.regions.root_mean_squares import RootMeanSquares
+from relational_tensat.mugraph.regions.softmaxes import Softmaxes
 from relational_tensat.mugraph.regions.taking_parts import Cut, Parts
 from relational_tensat.tensor import Graph, Node, TensorType
 from relational_tensat.tensor.types import FLOAT_DTYPES
@@ -83,6 +84,7 @@ class _Lowering:
         self._values: dict[str, Value] = {}
         self._joined: dict[str, tuple[int, tuple[str, ...]]] = {}
         self._roots = RootMeanSquares(self._building, self._value)
+        self._softmaxes = Softmaxes(self._building, self._value)
 
     def lower(
         self, nodes: Sequence[Node], outputs: Sequence[str], *, is_aligned: bool
@@ -139,6 +141,8 @@ class _Lowering:
             return
         if node.op == "split":
             self._split(node)
+        elif node.op == "is_nan":
+            self._softmaxes.note_condition(node)
         elif node.op == "concat":
             self._joined[node.outputs[0]] = cast(int, node.attrs["axis"]), node.inputs
         elif node.op in _OPERATORS:
@@ -270,14 +274,6 @@ class _Lowering:
         dims = [*batch, a.dims[-2], b.dims[-1]]
         return self._emit("matmul", [a, b], dims, a.dims[-1])
 
-    def _softmax(self, node: Node) -> Value:
-        x = self._value(node.inputs[0])
-        axis = cast(int, node.attrs["axis"])
-        weights = self._emit("exp", [x], x.dims)
-        rest = [() if place == axis else dim for place, dim in enumerate(x.dims)]
-        total = self._emit("sum", [weights], rest, x.dims[axis])
-        return self._emit("div", [weights, total], x.dims)
-
     def _reduce_sum(self, node: Node) -> Value:
         x = self._value(node.inputs[0])
         axes = cast(tuple[int, ...], node.attrs["axes"])
@@ -315,13 +311,13 @@ class _Lowering:
         return Value(x.name, tuple(self._atoms.regrouped(x.dims, shape)), x.number)
 
     def _opaque(self, node: Node) -> Value:
-        if node.attrs["op_type"] != "Expand":
-            raise ShapeError(f"{node.attrs['op_type']} is no operator of μGraphs")
+        raise ShapeError(f"{node.attrs['op_type']} is no operator of μGraphs")
+
+    def _expand(self, node: Node) -> Value:
         x = self._value(node.inputs[0])
-        kind = self._graph.types[node.outputs[0]]
-        assert isinstance(kind, TensorType)
-        dims = ((),) * (len(kind.shape) - len(x.dims)) + x.dims
-        wide = (d or self._atoms.new(size) for d, size in zip(dims, kind.shape, strict=True))
+        shape = cast(tuple[int, ...], node.attrs["shape"])
+        dims = ((),) * (len(shape) - len(x.dims)) + x.dims
+        wide = (d or self._atoms.new(size) for d, size in zip(dims, shape, strict=True))
         return Value(x.name, tuple(wide), x.number)
 
     def _cast(self, node: Node) -> Value:
@@ -387,6 +383,7 @@ _OPERATORS: Mapping[str, Callable[[_Lowering, Node], Value]] = {
     "add": _Lowering._elementwise,
     "cast": _Lowering._cast,
     "div": _Lowering._div,
+    "expand": _Lowering._expand,
     "gather": _Lowering._gather,
     "layer_norm": _Lowering._layer_norm,
     "matmul": _Lowering._matmul,
@@ -398,7 +395,8 @@ _OPERATORS: Mapping[str, Callable[[_Lowering, Node], Value]] = {
     "reshape": _Lowering._reshape,
     "slice": _Lowering._slice,
     "smul": _Lowering._smul,
-    "softmax": _Lowering._softmax,
+    "softmax": lambda lowering, node: lowering._softmaxes.softmax(node),
     "sub": _Lowering._elementwise,
     "transpose": _Lowering._transpose,
+    "where": lambda lowering, node: lowering._softmaxes.without_nan(node),
 }

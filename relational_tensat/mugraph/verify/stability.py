@@ -179,11 +179,11 @@ class _Stabilizer:
         match step.op, which:
             case _, _ if not any(which):
                 return False
-            case "div", [True, True]:
+            case "div" | "div_or_zero", [True, True]:
                 return False
             case (("matmul" | "mul"), [True, False] | [False, True]):
                 return True
-            case "div", [True, False]:
+            case "div" | "div_or_zero", [True, False]:
                 return True
             case (("add" | "sub"), [True, True]):
                 return True

@@ -13,6 +13,7 @@ from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.verify.floats import level_error, relative_error
 from relational_tensat.mugraph.verify.lax import bound
+from relational_tensat.mugraph.verify.masks import takes_masks
 from relational_tensat.mugraph.verify.random_tests import Difference, first_difference
 from relational_tensat.mugraph.verify.scaling_rows import free_of_exponentials, has_exponentials
 from relational_tensat.mugraph.verify.shrinking_sizes import (
@@ -54,6 +55,7 @@ class Verification:
         large_error: the same with logits as large as 600; None where there are no exponentials.
         level_error: the same with equal logits, and large numbers that their exponentials weigh; None where
             that is not stored between kernels.
+        takes_masks: whether it is right in float64 where masks are -inf; None where there are none.
     """
 
     difference: Difference | None
@@ -66,6 +68,7 @@ class Verification:
     level_error: float | None = None
     entry_tests: int = 0
     has_all_sums: bool = False
+    takes_masks: bool | None = None
 
     @property
     def is_stable(self) -> bool:
@@ -86,7 +89,8 @@ class Verification:
     def passed(self) -> bool:
         """Whether nothing spoke against the graph, and something was tested."""
         is_close = self.float64_error is None or self.float64_error <= _FLOAT64_TOLERANCE
-        return self.difference is None and is_close and self.small_tests + self.full_tests > 0
+        is_right = self.difference is None and is_close and self.takes_masks is not False
+        return is_right and self.small_tests + self.full_tests > 0
 
 
 def verify_mugraph(program: MuGraph, graph: MuGraph, seed: int = 0) -> Verification:
@@ -209,6 +213,7 @@ def _with_floats(passed: Verification, program: MuGraph, graph: MuGraph, seed: i
         float16_error=relative_error(reference, graph, seed, "float16"),
         large_error=large,
         level_error=level,
+        takes_masks=takes_masks(program, graph, seed),
     )
 
 

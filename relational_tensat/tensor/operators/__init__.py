@@ -16,6 +16,7 @@ from relational_tensat.tensor.operators import (
     quantize,
     reduce,
     rms_norm,
+    selection,
 )
 from relational_tensat.tensor.operators.activations import ACTIVATIONS
 from relational_tensat.tensor.operators.attributes import Attr
@@ -35,6 +36,7 @@ CATALOGUE = (
     elementwise,
     conversions,
     binary,
+    selection,
     matmul,
     conv,
     pool,

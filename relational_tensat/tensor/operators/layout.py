@@ -20,13 +20,19 @@ from relational_tensat.tensor.operators.onnx_read import (
     attr_ints,
     attr_str,
     constant_float,
+    constant_ints,
     input_type,
     static_ints,
 )
 from relational_tensat.tensor.operators.onnx_write import emit_constant, emit_ints
 from relational_tensat.tensor.operators.registry import register
 from relational_tensat.tensor.operators.sampling import NUMBERS, PartialApplication, ints_in
-from relational_tensat.tensor.operators.shapes import NUMBER_DTYPES, front_axis, one_dtype
+from relational_tensat.tensor.operators.shapes import (
+    NUMBER_DTYPES,
+    broadcast,
+    front_axis,
+    one_dtype,
+)
 from relational_tensat.tensor.operators.traits import Use
 from relational_tensat.tensor.types import Attrs, AttrValue, TensorType, ValueType
 
@@ -137,6 +143,44 @@ class Reshape(Copy):
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
         return emitter.emit("Reshape", [inputs[0], emit_ints(emitter, ints_of(attrs, "shape"))])
+
+
+@register
+class Expand(Copy):
+    """The operand broadcast to a shape: repeated along dims of size 1, and new ones before the first."""
+
+    name = "expand"
+    may_be_view = True
+    uses = (Use.MOVED,)
+    attrs = (Attr("shape", "ints"),)
+    onnx = ("Expand",)
+
+    def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
+        x, shape = tensor(inputs[0], self.name), ints_of(attrs, "shape")
+        if min(shape, default=1) < 1 or broadcast(self.name, x.shape, shape) != shape:
+            raise ShapeError(f"expand: {x} does not broadcast to {list(shape)}")
+        return x.with_shape(shape)
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        return np.broadcast_to(inputs[0], ints_of(attrs, "shape"))
+
+    def suggest_operand(
+        self, index: int, partial: PartialApplication, hints: Hints
+    ) -> TensorType | None:
+        target = partial.target
+        return None if target is None else hints.broadcast(target)
+
+    def suggest_attribute(self, attr: Attr, partial: PartialApplication, hints: Hints) -> AttrValue:
+        return partial.target or hints.grown(partial.shapes[0] or ())
+
+    def read_onnx(self, node: OnnxNode) -> Mapped | None:
+        shape = broadcast(self.name, input_type(node, 0).shape, constant_ints(node, 1))
+        return Mapped(self.name, (node.inputs[0],), {"shape": shape})
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        return emitter.emit("Expand", [inputs[0], emit_ints(emitter, ints_of(attrs, "shape"))])
 
 
 def _resolve_shape(node: OnnxNode, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ RNG = np.random.default_rng(4)
 #: Over the field, these are what ``evaluate`` computes of residues: they move, add or multiply.
 AS_EVALUATED = {
     "add", "sub", "mul", "reduce_sum", "transpose", "reshape", "concat", "split", "slice", "gather",
-    "part", "noop", "identity", "dropout", "enlarge", "merge", "input", "weight",
+    "part", "noop", "identity", "dropout", "enlarge", "expand", "merge", "input", "weight", "where",
 }  # fmt: skip
 
 

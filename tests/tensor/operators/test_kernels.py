@@ -9,7 +9,7 @@ from relational_tensat.tensor.operators import operators
 from relational_tensat.tensor.operators.traits import KERNELS
 
 NOTHING = {"input", "weight", "fill", "noop", "part", "identity", "dropout"}
-COPIES = {"transpose", "concat", "split", "slice", "pad", "gather", "enlarge", "merge"}
+COPIES = {"transpose", "concat", "split", "slice", "pad", "gather", "enlarge", "expand", "merge"}
 
 
 def of_kind(kernel: str) -> set[str]:

@@ -44,6 +44,21 @@ def test_reshape_to_a_scalar() -> None:
     check_against_onnxruntime("reshape", [drawn((1, 1))], {"shape": ()})
 
 
+def test_expand() -> None:
+    check_against_onnxruntime("expand", [drawn((3, 1))], {"shape": (2, 3, 4)})
+    assert read_back("expand", [f32(3, 1)], {"shape": (2, 3, 4)}) == {"shape": (2, 3, 4)}
+    assert read(node("Expand", (3, 1), ints(3, 4))) == Mapped("expand", ("x0",), {"shape": (3, 4)})
+    assert read(node("Expand", (3, 1), ints(2, 1))) is None
+    assert read(node("Expand", (2, 3), ints(1, 3))) == Mapped("expand", ("x0",), {"shape": (2, 3)})
+    assert read(node("Expand", (2, 3), (1,))) is None  # known at run time only
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 2), (2, 0), (-1, 2, 3)])
+def test_what_does_not_broadcast_is_not_expanded(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ShapeError):
+        get_operator("expand").check((f32(2, 3),), {"shape": shape})
+
+
 @pytest.mark.parametrize(
     ("seen", "shape"),
     [

@@ -129,7 +129,7 @@ class _Emission(Formulas):
                 self._text.line(f"_Alignas(64) float {_variable(name)}[{elements}];")
         for name, stored in self._program.stored.items():
             if stored.initial is not None:
-                value = "-INFINITY" if stored.initial < 0 else f"{stored.initial}f"
+                value = "-FLT_MAX" if stored.initial < 0 else f"{stored.initial}f"
                 with self._loops(stored.dims) as at:
                     self._text.line(f"{self.stored(name, at)} = {value};")
 
@@ -189,7 +189,7 @@ class _Emission(Formulas):
         summed = tuple(dim for dim in dims if dim.variable in reduce.over)
         is_max = reduce.kind == "max"
         with self._loops(kept, is_inner=False) as outer:
-            self._text.line(f"float x = {'-INFINITY' if is_max else '0.0f'};")
+            self._text.line(f"float x = {'-FLT_MAX' if is_max else '0.0f'};")
             with self._loops(summed, "max:x" if is_max else "+:x") as inner:
                 value = self.element(reduce.operand, {**outer, **inner})
                 if is_max:

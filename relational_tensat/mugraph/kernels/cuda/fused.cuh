@@ -121,8 +121,9 @@ struct Sum {
   static DEVICE float none() { return 0.0f; }
   static DEVICE float of(float x, float y) { return x + y; }
 };
+// Finite: what a mask has left nothing of but -inf is below it, so its exponentials are 0, not NaN.
 struct Largest {
-  static DEVICE float none() { return -__int_as_float(0x7F800000); }
+  static DEVICE float none() { return -__int_as_float(0x7F7FFFFF); }
   static DEVICE float of(float x, float y) { return larger(x, y); }
 };
 
@@ -212,6 +213,8 @@ template <class T> DEVICE void copy16_or_0(T* to, const T* from, bool exists) {
 }
 
 DEVICE float relu(float x) { return x < 0.0f ? 0.0f : x; }
+DEVICE float nan_to_zero(float x) { return x == x ? x : 0.0f; }
+DEVICE float div_or_zero(float x, float y) { return y == y && y != 0.0f ? x / y : 0.0f; }
 DEVICE float square(float x) { return x * x; }
 DEVICE float silu(float x) { return x / (1.0f + expf(-x)); }
 DEVICE float gelu(float x) { return 0.5f * x * (1.0f + erff(x * 0.70710678f)); }

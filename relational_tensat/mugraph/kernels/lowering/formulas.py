@@ -15,11 +15,13 @@ from relational_tensat.mugraph.kernels.lowering.views import viewed_index
 _SPELLED: Mapping[str, str] = {
     "add": "({} + {})",
     "div": "({} / {})",
+    "div_or_zero": "div_or_zero({}, {})",
     "erf": "erff({})",
     "exp": "expf({})",
     "gelu": "gelu({})",
     "log": "logf({})",
     "mul": "({} * {})",
+    "nan_to_zero": "nan_to_zero({})",
     "neg": "(-{})",
     "reciprocal": "(1.0f / {})",
     "relu": "relu({})",

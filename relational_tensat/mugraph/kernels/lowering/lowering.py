@@ -41,7 +41,7 @@ _REDUCTIONS = {"sum": "sum", "max": "max", "rms": "squares"}
 _VIEWS = ("rename", "split", "merge", "repeat")
 #: Worked out once and stored, rather than wherever they are read: they cost tens of instructions.
 _COSTLY = ("erf", "exp", "gelu", "log", "sigmoid", "silu", "sqrt", "tanh")
-_LOWEST = float("-inf")
+_LOWEST = -3.4028234663852886e38
 
 
 def lower(

@@ -45,6 +45,7 @@ from relational_tensat.mugraph.kernels.triton.tensors import (
     real,
 )
 from relational_tensat.mugraph.kernels.triton.triton_expressions import (
+    LOWEST,
     PRODUCTS,
     TYPES,
     Expressions,
@@ -255,7 +256,7 @@ class _Emission:
     def _running_max(self, step: RunningMax) -> None:
         value = self._expressions.reduced(self._expressions.values[step.operand], step.over, "max")
         name, fade = identifier(step.output), identifier(fade_of(step.output))
-        self._begin(name, value.axes, 'float("-inf")')
+        self._begin(name, value.axes, LOWEST)
         lines = self._lines[Stage.LOOP]
         lines.append(f"{name}_now = tl.maximum({name}, {value.text})")
         lines.append(f"{fade} = tl.where({name} == {name}_now, 1.0, tl.exp({name} - {name}_now))")

@@ -33,7 +33,7 @@ _LEAST_WARPS, _MOST_WARPS = 4, 8
 #: A step of the loop is no shorter: of 32 elements a tensor core's products have two instructions.
 _SHORTEST = 32
 #: What is proportional to one operand, if the others stay; of div the first.
-_PROPORTIONAL = ("div", "matmul", "mul", "neg", "scale", "sum")
+_PROPORTIONAL = ("div", "div_or_zero", "matmul", "mul", "neg", "scale", "sum")
 
 
 def fitted(
@@ -162,7 +162,7 @@ class _Loop:
         if not faded:
             return True
         self._faded[step.output] = self._faded[faded[0]]
-        is_numerator = step.op != "div" or faded == [step.operands[0]]
+        is_numerator = step.op not in ("div", "div_or_zero") or faded == [step.operands[0]]
         return len(faded) == 1 and step.op in _PROPORTIONAL and is_numerator
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
 from relational_tensat.base.errors import InputError
@@ -18,16 +19,20 @@ from relational_tensat.mugraph.kernels.triton.tensors import (
     union,
 )
 
+#: What a maximum is at least. Where a mask left nothing but -inf, differences from it have exponentials 0.
+LOWEST = "-3.4028234663852886e38"
 TYPES = {"float32": "tl.float32", "float16": "tl.float16", "bfloat16": "tl.bfloat16"}
 PRODUCTS = ("matmul", "concat_matmul")
 _SPELLED: Mapping[str, str] = {
     "add": "{} + {}",
     "div": "{} / {}",
+    "div_or_zero": "tl.where(({1} == {1}) & ({1} != 0.0), {0} / {1}, 0.0)",
     "erf": "tl.erf({})",
     "exp": "tl.exp({})",
     "gelu": "0.5 * {0} * (1.0 + tl.erf({0} * 0.7071067811865476))",
     "log": "tl.log({})",
     "mul": "{} * {}",
+    "nan_to_zero": "tl.where({0} == {0}, {0}, 0.0)",
     "neg": "-{}",
     "reciprocal": "1.0 / {}",
     "relu": "tl.where({0} < 0.0, 0.0, {0})",
@@ -71,9 +76,10 @@ class Expressions:
             return self.product(step)
         match step.op:
             case "sum" | "max":
-                return self.reduced(
-                    self.values[step.operands[0]], names(step.attrs, "over"), step.op
-                )
+                x, over = self.values[step.operands[0]], names(step.attrs, "over")
+                value = self.reduced(x, over, step.op)
+                floored = f"tl.maximum({value.text}, {LOWEST})"
+                return replace(value, text=floored) if step.op == "max" else value
             case "rms":
                 return self.root_mean_square(step)
         return self.function(step)

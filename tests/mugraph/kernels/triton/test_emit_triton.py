@@ -41,7 +41,7 @@ def flash_attention(in_Q, in_K, in_V, out_Y):
     i_k = tl.arange(0, 16)
     i_e = tl.arange(0, 16)
     q = tl.load(in_Q + tl.program_id(0) * 512 + (tl.program_id(1) * 16) * 16 + i_q[:, None] * 16 + i_d[None, :])
-    m = tl.full([16], float("-inf"), tl.float32)
+    m = tl.full([16], -3.4028234663852886e38, tl.float32)
     l = tl.full([16], 0.0, tl.float32)
     a = tl.full([16, 16], 0.0, tl.float32)
     for iteration in range(4):

@@ -1,0 +1,107 @@
+"""Masks: inputs that are added to what an exponential is of, -inf where an element shall not count.
+
+A kernel that takes keys in parts meets parts of which a mask leaves nothing, and rows of which it leaves
+nothing at all: sums, maxima and quotients of these have to be what the program has, NaN where it has NaN.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from relational_tensat.mugraph.graph.arithmetic import Elements, Numbers
+from relational_tensat.mugraph.graph.dims import Dims
+from relational_tensat.mugraph.graph.evaluation import evaluate
+from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
+from relational_tensat.mugraph.verify.floats import drawn
+from relational_tensat.mugraph.verify.random_tests import paired, renamed_inputs
+from relational_tensat.mugraph.verify.shrinking_sizes import summed_variables
+
+_TOLERANCE = 1e-9
+#: What leads from a mask to the exponential, by the operands that may be one.
+_ADDING = {"add": (0, 1), "sub": (0,), "window": (0,)}
+#: Rows that are masked in turn: the first half, all, any, none.
+_TURNS = 4
+
+
+def masks_of(program: MuGraph) -> tuple[str, ...]:
+    """Return the inputs of a program that are added to what exponentials are of, and nothing else."""
+    reads = Counter(name for step in program.steps for name in step.operands)
+    steps = {step.output: step for step in program.steps if isinstance(step, Operation)}
+    pending = [step.operands[0] for step in program.operators if step.op == "exp"]
+    found = []
+    while pending:
+        name = pending.pop()
+        if name in program.outputs or (reads[name] != 1 and name in program.inputs):
+            continue
+        step = steps.get(name)
+        if step is None:
+            found.append(name)
+        elif step.op in _ADDING:
+            pending += [step.operands[place] for place in _ADDING[step.op]]
+    return tuple(name for name in program.inputs if name in found)
+
+
+def takes_masks(program: MuGraph, graph: MuGraph, seed: int) -> bool | None:
+    """Return whether a μGraph in float64 is its program where masks are -inf; None where there are none.
+
+    Args:
+        program: what it shall compute; its exponentials are of numbers of normal size.
+        graph: the μGraph.
+        seed: of the inputs and masks.
+    """
+    normal = drawn(program, seed, None, "float64")
+    tested = None
+    for values in masked(program, normal, seed):
+        expected = evaluate(program, values, Numbers())
+        computed = evaluate(graph, renamed_inputs(program, graph, values, 0), Numbers())
+        both = paired(program, graph, expected, computed)
+        if not all(are_same(one, other) for _, one, other in both):
+            return False
+        tested = True
+    return tested
+
+
+def masked(
+    program: MuGraph, values: Mapping[str, Elements], seed: int
+) -> Iterator[dict[str, Elements]]:
+    """Yield a program's inputs with -inf in its masks, in several ways; nothing where it has no masks.
+
+    Args:
+        program: the program.
+        values: of its inputs, by name.
+        seed: of what is drawn.
+    """
+    masks, summed = masks_of(program), summed_variables(program, program)
+    for turn in range(_TURNS - 1 if masks else 0):
+        left = {name: _is_left(program.inputs[name], summed, seed, turn) for name in masks}
+        yield {
+            name: np.where(left[name], value, -np.inf) if name in left else value
+            for name, value in values.items()
+        }
+
+
+def _is_left(dims: Dims, summed: frozenset[str], seed: int, turn: int) -> Elements:
+    """Return which elements of a mask are left: of each row by its turn, counted from a first one."""
+    random = np.random.default_rng([seed, turn])
+    places = np.indices([dim.size for dim in dims])
+    rows = np.zeros([dim.size for dim in dims], np.int64) + turn
+    is_early = np.ones(rows.shape, bool)
+    for dim, place in zip(dims, places, strict=True):
+        if dim.variable in summed:
+            is_early &= 2 * place < dim.size
+        else:
+            rows += place
+    kinds = [~is_early, np.zeros_like(is_early), random.random(rows.shape) < 0.5]
+    return np.asarray(np.select([rows % _TURNS == n for n in range(3)], kinds, True))
+
+
+def are_same(expected: Elements, computed: Elements) -> bool:
+    """Return whether two results are equal but for rounding, NaN and infinities included."""
+    is_finite = np.isfinite(expected)
+    if not np.array_equal(expected[~is_finite], computed[~is_finite], equal_nan=True):
+        return False
+    difference = float(np.linalg.norm((computed - expected)[is_finite]))
+    return difference <= _TOLERANCE * float(np.linalg.norm(expected[is_finite]))

@@ -1,0 +1,44 @@
+"""Masks of -inf as code: parts of rows, and whole rows, of which nothing is left."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench.emulation.comparing import TOLERANCES, drawn, norm_error
+from bench.emulation.running import DTYPES, run_kernels
+from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.tensor import Array
+from tests.mugraph.kernels.mugraphs import pooled
+from tests.mugraph.masks import MASKED, expected, with_mask
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+
+
+@pytest.mark.parametrize("graph", MASKED)
+def test_attention_is_right_and_0_where_nothing_is_left(graph: MuGraph, tmp_path: Path) -> None:
+    inputs = with_mask(drawn(graph))
+    values = run_kernels(graph, inputs, "cuda", tmp_path)[graph.outputs[0]]
+    assert norm_error(values, expected(inputs)) < TOLERANCES["float16"]
+    assert not values[..., 1::4, :].any()
+
+
+def weighted(scores: Array, values: Array) -> Array:
+    """Return means of values by their scores' exponentials, NaN where nothing is left."""
+    with np.errstate(invalid="ignore"):
+        weights = np.exp(scores.astype(np.float64))
+        return np.asarray((weights * values).sum(axis=1) / weights.sum(axis=1))
+
+
+@pytest.mark.parametrize("target", ["c", "cuda"])
+def test_a_softmax_without_a_guard_is_nan_where_its_model_is(target: str, tmp_path: Path) -> None:
+    """The first part of a row may be masked: the running maximum stays finite, and what follows counts."""
+    graph = pooled()
+    inputs = with_mask(drawn(graph, DTYPES[target]), "S")
+    wanted = weighted(inputs["S"], inputs["V"])
+    computed = run_kernels(graph, inputs, target, tmp_path)["Y"]
+    assert np.isnan(wanted[1]) and np.isfinite(wanted[[0, 2, 3]]).all()
+    np.testing.assert_allclose(computed, wanted, rtol=2 * TOLERANCES[DTYPES[target]], atol=1e-3)

@@ -1,0 +1,30 @@
+"""As a program, with TRITON_INTERPRET=1: prints the errors of attention with masks of -inf, as JSON.
+
+Of each: its name, the error where something is left, and the largest number where nothing is.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from bench.emulation.comparing import drawn, norm_error
+from bench.emulation.running import run_kernels
+from tests.mugraph.masks import MASKED, expected, with_mask
+
+
+def _errors() -> Iterator[tuple[str, float, float]]:
+    for graph in MASKED:
+        inputs = with_mask(drawn(graph))
+        with tempfile.TemporaryDirectory() as folder, np.errstate(all="ignore"):
+            values = run_kernels(graph, inputs, "triton", Path(folder))[graph.outputs[0]]
+        nothing = float(np.abs(values[..., 1::4, :]).max())
+        yield graph.name, norm_error(values, expected(inputs)), nothing
+
+
+if __name__ == "__main__":
+    print(json.dumps(list(_errors())))  # noqa: T201

@@ -1,0 +1,24 @@
+"""Triton of attention with masks of -inf, interpreted."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from bench.emulation.comparing import TOLERANCES
+from tests.mugraph.masks import MASKED
+
+
+def test_attention_is_right_and_0_where_nothing_is_left() -> None:
+    pytest.importorskip("triton")
+    command = [sys.executable, "-m", "tests.mugraph.kernels.triton.interpreting_masks"]
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    errors = json.loads(printed.stdout)
+    assert len(errors) == len(MASKED)
+    for name, error, nothing in errors:
+        assert error < TOLERANCES["float16"] and nothing == 0.0, name

@@ -1,0 +1,105 @@
+"""Masks of -inf are tested: what is wrong only there is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from relational_tensat.mugraph.graph.arithmetic import Elements, Numbers
+from relational_tensat.mugraph.graph.dims import dims_of
+from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
+from relational_tensat.mugraph.programs import ProgramBuilder, program
+from relational_tensat.mugraph.verify import verifying_mugraphs
+from relational_tensat.mugraph.verify.floats import relative_error
+from relational_tensat.mugraph.verify.masks import masked, masks_of, takes_masks
+from relational_tensat.mugraph.verify.random_tests import first_difference
+from relational_tensat.mugraph.verify.stability import stabilized
+from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
+from tests.mugraph.masks import guarded_program, masked_attention
+from tests.mugraph.mutants import mutants
+
+SIZES = {"h": 2, "q": 8, "d": 4, "k": 16, "e": 4}
+PROGRAM, GRAPH = guarded_program(**SIZES), masked_attention(**SIZES)
+
+
+@pytest.fixture(autouse=True)
+def _few_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verifying_mugraphs, "_TESTS_WITHOUT_BOUND", 2)
+
+
+def with_operator(graph: MuGraph, old: str, new: str) -> MuGraph:
+    """Return a program, or a μGraph of one kernel, with another operator."""
+    if not graph.kernels:
+        steps = tuple(replace(s, op=new) if s.op == old else s for s in graph.operators)
+        return replace(graph, steps=steps)
+    (kernel,) = graph.kernels
+    inner = tuple(
+        replace(s, op=new) if isinstance(s, Operation) and s.op == old else s
+        for s in kernel.block.steps
+    )
+    return replace(graph, steps=(replace(kernel, block=replace(kernel.block, steps=inner)),))
+
+
+def test_masks_are_what_exponentials_get_added_and_nothing_else_reads() -> None:
+    assert masks_of(PROGRAM) == ("mask",)
+    assert masks_of(program("attention", **SIZES)) == ()
+    b = ProgramBuilder("twice", x="m=4 n=8", y="m=4 n=8", z="m=4 n=8")
+    weights = b.apply("exp", b.apply("sub", b.apply("add", "x", "y"), "z"))
+    twice = b.build(b.apply("sum", b.apply("mul", weights, "y"), over=("n",)))
+    assert masks_of(twice) == ("x",)  # y is multiplied, too, and z taken away
+    values = {name: np.zeros((4, 8)) for name in "xyz"}
+    every = list(masked(twice, values, 1))
+    left = [np.isfinite(given["x"]).sum(axis=1) for given in every]
+    assert len(left) == 3 and np.isfinite([given["y"] for given in every]).all()
+    assert all({0, 8} <= set(rows) for rows in left)  # no element of a row, and all
+
+
+def test_attention_with_a_guard_passes() -> None:
+    verification = verify_mugraph(PROGRAM, GRAPH, 1)
+    assert verification.passed and verification.is_stable and verification.takes_masks
+
+
+@pytest.mark.parametrize(("op", "other"), [("div_or_zero", "div"), ("div", "div_or_zero")])
+def test_a_guard_is_no_quotient_and_no_quotient_a_guard(op: str, other: str) -> None:
+    """The fields tell them apart, though they have no NaN; so do masks, in float64."""
+    original, graph = (with_operator(one, "div_or_zero", op) for one in (PROGRAM, GRAPH))
+    mutant = with_operator(graph, op, other)
+    assert first_difference(original, graph, 1) is None
+    assert first_difference(original, mutant, 1) is not None
+    assert takes_masks(original, graph, 1) and takes_masks(original, mutant, 1) is False
+    assert relative_error(original, mutant, 1) < 1e-12  # without masks they are equal
+
+
+def test_an_infinite_maximum_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def infinite(self: Numbers, x: Elements, axes: list[int]) -> Elements:
+        return np.asarray(np.max(x, axis=tuple(axes)))
+
+    monkeypatch.setattr(Numbers, "largest", infinite)
+    verification = verify_mugraph(PROGRAM, GRAPH, 1)
+    assert verification.takes_masks is False and not verification.passed
+    assert verification.difference is None and verification.float64_error == pytest.approx(
+        0, abs=1e-12
+    )
+
+
+def test_no_mutant_with_another_mask_passes() -> None:
+    """Other maps, operands, operators and loops; what passes is right with masks, too."""
+    refused = 0
+    for mutant in mutants(GRAPH, 120, seed=2):
+        if verify_mugraph(PROGRAM, mutant, 3).passed:
+            assert relative_error(stabilized(PROGRAM), mutant, 7) < 1e-9
+            assert takes_masks(PROGRAM, mutant, 8)
+        else:
+            refused += 1
+    assert refused >= 50  # the others load more, or in another order, and compute the same
+
+
+def test_a_mask_of_other_rows_is_refused() -> None:
+    """Queries as keys: the mask is square, so only its values tell."""
+    square = {"h": 2, "q": 8, "d": 4, "k": 8, "e": 4}
+    graph, original = masked_attention(**square), guarded_program(**square)
+    assert verify_mugraph(original, graph, 1).passed
+    turned = replace(graph, inputs={**graph.inputs, "mask": dims_of("k=8 q=8")})
+    assert not verify_mugraph(original, turned, 1).passed
