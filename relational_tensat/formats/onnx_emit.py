@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -94,10 +95,17 @@ class Emitter:
         body: FunctionBody,
         metadata: Mapping[str, str],
     ) -> list[str]:
-        """Add a call of a local function, and the function if it is new; return its results' names."""
-        if (domain, name) not in self.functions:
-            self.functions[domain, name] = self._function(domain, name, len(inputs), body, metadata)
-        outputs = self.emit(name, inputs, outputs=len(self.functions[domain, name].output))
+        """Add a call of a local function, and the function if it is new; return its results' names.
+
+        Another function of that name gets a number behind it: a kernel may stand for nodes that leave its
+        results in one shape here, and in another there.
+        """
+        for number in count(1):
+            called = name if number == 1 else f"{name}_{number}"
+            function = self._function(domain, called, len(inputs), body, metadata)
+            if self.functions.setdefault((domain, called), function) == function:
+                break
+        outputs = self.emit(called, inputs, outputs=len(function.output))
         self.nodes[-1].domain = domain
         return outputs
 

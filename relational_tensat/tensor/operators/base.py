@@ -73,6 +73,9 @@ class Operator(OnnxForm, Sampling, ABC):
     keeps_size: ClassVar[bool] = False
     #: Whether a result is a sum of many terms, each of which may be larger than it.
     sums: ClassVar[bool] = False
+    #: Whether it tells NaN from numbers. That a law holds for numbers, on which it is tried, proves nothing
+    #: then.
+    tells_nan: ClassVar[bool] = False
     #: Operands of which only the square root counts.
     rooted_operands: ClassVar[tuple[int, ...]] = ()
 

@@ -24,6 +24,7 @@ class IsNan(Operator):
     """Whether each element is no number: NaN."""
 
     name = "is_nan"
+    tells_nan = True
     onnx = ("IsNaN",)
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
@@ -35,7 +36,7 @@ class IsNan(Operator):
         return np.isnan(inputs[0])
 
     def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
-        """A random function: residues have no NaN, and no law may hold because of that."""
+        """A random function: residues have no NaN, and nothing may hold because of that."""
         return (field.function(self.name, inputs[0]) % 2).astype(bool)
 
     def suggest_operand(
@@ -80,9 +81,8 @@ class Where(Operator):
     def suggest_operand(
         self, index: int, partial: PartialApplication, hints: Hints
     ) -> TensorType | None:
-        shape = partial.target or next((shape for shape in partial.shapes if shape), None)
-        if shape is None:
-            return None
+        known = (partial.target, *partial.shapes, hints.tensor_type().shape)
+        shape = next(shape for shape in known if shape is not None)
         kind = hints.type(shape) if hints.choices.often() else hints.broadcast(shape)
         return TensorType("bool", kind.shape) if index == 0 else kind
 

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from relational_tensat.base.errors import ShapeError
+from relational_tensat.rules.language import parse_rules
+from relational_tensat.rules.soundness import verify_rules
 from relational_tensat.tensor import TensorType
 from relational_tensat.tensor.field import Field
 from relational_tensat.tensor.operators import Mapped, get_operator
@@ -37,7 +39,30 @@ def test_is_nan() -> None:
     assert get_operator("is_nan").check((f32(2, 3),), {}) == TensorType("bool", (2, 3))
 
 
-def test_no_law_may_hold_because_residues_are_numbers() -> None:
+RULES = """
+(rule moved (law "of the same elements")
+  (<=> (is_nan (transpose ?x :perm ?p)) (transpose (is_nan ?x) :perm ?p)))
+(rule forgets (law "x is never NaN")
+  (from (where (is_nan ?x) ?a ?x)) (to ?x) (where (= (shape ?a) (shape ?x))))
+(rule chosen (law "c ? x z : y z")
+  (from (mul (where ?c ?x ?y) ?z)) (to (where ?c (mul ?x ?z) (mul ?y ?z))))
+(rule swapped (law "c ? y : x")
+  (from (where ?c ?x ?y)) (to (where ?c ?y ?x)))
+(rule both (law "the same of each repetition")
+  (from (add (expand ?x :shape ?s) (expand ?y :shape ?s))) (to (expand (add ?x ?y) :shape ?s)))
+"""
+
+
+def test_rules_are_verified_and_none_may_forget_nan() -> None:
+    """Laws are tried on numbers: there where(is_nan(x), a, x) is x."""
+    verdicts = verify_rules(parse_rules(RULES, "r.rules"), trials=30)
+    found = {verdict.rule: (verdict.status, verdict.evidence) for verdict in verdicts}
+    unsound = {name for name, (status, _) in found.items() if status == "unsound"}
+    assert unsound == {"forgets", "swapped"}
+    assert {found[name] for name in found.keys() - unsound} == {("sound", "exact")}
+
+
+def test_nothing_holds_because_residues_are_numbers() -> None:
     """Over a field is_nan is a random function: where(is_nan(x), a, x) is not x."""
     field, x = Field(1), np.arange(64)
     condition = get_operator("is_nan").evaluate_exact([x], (f32(64),), {}, field)
