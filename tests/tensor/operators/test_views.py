@@ -18,9 +18,10 @@ from relational_tensat.tensor.types import TensorType, ValueType
 from relational_tensat.verify.memory import peak_bytes
 from tests.strategies import draw_configuration
 
+_TUPLES = [kernel.name for kernel in QUANTIZED_KERNELS if kernel.takes_tuples]
 #: Leaves are given, of what is opaque nobody knows, and kernels on integers have tuples of scales.
 _NOT_DRAWN = {
-    "input", "weight", "opaque", "fused", IntegerProduct.name, *(k.name for k in QUANTIZED_KERNELS)
+    "input", "weight", "opaque", "fused", IntegerProduct.name, *_TUPLES
 }  # fmt: skip
 
 
