@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from relational_tensat.base.errors import VerificationError
+from relational_tensat.base.errors import InputError, VerificationError
 from relational_tensat.base.watch import Watch
 from relational_tensat.mugraph.candidate_cache import CandidateCache
 from relational_tensat.mugraph.candidates import Candidates, candidates_of, with_more
 from relational_tensat.mugraph.graph.cores import core, has_windows, with_windows
+from relational_tensat.mugraph.graph.expanded import expanded
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation, RunningMax
 from relational_tensat.mugraph.graph.thread_graphs import with_thread_graphs
 from relational_tensat.mugraph.search.kernel_search import Progress, search_kernels
@@ -20,6 +21,7 @@ from relational_tensat.mugraph.sizing.choosing_sizes import Sized
 from relational_tensat.mugraph.sizing.modelled import graph_us
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors, a100
 from relational_tensat.mugraph.sizing.shared_memory import emitted_bytes
+from relational_tensat.mugraph.verify.random_tests import first_difference
 from relational_tensat.mugraph.verify.scaling_rows import flat_steps
 from relational_tensat.mugraph.verify.stability import stabilized
 from relational_tensat.mugraph.verify.verifying_mugraphs import Verification, verify_mugraph
@@ -89,6 +91,14 @@ def find_kernels(
         InputError: the program is malformed, or has operators that no search knows.
     """
     options = options or SearchOptions()
+    plain = expanded(program)
+    if plain is not program:
+        difference = first_difference(program, plain, options.seed)
+        if difference is not None:
+            raise InputError(
+                f"{program.name}: parts of its operators compute something else: {difference}"
+            )
+        return find_kernels(plain, options, watch, progress, device, cache, tables)
     if has_windows(program):
         alone = replace(options, libraries=False)  # these read whole tensors
         own = find_kernels(core(program), alone, watch, progress, device, cache, tables)

@@ -10,6 +10,7 @@ from relational_tensat.base.errors import ShapeError
 from relational_tensat.mugraph.graph.arithmetic import Arithmetic
 from relational_tensat.mugraph.graph.dims import Dims, count, variables
 from relational_tensat.mugraph.graph.labelled import Labelled
+from relational_tensat.mugraph.graph.mugraph import Operation
 from relational_tensat.tensor.types import Attrs
 
 #: The levels: a whole device, a thread block, a thread.
@@ -38,6 +39,14 @@ class MuOperator(ABC):
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
         """Return the result; operands may have further labels (blocks, iterations), which are kept."""
+
+    def parts(self, step: Operation) -> Sequence[Operation]:
+        """Return operations that compute the same, the last one its result; none where searches know it.
+
+        Other results have names that begin with that of its result and a space. So an operator of
+        somebody's own is searched, and made code of.
+        """
+        return ()
 
     def flops(self, operands: Sequence[Dims], result: Dims) -> int:
         """Return the number of arithmetic operations; one per element of the largest tensor."""

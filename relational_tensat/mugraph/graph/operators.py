@@ -8,11 +8,11 @@ two concatenations that the paper adds for LoRA. Operands are aligned by index v
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import ClassVar, cast
 
-from relational_tensat.base.errors import ShapeError, unknown
+from relational_tensat.base.errors import ShapeError, UsageError, unknown
 from relational_tensat.mugraph.graph.arithmetic import FUNCTIONS, Arithmetic, Elements
 from relational_tensat.mugraph.graph.described import MuOperator, names, require
 from relational_tensat.mugraph.graph.dims import (
@@ -244,7 +244,20 @@ _DESCRIPTIONS: tuple[MuOperator, ...] = (
 )
 
 #: The operators by name.
-OPERATORS: Mapping[str, MuOperator] = {operator.name: operator for operator in _DESCRIPTIONS}
+OPERATORS: dict[str, MuOperator] = {operator.name: operator for operator in _DESCRIPTIONS}
+
+
+def register(operator: MuOperator) -> None:
+    """Make an operator known in this process: programs and μGraphs, also those in files, may have it.
+
+    It is tested by what it computes itself. A search takes its ``parts``, once random tests have shown that
+    these compute the same; without any, programs with it are tested, but nothing is sought for them.
+
+    Raises:
+        UsageError: another one has its name.
+    """
+    if OPERATORS.setdefault(operator.name, operator) is not operator:
+        raise UsageError(f"there is an operator of μGraphs named {operator.name!r} already")
 
 
 def mu_operator(name: str) -> MuOperator:

@@ -8,6 +8,7 @@ from typing import Any
 
 from relational_tensat.base.errors import InputError, UsageError, unknown
 from relational_tensat.mugraph.graph.dims import text_of, variables
+from relational_tensat.mugraph.graph.expanded import expanded
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph, Operation
 from relational_tensat.mugraph.graph.mugraph_text import step_text
 from relational_tensat.mugraph.graph.well_formed import Stage, kernel_tensors
@@ -128,6 +129,7 @@ def emit(graph: MuGraph, target: str, dtype: str | None = None) -> list[Emitted]
     if not graph.kernels:
         raise InputError(f"{graph.name}: a program of library operators, it has no kernels")
     dtype = dtype or ("float32" if target == "c" else "float16")
+    graph = expanded(graph)
     layouts = chosen_layouts(graph, dtype)
     return [
         _emitted(_Input(graph, kernel, dtype, layouts, own), target)
