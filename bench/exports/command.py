@@ -6,14 +6,26 @@ import argparse
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bench.exports.catalogue import EXPORTS
 from relational_tensat.base.errors import UsageError, VerificationError
 
+if TYPE_CHECKING:
+    from bench.exports.cold_warm import ColdWarm
+    from bench.exports.kept_timings import Kept
+    from bench.exports.made import Made
+    from bench.exports.timing import Timing
+
+    _Row = TypeVar("_Row", bound=Timing | ColdWarm)
+
 RESULTS = Path(__file__).parents[1] / "results"
 
+#: What is run with an empty cache, and again.
+COLD_WARM_OPTIONS = ("--cost", "cpu", "--target", "onnxruntime")
 #: What is timed: costs of onnxruntime's kernels, and the race.
 TIMED_OPTIONS = ("--cost", "analytic:cpu", "--target", "onnxruntime", "--budget", "60")
 
@@ -32,20 +44,25 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         action="store_true",
         help="time the files instead: the original's, ours, the peers'",
     )
+    add(
+        "--cold-warm",
+        action="store_true",
+        help="run each twice with costs measured here instead: with an empty cache, and again",
+    )
     add("--heats", type=int, default=10, help="heats that each file is in (10)")
     add("--threads", type=int, nargs="+", default=[1], help="of onnxruntime, each in turn (1)")
     add(
         "--kept",
         type=Path,
         metavar="FILE",
-        help="with --time, write here what is timed, a model after the"
+        help="with --time or --cold-warm, write here what is timed, a model after the"
         " other, and do not time again what is here already: the command goes on where it was ended",
     )
-    add("--minutes", type=float, metavar="M", help="with --time, begin no model later; the table has those"
-        " that were timed")  # fmt: skip
+    add("--minutes", type=float, metavar="M", help="with --time or --cold-warm, begin no model later; the"
+        " table has those that were timed")  # fmt: skip
     add("--note", default="", help="what the kept table says of the machine")
     add("--option", action="append", metavar="TEXT", help="of our runs with --time, instead of"
-        f" {' '.join(TIMED_OPTIONS)}")  # fmt: skip
+        f" {' '.join(TIMED_OPTIONS)}, and with --cold-warm, of {' '.join(COLD_WARM_OPTIONS)}")  # fmt: skip
     add("--save", action="store_true", help="keep the table in bench/results/")
     parser.set_defaults(run=run)
 
@@ -67,6 +84,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(
             f"no model has {parts[0]!r} in its name: {', '.join(e.name for e in EXPORTS)}"
         )
+    if options.cold_warm:
+        return run_all_twice(list(exports), options)
     if options.time:
         return time_all(list(exports), options)
     outcomes = []
@@ -87,30 +106,72 @@ def run(options: argparse.Namespace) -> int:
 
 def time_all(names: list[str], options: argparse.Namespace) -> int:
     """Time models' files, print the table."""
-    from bench.common.saving import provenance
-    from bench.exports.kept_timings import KeptTimings
-    from bench.exports.made import make_all
+    from bench.exports.kept_timings import Kept, read_timing
     from bench.exports.timing import time_model
     from bench.exports.timing_report import markdown as table
     from bench.exports.timing_report import save as save_timings
 
-    ours = [text for each in options.option or () for text in each.split()] or [*TIMED_OPTIONS]
+    ours = _own_options(options, TIMED_OPTIONS)
     setting = {"options": ours, "heats": options.heats, "threads": options.threads}
-    kept = KeptTimings(options.kept, {**setting, "commit": provenance({})["commit"]})
-    start_s = time.monotonic()
-    timings = []
-    with tempfile.TemporaryDirectory(prefix="relational-tensat-") as temporary:
-        for made in make_all(names, options.folder or Path(temporary), options.python):
-            timed = kept.of(made.name)
-            if not timed:
-                if options.minutes and time.monotonic() - start_s > 60 * options.minutes:
-                    print(f"{made.name}: not timed, the time is over", file=sys.stderr)
-                    continue
-                print(f"{made.name} ...", file=sys.stderr, flush=True)
-                timed = time_model(made, ours, options.heats, options.threads, options.limit)
-                kept.keep(made.name, timed)
-            timings += timed
+    kept = Kept(options.kept, {**setting, "commit": _commit()}, read_timing)
+    timings = _each_once(
+        names,
+        options,
+        kept,
+        lambda made: time_model(made, ours, options.heats, options.threads, options.limit),
+    )
     print(table(timings))
     if options.save:
         print(f"saved {save_timings(timings, RESULTS, ours, options.note)}", file=sys.stderr)
     return 0
+
+
+def run_all_twice(names: list[str], options: argparse.Namespace) -> int:
+    """Run models with an empty cache and again, print the table; 4 if a run failed."""
+    from bench.exports.cold_warm import markdown as table
+    from bench.exports.cold_warm import run_twice
+    from bench.exports.cold_warm import save as save_runs
+    from bench.exports.kept_timings import Kept, read_cold_warm
+
+    ours = _own_options(options, COLD_WARM_OPTIONS)
+    kept = Kept(options.kept, {"options": ours, "commit": _commit()}, read_cold_warm)
+    rows = _each_once(names, options, kept, lambda made: [run_twice(made, ours, options.limit)])
+    print(table(rows))
+    if options.save:
+        print(f"saved {save_runs(rows, RESULTS, ours, options.note)}", file=sys.stderr)
+    return VerificationError.exit_code if any(r.cold.failure or r.warm.failure for r in rows) else 0
+
+
+def _own_options(options: argparse.Namespace, usual: tuple[str, ...]) -> list[str]:
+    return [text for each in options.option or () for text in each.split()] or [*usual]
+
+
+def _commit() -> Any:
+    from bench.common.saving import provenance
+
+    return provenance({})["commit"]
+
+
+def _each_once(
+    names: list[str],
+    options: argparse.Namespace,
+    kept: Kept[_Row],
+    timed: Callable[[Made], list[_Row]],
+) -> list[_Row]:
+    """Return the rows of models: those that are kept, and of the others while there is time."""
+    from bench.exports.made import make_all
+
+    start_s = time.monotonic()
+    rows: list[_Row] = []
+    with tempfile.TemporaryDirectory(prefix="relational-tensat-") as temporary:
+        for made in make_all(names, options.folder or Path(temporary), options.python):
+            own = kept.of(made.name)
+            if not own:
+                if options.minutes and time.monotonic() - start_s > 60 * options.minutes:
+                    print(f"{made.name}: not timed, the time is over", file=sys.stderr)
+                    continue
+                print(f"{made.name} ...", file=sys.stderr, flush=True)
+                own = timed(made)
+                kept.keep(made.name, own)
+            rows += own
+    return rows

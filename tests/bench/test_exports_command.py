@@ -12,9 +12,10 @@ import pytest
 from onnx import TensorProto, checker, helper, numpy_helper, save_model
 
 from bench.__main__ import main
-from bench.exports import command
+from bench.exports import cold_warm, command
 from bench.exports.catalogue import EXPORTERS, EXPORTS, VARIANTS, Export
-from bench.exports.kept_timings import KeptTimings
+from bench.exports.cold_warm import ColdWarm, TimedRun
+from bench.exports.kept_timings import Kept, read_cold_warm, read_timing
 from bench.exports.made import Made, make_all
 from bench.exports.report import markdown, save
 from bench.exports.running import TIME_OUT, run_model
@@ -150,15 +151,50 @@ def test_timings_are_kept_model_by_model(tmp_path: Path) -> None:
         "small", 1, 2.5, {"ours": standing, "original again": standing}, 1.02, False, 30.0
     )
     path, setting = tmp_path / "kept.jsonl", {"heats": 8, "threads": [1]}
-    kept = KeptTimings(path, setting)
+    kept = Kept(path, setting, read_timing)
     assert kept.of("small") == []
     kept.keep("small", [timing])
-    assert KeptTimings(path, setting).of("small") == [timing]
-    assert KeptTimings(path, {**setting, "heats": 9}).of("small") == []
-    assert KeptTimings(None, setting).of("small") == []
+    assert Kept(path, setting, read_timing).of("small") == [timing]
+    assert Kept(path, {**setting, "heats": 9}, read_timing).of("small") == []
+    assert Kept(None, setting, read_timing).of("small") == []
     path.write_text("no line\n")
     with pytest.raises(InputError, match=r"kept\.jsonl:1: no kept timing"):
         kept.of("small")
+
+
+def test_runs_with_an_empty_and_a_warm_cache_are_held_against_their_limits(tmp_path: Path) -> None:
+    phases = {"load": 0.5, "whole": 60.0, "measure": 40.0}
+    cold = TimedRun(110.0, 55.5, 1.2, phases, 300, 20, 2, "faster 1.035")
+    row = ColdWarm("small", cold, TimedRun(9.0, 8.0, 1.0, {"load": 0.5}, 0, 20, 0, "faster 1.035"))
+    late = dataclasses.replace(row, warm=dataclasses.replace(row.warm, wall_s=21.0))
+    failed = dataclasses.replace(row, cold=TimedRun(1.0, 1.0, 1.0, failure="exit code 3: no"))
+    assert [each.is_met for each in (row, late, failed)] == [True, False, False]
+    lines = cold_warm.markdown([row, late, failed]).splitlines()
+    assert lines[2] == (
+        "| small | cold | 110.0 | 55.5 | 1.2 | 0.5 | 0.0 | 0.0 | 60.0 | 0.0 | 0.0 | 40.0 | 300 | 20 | 2 |"
+        " faster 1.035 |"
+    )
+    assert "| 21.0 > 20 |" in lines[5] and "exit code 3: no" in lines[6]
+    assert lines[-1] == "cold within 120 s and warm within 20: 1 of 3"
+    kept = Kept(tmp_path / "kept.jsonl", {}, read_cold_warm)
+    kept.keep("small", [row])
+    assert kept.of("small") == [row]
+    path = cold_warm.save([row], tmp_path, ["--cost", "cpu"], "idle")
+    assert json.loads(path.read_text())["runs"][0]["cold"]["rounds"] == 2
+    assert lines[2] in path.with_suffix(".md").read_text()
+
+
+def test_the_command_runs_each_model_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "EXPORTS", (Export("none", "tanh", "legacy"),))
+    _write(tmp_path, "tanh-legacy", ("Tanh",))
+    argv = ["exports", "--cold-warm", "--folder", str(tmp_path), "--option", "--cost t4"]
+    assert main(argv) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("| not raced |") == 2
+    assert "cold within 120 s and warm within 20: 1 of 1" in printed
+    assert main([*argv, "--option", "no-option"]) == 4
 
 
 def test_the_catalogue_has_what_is_asked_for() -> None:
