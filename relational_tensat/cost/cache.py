@@ -44,7 +44,7 @@ _MORE_TABLES = {
     "race_outcome": "cost_cache/forget_races",
     "compiled_cost": "cost_cache/forget_compiled",
     "raced_graph": "cost_cache/forget_raced",
-    "measuring_spent": "cost_cache/forget_spent",
+    "run_seconds": "cost_cache/forget_seconds",
 }
 
 

@@ -16,7 +16,7 @@ from relational_tensat.cost.calibration import Calibration, base_profile, calibr
 from relational_tensat.cost.corrections import SPREAD, Corrections, RaceOutcome, corrections_of
 from relational_tensat.cost.device import PROTOCOLS, Configuration, Device, Sample, Unmeasurable
 from relational_tensat.cost.key import configuration_text
-from relational_tensat.cost.raced import RunsBefore
+from relational_tensat.cost.raced import MEASURING, RunsBefore
 from relational_tensat.cost.record import sample_fault
 from relational_tensat.cost.source import (
     CACHED,
@@ -160,7 +160,7 @@ class MeasuredSource(CostSource):
         """Count what measuring earlier runs of this hash have done."""
         if self._counts_runs:
             self._run = run
-            spent_s = RunsBefore(self._cache, self._device.key).measuring_s(run)
+            spent_s = RunsBefore(self._cache, self._device.key).seconds(run, MEASURING)
             self._limit_s = max(LIMIT_S - spent_s, 0.0)
 
     def _outcome(self, race: Race) -> RaceOutcome | None:
@@ -336,7 +336,7 @@ class MeasuredSource(CostSource):
         spent_s = time.perf_counter() - start_s
         self.measuring_s += spent_s
         if self._run:
-            RunsBefore(self._cache, self._device.key).add_measuring(self._run, spent_s)
+            RunsBefore(self._cache, self._device.key).add_seconds(self._run, MEASURING, spent_s)
         return results
 
     def _check(self, configuration: Configuration, result: Sample | Unmeasurable) -> None:

@@ -17,6 +17,9 @@ from relational_tensat.cost.device import DeviceKey
 from relational_tensat.cost.race import Standing
 from relational_tensat.cost.record import device_columns
 
+#: What runs spend seconds on that those repeating them need not.
+MEASURING, RACING = "measuring", "racing"
+
 
 @dataclass(frozen=True, slots=True)
 class Raced:
@@ -86,21 +89,22 @@ class RunsBefore:
                 {**self._columns, **columns, "original": original, "setting": setting},
             )
 
-    def measuring_s(self, run: str) -> float:
-        """Return the seconds that were spent on measuring for runs of this hash."""
+    def seconds(self, run: str, what: str) -> float:
+        """Return the seconds that runs of this hash have spent on ``MEASURING`` or ``RACING``."""
         if not self._cache.path.exists():
             return 0.0
         with self._opened() as connection:
             rows = connection.execute(
-                sql("cost_cache/spent"), {**self._columns, "run": run}
+                sql("cost_cache/seconds"), {**self._columns, "run": run, "what": what}
             ).fetchall()
         return float(rows[0][0]) if rows else 0.0
 
-    def add_measuring(self, run: str, seconds: float) -> None:
-        """Add to the seconds that were spent on measuring for runs of this hash."""
+    def add_seconds(self, run: str, what: str, seconds: float) -> None:
+        """Add to the seconds that runs of this hash have spent on something."""
         with self._opened() as connection:
             connection.execute(
-                sql("cost_cache/add_spent"), {**self._columns, "run": run, "seconds": seconds}
+                sql("cost_cache/add_seconds"),
+                {**self._columns, "run": run, "what": what, "seconds": seconds},
             )
 
     @contextmanager

@@ -67,6 +67,8 @@ class RunState:
             the one at the sizes that it is optimized at, with what is computed from sizes as inputs.
 
         original: (share) the model with one weight in place of equal ones.
+        run: hash of what decides which costs are asked for, where they are measured: a run of the same hash
+            repeats this one.
         egraph, extractor: what is explored and extracted from.
         tables: of the e-graph, also when it is closed.
         start: where another process left the exploration; ``resumed_after`` which iteration of it.
@@ -118,6 +120,7 @@ class RunState:
     dynamic: DynamicModel | None = None
 
     original: Graph = _LATER
+    run: str = ""
     egraph: EGraph = _LATER
     tables: RunTables | None = None
     extractor: AnytimeExtractor = _LATER

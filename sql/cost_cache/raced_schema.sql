@@ -1,4 +1,4 @@
--- Graphs that were timed whole against an original in a setting: a row for each. The same graphs do not race again. And how long was measured for a run.
+-- Graphs that were timed whole against an original in a setting: a row for each. The same graphs do not race again. And how long was measured and raced for a run.
 CREATE TABLE IF NOT EXISTS raced_graph (
     original VARCHAR NOT NULL,       -- hash of the original's content
     graph VARCHAR NOT NULL,          -- of the other graph's
@@ -12,10 +12,11 @@ CREATE TABLE IF NOT EXISTS raced_graph (
     date VARCHAR NOT NULL,           -- UTC, ISO 8601
     PRIMARY KEY (original, graph, setting, kind, device, driver, libraries, protocol)
 );
-CREATE TABLE IF NOT EXISTS measuring_spent (
+CREATE TABLE IF NOT EXISTS run_seconds (
     run VARCHAR NOT NULL,            -- hash of a model and of what it was searched with
+    what VARCHAR NOT NULL,           -- measuring (single operators) or racing (whole graphs)
     kind VARCHAR NOT NULL, device VARCHAR NOT NULL, driver VARCHAR NOT NULL, libraries VARCHAR NOT NULL,
     protocol INTEGER NOT NULL,
-    seconds DOUBLE NOT NULL,         -- of measuring single operators for it, in all runs
-    PRIMARY KEY (run, kind, device, driver, libraries, protocol)
+    seconds DOUBLE NOT NULL,         -- in all runs of this hash
+    PRIMARY KEY (run, what, kind, device, driver, libraries, protocol)
 );

@@ -38,7 +38,7 @@ def run_race(state: RunState) -> RunState:
         device = _device(state)
         if device is None:
             return state
-        return race_in_rounds(state, device, budget_s)
+        return race_in_rounds(state, device, budget_s, is_total=_is_total(state))
     except KeyboardInterrupt:
         return state.noting("not raced: interrupted")
     except MissingDependencyError as error:
@@ -57,6 +57,11 @@ def _device(state: RunState) -> Device | None:
     if state.cost.device is None and state.options.rules.target == "onnxruntime":
         return open_device("cpu")
     return state.cost.device
+
+
+def _is_total(state: RunState) -> bool:
+    """Whether what earlier runs of the same hash have raced counts; seconds given are for this run."""
+    return bool(state.run) and state.options.costs.budget_s is None
 
 
 def _budget_s(state: RunState) -> float:

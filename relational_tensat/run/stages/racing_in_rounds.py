@@ -43,6 +43,8 @@ _FINDING = 0.25
 _FIRST_HEATS = 0.5
 #: The share of what is left that a race may take after which costs may be others.
 _OF_THE_REST = 0.7
+#: In fewer seconds nothing is found out that was not known before.
+_LEAST_RACE_S = 10.0
 #: To extract again takes so many seconds in any case.
 _LEAST_EXTRACTION_S = 2.0
 #: No race begins with a smaller share of the time.
@@ -66,29 +68,42 @@ class _Clock:
 
     def is_over(self, share: float) -> bool:
         """Whether so much of the time has passed, as a fraction."""
-        return time.perf_counter() - self._start_s > share * self.budget_s
+        return self.passed_s > share * self.budget_s
+
+    @property
+    def passed_s(self) -> float:
+        """What has passed of it, and beyond."""
+        return time.perf_counter() - self._start_s
 
     @property
     def left_s(self) -> float:
         """What is left of it."""
-        return max(0.0, self.budget_s - (time.perf_counter() - self._start_s))
+        return max(0.0, self.budget_s - self.passed_s)
 
 
-def race_in_rounds(state: RunState, device: Device, budget_s: float) -> RunState:
+def race_in_rounds(
+    state: RunState, device: Device, budget_s: float, *, is_total: bool = False
+) -> RunState:
     """Choose the graph that is fastest whole, among the original and those that raced.
+
+    Args:
+        is_total: what earlier runs of the same hash have spent is part of the budget; when it is spent,
+            the fastest of those that raced then is chosen.
 
     Raises:
         InputError: there are no values that graphs could be run on, or the cache cannot be used.
         KeyboardInterrupt: Ctrl-C before anything was known.
         NotRacedError: the device cannot run one.
     """
-    timed, clock = TimedGraphs.of(state, device), _Clock(budget_s)
+    timed = TimedGraphs.of(state, device)
+    clock = _Clock(budget_s - (timed.seconds_before if is_total else 0.0))
     learns = state.cost.is_lazy and state.extractor.is_of_last
     try:
         for number in range(1, _MOST_ROUNDS + 1):
             lap = _Clock(clock.left_s * (_OF_THE_REST if learns else 1.0))
             with state.phases.phase("whole"):
                 has_raced = _race(state, device, timed, lap, number)
+            timed.spent(lap.passed_s if has_raced else 0.0)
             if not (has_raced and learns and state.cost.renew()):
                 break
             state = _extracted_again(state, clock)
@@ -105,14 +120,17 @@ def race_in_rounds(state: RunState, device: Device, budget_s: float) -> RunState
 def _race(state: RunState, device: Device, timed: TimedGraphs, clock: _Clock, number: int) -> bool:
     """Race what is not timed yet of the cheapest graphs; return whether there was any.
 
-    There is none where the cheapest has been timed, and one that won is among them.
+    There is none where one that won is among them, and the cheapest has been timed, or the time is over.
     """
     table = extraction_problem(state.egraph, state.cost, CostSource.about)
+    is_over = _Clock(max(clock.budget_s, _LEAST_RACE_S)).is_over
     found = candidates(
-        state, table, lambda found: _is_enough(timed, found), lambda: clock.is_over(_FINDING)
+        state, table, lambda found: _is_enough(timed, found), lambda: is_over(_FINDING)
     )
     digests = [timed.meet(candidate) for candidate in found]
-    if not found or digests[0] == timed.original or (digests[0] in timed.known and timed.winners):
+    if not found or digests[0] == timed.original:
+        return False
+    if timed.winners and (digests[0] in timed.known or clock.budget_s < _LEAST_RACE_S):
         return False
     others = [
         candidate

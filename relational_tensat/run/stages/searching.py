@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from relational_tensat.cost import ask_for_graph
+from relational_tensat.cost import CostSource, ask_for_graph
 from relational_tensat.explore import Exploration
 from relational_tensat.explore import explore as explore_whole
 from relational_tensat.explore.observer import Observer
@@ -15,7 +15,7 @@ from relational_tensat.explore.strategies.blocks import explore_blocks
 from relational_tensat.explore.strategies.focus import explore_and_go_on, explore_focus
 from relational_tensat.explore.strategies.mcts.deciding import explore_tree
 from relational_tensat.extract.costing import forget_costs
-from relational_tensat.extract.tables import chosen_graph, rules_of_chosen
+from relational_tensat.extract.tables import chosen_graph, extraction_problem, rules_of_chosen
 from relational_tensat.rules.targets.as_written import as_written
 from relational_tensat.run.needed import keep_needed
 from relational_tensat.run.recording import write_course
@@ -72,6 +72,9 @@ def extract(state: RunState) -> RunState:
     egraph = state.egraph
     stopwatch = egraph.database.stopwatch
     with state.phases.phase("extract"), stopwatch.phase("extract"):
+        extraction_problem(egraph, state.cost, CostSource.at_least)  # what is known is looked up
+        if state.cost.renew():
+            forget_costs(egraph)
         extraction = state.extractor.finish(state.exploration.iterations)
         if state.extractor.is_of_last and state.cost.renew():
             forget_costs(egraph)

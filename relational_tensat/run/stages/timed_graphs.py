@@ -10,7 +10,7 @@ from relational_tensat.cost import Device
 from relational_tensat.cost.cache import CostCache, default_cache
 from relational_tensat.cost.contents import Contents
 from relational_tensat.cost.race import RACE_VERSION, RaceResult
-from relational_tensat.cost.raced import Raced, RunsBefore
+from relational_tensat.cost.raced import RACING, Raced, RunsBefore
 from relational_tensat.cost.record import now
 from relational_tensat.run.stages.contenders import Candidate
 from relational_tensat.run.state import RunState
@@ -23,6 +23,8 @@ class TimedGraphs:
 
     Attributes:
         candidates: those of this run that are known, in the order in which they were met.
+        run: hash of the run; "" where costs are not measured.
+        seconds_before: that earlier runs of this hash have raced.
         round_of: in which race of this run a graph was timed; those that are not in it were before.
     """
 
@@ -33,6 +35,8 @@ class TimedGraphs:
     known: dict[str, Raced]
     candidates: dict[str, Candidate] = field(default_factory=dict)
     round_of: dict[str, int] = field(default_factory=dict)
+    run: str = ""
+    seconds_before: float = 0.0
 
     @classmethod
     def of(cls, state: RunState, device: Device) -> TimedGraphs:
@@ -42,8 +46,13 @@ class TimedGraphs:
         setting = json.dumps({"race": RACE_VERSION, "inputs": inputs})
         original = contents.of(state.original)
         before = RunsBefore(CostCache(state.options.costs.cache or default_cache()), device.key)
-        known = {} if state.options.costs.race_again else before.raced(original, setting)
-        return cls(original, setting, before, contents, known)
+        if state.options.costs.race_again:
+            return cls(original, setting, before, contents, {}, run=state.run)
+        known = before.raced(original, setting)
+        spent_s = before.seconds(state.run, RACING) if state.run else 0.0
+        return cls(
+            original, setting, before, contents, known, run=state.run, seconds_before=spent_s
+        )
 
     def meet(self, candidate: Candidate) -> str:
         """Return the hash of a graph; the first candidate of one that is known stays."""
@@ -80,6 +89,11 @@ class TimedGraphs:
             self.round_of[digest] = number
         self.known |= new
         self.before.keep(self.original, self.setting, new)
+
+    def spent(self, seconds: float) -> None:
+        """Keep that so long was raced."""
+        if self.run and seconds:
+            self.before.add_seconds(self.run, RACING, seconds)
 
     def _fastest(self, digests: Sequence[str]) -> str | None:
         won = [digest for digest in digests if self.known[digest].is_final]

@@ -165,7 +165,21 @@ def test_what_was_timed_does_not_race_again(device: TimedDevice, tmp_path: Path)
     assert device.heats > heats and anew.race is not None and anew.race.timed_before == ""
 
 
-def test_another_input_or_another_model_races_anew(device: TimedDevice, tmp_path: Path) -> None:
+def test_a_run_that_is_repeated_has_what_time_is_left(device: TimedDevice, tmp_path: Path) -> None:
+    """The first has no time for the graph that its race brought; the second has no other, so it is timed."""
+    device.heat_s = 10.0
+    first = run(tmp_path)
+    assert first.race is not None and first.race.rounds == 1 and first.unchanged
+    second = run(tmp_path)
+    assert second.race is not None and second.race.rounds == 1
+    assert ops(second.graph) == FASTEST
+    heats = device.heats
+    third = run(tmp_path)
+    assert third.race is not None and third.race.rounds == 0
+    assert ops(third.graph) == FASTEST and device.heats == heats
+
+
+def test_another_version_of_the_runtime_races_anew(device: TimedDevice, tmp_path: Path) -> None:
     run(tmp_path)
     heats = device.heats
     device.key = device.key.__class__(
