@@ -40,7 +40,7 @@ def print_report(result: Result, console: Console, *, profile: bool = False) -> 
             console.print(f"  {line}")
     console.print(Text(f"{result.model}", style="bold"))
     console.print(cost_line(result))
-    if any((result.costs.measured, result.costs.cached, result.costs.recorded)):
+    if result.costs.are_found_out:
         console.print(counts_line(result))
         print_kernels(result.kernels_us, console)
     if result.race is not None:
@@ -213,13 +213,17 @@ def _confidence(result: Result) -> str:
 
 def _proven(result: Result) -> str:
     """Return what the extractor proved of the costs, which are sums over operators."""
+    costs = result.costs
+    under = ""
+    if costs.are_found_out and costs.estimated:
+        under = f", under costs of which {costs.estimated:,} of {costs.total:,} are estimated"
     if result.exhaustive:
-        return "optimal for every graph that the rules can reach"
+        return f"optimal for every graph that the rules can reach{under}"
     if result.optimal:
-        return "optimal for this e-graph"
+        return f"optimal for this e-graph{under}"
     if result.bound_us == 0.0:
         return "no bound on what could still be gained"
-    return f"gap {result.gap:.2%} (no graph in it costs less than {result.bound_us:,.2f} µs)"
+    return f"gap {result.gap:.2%} (no graph in it costs less than {result.bound_us:,.2f} µs{under})"
 
 
 def _print_verification(result: Result, console: Console) -> None:

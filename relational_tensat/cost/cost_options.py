@@ -50,8 +50,8 @@ class CostOptions(OptionGroup):
         "defaults: the fastest is written, unless it is slower than the original; graphs whose times are "
         "in the cache do not race again",
         metavar="S",
-        default_text="with --cost cpu 60 for a run and all that repeat it, or less where one would else take "
-        "over 120; 20 of quantized models with --target onnxruntime; else 0",
+        default_text="with --cost cpu 60 for a run and all that repeat it, or less where one would else "
+        "take over 120; 20 of quantized models with --target onnxruntime; else 0",
     )
     race_again: bool = option(
         False, "let graphs race again whose times are in the cache; the new times take their place"

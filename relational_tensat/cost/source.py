@@ -51,6 +51,16 @@ class CostCounts:
     estimated: int = 0
     spared: int = 0
 
+    @property
+    def are_found_out(self) -> bool:
+        """Whether costs are from where kernels ran; else all are modelled."""
+        return any((self.measured, self.cached, self.recorded))
+
+    @property
+    def total(self) -> int:
+        """How many there are in all."""
+        return self.measured + self.cached + self.recorded + self.estimated + self.spared
+
 
 @dataclass(frozen=True, slots=True)
 class Race:

@@ -128,7 +128,8 @@ class Result:
             not raced.
         bound_us: no graph in the e-graph costs less; 0 where the extractor gives no bound.
         gap: ``(cost_after - bound) / cost_after``.
-        optimal: the solver proved that no graph in the e-graph is cheaper than this one; never where the
+        optimal: the solver proved that no graph in the e-graph is cheaper than this one under the costs
+            that were used (``cost_basis``: some of them may be estimates); never where the
             original is kept since a cheaper graph is slower whole.
         exhaustive: no graph at all that the rules can reach is cheaper: it is optimal, and the e-graph has
             every one of them (``Exploration.is_exhaustive``).
@@ -205,6 +206,13 @@ class Result:
     rejections: tuple[Rejection, ...] = ()
     change: FileChange | None = None
     tables: RunTables | None = None
+
+    @property
+    def cost_basis(self) -> str:
+        """What costs rest on, and what is proven of them: modelled, measured, partly estimated."""
+        if not self.costs.are_found_out:
+            return "modelled"
+        return "partly estimated" if self.costs.estimated else "measured"
 
     @property
     def saturated(self) -> bool:
@@ -285,6 +293,7 @@ class Result:
             "cost_before_us": self.cost_before_us,
             "cost_after_us": self.cost_after_us,
             "costs": asdict(self.costs),
+            "cost_basis": self.cost_basis,
             "kernels_us": {
                 op: {"before": before, "after": after}
                 for op, (before, after) in self.kernels_us.items()

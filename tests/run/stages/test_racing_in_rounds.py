@@ -11,6 +11,7 @@ import pytest
 
 from relational_tensat import Options, optimize
 from relational_tensat.cli.main import main
+from relational_tensat.cli.run_text import summary_line
 from relational_tensat.cost import Configuration
 from relational_tensat.formats import save_model
 from relational_tensat.run.result import Result
@@ -166,7 +167,7 @@ def test_what_was_timed_does_not_race_again(device: TimedDevice, tmp_path: Path)
 
 
 def test_a_run_that_is_repeated_has_what_time_is_left(device: TimedDevice, tmp_path: Path) -> None:
-    """The first has no time for the graph that its race brought; the second has no other, so it is timed."""
+    """The first has no time for the graph that its race brought; the second times it, having no other."""
     device.heat_s = 10.0
     first = run(tmp_path)
     assert first.race is not None and first.race.rounds == 1 and first.unchanged
@@ -177,6 +178,21 @@ def test_a_run_that_is_repeated_has_what_time_is_left(device: TimedDevice, tmp_p
     third = run(tmp_path)
     assert third.race is not None and third.race.rounds == 0
     assert ops(third.graph) == FASTEST and device.heats == heats
+
+
+def test_what_is_estimated_is_one_figure_and_optimal_says_so(
+    device: TimedDevice, tmp_path: Path
+) -> None:
+    measured = run(tmp_path, budget_s=0.0)
+    assert (measured.costs.estimated, measured.cost_basis) == (0, "measured")
+    assert "estimated" not in summary_line(measured)
+    (tmp_path / "costs.duckdb").unlink()
+    result = run(tmp_path, budget_s=0.0, measure_time_limit_s=1e-9)  # one is measured, then it ends
+    estimated, total = result.costs.estimated, result.costs.total
+    assert 0 < estimated < total and result.cost_basis == "partly estimated"
+    assert any(f": {estimated} configurations are estimated by" in note for note in result.notes)
+    assert result.optimal
+    assert f", under costs of which {estimated} of {total} are estimated" in summary_line(result)
 
 
 def test_another_version_of_the_runtime_races_anew(device: TimedDevice, tmp_path: Path) -> None:
