@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 from typing import cast
 
 import numpy as np
@@ -226,9 +227,7 @@ class _Lowering:
 
     def _matmul(self, node: Node) -> Value:
         pieces = [self._product(a, b) for a, b in self._factors(*node.inputs[:2])]
-        result = pieces[0]
-        for addend in (*pieces[1:], *map(self._value, node.inputs[2:])):
-            result = self._binary("add", result, addend)
+        result = self._added([*pieces, *map(self._value, node.inputs[2:])])
         act = str(node.attrs.get("act", "none"))
         if act == "none":
             return result
@@ -373,10 +372,7 @@ class _Lowering:
         return self._emit("matmul", operands, dims, factored.over)
 
     def _added(self, values: Sequence[Value]) -> Value:
-        result = values[0]
-        for value in values[1:]:
-            result = self._binary("add", result, value)
-        return result
+        return reduce(partial(self._binary, "add"), values)
 
 
 _OPERATORS: Mapping[str, Callable[[_Lowering, Node], Value]] = {
