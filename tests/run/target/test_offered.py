@@ -75,6 +75,22 @@ def eighteen_channels() -> Graph:
     )
 
 
+def scaled_and_shifted() -> Graph:
+    """A factor and a summand per channel before a convolution."""
+    return build_graph(
+        "scaled",
+        {"x": f32(1, 32, 14, 14)},
+        {"s": weight(32, 1, 1), "b": weight(32, 1, 1, seed=1), "w": weight(32, 32, 3, 3, seed=2)},
+        [
+            Node("mul", ("x", "s"), ("y",)),
+            Node("add", ("y", "b"), ("z",)),
+            Node("relu", ("z",), ("r",)),
+            Node("conv", ("r", "w"), ("u",), _WINDOW),
+        ],
+        ["u"],
+    )
+
+
 def norm_of_a_sum() -> Graph:
     """A sum that a layer norm alone reads."""
     return build_graph(
@@ -140,6 +156,13 @@ def test_channels_are_filled_up_so_that_all_convolutions_are_in_blocks(tmp_path:
     assert saved_kernels(after) == made
 
 
+def test_channels_are_scaled_and_shifted_in_blocks(tmp_path: Path) -> None:
+    before, after = written(scaled_and_shifted(), tmp_path)
+    assert (saved_kernels(before)["Mul"], saved_kernels(before)["Add"]) == (1, 1)
+    made = {"ReorderInput": 1, "Conv": 1, "Conv+Relu": 1, "ReorderOutput": 1}
+    assert saved_kernels(after) == made
+
+
 def test_a_norm_of_a_sum_stays_two_kernels(tmp_path: Path) -> None:
     before, after = written(norm_of_a_sum(), tmp_path)
     assert saved_kernels(before) == {"SkipLayerNormalization": 1}
@@ -177,4 +200,5 @@ def test_what_is_offered_the_target_does_not_do_itself() -> None:
         "ort-groups-of-eight",
         "ort-product-as-convolution",
         "ort-product-and-bias-as-convolution",
+        "ort-scaled-and-shifted-in-blocks",
     }
