@@ -30,6 +30,7 @@ class SearchRun:
         is_complete: whether no limit of time ended it.
         processes: that it may be spread over.
         search_cpu_s, search_wall_s: CPU seconds of all processes, and wall seconds.
+        is_left_out: whether it was not made, as one with fewer operators had met the limit of time.
     """
 
     case: str
@@ -47,6 +48,7 @@ class SearchRun:
     search_cpu_s: float
     processes: int = 1
     search_wall_s: float = 0.0
+    is_left_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,15 @@ def measure(case: Case, options: SearchOptions) -> MirageRun:
 def measure_search(case: Case, options: SearchOptions) -> SearchRun:
     """Search the kernels of a benchmark, and no more."""
     return _searched(case, options)[0]
+
+
+def left_out(case: Case, options: SearchOptions) -> SearchRun:
+    """Return the row of a search that is not made: one with fewer operators met the limit of time."""
+    limits = options.max_kernels, options.max_operators, options.disable
+    return SearchRun(
+        case.name, *limits, 0, 0, 0, 0, 0, 0, 0, is_complete=False, search_cpu_s=0.0,
+        processes=options.processes, is_left_out=True,
+    )  # fmt: skip
 
 
 def _searched(case: Case, options: SearchOptions) -> tuple[SearchRun, SearchResult]:

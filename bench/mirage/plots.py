@@ -42,6 +42,7 @@ def plot_runs(runs: Sequence[MirageRun], path: Path) -> None:
 
 def plot_searches(runs: Sequence[SearchRun], title: str, path: Path) -> None:
     """Draw CPU seconds over operators in a block, a line for each means that was off."""
+    runs = [run for run in runs if not run.is_left_out]
     figure, axes = new_figure(1, 1, (8, 5))
     lines = list(dict.fromkeys((run.disabled, run.processes) for run in runs))
     for number, (means, processes) in enumerate(lines):

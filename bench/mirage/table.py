@@ -68,11 +68,11 @@ def cells(run: MirageRun) -> tuple[str, ...]:
 
 def search_cells(run: SearchRun, published: str) -> tuple[str, ...]:
     """Return a search as the texts under ``SEARCH_HEADER``."""
+    made = run.case, str(run.max_operators), ", ".join(run.disabled) or "-", str(run.processes)
+    if run.is_left_out:
+        return (*made, *["-"] * 4, "over limit", "-", published or "-")
     return (
-        run.case,
-        str(run.max_operators),
-        ", ".join(run.disabled) or "-",
-        str(run.processes),
+        *made,
         f"{run.configurations:,}",
         f"{run.candidates:,}",
         f"{run.terms:,}{'' if run.is_complete else '+'}",

@@ -18,7 +18,8 @@ from relational_tensat.base.files import write_aside
 
 _MODELLED = (
     "Times are modelled, of an A100: waves of blocks, the roofline, 4 µs a launch; ratios published are"
-    " measured. `terms` and `CPU s` with a + : the limit of time ended the search."
+    " measured. `terms` and `CPU s` with a + : the limit of time ended the search; over limit: it ended one"
+    " with fewer operators already, so this one was not made."
 )
 
 

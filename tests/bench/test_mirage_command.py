@@ -12,7 +12,8 @@ import pytest
 
 from bench.__main__ import main
 from bench.emulation.fewer_blocks import single_kernels, with_fewer_blocks, with_outputs
-from bench.mirage.cases import TABLE_5, cases
+from bench.mirage import command
+from bench.mirage.cases import TABLE_5, Case, cases
 from bench.mirage.figures import FIGURES, drawn
 from bench.mirage.machine_code import is_fit
 from bench.mirage.measure import MirageRun, SearchRun
@@ -20,6 +21,7 @@ from bench.mirage.values import is_right, value_rows
 from bench.mirage.writing import write_figures, write_runs, write_searches
 from relational_tensat.mugraph.graph.mugraph_json import encoded
 from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors
+from relational_tensat.mugraph.search.search_options import SearchOptions
 from tests.gpu.test_nvrtc import needs_nvrtc
 from tests.mugraph.kernels.mugraphs import ntrans, rmsnorm_linear, split_attention
 
@@ -78,6 +80,23 @@ def test_results_are_kept_with_their_circumstances(tmp_path: Path) -> None:
     write_searches([*searches, (search_run("nTrans"), "")], {}, tmp_path)
     assert "| 7 | pruning | 1 | 233 |" in (tmp_path / "searches.md").read_text("utf-8")
     assert {"table5.csv", "table5.png", "ntrans.png"} <= {p.name for p in tmp_path.iterdir()}
+
+
+def test_where_few_operators_meet_the_limit_more_are_not_tried(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def measure_search(case: Case, options: SearchOptions) -> SearchRun:
+        is_complete = "pruning" not in options.disable or options.max_operators < 5
+        run = replace(search_run(case.name, options.disable), processes=options.processes)
+        return replace(run, max_operators=options.max_operators, is_complete=is_complete)
+
+    monkeypatch.setattr(command, "measure_search", measure_search)
+    assert main(["mirage", "--ablation"]) == 0
+    rows = capsys.readouterr().out.splitlines()[1:]
+    limits = [row for row in rows if "1.5+" in row or "over limit" in row]
+    assert [row.split()[3:5] for row in limits] == [[str(n), "pruning"] for n in (5, 6, 7)]
+    assert ["over limit" in row for row in limits] == [False, True, True]
+    assert all(row.endswith("> 12 h") for row in limits[1:])
 
 
 def test_figure_10_is_drawn(tmp_path: Path) -> None:
