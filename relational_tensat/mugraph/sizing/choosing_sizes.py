@@ -85,6 +85,9 @@ class _Sizing:
         self._device = device
         inputs = route.program.inputs
         self._given = {d.variable: d.size for dims in inputs.values() for d in dims}
+        #: By the route's kernels: these at any sizes, and the dims of tensors then; sizes of partial
+        #: results are many.
+        self._units: dict[tuple[int, ...], tuple[MuGraph, dict[str, Dims]]] = {}
 
     def best(self) -> list[Sized]:
         """Return the best of each alternative; partial results of one kernel are sizes of the next."""
@@ -149,18 +152,22 @@ class _Sizing:
                 )
         return list(best.values())
 
-    def _unsized(self, kernels: tuple[FoundKernel, ...]) -> MuGraph:
-        """Return some kernels at any sizes."""
-        units = [((1,) * len(kernel.grid), 1) for kernel in kernels]
-        return build(FoundGraph(self._route.program, kernels, ()), units)
+    def _unsized(self, kernels: tuple[FoundKernel, ...]) -> tuple[MuGraph, dict[str, Dims]]:
+        """Return some kernels at any sizes, and the dims of tensors in device memory."""
+        key = tuple(map(id, kernels))  # the route keeps them
+        if key not in self._units:
+            units = [((1,) * len(kernel.grid), 1) for kernel in kernels]
+            graph = build(FoundGraph(self._route.program, kernels, ()), units)
+            self._units[key] = graph, kernel_tensors(graph)
+        return self._units[key]
 
     def _costs(
         self, names: Sequence[str], kernels: tuple[FoundKernel, ...], sizes: Mapping[str, int]
     ) -> tuple[list[tuple[int, ...]], Floats, Kernel]:
         """Return all splits of the last kernel, of grid and loop, what each costs, and the kernel."""
-        graph, kernel = self._unsized(kernels), kernels[-1]
+        (graph, dims), kernel = self._unsized(kernels), kernels[-1]
         step = graph.kernels[-1]
-        free = _free_of_divisors(step, kernel, kernel_tensors(graph), sizes)
+        free = _free_of_divisors(step, kernel, dims, sizes)
         choices = [
             [*_parts_of(sizes[name]), *(_more_parts_of(sizes[name]) if name in free else ())]
             for name in names
@@ -179,7 +186,7 @@ class _Sizing:
         if _concatenates(step):
             after[kernel.loop] = np.minimum(tile[kernel.loop] * loop, extents[kernel.loop])
         shapes = Sizes(extents, tile, after, blocks, loop)
-        return rows, kernel_us(step, kernel_tensors(graph), shapes, self._device, graph.wide), step
+        return rows, kernel_us(step, dims, shapes, self._device, graph.wide), step
 
 
 def _cheapest_by_sizes(partials: Iterable[_Partial]) -> list[_Partial]:
