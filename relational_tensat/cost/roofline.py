@@ -74,7 +74,7 @@ def roofline_us(
     """
     operator = get_operator(op)
     complete = operator.canonical(inputs, attrs)
-    peak = device.peak_for(operator.summed_dtype(output))
+    peak = device.peak_for(operator.summed_dtype(inputs, output))
     compute_s = operator.flops(inputs, output, complete) / peak
     compute_s += sum(
         elements / device.elements_per_s[part]

@@ -159,7 +159,11 @@ class _Builder:
         return output_name
 
     def _draw(self, index: int, kind: TensorType) -> Array:
-        """Return random numbers: floats in 0.5 to 1.5, which no operator overflows or dislikes."""
+        """Return random numbers: floats in 0.5 to 1.5, which no operator overflows or dislikes.
+
+        Integers for a whole tensor or its slices are 0, as the zero points of weights: kernels on integers
+        have faster ways for these.
+        """
         shape = kind.shape
         if _TAKE_SHAPE.get(str(dict(self._configuration.attrs).get("op_type"))) == index:
             (output,) = tensors_of(self._configuration.output)
@@ -169,6 +173,8 @@ class _Builder:
         if kind.is_float:
             block = self._rng.random(min(kind.size, _BLOCK), dtype=np.float32) + np.float32(0.5)
             return np.resize(block.astype(numpy_dtype(kind.dtype)), shape)
+        if kind.rank <= 1 and index in self._weight_operands:
+            return np.zeros(shape, numpy_dtype(kind.dtype))
         return self._rng.integers(0, self._integers_below(index), shape).astype(kind.dtype)
 
     def _integers_below(self, index: int) -> int:

@@ -113,7 +113,7 @@ class Operator(OnnxForm, Sampling, ABC):
         """Return the number of arithmetic operations; one per output element unless overridden."""
         return sum(part.size for part in tensors_of(output))
 
-    def summed_dtype(self, output: ValueType) -> str:
+    def summed_dtype(self, inputs: Types, output: ValueType) -> str:
         """Return the element type that it computes in: the result's unless overridden."""
         parts = tensors_of(output)
         return parts[0].dtype if parts else ""

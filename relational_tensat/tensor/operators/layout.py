@@ -74,6 +74,10 @@ class Transpose(Copy):
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         return np.transpose(inputs[0], ints_of(attrs, "perm"))
 
+    def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
+        """As many elements of 4 bytes: smaller ones are moved several at a time."""
+        return [(self.name, -(-tensor(output, self.name).nbytes // 4))]
+
     def suggest_operand(
         self, index: int, partial: PartialApplication, hints: Hints
     ) -> TensorType | None:

@@ -168,3 +168,30 @@ def test_what_is_written_of_kernels_on_integers_costs_what_they_do(
     written = as_written(costs.as_run(graph), graph)
     assert "transpose" not in written.count_ops()
     assert graph_cost_us(written, costs) == pytest.approx(graph_cost_us(graph, costs))
+
+
+def test_convolutions_of_single_channels_are_priced_without_dot_products() -> None:
+    profile = load_profile("cpu")
+
+    def price(*filters: int) -> float:
+        weights = (of("int8", *filters), f32(filters[0]), of("int8", filters[0]))
+        (kernel,) = kernels_of(
+            configuration(
+                "ort_quantized_conv", of("uint8", 1, 64, 9, 9), _ONE, weights, _ONE, **_WINDOW
+            ),
+            tells_computed=True,
+        )
+        return profile.cost_us(kernel.op, kernel.inputs, kernel.output, dict(kernel.attrs))
+
+    assert price(64, 1, 8, 8) > 4 * price(16, 64, 2, 2) > 0  # the same products
+
+
+def test_zero_points_of_weights_are_zero_where_they_are_measured() -> None:
+    kernel, _ = KERNELS[0]
+    (measured,) = kernels_of(kernel, tells_computed=True)
+    weights = make_probe(measured, 1).with_operator.weights
+    assert {name for name, weight in weights.items() if not np.any(weight.data)} >= {
+        "w2_0_0",
+        "w5_0_0",
+    }
+    assert np.any(weights["w3_0_0"].data)

@@ -62,6 +62,10 @@ class ToBlocks(FusedKernel):
         """None: it copies."""
         return 0
 
+    def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
+        """None: what it moves are whole blocks, as a copy does."""
+        return []
+
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
@@ -109,6 +113,10 @@ class FromBlocks(FusedKernel):
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
         """None: it copies."""
         return 0
+
+    def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
+        """None: what it moves are whole blocks, as a copy does."""
+        return []
 
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter

@@ -46,7 +46,7 @@ class IntegerProduct(FusedKernel):
         """None beside its sums of products."""
         return []
 
-    def summed_dtype(self, output: ValueType) -> str:
+    def summed_dtype(self, inputs: Types, output: ValueType) -> str:
         """Sums of integers."""
         return "int32"
 

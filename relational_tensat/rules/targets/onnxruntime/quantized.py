@@ -122,6 +122,11 @@ class QuantizedConv(_OnIntegers):
         middle = _around_last("conv", tuple(range(count)), count, window, attrs)
         return self._around(inputs, middle, [_COMPUTED, *[_STORED] * (count - 1)])
 
+    def summed_dtype(self, inputs: Types, output: ValueType) -> str:
+        """Sums over one channel are no dot products of 8-bit integers: int16 stands for these."""
+        filters = [part for kind in inputs for part in tensors_of(kind)][_TRIPLE]
+        return "int16" if filters.shape[1] == 1 else super().summed_dtype(inputs, output)
+
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
@@ -188,6 +193,10 @@ def _of_elements(op: str, kernel: str) -> type[FusedKernel]:
         def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
             """Dequantizations, the operator, quantization."""
             return self._around(inputs, [Part(op, (0, 1))], [_COMPUTED, _COMPUTED])
+
+        def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
+            """It quantizes its result."""
+            return [("quantize", tensor(output, self.name).size)]
 
         def to_onnx(
             self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
