@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import cast
 
@@ -45,6 +46,16 @@ class AbstractProgram:
         """The files of axioms about operators that the paper does not have."""
         has_any = any(node.op == "div_or_zero" for node in self.graph.nodes)
         return ("quotients_or_zero",) if has_any else ()
+
+    def form(self) -> Hashable:
+        """Return what is the same for graphs that differ by names only."""
+        values = [*self.graph.inputs, *(name for node in self.graph.nodes for name in node.outputs)]
+        places = {name: place for place, name in enumerate(values)}
+        nodes = tuple(
+            (node.op, tuple(sorted(node.attrs.items())), tuple(places[n] for n in node.inputs))
+            for node in self.graph.nodes
+        )
+        return len(self.graph.inputs), nodes, tuple(places[name] for name in self.outputs)
 
 
 def abstract_program(program: MuGraph) -> AbstractProgram:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from relational_tensat.mugraph.abstract import saturated as saturation
 from relational_tensat.mugraph.abstract.axioms import axioms, chain
-from relational_tensat.mugraph.abstract.saturated import saturated
+from relational_tensat.mugraph.abstract.saturated import AbstractEGraph, saturated
 from relational_tensat.mugraph.abstract.vocabulary import abstract_operators
+from relational_tensat.mugraph.fusion.candidates import named_by_order
 from relational_tensat.mugraph.programs import ProgramBuilder, program
 from relational_tensat.tensor.operators import operators
 
@@ -36,6 +38,26 @@ def test_numbers_of_any_size_are_functions_names() -> None:
     rows = abstract.database.execute("SELECT op, name, size FROM abstract ORDER BY op")
     expected = [("scale", "scale -3.4e+38", 0), ("shift", "shift 0.5", 0), ("sub", "", 0)]
     assert [tuple(row) for row in rows] == expected
+
+
+def test_programs_that_differ_by_names_are_saturated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rows(abstract: AbstractEGraph) -> set[tuple[object, ...]]:
+        return set(map(tuple, abstract.database.execute("FROM abstract")))
+
+    monkeypatch.setattr(saturation, "_kept", {})
+    first = saturated(program("mlp"))
+    fresh = rows(first)
+    first.database.run("mugraph/forget_classes")
+    monkeypatch.setattr(saturation, "explore", None)
+    for _ in range(2):
+        again = saturated(named_by_order(program("mlp")))
+        assert rows(again) == fresh
+        assert [*again.classes.values()] == [*first.classes.values()]
+        assert (again.outputs, again.e_nodes) == (first.outputs, first.e_nodes)
+        again.database.run("mugraph/forget_classes")
+    for other in (program("mlp", k=24), program("ntrans")):
+        with pytest.raises(TypeError):  # these are saturated themselves
+            saturated(other)
 
 
 def test_axioms_have_names_and_laws_and_are_known_only_while_they_are_used() -> None:

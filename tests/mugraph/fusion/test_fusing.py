@@ -33,7 +33,8 @@ DOMAIN = "relational_tensat.kernels"
 def fused(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the result of chains only, and its kernels in a folder of its own."""
     folder = tmp_path_factory.mktemp("fused")
-    options = Options.of(fuse=True, fuse_time_limit_s=0.0, kernels=folder / "kernels", iterations=2)
+    more = {"kernels": folder / "kernels", "db": folder / "run.duckdb"}
+    options = Options.of(fuse=True, fuse_time_limit_s=0.0, iterations=2, **more)
     plain = optimize(GATED, Options.of(iterations=2))
     result = optimize(GATED, options, output=folder / "out.onnx")
     assert result.cost_after_us < plain.cost_after_us
@@ -154,11 +155,9 @@ def test_a_folder_without_kernels_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_run_can_be_explained_from_its_database(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    fused: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = Options.of(fuse=True, fuse_time_limit_s=0.0, iterations=2, db=tmp_path / "run.duckdb")
-    optimize(GATED, options)
-    assert main(["explain", str(tmp_path / "run.duckdb"), "--check"]) == 0
+    assert main(["explain", str(fused / "run.duckdb"), "--check"]) == 0
     printed = capsys.readouterr().out
     assert "fused-k" in printed
     assert "checked: every step is what its rule says" in printed

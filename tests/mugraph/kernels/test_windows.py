@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import shutil
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,12 +25,14 @@ from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
 from tests.mugraph.parts import joint_attention, rotary
 
 
+@cache
 def rows() -> MuGraph:
     model = rotary()
     program = lowered(model, model.nodes, model.name).program
     return with_windows(row_kernel(core(program)), program)
 
 
+@cache
 def products() -> MuGraph:
     model = joint_attention("split")
     program = lowered(model, model.nodes, model.name).program

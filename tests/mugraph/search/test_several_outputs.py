@@ -40,13 +40,15 @@ def _only(program: MuGraph, output: str) -> MuGraph:
     return replace(program, inputs=inputs, steps=tuple(steps[::-1]), outputs=(output,))
 
 
-def _configurations(
-    program: MuGraph, concatenate: bool = False
-) -> set[tuple[tuple[str, ...], str]]:
+def _found(program: MuGraph, concatenate: bool = False) -> list[FoundGraph]:
     options = SearchOptions(max_kernels=1, max_operators=5, concatenate=concatenate)
     result = search_kernels(program, options)
     assert result.is_complete
-    return {(kernel.grid, kernel.loop) for found in graphs(result) for kernel in found.kernels}
+    return graphs(result)
+
+
+def _configurations(found: list[FoundGraph]) -> set[tuple[tuple[str, ...], str]]:
+    return {(kernel.grid, kernel.loop) for one in found for kernel in one.kernels}
 
 
 def _small(found: FoundGraph) -> MuGraph:
@@ -57,13 +59,12 @@ def _small(found: FoundGraph) -> MuGraph:
 @pytest.mark.parametrize("program", [gate_and_up(), sum_and_norm()], ids=lambda p: str(p.name))
 def test_a_kernel_stores_both_wherever_one_could_store_either(program: MuGraph) -> None:
     alone, most = (
-        set.intersection(*(_configurations(_only(program, o), of) for o in program.outputs))
+        set.intersection(*(_configurations(_found(_only(program, o), of)) for o in program.outputs))
         for of in (False, True)  # one's loop may be over what the other has no sum over
     )
-    assert set() != alone <= _configurations(program) <= most
-    result = search_kernels(program, SearchOptions(max_kernels=1, max_operators=5))
-    for found in graphs(result):
-        graph = _small(found)
+    both = _found(program)
+    assert set() != alone <= _configurations(both) <= most
+    for graph in map(_small, both):
         assert first_difference(program, graph, seed=5) is None
         swapped = replace(graph, outputs=graph.outputs[::-1])
         assert first_difference(program, swapped, seed=5) is not None

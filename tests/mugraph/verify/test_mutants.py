@@ -16,7 +16,7 @@ from tests.mugraph.mutants import mutants
 from tests.mugraph.searches import searched
 
 _SIZE = 4
-_PER_GRAPH = 350
+_PER_GRAPH = 340
 
 
 def right_graphs() -> Iterator[tuple[MuGraph, MuGraph]]:
