@@ -52,7 +52,7 @@ def test_a_small_graph_has_times_of_its_own(cache: CostCache) -> None:
     source.ask(products(1))
     assert device.requests == [products(2), products(1)]  # what was known is of larger graphs
     assert source.counts == CostCounts(measured=1)
-    assert source.notes == ("the model is small enough for costs of Fake 9000, small",)
+    assert source.notes == ("the size of the model's weights asks for costs of Fake 9000, small",)
     source.suit(_with_weight(11))
     source.ask(products(2))
     assert source.counts == CostCounts(cached=2)

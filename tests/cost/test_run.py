@@ -66,7 +66,7 @@ def test_small_models_have_times_of_their_own(model: Path, monkeypatch: pytest.M
     only = ("merge-products-sharing-left",)
     options = Options.of(cost="cpu", cost_cache=model.with_name("costs.duckdb"), only=only)
     plug_in(monkeypatch, FakeDevice(time_us=by_launches, small_bytes=weights + 1))
-    sentence = "the model is small enough for costs of Fake 9000, small"
+    sentence = "the size of the model's weights asks for costs of Fake 9000, small"
     assert sentence in optimize(model, options).notes
     device = plug_in(monkeypatch, FakeDevice(time_us=by_launches, small_bytes=weights))
     result = optimize(model, options)
