@@ -102,7 +102,9 @@ class MeasuredSource(CostSource):
         """What was estimated and why, and what was not measured; how many times of before were not used."""
         sentences = []
         if self._device.key != self._opened.key:
-            sentences.append(f"the size of the model's weights asks for costs of {self._device.key.name}")
+            sentences.append(
+                f"the size of the model's weights asks for costs of {self._device.key.name}"
+            )
         if self._unmeasurable:
             count = len(self._unmeasurable)
             reason = next(iter(self._unmeasurable.values()))
