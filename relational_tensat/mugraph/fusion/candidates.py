@@ -86,7 +86,7 @@ def chain_candidates(
 def region_candidates(
     graph: Graph, most_steps: int, leave: Leave = no_matter, source: str = "model"
 ) -> list[Candidate]:
-    """Return the regions of a model that are no chains of functions, and groups of these, equal ones once.
+    """Return the regions of a model that are no chains of functions, and groups of these.
 
     A group is of regions as they begin, at their last nodes, or as large as they become.
 
@@ -121,10 +121,7 @@ def region_candidates(
         with suppress(RelationalTensatError):  # they are no program together
             region = lowered(graph, group.nodes, group.outputs[-1], group.outputs)
             found.append(_of_region(group.nodes, group.outputs, region, graph))
-    fitting = [c for c in found if c is not None and 1 < len(c.program.operators) <= most_steps]
-    return list({pattern_hash(candidate): candidate for candidate in reversed(fitting)}.values())[
-        ::-1
-    ]
+    return [c for c in found if c is not None and 1 < len(c.program.operators) <= most_steps]
 
 
 def with_numbers(graph: Graph) -> Graph:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 from relational_tensat.base.errors import RelationalTensatError, VerificationError
@@ -21,6 +22,7 @@ from relational_tensat.mugraph.fusion.chain_program import row_kernel
 from relational_tensat.mugraph.fusion.kernel_rule import kernel_rule
 from relational_tensat.mugraph.fusion.nodes_check import computes_nodes
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel, Shape
+from relational_tensat.mugraph.fusion.planning import Key, Plan
 from relational_tensat.mugraph.fusion.region_report import RegionReport
 from relational_tensat.mugraph.fusion.seeking import Effort, Seeker, UnfitError
 from relational_tensat.mugraph.fusion.worth import Worth
@@ -37,6 +39,9 @@ from relational_tensat.tensor import Graph, TensorType
 _SEED = 2_000_000
 #: A search takes so many times as long with one more operator.
 _GROWTH = 1.25
+#: A search is worth it where the whole graph may become cheaper by this part.
+_LEAST_GAIN = 1e-3
+_NO_GAIN = "whatever its kernel takes, other kernels are modelled to make the graph as cheap"
 #: A search for so few operators a value takes half a second: queries, keys and values of one input, say.
 _FEW_EACH = 2
 #: Parts with more values come after μGraphs of several kernels.
@@ -103,44 +108,118 @@ class _Fusing:
         self._watch = watch
         self._kernels: dict[str, OwnKernel] = {}
         self._rows: list[RegionRow] = []
+        self._known_us: dict[Key, float] = {}
+        self._unfit: set[str] = set()
         self._done = self._total = 0
 
     def run(self, graphs: Sequence[Graph], report: Report) -> Sought:
         self._model = graphs[0]
-        first = Effort(kernels=1, more_operators=1)
         candidates = self._candidates(graphs)
-        tried = self._all([c for c in candidates if _order(c) <= _PAIRS], first, report)
-        if self._done == self._total:
-            second = Effort(kernels=self._options.max_kernels, more_operators=2)
-            self._all(self._slow(tried), second, report)
-        self._all([c for c in candidates if _order(c) > _PAIRS], first, report)
+        alone = [pattern for pattern, c in candidates.items() if not c.has_products]
+        self._all({(pattern, 1): candidates[pattern] for pattern in alone}, report)
+        if self._worth.profile is not None:
+            self._planned(graphs, candidates, report)
         kernels, rows = tuple(self._kernels.values()), tuple(dict.fromkeys(self._rows))
         return Sought(kernels, self._done, self._total, rows)
 
-    def _all(
-        self, candidates: Sequence[Candidate], effort: Effort, report: Report
-    ) -> list[tuple[Candidate, float]]:
-        """Seek kernels for candidates; return those that are kernels with what these cost, or infinity."""
-        self._total += len(candidates)
-        tried = []
-        for place, candidate in enumerate(candidates):
+    def _planned(
+        self, graphs: Sequence[Graph], candidates: Mapping[str, Candidate], report: Report
+    ) -> None:
+        """Seek kernels for parts with products as long as one could make a graph cheaper."""
+        plans = [
+            Plan(
+                graph,
+                partial(self._worth.operator_us, graph=graph),
+                [(pattern, c) for pattern, c in self._places if c.graph is graph],
+            )
+            for graph in graphs
+        ]
+        few, many = (
+            {
+                (pattern, 1): self._worth.least_us(candidate)
+                for pattern, candidate in candidates.items()
+                if candidate.has_products and (_order(candidate) > _PAIRS) == is_more
+            }
+            for is_more in (False, True)
+        )
+        self._settle(plans, few, candidates, report)
+        self._settle(plans, self._several_us(candidates), candidates, report)
+        self._settle(plans, many, candidates, report)
+
+    def _settle(
+        self,
+        plans: Sequence[Plan],
+        least_us: dict[Key, float],
+        candidates: Mapping[str, Candidate],
+        report: Report,
+    ) -> None:
+        """Seek kernels until no graph could be cheaper by one of those that are left."""
+        is_settled = False
+        while not is_settled and not self._watch.is_over:
+            keys = {key for plan in plans for key in self._wanted(plan, least_us)}
+            wanted = {key: candidates[key[0]] for key in sorted(keys)}
+            self._all(dict(sorted(wanted.items(), key=self._rank)), report)
+            for key in wanted:
+                del least_us[key]
+            is_settled = not wanted
+        for pattern, _ in least_us:
+            fate, reason = ("no gain", _NO_GAIN) if is_settled else ("no time", _NO_TIME)
+            self._rows.append(self._row(candidates[pattern], fate, reason))
+        self._total += 0 if is_settled else len(least_us)
+
+    def _wanted(self, plan: Plan, least_us: Mapping[Key, float]) -> frozenset[Key]:
+        """Return the kernels not sought yet that a graph would have which is cheaper than all known ones.
+
+        Args:
+            plan: the graph.
+            least_us: what these kernels take at least.
+        """
+        hoped = plan.cheapest({**self._known_us, **least_us})
+        known = plan.cheapest(self._known_us)
+        is_cheaper = hoped.cost_us < (1 - _LEAST_GAIN) * known.cost_us
+        return hoped.keys & least_us.keys() if is_cheaper else frozenset()
+
+    def _several_us(self, candidates: Mapping[str, Candidate]) -> dict[Key, float]:
+        """Return what several kernels take at least for parts whose one takes longer, or does not fit.
+
+        Where no search finds one kernel, two that parts of it become are to be had already.
+        """
+        found: dict[Key, float] = {}
+        if self._options.max_kernels == 1:
+            return found
+        for pattern, candidate in candidates.items():
+            one_us = math.inf if pattern in self._unfit else self._known_us.get((pattern, 1), 0.0)
+            now_us = min(one_us, self._worth.operators_us(candidate))
+            least_us = self._worth.least_us(candidate, kernels=2)
+            is_fit = (
+                candidate.has_products and not candidate.is_cast
+            )  # between kernels all is narrow
+            if is_fit and least_us < now_us:
+                found[pattern, 2] = least_us
+        return found
+
+    def _all(self, wanted: Mapping[Key, Candidate], report: Report) -> None:
+        """Seek kernels for parts."""
+        self._total += len(wanted)
+        for place, (key, candidate) in enumerate(wanted.items()):
             takes_time = candidate.has_products or self._worth.is_measured
             if self._watch.is_over and takes_time:
-                self._rows += [self._row(c, "no time", _NO_TIME) for c in candidates[place:]]
+                late = list(wanted.values())[place:]
+                self._rows += [self._row(each, "no time", _NO_TIME) for each in late]
                 break
-            kernel_us, reason, key = None, "", ""
+            kernel_us, reason, mugraph = None, "", ""
             try:
-                kernel = self._kernel(candidate, effort)
-                kernel_us, key = kernel.cost_us, kernel.key
-                tried.append((candidate, kernel_us or 0.0))
+                kernel = self._kernel(candidate, self._effort(key))
+                kernel_us, mugraph = kernel.cost_us, kernel.key
+                self._known_us[key] = kernel_us or 0.0
             except RelationalTensatError as error:
                 reason = str(error)
                 if isinstance(error, UnfitError):
-                    tried.append((candidate, math.inf))
+                    self._unfit.add(key[0])
             self._done += 1
             row = replace(
-                self._row(candidate, "kernel" if key else "none found", reason),
-                kernel_us=kernel_us, mugraph=key,
+                self._row(candidate, "kernel" if mugraph else "none found", reason),
+                kernel_us=kernel_us, mugraph=mugraph,
             )  # fmt: skip
             self._rows.append(row)
             report(
@@ -149,7 +228,12 @@ class _Fusing:
                     self._worth.operators_us(candidate), kernel_us, reason,
                 )
             )  # fmt: skip
-        return tried
+
+    def _effort(self, key: Key) -> Effort:
+        _, kernels = key
+        if kernels == 1:
+            return Effort(kernels=1, more_operators=1)
+        return Effort(kernels=self._options.max_kernels, more_operators=2)
 
     def _row(self, candidate: Candidate, fate: str, reason: str) -> RegionRow:
         operators = tuple(step.op for step in candidate.program.operators)
@@ -157,9 +241,9 @@ class _Fusing:
         source = "model" if candidate.graph is self._model else "cheapest"
         return RegionRow(source, candidate.outputs, operators, fate, reason, cost_us)
 
-    def _candidates(self, graphs: Sequence[Graph]) -> list[Candidate]:
-        """Return parts of graphs, equal ones once, in their order; first each time what may save most for
-        its time."""
+    def _candidates(self, graphs: Sequence[Graph]) -> dict[str, Candidate]:
+        """Return parts of graphs by pattern, equal ones once, in their order; first each time what may save
+        most for its time."""
         leave, most = self._rows.append, self._options.max_operators
         found: list[Candidate] = []
         sources = [("cheapest" if place else "model", graph) for place, graph in enumerate(graphs)]
@@ -167,34 +251,22 @@ class _Fusing:
             found += chain_candidates(graph, leave, source)
         for source, graph in sources if self._worth.profile is not None else ():
             found += region_candidates(graph, most, leave, source)
-        distinct = list({pattern_hash(candidate): candidate for candidate in found}.values())
-        worth = []
-        for place, candidate in enumerate(distinct):
-            saving_us = self._saving_us(candidate)
-            if saving_us <= 0:
-                least = self._worth.least_us(candidate)
-                reason = f"a kernel takes {least:.2f} µs at least, modelled"
-                self._rows.append(self._row(candidate, "no gain", reason))
+        self._places = [(pattern_hash(candidate), candidate) for candidate in found]
+        distinct = {}
+        for pattern, candidate in dict(self._places).items():
+            if self._saving_us(candidate) > 0:
+                distinct[pattern] = candidate
                 continue
-            rank = -saving_us / _GROWTH ** len(candidate.program.operators)
-            worth.append((_order(candidate), rank, place))
-        return [distinct[place] for _, _, place in sorted(worth)]
+            least = self._worth.least_us(candidate)
+            reason = f"a kernel takes {least:.2f} µs at least, modelled"
+            self._rows.append(self._row(candidate, "no gain", reason))
+        return dict(sorted(distinct.items(), key=self._rank))
 
-    def _slow(self, tried: Sequence[tuple[Candidate, float]]) -> list[Candidate]:
-        """Return those with products whose kernel takes longer than two must, or does not fit, worst first.
-
-        Where no search finds one kernel, two that parts of it become are to be had already.
-        """
-        worth = []
-        for place, (candidate, kernel_us) in enumerate(tried):
-            now_us = min(kernel_us, self._worth.operators_us(candidate))
-            saving_us = now_us - self._worth.least_us(candidate, kernels=2)
-            is_fit = (
-                candidate.has_products and not candidate.is_cast
-            )  # between kernels all is narrow
-            if is_fit and saving_us > 0:
-                worth.append((-saving_us, place))
-        return [tried[place][0] for _, place in sorted(worth)]
+    def _rank(self, part: tuple[object, Candidate]) -> tuple[int, float]:
+        """Return where a part with its key comes among others."""
+        _, candidate = part
+        for_its_time = self._saving_us(candidate) / _GROWTH ** len(candidate.program.operators)
+        return _order(candidate), -for_its_time
 
     def _saving_us(self, candidate: Candidate) -> float:
         """Return what a kernel might save at best."""

@@ -12,6 +12,7 @@ from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.sizing.libraries import least_us
 from relational_tensat.mugraph.sizing.modelled import graph_us
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors
+from relational_tensat.tensor import Graph, Node
 
 
 def profile_of(costs: CostSource) -> Profile | None:
@@ -39,16 +40,13 @@ class Worth:
 
     def operators_us(self, candidate: Candidate) -> float:
         """Return what a candidate's operators cost."""
-        types = candidate.graph.types
-        return sum(
-            self._costs.cost_us(
-                node.op,
-                tuple(types[name] for name in node.inputs),
-                types[node.outputs[0]],
-                node.attrs,
-            )
-            for node in candidate.nodes
-        )
+        return sum(self.operator_us(node, candidate.graph) for node in candidate.nodes)
+
+    def operator_us(self, node: Node, graph: Graph) -> float:
+        """Return what an operator of a graph costs."""
+        types = graph.types
+        inputs = tuple(types[name] for name in node.inputs)
+        return self._costs.cost_us(node.op, inputs, types[node.outputs[0]], node.attrs)
 
     def kernel_us(self, candidate: Candidate, graph: MuGraph) -> float | None:
         """Return what a candidate's kernel takes: modelled; or measured as C, or as the cost cache has it;
