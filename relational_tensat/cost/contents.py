@@ -10,9 +10,10 @@ from relational_tensat.tensor.sharing import array_digest
 
 
 class Contents:
-    """Hashes of graphs; what several have in common, as weights, is read once."""
+    """Hashes of graphs; each is made once, and what several have in common, as weights, is read once."""
 
     def __init__(self) -> None:
+        self._graphs: dict[Graph, str] = {}
         self._arrays: dict[int, tuple[Array, str]] = {}
 
     def of(self, graph: Graph) -> str:
@@ -21,6 +22,11 @@ class Contents:
         A value's hash is made of its operator's and its operands' (Merkle 1987); the graph's is of those
         of all nodes, so that what is computed twice counts twice.
         """
+        if graph not in self._graphs:
+            self._graphs[graph] = self._of_new(graph)
+        return self._graphs[graph]
+
+    def _of_new(self, graph: Graph) -> str:
         values = {name: _digest("input", name, kind) for name, kind in graph.inputs.items()}
         for name, weight in graph.weights.items():
             data = "" if weight.data is None else self._of_array(weight.data)

@@ -12,6 +12,7 @@ from relational_tensat.base.files import folder_beside
 from relational_tensat.base.paths import DefaultOutput
 from relational_tensat.base.watch import Watch
 from relational_tensat.cost import CostModel, CostSource, as_source, open_source
+from relational_tensat.cost.contents import Contents
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.stopwatch import TimeSpent
 from relational_tensat.explore import Exploration
@@ -68,7 +69,7 @@ class RunState:
 
         original: (share) the model with one weight in place of equal ones.
         run: hash of what decides which costs are asked for, where they are measured: a run of the same hash
-            repeats this one.
+            repeats this one. ``contents`` has hashes of graphs.
         egraph, extractor: what is explored and extracted from.
         tables: of the e-graph, also when it is closed.
         start: where another process left the exploration; ``resumed_after`` which iteration of it.
@@ -121,6 +122,7 @@ class RunState:
 
     original: Graph = _LATER
     run: str = ""
+    contents: Contents = field(default_factory=Contents)
     egraph: EGraph = _LATER
     tables: RunTables | None = None
     extractor: AnytimeExtractor = _LATER

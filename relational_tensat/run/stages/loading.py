@@ -10,7 +10,6 @@ from pathlib import Path
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.paths import DefaultOutput, check_output
 from relational_tensat.cost import ask_for_graph
-from relational_tensat.cost.contents import Contents
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore.schedule import parse_schedule
 from relational_tensat.explore.schedule.rulesets import check_rulesets
@@ -151,7 +150,7 @@ def _run_hash(state: RunState, original: Graph) -> str:
         options.rules, options.exploration, options.focus, options.tree, options.extraction, options.fusion,
     )  # fmt: skip
     rules = [content_hash(rule) for rule in state.rules]
-    text = repr((Contents().of(original), rules, groups, options.process.seed))
+    text = repr((state.contents.of(original), rules, groups, options.process.seed))
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from relational_tensat.cost import Device
@@ -41,7 +41,7 @@ class TimedGraphs:
     @classmethod
     def of(cls, state: RunState, device: Device) -> TimedGraphs:
         """Return what is known of graphs that raced against a run's original."""
-        contents = Contents()
+        contents = state.contents
         inputs = contents.of_arrays(state.inputs)
         setting = json.dumps({"race": RACE_VERSION, "inputs": inputs})
         original = contents.of(state.original)
@@ -68,14 +68,13 @@ class TimedGraphs:
     @property
     def is_settled(self) -> bool:
         """Whether the fastest of all that are known is among the candidates."""
-        fastest = self._fastest(list(self.known))
-        return fastest is not None and fastest in self.candidates
+        won = self._won(self.known)
+        return bool(won) and won[0] in self.candidates
 
     @property
     def winners(self) -> list[str]:
         """The candidates that won a race, the fastest first."""
-        won = [digest for digest in self.candidates if self.known[digest].is_final]
-        return sorted(won, key=lambda digest: -self.known[digest].standing.speedup)
+        return self._won(self.candidates)
 
     def add(self, raced: Sequence[Candidate], result: RaceResult, number: int) -> None:
         """Keep the result of a race, the run's so many-th."""
@@ -95,6 +94,7 @@ class TimedGraphs:
         if self.run and seconds:
             self.before.add_seconds(self.run, RACING, seconds)
 
-    def _fastest(self, digests: Sequence[str]) -> str | None:
+    def _won(self, digests: Iterable[str]) -> list[str]:
+        """Return those of graphs that won a race, the fastest first."""
         won = [digest for digest in digests if self.known[digest].is_final]
-        return max(won, key=lambda digest: self.known[digest].standing.speedup, default=None)
+        return sorted(won, key=lambda digest: -self.known[digest].standing.speedup)
