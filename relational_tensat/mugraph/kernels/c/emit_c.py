@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.mugraph.graph.dims import Dims, size_of
+from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Kernel
 from relational_tensat.mugraph.graph.well_formed import Stage
 from relational_tensat.mugraph.kernels.lowering.formulas import Formulas, reduced, summand
@@ -22,6 +22,7 @@ from relational_tensat.mugraph.kernels.lowering.indices import (
     offset,
     result_start,
     tile_start,
+    written_index,
 )
 from relational_tensat.mugraph.kernels.lowering.layouts import row_major
 from relational_tensat.mugraph.kernels.lowering.lowering import lower
@@ -170,18 +171,12 @@ class _Emission(Formulas):
     def _compute(self, compute: Compute) -> None:
         with self._loops(self._program.dims[compute.operand]) as at:
             value = self.element(compute.operand, at)
-            cell = self.stored(compute.output, self._along(compute, at))
+            cell = self.stored(compute.output, written_index(self._program, compute, at))
             if compute.rescale:
                 value = f"{cell} * {self.stored(fade_of(compute.rescale), at)} + {value}"
             elif compute.adds:
                 value = f"{cell} + {value}"
             self._text.line(f"{cell} = {value};")
-
-    def _along(self, compute: Compute, at: Mapping[str, str]) -> Mapping[str, str]:
-        if not compute.along:
-            return at
-        size = size_of(self._program.dims[compute.operand], compute.along)
-        return {**at, compute.along: f"({ITERATION} * {size} + {at[compute.along]})"}
 
     def _reduce(self, reduce: Reduce) -> None:
         dims = self._program.dims[reduce.operand]

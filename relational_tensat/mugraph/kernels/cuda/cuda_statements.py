@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from relational_tensat.mugraph.graph.dims import Dims, count, size_of
+from relational_tensat.mugraph.graph.dims import Dims, count
 from relational_tensat.mugraph.kernels.cuda.loops import Loops, frame_index
 from relational_tensat.mugraph.kernels.cuda.partials import WARPS
 from relational_tensat.mugraph.kernels.cuda.spelling import (
@@ -22,7 +22,6 @@ from relational_tensat.mugraph.kernels.layouts.choosing_layouts import (
 )
 from relational_tensat.mugraph.kernels.lowering.formulas import Formulas, parts_of, reduced, summand
 from relational_tensat.mugraph.kernels.lowering.indices import (
-    ITERATION,
     element_offset,
     exists,
     inside,
@@ -30,6 +29,7 @@ from relational_tensat.mugraph.kernels.lowering.indices import (
     offset,
     result_start,
     tile_start,
+    written_index,
 )
 from relational_tensat.mugraph.kernels.lowering.names import identifier
 from relational_tensat.mugraph.kernels.lowering.statements import (
@@ -165,7 +165,7 @@ class Statements(Formulas):
             if target.frame is not None:
                 cell = self._own(compute.output, at)
             else:
-                cell = self.cell(compute.output, self._along(compute, at))
+                cell = self.cell(compute.output, written_index(self._program, compute, at))
             if compute.rescale:
                 value = f"{cell} * {self._fade(compute.rescale, at)} + {value}"
             elif compute.adds:
@@ -185,13 +185,6 @@ class Statements(Formulas):
             return dims
         adds = compute.adds or compute.rescale
         return tuple(d for d in dims if adds and d.whole and program.partial[d.variable].is_in_loop)
-
-    def _along(self, compute: Compute, at: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the index in the whole, of which an iteration writes a part."""
-        if not compute.along:
-            return at
-        size = size_of(self._program.dims[compute.operand], compute.along)
-        return {**at, compute.along: f"({ITERATION} * {size} + {at[compute.along]})"}
 
     def _reduce(self, reduce: Reduce) -> None:
         program, text = self._program, self._text

@@ -17,6 +17,7 @@ from relational_tensat.mugraph.kernels.lowering.layouts import (
     sum_text,
 )
 from relational_tensat.mugraph.kernels.lowering.names import identifier
+from relational_tensat.mugraph.kernels.lowering.statements import Compute, Program
 
 #: The name of the loop's counter.
 ITERATION = "iteration"
@@ -206,3 +207,11 @@ def _axes(
 def _offset(at: Mapping[str, str], dims: Dims) -> str:
     strides = row_major(dims).strides
     return sum_text((at[dim.variable], strides[dim.variable]) for dim in dims)
+
+
+def written_index(program: Program, compute: Compute, at: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the index at which an element is written: in the whole, of which an iteration has a part."""
+    if not compute.along:
+        return at
+    size = size_of(program.dims[compute.operand], compute.along)
+    return {**at, compute.along: f"({ITERATION} * {size} + {at[compute.along]})"}
