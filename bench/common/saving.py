@@ -47,6 +47,21 @@ def save_result(
     return path
 
 
+def save_with_table(
+    path: Path, content: Mapping[str, Any], versions: Mapping[str, str | None], text: str
+) -> Path:
+    """Write ``content`` as ``save_result`` does, and a text in Markdown beside it; return ``path``.
+
+    Raises:
+        InputError: they cannot be written.
+    """
+    save_result(path, content, versions)
+    table = path.with_suffix(".md")
+    with write_aside(table) as aside:
+        (aside / table.name).write_text(text, encoding="utf-8")
+    return path
+
+
 def path_of_settings(path: Path, settings: Mapping[str, Any]) -> Path:
     """Return a path, numbered where it has results of other settings: those are not replaced.
 

@@ -13,11 +13,10 @@ from pathlib import Path
 import onnxruntime
 
 from bench.common.machine import describe_commit
-from bench.common.saving import save_result
+from bench.common.saving import save_with_table
 from bench.conformance.running import sizes
 from bench.exports.made import Made
 from bench.exports.running import run_model
-from relational_tensat.base.files import write_aside
 
 #: What a run may take on an idle machine, in wall seconds.
 COLD_LIMIT_S, WARM_LIMIT_S = 120.0, 20.0
@@ -141,16 +140,13 @@ def save(rows: Sequence[ColdWarm], folder: Path, options: Sequence[str], note: s
     """
     path = folder / f"exports-cold-warm-{date.today().isoformat()}.json"
     content = {"options": list(options), "note": note, "runs": [asdict(row) for row in rows]}
-    save_result(path, content, {"onnxruntime": onnxruntime.__version__})
     head = (
         f"# Whole runs, cache empty and warm\n\n`python -m bench exports --cold-warm --save`, "
         f"{date.today().isoformat()}, commit {describe_commit()}, onnxruntime {onnxruntime.__version__}; "
         f"`{' '.join(options)}`. {note}\n\n"
     )
-    table = path.with_suffix(".md")
-    with write_aside(table) as aside:
-        (aside / table.name).write_text(f"{head}{markdown(rows)}\n", encoding="utf-8")
-    return path
+    versions = {"onnxruntime": onnxruntime.__version__}
+    return save_with_table(path, content, versions, f"{head}{markdown(rows)}\n")
 
 
 def _row(cells: Sequence[str]) -> str:

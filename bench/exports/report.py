@@ -10,9 +10,8 @@ from pathlib import Path
 import onnx
 import onnxruntime
 
-from bench.common.saving import provenance, save_result
+from bench.common.saving import provenance, save_with_table
 from bench.exports.trial import Outcome, summary
-from relational_tensat.base.files import write_aside
 
 _HEADINGS = (
     *("model", "nodes", "MB", "modelled µs", "compared", "worst error", "in onnxruntime"),
@@ -54,11 +53,8 @@ def save(outcomes: Sequence[Outcome], folder: Path, day: date) -> Path:
         " of the two files in onnxruntime by its defaults on other inputs. The modelled µs are those of the"
         " profile t4, a GPU; what both files take in onnxruntime on this machine's CPU is beside them.\n\n"
     )
-    save_result(path, {"outcomes": [dataclasses.asdict(o) for o in outcomes]}, versions)
-    table = path.with_suffix(".md")
-    with write_aside(table) as aside:
-        (aside / table.name).write_text(f"{text}{markdown(outcomes)}\n", encoding="utf-8")
-    return path
+    content = {"outcomes": [dataclasses.asdict(o) for o in outcomes]}
+    return save_with_table(path, content, versions, f"{text}{markdown(outcomes)}\n")
 
 
 def _row(cells: Sequence[str]) -> str:

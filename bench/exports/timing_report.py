@@ -10,9 +10,8 @@ from pathlib import Path
 
 import onnxruntime
 
-from bench.common.saving import provenance, save_result
+from bench.common.saving import provenance, save_with_table
 from bench.exports.timing import AGAIN, OURS, Timing
-from relational_tensat.base.files import write_aside
 from relational_tensat.cost.race import Standing
 
 
@@ -58,7 +57,7 @@ def save(timings: Sequence[Timing], folder: Path, options: Sequence[str], note: 
     path = folder / f"exports-time-{date.today().isoformat()}.json"
     versions = {"onnxruntime": onnxruntime.__version__}
     rows = [dataclasses.asdict(timing) for timing in timings]
-    save_result(path, {"options": list(options), "note": note, "timings": rows}, versions)
+    content = {"options": list(options), "note": note, "timings": rows}
     origin = provenance(versions)
     head = (
         f"# Models of today, timed\n\n`python -m bench exports --time --save`, {origin['date']}, commit "
@@ -66,10 +65,7 @@ def save(timings: Sequence[Timing], folder: Path, options: Sequence[str], note: 
         f"{note}\n\nHow many times as fast as the original, with its interval of 99 % over heats of new "
         "sessions in shuffled order.\n\n"
     )
-    table = path.with_suffix(".md")
-    with write_aside(table) as aside:
-        (aside / table.name).write_text(f"{head}{markdown(timings)}\n", encoding="utf-8")
-    return path
+    return save_with_table(path, content, versions, f"{head}{markdown(timings)}\n")
 
 
 def _row(cells: Sequence[str]) -> str:
