@@ -191,9 +191,8 @@ class _Fusing:
             one_us = math.inf if pattern in self._unfit else self._known_us.get((pattern, 1), 0.0)
             now_us = min(one_us, self._worth.operators_us(candidate))
             least_us = self._worth.least_us(candidate, kernels=2)
-            is_fit = (
-                candidate.has_products and not candidate.is_cast
-            )  # between kernels all is narrow
+            # Between kernels all is narrow.
+            is_fit = candidate.has_products and not candidate.is_cast
             if is_fit and least_us < now_us:
                 found[pattern, 2] = least_us
         return found

@@ -8,7 +8,7 @@ from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.drawing import Configuration, draw_configuration
 from relational_tensat.rules.soundness.requirements import Plan
-from relational_tensat.rules.targets.onnxruntime.integer_products import IntegerProduct
+from relational_tensat.rules.targets.onnxruntime.integer_products import INTEGER_KERNELS
 from relational_tensat.rules.targets.onnxruntime.quantized import QUANTIZED_KERNELS
 from relational_tensat.tensor.choices import SeededChoices
 from relational_tensat.tensor.operators import get_operator, operators
@@ -107,7 +107,7 @@ def test_every_operator_can_be_drawn() -> None:
     # An attribute of fused is a whole kernel; operands of kernels on integers are tuples of weights and
     # their scales, which the rules that make such kernels draw.
     leaves = {"input", "weight", "fill", "opaque", "fused"}
-    leaves |= {kernel.name for kernel in (*QUANTIZED_KERNELS, IntegerProduct)}
+    leaves |= {kernel.name for kernel in (*QUANTIZED_KERNELS, *INTEGER_KERNELS)}
     for name, operator in operators().items():
         if name in leaves:
             continue
