@@ -9,6 +9,7 @@ from relational_tensat.tensor.operators import (
     layout,
     leaves,
     matmul,
+    nonlinearities,
     norm,
     opaque,
     pieces,
@@ -33,6 +34,7 @@ from relational_tensat.tensor.operators.traits import Family, Use
 #: The files that describe operators, in reading order.
 CATALOGUE = (
     leaves,
+    nonlinearities,
     elementwise,
     conversions,
     binary,
