@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bench.common.machine import describe_commit, describe_machine, describe_versions
+from bench.common.table import table_row
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.files import write_aside
 
@@ -132,7 +133,7 @@ def save_rows(
     writer.writerows(contents)
     path.with_suffix(".csv").write_text(file.getvalue(), encoding="utf-8")
     lines = [header, ["---"] * len(header), *map(cells, rows)]
-    text = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    text = "".join(f"{table_row(line)}\n" for line in lines)
     path.with_suffix(".md").write_text(text, encoding="utf-8")
     return path
 

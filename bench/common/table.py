@@ -67,8 +67,13 @@ class Table:
             ]
             for row in self.rows
         ]
-        lines = [f"| {' | '.join(cells)} |" for cells in (header, ruler, *body)]
+        lines = [table_row(cells) for cells in (header, ruler, *body)]
         return "\n".join([f"## {self.title}", "", *lines, "", self.note, ""])
+
+
+def table_row(cells: Sequence[str]) -> str:
+    """Return a row of a Markdown table, without the end of its line."""
+    return f"| {' | '.join(cells)} |"
 
 
 def _plain(value: Value) -> Value:

@@ -19,6 +19,7 @@ from typing import Any
 
 from bench.common.arguments import add_save
 from bench.common.saving import RESULTS, report_saved, save_result
+from bench.common.table import table_row
 from bench.engines.translation import translate
 from bench.engines.works import Task
 from relational_tensat.base.checks import check_choice
@@ -176,4 +177,4 @@ def _table(rows: Sequence[Row]) -> Iterator[str]:
             cells += [f"{row.peak_mib:,.0f}", f"{row.e_nodes / row.cpu_s:,.0f}"]
         cells += [f"{ours.cpu_s / egglog.cpu_s:.2f}"]
         cells += [f"{ours.process_cpu_s / egglog.process_cpu_s:.2f}"]
-        yield f"| {' | '.join(cells)} |"
+        yield table_row(cells)

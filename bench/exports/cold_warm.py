@@ -14,6 +14,7 @@ import onnxruntime
 
 from bench.common.machine import describe_commit
 from bench.common.saving import save_with_table
+from bench.common.table import table_row
 from bench.conformance.running import sizes
 from bench.exports.made import Made
 from bench.exports.running import run_model
@@ -113,7 +114,7 @@ def markdown(rows: Sequence[ColdWarm]) -> str:
         "measured",
         "estimated",
     ]
-    lines = [_row([*heading, "races", "outcome"]), _row(["---"] * (len(heading) + 2))]
+    lines = [table_row([*heading, "races", "outcome"]), table_row(["---"] * (len(heading) + 2))]
     for row in rows:
         for label, limit_s, run in (
             ("cold", COLD_LIMIT_S, row.cold),
@@ -123,7 +124,7 @@ def markdown(rows: Sequence[ColdWarm]) -> str:
             phases = [f"{run.seconds.get(name, 0.0):.1f}" for name in (*PHASES, "measure")]
             cells = [f"{run.wall_s:.1f}{late}", f"{run.cpu_s:.1f}", f"{run.load:.1f}", *phases]
             counts = [str(run.measured), str(run.estimated), str(run.rounds)]
-            lines.append(_row([row.name, label, *cells, *counts, run.failure or run.outcome]))
+            lines.append(table_row([row.name, label, *cells, *counts, run.failure or run.outcome]))
     met = sum(row.is_met for row in rows)
     lines += [
         "",
@@ -147,7 +148,3 @@ def save(rows: Sequence[ColdWarm], folder: Path, options: Sequence[str], note: s
     )
     versions = {"onnxruntime": onnxruntime.__version__}
     return save_with_table(path, content, versions, f"{head}{markdown(rows)}\n")
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"

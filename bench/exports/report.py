@@ -11,6 +11,7 @@ import onnx
 import onnxruntime
 
 from bench.common.saving import provenance, save_with_table
+from bench.common.table import table_row
 from bench.exports.trial import Outcome, summary
 
 _HEADINGS = (
@@ -21,8 +22,8 @@ _HEADINGS = (
 
 def markdown(outcomes: Sequence[Outcome]) -> str:
     """Return the table, then what is to be said about single models."""
-    lines = [_row(_HEADINGS), _row(["---"] * len(_HEADINGS))]
-    lines += [_row(_cells(outcome)) for outcome in outcomes]
+    lines = [table_row(_HEADINGS), table_row(["---"] * len(_HEADINGS))]
+    lines += [table_row(_cells(outcome)) for outcome in outcomes]
     lines += ["", ", ".join(f"{name}: {count}" for name, count in summary(outcomes).items())]
     for outcome in outcomes:
         remarks = [f"**{defect}**" for defect in outcome.defects()]
@@ -55,10 +56,6 @@ def save(outcomes: Sequence[Outcome], folder: Path, day: date) -> Path:
     )
     content = {"outcomes": [dataclasses.asdict(o) for o in outcomes]}
     return save_with_table(path, content, versions, f"{text}{markdown(outcomes)}\n")
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _cells(outcome: Outcome) -> list[str]:

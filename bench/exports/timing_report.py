@@ -11,6 +11,7 @@ from pathlib import Path
 import onnxruntime
 
 from bench.common.saving import provenance, save_with_table
+from bench.common.table import table_row
 from bench.exports.timing import AGAIN, OURS, Timing
 from relational_tensat.cost.race import Standing
 
@@ -19,12 +20,12 @@ def markdown(timings: Sequence[Timing]) -> str:
     """Return the table, then counts, means and failures."""
     who = list(dict.fromkeys(name for timing in timings for name in timing.standings))
     heading = ["model", "threads", "ms", *who, "ours, predicted", "run, s"]
-    lines = [_row(heading), _row(["---"] * len(heading))]
+    lines = [table_row(heading), table_row(["---"] * len(heading))]
     for timing in timings:
         cells = [_span(timing.standings.get(name)) for name in who]
         predicted = "kept" if timing.kept else f"{timing.predicted:.3f}"
         times = [f"{timing.original_ms:.2f}", *cells, predicted, f"{timing.wall_s:.0f}"]
-        lines.append(_row([timing.name, str(timing.threads), *times]))
+        lines.append(table_row([timing.name, str(timing.threads), *times]))
     lines.append("")
     for name in (each for each in who if each != AGAIN):
         standings = [t.standings[name] for t in timings if name in t.standings]
@@ -66,10 +67,6 @@ def save(timings: Sequence[Timing], folder: Path, options: Sequence[str], note: 
         "sessions in shuffled order.\n\n"
     )
     return save_with_table(path, content, versions, f"{head}{markdown(timings)}\n")
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _span(standing: Standing | None) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 import onnxruntime
 
 from bench.common.saving import RESULTS, report_saved, save_result
+from bench.common.table import table_row
 from bench.conformance.running import sizes
 from bench.exports.catalogue import EXPORTS
 from bench.exports.made import Made
@@ -62,7 +63,7 @@ def table(comparisons: list[Comparison]) -> list[str]:
     for each in comparisons:
         kinds = [f"{kind} {a}, {b}" for kind, (a, b) in (each.differ or {}).items()]
         cells = [each.name, str(each.saved), str(each.predicted), f"{each.agree} of {each.all}"]
-        lines.append(f"| {' | '.join([*cells, each.failure or '; '.join(kinds)])} |")
+        lines.append(table_row([*cells, each.failure or "; ".join(kinds)]))
     agree, number = sum(c.agree for c in comparisons), sum(c.all for c in comparisons)
     exact = sum(c.differ == {} for c in comparisons)
     lines += ["", f"{agree} of {number} kernels agree; all of {exact} of {len(comparisons)} models"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from bench.common.table import table_row
 from bench.mirage.cases import cases
 from relational_tensat.mugraph.candidates import candidates_of
 from relational_tensat.mugraph.finding import first_verified
@@ -51,7 +52,7 @@ def drawn(figure: Figure) -> tuple[str, str]:
         f"## Figure {figure.number}: {figure.title}\n\n{figure.case}, modelled {cost_us:.1f} µs.\n"
     )
     text += f"\n```text\n{mugraph_text(graph)}\n```\n"
-    loads = "".join(f"| {' | '.join(row)} |\n" for row in _loads(graph))
+    loads = "".join(f"{table_row(row)}\n" for row in _loads(graph))
     header = "| kernel | loads | a block | all blocks, by the tensor |\n| --- | --- | --- | --- |\n"
     return f"{text}\n{header}{loads}", mugraph_dot(graph)
 

@@ -7,6 +7,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bench.common.table import table_row
 from bench.mirage.measure import MirageRun, SearchRun
 
 
@@ -27,7 +28,7 @@ class Table:
     def markdown(self) -> str:
         """Return it as Markdown, under its title."""
         lines = [self.header, ("---",) * len(self.header), *self.rows]
-        body = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+        body = "".join(f"{table_row(line)}\n" for line in lines)
         return f"## {self.title}\n\n{body}"
 
 

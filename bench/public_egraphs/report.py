@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from bench.common.table import table_row
 from bench.public_egraphs.solving import Solved
 
 #: The answers to a file, by method.
@@ -77,4 +78,4 @@ def _cells(file: str, method: str, row: Answers) -> tuple[str, ...]:
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [header, ["---"] * len(header), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return "".join(f"{table_row(line)}\n" for line in lines)
