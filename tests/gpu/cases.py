@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from relational_tensat.gpu.codes import BINARY_CODES, REDUCTION_CODES, UNARY_CODES
-from relational_tensat.tensor import Graph, TensorType
+from relational_tensat.tensor import Graph, Node, TensorType, build_graph
 from tests.gpu.running import one_node
 
 
@@ -29,9 +29,31 @@ def cases(dtype: str) -> Iterator[Graph]:
         yield one_node(op, kind(9, 300), axes=(1,), keepdims=False)
         yield one_node(op, kind(3, 17, 40), axes=(1,), keepdims=True)
         yield one_node(op, kind(3, 8, 5, 6), axes=(0, 2), keepdims=False)
+    yield from _choices(dtype)
     yield from _layouts(dtype)
     yield from _norms(dtype)
     yield from _products(dtype)
+
+
+def _choices(dtype: str) -> Iterator[Graph]:
+    def kind(*shape: int) -> TensorType:
+        return TensorType(dtype, shape)
+
+    yield guarded(kind(5, 7, 9))
+    for condition, one, other in (((5, 7, 9), (7, 1), (5, 1, 9)), ((1,), (3, 8), ()), ((), (), ())):
+        yield one_node("where", TensorType("bool", condition), kind(*one), kind(*other))
+    yield one_node("expand", kind(5, 1, 8), shape=(3, 5, 4, 8))
+    yield one_node("expand", kind(1), shape=(1, 37))
+
+
+def guarded(kind: TensorType) -> Graph:
+    """Return the graph of a root, and the operand itself where that is NaN: of negative elements."""
+    nodes = [
+        Node("sqrt", ("x",), ("root",)),
+        Node("is_nan", ("root",), ("is",)),
+        Node("where", ("is", "x", "root"), ("y",)),
+    ]
+    return build_graph("guarded", {"x": kind}, {}, nodes, ["y"])
 
 
 def _layouts(dtype: str) -> Iterator[Graph]:

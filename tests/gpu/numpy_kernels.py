@@ -70,6 +70,22 @@ def binary(memory: NumpyMemory, kind: str, a: Arguments) -> None:
     memory.store(a["dst"], _DTYPES[kind], np.arange(a["n"]).reshape(z.shape), z)
 
 
+def is_nan(memory: NumpyMemory, kind: str, a: Arguments) -> None:
+    x = memory.load(a["src"], _DTYPES[kind], np.arange(a["n"]))
+    memory.store(a["dst"], "bool", np.arange(a["n"]), np.isnan(x))
+
+
+def choose(memory: NumpyMemory, kind: str, a: Arguments) -> None:
+    assert np.prod(a["sizes"]) == a["n"]
+    width, places = _WIDTHS[kind], np.arange(a["n"])
+    read = {
+        name: strided(a["sizes"], a[f"{name}_strides"]).ravel() for name in ("condition", "a", "b")
+    }
+    condition = memory.load(a["condition"], "bool", read["condition"]).astype(bool)
+    chosen, other = (memory.load_raw(a[name], width, read[name]) for name in "ab")
+    memory.store_raw(a["dst"], width, places, np.where(condition[:, None], chosen, other))
+
+
 def batch_norm(memory: NumpyMemory, kind: str, a: Arguments) -> None:
     every = np.arange(a["n"])
     channel = every // a["inner"] % a["channels"]
@@ -264,8 +280,8 @@ def gemm(memory: NumpyMemory, kind: str, a: Arguments) -> None:
 #: By name, as the launches have it without its type.
 KERNELS: dict[str, Kernel] = {
     **{f.__name__: f for f in (
-        unary, binary, batch_norm, strided_copy, transpose, concat, split, gather, pad, fill, cast,
-        reduce_rows, reduce_columns, softmax, layer_norm, rms_norm, pool, depthwise,
+        unary, binary, is_nan, choose, batch_norm, strided_copy, transpose, concat, split, gather, pad,
+        fill, cast, reduce_rows, reduce_columns, softmax, layer_norm, rms_norm, pool, depthwise,
     )},
     "gemm_simt": gemm, "gemm_mma": gemm, "conv_simt": conv, "conv_mma": conv,
 }  # fmt: skip

@@ -15,15 +15,16 @@ from relational_tensat.gpu.lowering import _LOWERINGS
 from relational_tensat.gpu.plan import plan_graph
 from relational_tensat.tensor import Node, TensorType, build_graph
 from relational_tensat.tensor.operators import operators
+from tests.gpu.cases import guarded
 from tests.gpu.running import check, one_node
 from tests.graphs import f32
 
 FLOATS = ("float32", "float16", "bfloat16")
 _NOT_LOWERED = {"input", "weight", "fill", "noop", "part", "opaque"}
-#: Quantized values, hard sigmoids and choices have no kernels here yet: measuring on a GPU reports that.
+#: Quantized values and hard sigmoids have no kernels here yet: measuring on a GPU reports that.
 _WITHOUT_KERNELS = {
     "quantize", "dequantize", "dynamic_quantize", "matmul_integer", "hard_sigmoid", "hard_swish",
-    "reduce_l2", "expand", "is_nan", "where",
+    "reduce_l2",
 }  # fmt: skip
 
 
@@ -62,6 +63,20 @@ def test_binary_of_more_axes_than_the_kernel_has_is_refused() -> None:
     graph = one_node("add", f32(2, 1, 2, 1, 2, 1), f32(1, 2, 1, 2, 1, 2))
     with pytest.raises(InputError, match=r"node 'node' \(add\): .* 5 axes at most, not 6"):
         plan_graph(graph)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, "int64", "bool"])
+def test_choices_broadcast(dtype: str) -> None:
+    kinds = TensorType(dtype, (3, 1)), TensorType(dtype, (2, 1, 4))
+    check(one_node("where", TensorType("bool", (3, 4)), *kinds))
+    check(one_node("expand", kinds[0], shape=(2, 3, 5)))
+    check(one_node("expand", kinds[0], shape=(1, 3, 1)))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_what_is_no_number_is_replaced(dtype: str) -> None:
+    graph = guarded(TensorType(dtype, (3, 4)))
+    check(graph, {"x": np.linspace(-2.0, 2.0, 12, dtype=np.float32).reshape(3, 4)})
 
 
 @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 1), (1, 2), (0, 2), (0, 1, 2), (1, 3)])

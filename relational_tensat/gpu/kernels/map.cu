@@ -87,6 +87,14 @@ __global__ void binary(T* dst, const T* a, const T* b, i64 op, i64 act, i64 n, S
   }
 }
 
+// dst[i] = whether src[i] is NaN.
+template <class T> __global__ void is_nan(u8* dst, const T* src, i64 n) {
+  for (i64 i = first_index(); i < n; i += index_step()) {
+    const float x = to_float(src[i]);
+    dst[i] = x != x;
+  }
+}
+
 // scale (x - mean) / sqrt(var + epsilon) + bias, per channel; x is [.., channels, inner].
 template <class T>
 __global__ void batch_norm(T* dst, const T* x, const T* scale, const T* bias, const T* mean,

@@ -12,6 +12,16 @@ __global__ void strided_copy(E* dst, const E* src, i64 n, Sizes<6> sizes, Sizes<
     dst[offset_of((u32)i, sizes, dst_strides)] = src[offset_of((u32)i, sizes, src_strides)];
 }
 
+// dst = condition ? a : b, broadcast: dst is whole, `sizes` are its, strides of repeated axes are 0.
+template <class E>
+__global__ void choose(E* dst, const u8* condition, const E* a, const E* b, i64 n, Sizes<5> sizes,
+                       Sizes<5> condition_strides, Sizes<5> a_strides, Sizes<5> b_strides) {
+  for (i64 i = first_index(); i < n; i += index_step()) {
+    const bool is_first = condition[offset_of((u32)i, sizes, condition_strides)];
+    dst[i] = is_first ? a[offset_of((u32)i, sizes, a_strides)] : b[offset_of((u32)i, sizes, b_strides)];
+  }
+}
+
 // [batch, rows, columns] to [batch, columns, rows], a tile of 32 x 32 at a time; blocks are 32 x 8.
 template <class E> __global__ void transpose(E* dst, const E* src, i64 batch, i64 rows, i64 columns) {
   __shared__ E tile[32][33];

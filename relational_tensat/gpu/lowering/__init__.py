@@ -17,11 +17,14 @@ from relational_tensat.gpu.lowering.elementwise import (
     lower_batch_norm,
     lower_binary,
     lower_cast,
+    lower_is_nan,
     lower_unary,
+    lower_where,
 )
 from relational_tensat.gpu.lowering.emitter import Emitter
 from relational_tensat.gpu.lowering.layout import (
     lower_enlarge,
+    lower_expand,
     lower_merge,
     lower_pad,
     lower_transpose,
@@ -53,7 +56,9 @@ _LOWERINGS: dict[str, _Lowering] = {
     "concat": lower_concat,
     "conv": lower_conv,
     "enlarge": lower_enlarge,
+    "expand": lower_expand,
     "gather": lower_gather,
+    "is_nan": lower_is_nan,
     "matmul": lower_matmul,
     "merge": lower_merge,
     "pad": lower_pad,
@@ -61,6 +66,7 @@ _LOWERINGS: dict[str, _Lowering] = {
     "softmax": lower_softmax,
     "split": lower_split,
     "transpose": lower_transpose,
+    "where": lower_where,
 }
 
 

@@ -6,7 +6,14 @@ import math
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.gpu.calls import Tensor
-from relational_tensat.gpu.codes import ACTIVATION_CODES, BINARY_CODES, DTYPE_CODES, UNARY_CODES
+from relational_tensat.gpu.codes import (
+    ACTIVATION_CODES,
+    BINARY_CODES,
+    DTYPE_CODES,
+    MOVED_TYPES,
+    UNARY_CODES,
+)
+from relational_tensat.gpu.elements import item_bytes
 from relational_tensat.gpu.lowering.emitter import THREADS, Emitter, blocks_for, float_type
 from relational_tensat.gpu.strides import broadcast, collapse, padded
 from relational_tensat.tensor import Attrs, TensorType
@@ -72,6 +79,41 @@ def emit_binary(emitter: Emitter, op: str, result: Tensor, a: Tensor, b: Tensor,
         a_strides=padded(left, _RANK, 0),
         b_strides=padded(right, _RANK, 0),
     )
+
+
+def lower_is_nan(
+    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
+) -> Tensor:
+    """Lower a test of each element."""
+    (x,) = inputs
+    kind, result = float_type(op, x.type), emitter.tensor(output)
+    emitter.launch_over(f"is_nan<{kind}>", output.size, dst=result.ref, src=x.ref, n=output.size)
+    return result
+
+
+def lower_where(
+    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
+) -> Tensor:
+    """Lower a choice between the elements of two tensors, operands broadcast."""
+    condition, a, b = inputs
+    result = emitter.tensor(output)
+    views = [broadcast(operand.type.shape, output.shape) for operand in inputs]
+    sizes, *strides = collapse(output.shape, *views)
+    whose, left, right = (padded(view, _RANK, 0) for view in strides)
+    emitter.launch_over(
+        f"choose<{MOVED_TYPES[item_bytes(output.dtype)]}>",
+        output.size,
+        dst=result.ref,
+        condition=condition.ref,
+        a=a.ref,
+        b=b.ref,
+        n=output.size,
+        sizes=padded(sizes, _RANK, 1),
+        condition_strides=whose,
+        a_strides=left,
+        b_strides=right,
+    )
+    return result
 
 
 def lower_batch_norm(

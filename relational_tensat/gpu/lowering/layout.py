@@ -9,7 +9,7 @@ from relational_tensat.gpu.codes import MOVED_TYPES, PAD_MODE_CODES
 from relational_tensat.gpu.elements import element_bits, item_bytes
 from relational_tensat.gpu.lowering.copying import copy_strided
 from relational_tensat.gpu.lowering.emitter import Emitter
-from relational_tensat.gpu.strides import collapse, contiguous, padded
+from relational_tensat.gpu.strides import broadcast, collapse, contiguous, padded
 from relational_tensat.tensor import Attrs, TensorType
 from relational_tensat.tensor.operators.attributes import float_of, int_of, ints_of, str_of
 
@@ -70,6 +70,20 @@ def _tiles(sizes: tuple[int, ...], start: tuple[int, ...]) -> Triple | None:
     if len(batch) > 1 or start != (*outer, 1, columns) or math.ceil(rows / _TILE) > _MOST_TILES:
         return None
     return batch[0], rows, columns
+
+
+def lower_expand(
+    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
+) -> Tensor:
+    """Lower a repetition: a copy of a view that stays where it is along repeated axes."""
+    (x,) = inputs
+    if x.type.size == output.size:
+        return Tensor(output, x.ref)
+    result = emitter.tensor(output)
+    sizes, start = collapse(output.shape, broadcast(x.type.shape, output.shape))
+    views = (result.ref, contiguous(sizes)), (x.ref, start)
+    copy_strided(emitter, item_bytes(output.dtype), sizes, *views)
+    return result
 
 
 def lower_pad(
