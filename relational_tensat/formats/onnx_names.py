@@ -27,6 +27,10 @@ class FreshNames:
         self._used.add(name)
         return name
 
+    def take(self, name: str) -> None:
+        """Give this name to nobody from now on."""
+        self._used.add(name)
+
 
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
     """Yield the graphs among a node's attributes (bodies of If, Loop, Scan)."""

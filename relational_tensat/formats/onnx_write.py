@@ -109,6 +109,7 @@ class _Writer:
             if value not in names:
                 names[value] = self._names.fresh.new(value) if value in reserved else value
                 reserved.add(names[value])
+                self._names.fresh.take(names[value])
 
     @property
     def large_weights(self) -> dict[str, Array]:

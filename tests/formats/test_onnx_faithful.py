@@ -168,6 +168,22 @@ def test_constants_are_the_tensors_of_the_file() -> None:
     ]
 
 
+def test_a_constant_that_is_new_has_a_name_of_its_own() -> None:
+    nodes = [
+        helper.make_node("Reshape", ["x", "constant"], ["a"]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Relu", ["b"], ["y"]),
+    ]
+    shape = constant("constant", np.array([4, 2]))
+    proto = model(nodes, [_X], [tensor("y", [4, 2])], [shape])
+    graph = from_onnx_model(proto)
+    clip = Node("clip", ("a",), ("y",), {"min": 0.0, "max": float("inf")})
+    result = written(changed(graph, [graph.nodes[0], clip]))
+    names = [each.name for each in result.graph.initializer]
+    assert len(names) == len(set(names)) > 1
+    assert_same_results(proto, result)
+
+
 def function_model() -> onnx.ModelProto:
     body = [helper.make_node("Tanh", ["a"], ["t"]), helper.make_node("Neg", ["t"], ["c"])]
     imports = [helper.make_opsetid("", 17)]

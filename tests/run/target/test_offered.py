@@ -195,9 +195,16 @@ def test_what_is_offered_the_target_does_not_do_itself() -> None:
     assert "ort-gate-in-blocks" in offered
     open_shapes = target.rules(has_fixed_shapes=False, offered=True)
     assert {rule.name.partition("[")[0] for rule in open_shapes} == {
+        "ort-attention",
+        "ort-attention-of-rows",
+        "ort-attention-with-finite-mask",
         "ort-channels-filled-up",
         "ort-channels-of-biased-filled-up",
         "ort-groups-of-eight",
+        "ort-guarded-attention",
+        "ort-keys-of-scaled-product-transposed-last",
+        "ort-keys-transposed-last",
+        "ort-masked-attention-of-rows",
         "ort-product-as-convolution",
         "ort-product-and-bias-as-convolution",
         "ort-scaled-and-shifted-in-blocks",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from relational_tensat.rules.targets.onnxruntime.attention import ATTENTION_KERNELS
 from relational_tensat.rules.targets.onnxruntime.blocks import BLOCKED_KERNELS
 from relational_tensat.rules.targets.onnxruntime.integer_products import INTEGER_KERNELS
 from relational_tensat.rules.targets.onnxruntime.kernels import KERNELS
@@ -24,6 +25,7 @@ def describe() -> Target:
     kernels = (
         *KERNELS,
         *NORM_KERNELS,
+        *ATTENTION_KERNELS,
         *QUANTIZED_KERNELS,
         *INTEGER_KERNELS,
         *SPELLED_KERNELS,

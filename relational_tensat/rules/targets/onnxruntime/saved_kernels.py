@@ -32,6 +32,8 @@ _NAMES = {
     "ort_quick_gelu": "QuickGelu",
     "ort_skip_layer_norm": "SkipLayerNormalization",
     "ort_sum": "Sum",
+    "ort_attention": "Attention",
+    "ort_heads_attention": "Attention",
     "ort_reduce_mean": "ReduceMean",
     "rms_norm": "SimplifiedLayerNormalization",
     "smul": "Mul",

@@ -1,0 +1,165 @@
+"""Attention as one kernel: what it computes, and where it replaces its spelling."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from relational_tensat import Graph, Options, optimize, save_model
+from relational_tensat.base.resources import resource_dir
+from relational_tensat.cost import Configuration
+from relational_tensat.formats import to_onnx_model
+from relational_tensat.rules.targets.known import load_target
+from relational_tensat.rules.targets.onnxruntime.saved_kernels import saved_kernels
+from relational_tensat.tensor import Array, Node, TensorType, Weight, build_graph
+from relational_tensat.tensor.operators import get_operator
+from tests.cost.fakes import configuration
+from tests.graphs import f32
+
+load_target("onnxruntime")
+_HEADS, _ROWS, _SIZE = 4, 8, 16
+_INPUT = f32(1, _ROWS, _HEADS * _SIZE)
+_FEEDS = {
+    name: np.random.default_rng(seed).standard_normal(_INPUT.shape).astype(np.float32)
+    for seed, name in enumerate("qkv")
+}
+_SCALED: dict[str, Any] = {"scale": 0.25}
+KERNELS = [
+    configuration("ort_attention", f32(2, 3, 5, 8), f32(2, 3, 7, 8), f32(2, 3, 7, 6), **_SCALED),
+    configuration("ort_attention", *[f32(2, 3, 5, 8)] * 3, f32(1, 3, 5, 5), guarded=True),
+    configuration("ort_heads_attention", *[f32(2, 5, 24)] * 3, heads=3, **_SCALED),
+    configuration(
+        "ort_heads_attention", *[f32(2, 5, 24)] * 3, f32(2, 1, 5, 5), heads=3, guarded=True
+    ),
+]  # fmt: skip
+
+
+def spelled(*, guarded: bool, lowest: float | None) -> Graph:
+    """Attention of rows as exports of today have it.
+
+    Args:
+        lowest: what is added where the mask, an input, is false; None: what is added is an input.
+    """
+
+    def heads(name: str, *perm: int) -> list[Node]:
+        shape = {"shape": (1, _ROWS, _HEADS, _SIZE)}
+        apart = Node("reshape", (name,), (f"{name}/heads",), shape)
+        return [apart, Node("transpose", (f"{name}/heads",), (f"{name}/first",), {"perm": perm})]
+
+    nodes = [*heads("q", 0, 2, 1, 3), *heads("k", 0, 2, 3, 1), *heads("v", 0, 2, 1, 3)]
+    weights = {"zero": Weight(f32(), np.zeros((), np.float32))}
+    mask = TensorType("float32" if lowest is None else "bool", (1, 1, _ROWS, _ROWS))
+    if lowest is not None:
+        weights["lowest"] = Weight(f32(), np.array(lowest, np.float32))
+        nodes.append(Node("where", ("mask", "zero", "lowest"), ("added",)))
+    nodes += [
+        Node("matmul", ("q/first", "k/first"), ("scores",)),
+        Node("smul", ("scores",), ("scaled",), {"value": 0.25}),
+        Node("add", ("scaled", "mask" if lowest is None else "added"), ("masked",)),
+        Node("softmax", ("masked",), ("soft",), {"axis": 3}),
+    ]
+    if guarded:
+        nodes.append(Node("is_nan", ("soft",), ("nan",)))
+        nodes.append(Node("where", ("nan", "zero", "soft"), ("kept",)))
+    nodes += [
+        Node("matmul", ("kept" if guarded else "soft", "v/first"), ("product",)),
+        Node("transpose", ("product",), ("last",), {"perm": (0, 2, 1, 3)}),
+        Node("reshape", ("last",), ("y",), {"shape": _INPUT.shape}),
+    ]
+    inputs = {**dict.fromkeys("qkv", _INPUT), "mask": mask}
+    return build_graph("attention", inputs, weights, nodes, ["y"])
+
+
+def written(graph: Graph, folder: Path) -> tuple[Path, Path]:
+    """Return the file of a graph, and that of what a run for the target makes of it."""
+    source, target = folder / "m.onnx", folder / "out.onnx"
+    save_model(graph, source)
+    rules = (resource_dir("rules") / "identity.rules",)  # those of the target come with it
+    options = Options.of(rules=rules, cost="analytic:cpu", target="onnxruntime", end_to_end=False)
+    result = optimize(source, options, output=target)
+    assert result.verification is not None
+    assert not result.verification.failure()
+    return source, target
+
+
+def run(path: Path | bytes, feeds: dict[str, Array]) -> Any:
+    session = onnxruntime.InferenceSession(
+        path if isinstance(path, bytes) else str(path), providers=["CPUExecutionProvider"]
+    )
+    return np.asarray(session.run(None, feeds)[0])
+
+
+def masked(*rows: int) -> Array:
+    """Return what keys each query may see: itself and those before it, but none in some rows."""
+    mask = np.tril(np.ones((1, 1, _ROWS, _ROWS), bool))
+    mask[:, :, list(rows)] = False
+    return mask
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.op)
+def test_a_kernel_computes_what_its_parts_do(kernel: Configuration) -> None:
+    kinds = [kind for kind in kernel.inputs if isinstance(kind, TensorType)]
+    names = [f"x{number}" for number in range(len(kinds))]
+    attrs = dict(kernel.attrs)
+    rng = np.random.default_rng(1)
+    values = [rng.standard_normal(kind.shape).astype(np.float32) for kind in kinds]
+    if attrs["guarded"]:
+        values[3][..., 0, :] = -np.inf  # no key at all
+        values[3][..., 1, 2:] = -np.inf
+    inputs = dict(zip(names, kinds, strict=True))
+    alone = build_graph("alone", inputs, {}, [Node(kernel.op, tuple(names), ("y",), attrs)], ["y"])
+    model = to_onnx_model(alone)
+    assert [node.op_type for node in model.graph.node] == ["Attention"]
+    found = run(model.SerializeToString(), dict(zip(names, values, strict=True)))
+    with np.errstate(invalid="ignore"):
+        expected = get_operator(kernel.op).evaluate([v.astype(np.float64) for v in values], attrs)
+    assert np.isfinite(expected).all()
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    older = to_onnx_model(alone, 17)
+    spelling = run(older.SerializeToString(), dict(zip(names, values, strict=True)))
+    np.testing.assert_allclose(spelling, expected, atol=1e-5)
+
+
+def test_attention_guarded_against_masked_rows_is_one_kernel_with_zeros_there(
+    tmp_path: Path,
+) -> None:
+    before, after = written(spelled(guarded=True, lowest=-np.inf), tmp_path)
+    assert saved_kernels(after) == {"Attention": 1, "Where": 1}
+    feeds = {**_FEEDS, "mask": masked(2, 5)}
+    found = run(after, feeds)
+    np.testing.assert_allclose(found, run(before, feeds), atol=1e-5)
+    assert not found[0, [2, 5]].any()
+    assert found[0, [0, 1, 3, 4, 6, 7]].all()
+
+
+def test_a_mask_of_finite_numbers_needs_no_guard(tmp_path: Path) -> None:
+    before, after = written(spelled(guarded=False, lowest=-3e38), tmp_path)
+    assert saved_kernels(after) == {"Attention": 1, "Where": 1}
+    feeds = {**_FEEDS, "mask": masked(2)}
+    np.testing.assert_allclose(run(after, feeds), run(before, feeds), atol=1e-5)
+
+
+@pytest.mark.parametrize("lowest", [-np.inf, None])
+def test_what_may_mask_whole_rows_stays_nan_without_a_guard(
+    lowest: float | None, tmp_path: Path
+) -> None:
+    before, after = written(spelled(guarded=False, lowest=lowest), tmp_path)
+    assert saved_kernels(after)["Attention"] == 0
+    mask: Array = masked(2)
+    if lowest is None:
+        mask = np.where(mask, 0, -np.inf).astype(np.float32)
+    for path in (before, after):
+        found = run(path, {**_FEEDS, "mask": mask})
+        assert np.isnan(found[0, 2]).all()
+        assert np.isfinite(found[0, 3:]).all()
+
+
+def test_the_written_operator_is_of_the_default_set(tmp_path: Path) -> None:
+    model = onnx.load(written(spelled(guarded=True, lowest=-np.inf), tmp_path)[1])
+    assert {node.domain for node in model.graph.node} == {""}
+    assert [(opset.domain, opset.version) for opset in model.opset_import] == [("", 23)]
