@@ -9,9 +9,12 @@ import pytest
 
 from relational_tensat import Options, optimize
 from relational_tensat.cli.main import main
+from relational_tensat.explore.strategies import saturation
 from relational_tensat.explore.strategies.focus import going_on
 from relational_tensat.formats import save_model
 from relational_tensat.run.pipeline import resume
+from relational_tensat.tensor import Node, build_graph
+from tests.graphs import f32
 from tests.run.resume.models import RULES, layers
 from tests.run.test_search import Copies
 
@@ -82,3 +85,29 @@ def test_from_as_many_iterations_as_by_default_it_goes_on(monkeypatch: pytest.Mo
     assert result.worlds[0].best_us == pytest.approx(plain.cost_after_us)
     assert result.cost_after_us < plain.cost_after_us - 1
     assert result.verification.ok
+
+
+def test_where_iterations_end_it_with_little_left_it_is_saturated_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nodes = [Node("transpose", ("x",), ("t",), {"perm": (1, 0)}), Node("relu", ("t",), ("r",))]
+    nodes += [Node("transpose", ("r",), ("u",), {"perm": (1, 0)}), Node("relu", ("u",), ("y",))]
+    graph = build_graph("chain", {"x": f32(4, 4)}, {}, nodes, ["y"])
+    limits = {**LIMITS, "node_limit": 50_000, "rules": ()}
+    plain = optimize(graph, Options.of(search="saturation", **limits))
+    assert (plain.stop_reason, plain.iterations) == ("saturated", 4)
+    for share, iterations, is_grown_out in (
+        (1e9, 3, True),
+        (0.0, 3, False),  # too much is left
+        (1e9, 2, False),  # more than a third as often again
+    ):
+        monkeypatch.setattr(going_on, "DEFAULT_ITERATIONS", iterations)
+        monkeypatch.setattr(saturation, "_FEW_MATCHES", share)
+        monkeypatch.setattr(saturation, "_FEWER_MATCHES", share)
+        options = Options.of(search="auto", **limits, iterations=iterations)
+        result = optimize(graph, options)
+        assert (result.worlds == ()) == is_grown_out
+        assert result.cost_after_us == pytest.approx(plain.cost_after_us)
+        if is_grown_out:
+            assert (result.stop_reason, result.iterations) == ("saturated", 4)
+            assert result.e_nodes == plain.e_nodes and result.optimal

@@ -20,12 +20,14 @@ class Policy:
         options: those that hold now: see ``vary``.
         schedule: decides instead, where there is one.
         offset: iterations in worlds before this one.
+        more: iterations beyond those of the options.
     """
 
     def __init__(self, world: World, options: ExplorationOptions) -> None:
         self.options = self._given = options
         self.schedule: Schedule | None = None
         self.offset = 0
+        self.more = 0
         self._world = world
         self._variation = PLAIN
 
@@ -43,7 +45,7 @@ class Policy:
     @property
     def last(self) -> int:
         """The last iteration that there may be."""
-        return self.offset + self.options.iterations
+        return self.offset + self.options.iterations + self.more
 
     def rules(self, iteration: int, state: Checkpoint) -> frozenset[int]:
         """Return the rules that take part in an iteration."""

@@ -45,6 +45,10 @@ from relational_tensat.explore.variation import PLAIN, Variation
 from relational_tensat.explore.world import World, begin_world, restore_world
 from relational_tensat.rules.model import Rule
 
+#: Exploration dies out where an iteration works on so few matches for each e-node, or on so few and fewer
+#: than one of the three before; see ``grow_out``.
+_FEW_MATCHES, _FEWER_MATCHES = 0.01, 0.1
+
 
 def explore(
     egraph: EGraph,
@@ -225,6 +229,27 @@ class Saturation:
                 progress(self._journal.log[-1])
             reason = self._follow(iteration, reason, guard)
         return reason or "iterations"
+
+    def grow_out(self, guard: Guard) -> str:
+        """Iterate beyond the limit, up to a third as often again, while exploration dies out.
+
+        Images in blocks spread by one operator in an iteration, so deep networks need some more.
+        """
+        reason, policy = "iterations", self._policy
+        while reason == "iterations" and guard.reason is None and self._dies_out:
+            policy.more = self.iteration + 1 - self._options.iterations
+            reason = self.grow(guard)
+        policy.more = 0
+        return reason
+
+    @property
+    def _dies_out(self) -> bool:
+        """Whether the last iterations worked on few matches, and some more are allowed."""
+        if self.iteration >= 4 * self._options.iterations // 3 or len(self._journal.log) < 2:
+            return False
+        *before, last = self._journal.log[-4:]
+        is_shrinking = last.matches < max(entry.matches for entry in before)
+        return last.matches <= last.e_nodes * (_FEWER_MATCHES if is_shrinking else _FEW_MATCHES)
 
     def _follow(self, iteration: int, reason: str | None, guard: Guard) -> str | None:
         """Do what follows an iteration; return the reason to stop, or None to continue."""

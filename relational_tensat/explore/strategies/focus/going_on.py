@@ -2,7 +2,8 @@
 
 What saturation found stays: the first graph that focus grows from is the cheapest of its e-graph, and the
 last extraction chooses from all that the two have built. So the result costs no more than saturation's.
-Focus has the time that is left, and e-nodes of its own beside saturation's. Where fewer iterations than by
+Focus has the time that is left, and e-nodes of its own beside saturation's. Where iterations ended it with
+hardly anything left to do, it first does that (``Saturation.grow_out``). Where fewer iterations than by
 default ended it, nothing goes on: so few were asked for. Where time did, none is left.
 """
 
@@ -58,6 +59,8 @@ def explore_and_go_on(
     worlds: Worlds | None = None
     with saturation.watching() as guard:
         reason = stored[0].stop_reason if stored else saturation.grow(guard)
+        if not stored and reason == "iterations" and _can_go_on(reason, options):
+            reason = saturation.grow_out(guard)
         if guard.reason is None and _can_go_on(reason, options):
             try:
                 if stored is None:
