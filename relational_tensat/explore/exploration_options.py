@@ -67,7 +67,11 @@ class ExplorationOptions(OptionGroup):
     )
     node_limit: int = option(50_000, "at most so many e-nodes", metavar="N", minimum=1)
     time_limit_s: float | None = option(
-        60.0, "seconds of exploration", metavar="S", may_change=True
+        60.0,
+        "seconds of exploration",
+        metavar="S",
+        may_change=True,
+        default_text="60, or 15 in runs with measured costs",
     )
     cycle_filter: str = option(
         "efficient", "how cycles are kept out", choices=("efficient", "vanilla", "none")

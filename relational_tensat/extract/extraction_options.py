@@ -40,7 +40,12 @@ class ExtractionOptions(OptionGroup):
         choices=("auto", "order", "cuts", "real", "int", "none"),
     )
     time_limit_s: float = option(
-        60.0, "seconds of extraction", name="extract_time_limit_s", metavar="S", may_change=True
+        60.0,
+        "seconds of extraction",
+        name="extract_time_limit_s",
+        metavar="S",
+        may_change=True,
+        default_text="60, or 5 in runs with measured costs",
     )
     disable: tuple[str, ...] = option(
         (), "do without a reduction or cut of the ILP, for comparison",

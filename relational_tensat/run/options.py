@@ -16,6 +16,10 @@ from relational_tensat.extract.extraction_options import ExtractionOptions
 from relational_tensat.rules.targets.names import TARGETS
 from relational_tensat.verify.verification_options import VerificationOptions
 
+#: Where costs are measured, searches that nobody set a limit take so many seconds at most: the models that
+#: take longer gain less by it than times are off.
+_MEASURED_EXPLORATION_S, _MEASURED_EXTRACTION_S = 15.0, 5.0
+
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions(OptionGroup):
@@ -116,3 +120,14 @@ class Options(OptionTree):
     output: OutputOptions = field(default_factory=OutputOptions)
     fusion: FusionOptions = field(default_factory=FusionOptions)
     process: ProcessOptions = field(default_factory=ProcessOptions)
+
+
+def with_measured_limits(options: Options) -> Options:
+    """Return options of a run with measured costs: the limits of its searches, unless others are set."""
+    default = Options()
+    limits_s = {}
+    if options.exploration.time_limit_s == default.exploration.time_limit_s:
+        limits_s["time_limit_s"] = _MEASURED_EXPLORATION_S
+    if options.extraction.time_limit_s == default.extraction.time_limit_s:
+        limits_s["extract_time_limit_s"] = _MEASURED_EXTRACTION_S
+    return options.replace(**limits_s)

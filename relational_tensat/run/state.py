@@ -21,7 +21,7 @@ from relational_tensat.explore.strategies.blocks.report import BlocksReport
 from relational_tensat.extract import Extraction
 from relational_tensat.extract.anytime import AnytimeExtractor, ExtractionEntry
 from relational_tensat.rules.model import Rule
-from relational_tensat.run.options import Options
+from relational_tensat.run.options import Options, with_measured_limits
 from relational_tensat.run.phases import Phases
 from relational_tensat.run.progress import Progress
 from relational_tensat.run.race_report import RaceReport
@@ -175,6 +175,8 @@ class RunState:
         """
         has_own_costs = cost_model is not None
         cost = _opened(options, progress) if cost_model is None else as_source(cost_model)
+        if cost.is_lazy and not has_own_costs:
+            options = with_measured_limits(options)
         recording = Recording(progress)
         phases = Phases(recording)
         return cls(options, source, output, cost, has_own_costs, phases, recording)

@@ -22,7 +22,13 @@ from relational_tensat.base.paths import (
 )
 from relational_tensat.cli.option_flags import add_tree, written_values
 from relational_tensat.cli.parser import Parser
-from relational_tensat.run.options import Options
+from relational_tensat.run.options import Options, with_measured_limits
+from relational_tensat.run.progress import Silent
+from relational_tensat.run.state import RunState
+from tests.cost.fakes import FakeDevice, plug_in
+from tests.graphs import shared_matmuls
+
+DEFAULTS: dict[str, float | None] = {"time_limit_s": 60.0, "extract_time_limit_s": 60.0}
 
 
 @pytest.mark.parametrize(
@@ -186,3 +192,21 @@ def test_only_databases_are_replaced(tmp_path: Path) -> None:
         check_database(tmp_path / "absent" / "x.duckdb")
     with pytest.raises(UsageError, match="is a folder"):
         check_database(tmp_path)
+
+
+def test_with_measured_costs_searches_are_shorter_unless_it_is_said_how_long(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    plug_in(monkeypatch, FakeDevice(time_us=lambda configuration: 2.0))
+    for given, expected in (
+        ({}, (15.0, 5.0)),
+        ({"time_limit_s": 99.0}, (99.0, 5.0)),
+        ({"time_limit_s": None, "extract_time_limit_s": 1.0}, (None, 1.0)),
+    ):
+        for cost, limits in (("cpu", expected), ("t4", tuple({**DEFAULTS, **given}.values()))):
+            options = Options.of(cost=cost, cost_cache=tmp_path / "costs.duckdb", **given)
+            state = RunState.begin(options, shared_matmuls(), None, None, Silent())
+            own = state.options
+            assert (own.exploration.time_limit_s, own.extraction.time_limit_s) == limits
+    measured = with_measured_limits(Options())
+    assert with_measured_limits(measured) == measured  # a run that is resumed has its own
