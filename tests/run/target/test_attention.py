@@ -32,7 +32,9 @@ _SCALED: dict[str, Any] = {"scale": 0.25}
 KERNELS = [
     configuration("ort_attention", f32(2, 3, 5, 8), f32(2, 3, 7, 8), f32(2, 3, 7, 6), **_SCALED),
     configuration("ort_attention", *[f32(2, 3, 5, 8)] * 3, f32(1, 3, 5, 5), guarded=True),
+    configuration("ort_attention", f32(2, 6, 5, 8), *[f32(2, 3, 7, 8)] * 2, **_SCALED),
     configuration("ort_heads_attention", *[f32(2, 5, 24)] * 3, heads=3, **_SCALED),
+    configuration("ort_heads_attention", f32(2, 5, 24), *[f32(2, 7, 12)] * 2, heads=4),
     configuration(
         "ort_heads_attention", *[f32(2, 5, 24)] * 3, f32(2, 1, 5, 5), heads=3, guarded=True
     ),
@@ -137,11 +139,31 @@ def test_attention_guarded_against_masked_rows_is_one_kernel_with_zeros_there(
     assert found[0, [0, 1, 3, 4, 6, 7]].all()
 
 
-def test_a_mask_of_finite_numbers_needs_no_guard(tmp_path: Path) -> None:
-    before, after = written(spelled(guarded=False, lowest=-3e38), tmp_path)
+@pytest.mark.parametrize("guarded", [False, True])
+@pytest.mark.parametrize("lowest", [-30.0, -3e38, float(np.finfo(np.float32).min)])
+def test_a_row_that_is_masked_by_finite_numbers_has_equal_weights(
+    lowest: float, guarded: bool, tmp_path: Path
+) -> None:
+    """Also by the lowest of them, which onnxruntime's kernel takes for -inf."""
+    before, after = written(spelled(guarded=guarded, lowest=lowest), tmp_path)
     assert saved_kernels(after) == {"Attention": 1, "Where": 1}
     feeds = {**_FEEDS, "mask": masked(2)}
-    np.testing.assert_allclose(run(after, feeds), run(before, feeds), atol=1e-5)
+    found = run(after, feeds)
+    np.testing.assert_allclose(found, run(before, feeds), atol=1e-5)
+    assert found[0, 2].all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_masks_have_no_lowest_number(dtype: str) -> None:
+    lowest, info = -float("inf"), np.finfo(dtype)
+    values = np.array([lowest, info.min, -2e4, -1.0, 0.0, 5.0, float("inf")], dtype)
+    expected = np.array([lowest, 0.99 * float(info.min), *values[2:]], dtype)
+    kind = TensorType(dtype, values.shape)
+    alone = build_graph("mask", {"x": kind}, {}, [Node("ort_mask", ("x",), ("y",))], ["y"])
+    found = run(to_onnx_model(alone).SerializeToString(), {"x": values})
+    np.testing.assert_allclose(found, expected, rtol=1e-3)
+    known = get_operator("ort_mask").evaluate_typed([values.astype(np.float64)], (kind,), {})
+    np.testing.assert_allclose(known, expected, rtol=1e-3)
 
 
 @pytest.mark.parametrize("lowest", [-np.inf, None])

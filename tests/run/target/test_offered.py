@@ -196,6 +196,7 @@ def test_what_is_offered_the_target_does_not_do_itself() -> None:
     open_shapes = target.rules(has_fixed_shapes=False, offered=True)
     assert {rule.name.partition("[")[0] for rule in open_shapes} == {
         "ort-attention",
+        "ort-attention-of-groups",
         "ort-attention-of-rows",
         "ort-attention-with-finite-mask",
         "ort-channels-filled-up",
@@ -204,8 +205,11 @@ def test_what_is_offered_the_target_does_not_do_itself() -> None:
         "ort-guarded-attention",
         "ort-keys-of-scaled-product-transposed-last",
         "ort-keys-transposed-last",
+        "ort-mask-of-choice",
+        "ort-masked-attention-of-groups",
         "ort-masked-attention-of-rows",
         "ort-product-as-convolution",
         "ort-product-and-bias-as-convolution",
+        "ort-rows-and-columns-of-heads",
         "ort-scaled-and-shifted-in-blocks",
     }

@@ -1,29 +1,38 @@
 """Attention as one kernel, ONNX's operator of version 23: onnxruntime does not make it of its spelling.
 
 A row of which all keys are masked by -inf gives zeros there, as ONNX says, which is what exports of today's
-models spell behind softmax (``Where(IsNaN(s), 0, s)``).
+models spell behind softmax (``Where(IsNaN(s), 0, s)``). onnxruntime 1.32 gives zeros also where all scores
+of a row are the lowest number of their type, which exports mask with, too: softmax makes equal weights of
+these. So masks go through ``Mask``, which gives no such number.
 """
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part
-from relational_tensat.tensor import Attrs, TensorType, ValueType
+from relational_tensat.tensor import Attrs, AttrValue, TensorType, ValueType
 from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators import Attr, Family, Use
 from relational_tensat.tensor.operators.attributes import bool_of, float_of, int_of
-from relational_tensat.tensor.operators.base import Types, tensor
+from relational_tensat.tensor.operators.base import Types, Values, tensor
 from relational_tensat.tensor.operators.onnx_form import Names, OnnxEmitter
+from relational_tensat.tensor.operators.onnx_write import emit_constant
 from relational_tensat.tensor.operators.sampling import NUMBERS, PartialApplication
 
 _RANK = 4
 _SWAPPED = (0, 1, 3, 2)
 #: Between places before heads and heads before places.
 _HEADS_FIRST = (0, 2, 1, 3)
+#: What numbers only masks have lies below these, and how much of it is left.
+_BELOW: dict[str, float] = {"float32": -1e38, "float16": -3e4}
+_PART = 0.99
 _COMMON = (
     Attr("scale", "float", 1.0, samples=NUMBERS, timed_as=1.0),
     Attr("guarded", "bool", False),
@@ -31,7 +40,10 @@ _COMMON = (
 
 
 class _Attention(FusedKernel):
-    """softmax(scale · q·k' + mask)·v for each head; ``guarded``: zeros where that softmax is NaN."""
+    """softmax(scale · q·k' + mask)·v for each head; ``guarded``: zeros where that softmax is NaN.
+
+    There may be fewer heads of k and v: each is for as many heads of q, one after the other.
+    """
 
     is_written = True
     computes = Family.MATRIX_PRODUCT
@@ -41,9 +53,8 @@ class _Attention(FusedKernel):
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
         """Those of both products."""
-        q, k, v = (tensor(kind, self.name) for kind in inputs[:3])
-        keys = k.shape[-2]
-        return 2 * keys * (q.size + q.size // q.shape[-1] * v.shape[-1])
+        q, k, _ = (tensor(kind, self.name) for kind in inputs[:3])
+        return 2 * k.shape[-2] * (q.size + tensor(output, self.name).size)
 
     def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
         """That of softmax: all else is done to elements on their way."""
@@ -52,8 +63,8 @@ class _Attention(FusedKernel):
         return [("softmax", tensor(kinds[len(inputs) + number], self.name).size)]
 
     @abstractmethod
-    def _heads(self, attrs: Attrs) -> int | None:
-        """Return how many heads rows have; None where heads are an axis."""
+    def _counts(self, types: Types, attrs: Attrs) -> dict[str, int]:
+        """Return how many heads rows have, as ONNX takes it; nothing where heads are an axis."""
 
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
@@ -61,9 +72,8 @@ class _Attention(FusedKernel):
         """Write ONNX's Attention, or its parts where that is not in the operator set."""
         if emitter.opset < self.onnx_since:
             return super().to_onnx(inputs, types, output, attrs, emitter)
-        heads = self._heads(attrs)
-        counts = {} if heads is None else {"q_num_heads": heads, "kv_num_heads": heads}
-        return emitter.emit("Attention", list(inputs), scale=float_of(attrs, "scale"), **counts)
+        scale = float_of(attrs, "scale")
+        return emitter.emit("Attention", list(inputs), scale=scale, **self._counts(types, attrs))
 
 
 class Attention(_Attention):
@@ -80,10 +90,10 @@ class Attention(_Attention):
         """
         kinds = [tensor(kind, self.name) for kind in inputs]
         _check(self.name, kinds)
-        return _of_heads(range(len(kinds)), len(kinds), kinds[0].dtype, attrs)
+        return _of_heads(range(len(kinds)), len(kinds), kinds, attrs)
 
-    def _heads(self, attrs: Attrs) -> int | None:
-        return None
+    def _counts(self, types: Types, attrs: Attrs) -> dict[str, int]:
+        return {}
 
     def suggest_operand(
         self, index: int, partial: PartialApplication, hints: Hints
@@ -104,11 +114,11 @@ class HeadsAttention(_Attention):
         Raises:
             ShapeError: an operand has another shape than that.
         """
-        heads = int_of(attrs, "heads")
         kinds = [tensor(kind, self.name) for kind in inputs]
         parts: list[Part] = []
         apart = []
-        for number, kind in enumerate(kinds[:3]):
+        for number, heads in enumerate(self._numbers(inputs, attrs)):
+            kind = kinds[number]
             if kind.rank != 3 or heads < 1 or kind.shape[-1] % heads:
                 raise ShapeError(f"{self.name}: {kind} has no rows of {heads} heads")
             n, rows, size = kind.shape
@@ -118,24 +128,79 @@ class HeadsAttention(_Attention):
             apart.append(TensorType(kind.dtype, (n, heads, rows, size // heads)))
         _check(self.name, [*apart, *kinds[3:]])
         operands = [*(len(kinds) + n for n in (1, 3, 5)), *range(3, len(kinds))]
-        parts += _of_heads(operands, len(kinds) + len(parts), kinds[0].dtype, attrs)
+        parts += _of_heads(operands, len(kinds) + len(parts), apart, attrs)
         parts.append(Part("transpose", (len(kinds) + len(parts) - 1,), {"perm": _HEADS_FIRST}))
-        (n, rows, _), columns = kinds[0].shape, kinds[2].shape[2]
-        joined = {"shape": (n, rows, columns)}
+        n, heads, rows, _ = apart[0].shape
+        joined = {"shape": (n, rows, heads * apart[2].shape[3])}
         return [*parts, Part("reshape", (len(kinds) + len(parts) - 1,), joined)]
 
-    def _heads(self, attrs: Attrs) -> int | None:
-        return int_of(attrs, "heads")
+    def _counts(self, types: Types, attrs: Attrs) -> dict[str, int]:
+        heads, others, _ = self._numbers(types, attrs)
+        return {"q_num_heads": heads, "kv_num_heads": others}
+
+    def _numbers(self, inputs: Types, attrs: Attrs) -> tuple[int, int, int]:
+        """Return how many heads q, k and v have: those of q and k are of one size."""
+        heads = int_of(attrs, "heads")
+        q, k = (tensor(kind, self.name).shape[-1:] for kind in inputs[:2])
+        size = q[0] // heads if q and heads > 0 else 0
+        others = k[0] // size if k and size else 0
+        return heads, others, others
 
     def suggest_operand(
         self, index: int, partial: PartialApplication, hints: Hints
     ) -> TensorType | None:
         """Few heads and places; a mask has heads as an axis."""
-        shape = _suggested(index, partial, hints)
-        heads = partial.attrs.get("heads", shape[1])
-        if index == 3 or not isinstance(heads, int):
-            return hints.type(shape)
-        return hints.type((shape[0], shape[2], heads * shape[3]))
+        q, k = ([*partial.shapes[:2], None, None])[:2]
+        heads = partial.attrs.get("heads")
+        heads = heads if isinstance(heads, int) else hints.choices.below(2) + 1
+        free = (hints.size(), hints.size(), heads * hints.size())
+        n, rows, width = q if q and len(q) == 3 else free
+        if index == 0:
+            return hints.type((n, rows, width))
+        keys = k[1] if k and len(k) == 3 else hints.size()
+        return hints.type((n, heads, rows, keys) if index == 3 else (n, keys, width))
+
+    def suggest_attribute(self, attr: Attr, partial: PartialApplication, hints: Hints) -> AttrValue:
+        """One head or two; else as any operator."""
+        if attr.name != "heads":
+            return super().suggest_attribute(attr, partial, hints)
+        return hints.choices.below(2) + 1
+
+
+class Mask(FusedKernel):
+    """x, but for numbers that only masks have: 99 in 100 of what is below ``_BELOW``. -inf stays -inf.
+
+    Behind softmax that is the same: its weights are 0 beside any other number, and equal among equals.
+    """
+
+    name = "ort_mask"
+    is_written = True
+    #: What it rounds only softmax reads, and to that it is as it was.
+    is_exact = True
+
+    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+        """Nothing that numbers of models show."""
+        return [Part("identity", (0,))]
+
+    def evaluate_typed(self, inputs: Values, types: Types, attrs: Attrs) -> Any:
+        """Compute it as it is written."""
+        below = _BELOW.get(tensor(types[0], self.name).dtype, -math.inf)
+        return np.maximum(inputs[0], np.minimum(_PART * np.asarray(inputs[0]), below))
+
+    def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
+        """A product and two comparisons for each element."""
+        return 3 * tensor(output, self.name).size
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        """Write the product and comparisons; nothing for types that attention is not of."""
+        dtype = tensor(types[0], self.name).dtype
+        if dtype not in _BELOW:
+            return emitter.emit("Identity", list(inputs))
+        (most,) = emitter.emit("Mul", [inputs[0], emit_constant(emitter, _PART, dtype)])
+        (limited,) = emitter.emit("Min", [most, emit_constant(emitter, _BELOW[dtype], dtype)])
+        return emitter.emit("Max", [inputs[0], limited])
 
 
 def _check(name: str, kinds: Sequence[TensorType]) -> None:
@@ -147,7 +212,9 @@ def _check(name: str, kinds: Sequence[TensorType]) -> None:
     q, k, v = kinds[:3]
     fits = (
         q.rank == k.rank == v.rank == _RANK
-        and q.shape[:2] == k.shape[:2] == v.shape[:2]
+        and q.shape[0] == k.shape[0]
+        and k.shape[:2] == v.shape[:2]
+        and q.shape[1] % k.shape[1] == 0
         and q.shape[3] == k.shape[3]
         and k.shape[2] == v.shape[2]
     )
@@ -163,29 +230,50 @@ def _check(name: str, kinds: Sequence[TensorType]) -> None:
         raise ShapeError(f"{name} does not take {', '.join(map(str, kinds))}")
 
 
-def _of_heads(operands: Sequence[int], first: int, dtype: str, attrs: Attrs) -> list[Part]:
+def _of_heads(
+    operands: Sequence[int], first: int, kinds: Sequence[TensorType], attrs: Attrs
+) -> list[Part]:
     """Return what attention does where heads are an axis.
 
     Args:
         operands: the numbers of q, k, v, and a mask if there is one.
         first: the number of the first of these parts.
+        kinds: the types of q, k and v.
     """
     q, k, v, *masks = operands
-    parts = [Part("transpose", (k,), {"perm": _SWAPPED}), Part("matmul", (q, first))]
+    parts: list[Part] = []
 
     def last() -> int:
         return first + len(parts) - 1
 
+    if kinds[0].shape[1] != kinds[1].shape[1]:
+        parts += _repeated(k, first, kinds[0].shape[1], kinds[1])
+        k = last()
+        parts += _repeated(v, first + len(parts), kinds[0].shape[1], kinds[2])
+        v = last()
+    parts.append(Part("transpose", (k,), {"perm": _SWAPPED}))
+    parts.append(Part("matmul", (q, last())))
     if float_of(attrs, "scale") != 1.0:
         parts.append(Part("smul", (last(),), {"value": float_of(attrs, "scale")}))
     parts += [Part("add", (last(), mask)) for mask in masks]
     parts.append(Part("softmax", (last(),), {"axis": 3}))
     if bool_of(attrs, "guarded"):
         softmax = last()
-        zero = Part("fill", (), {"value": 0.0, "dtype": dtype, "shape": ()})
+        zero = Part("fill", (), {"value": 0.0, "dtype": kinds[0].dtype, "shape": ()})
         parts += [Part("is_nan", (softmax,)), zero]
         parts.append(Part("where", (softmax + 1, softmax + 2, softmax)))
     return [*parts, Part("matmul", (last(), v))]
+
+
+def _repeated(operand: int, first: int, heads: int, kind: TensorType) -> list[Part]:
+    """Return what gives each of ``heads`` its keys or values, those of its group."""
+    n, groups, rows, size = kind.shape
+    spread = {"shape": (n, groups, heads // groups, rows, size)}
+    return [
+        Part("reshape", (operand,), {"shape": (n, groups, 1, rows, size)}),
+        Part("expand", (first,), spread),
+        Part("reshape", (first + 1,), {"shape": (n, heads, rows, size)}),
+    ]
 
 
 def _suggested(index: int, partial: PartialApplication, hints: Hints) -> tuple[int, ...]:
@@ -199,4 +287,4 @@ def _suggested(index: int, partial: PartialApplication, hints: Hints) -> tuple[i
     return (n, heads, rows, keys) if index == 3 else (n, heads, keys, size)
 
 
-ATTENTION_KERNELS: tuple[type[FusedKernel], ...] = (Attention, HeadsAttention)
+ATTENTION_KERNELS: tuple[type[FusedKernel], ...] = (Attention, HeadsAttention, Mask)
