@@ -48,7 +48,7 @@ WHERE x.stage = 0 AND x.dims & c.loop <> 0 AND x.size < $most
 UNION ALL
 -- functions of two elements: one has all variables of the other
 SELECT
-    pair.config, m.op, '', 0, pair.a, pair.b, len(pair.parts) + 1, pair.dims, pair.axes, pair.uses, pair.loads, pair.stage,
+    pair.config, m.op, m.name, 0, pair.a, pair.b, len(pair.parts) + 1, pair.dims, pair.axes, pair.uses, pair.loads, pair.stage,
     m.class, pair.parts
 FROM (
     SELECT
@@ -62,8 +62,21 @@ FROM (
         greatest(x.size, y.size) = $size
         AND x.dims | y.dims IN (x.dims, y.dims) AND (x.stage = y.stage OR 2 IN (x.stage, y.stage))
 ) AS pair
-JOIN abstract AS m ON m.a = pair.class_a AND m.b = pair.class_b AND IF(m.op IN ('div', 'div_or_zero', 'sub') OR NOT $canonical, order_of <> 0 OR m.op NOT IN ('div', 'div_or_zero', 'sub'), order_of >= 0)
+JOIN abstract AS m ON m.a = pair.class_a AND m.b = pair.class_b AND IF(m.op NOT IN ('add', 'mul') OR NOT $canonical, order_of <> 0 OR m.op IN ('add', 'mul'), order_of >= 0)
 WHERE len(pair.parts) < $most
+UNION ALL
+-- comparisons of which each operand has variables of its own: of positions along two axes, as masks have them
+SELECT
+    x.config, m.op, m.name, 0, x.id, y.id, len(list_distinct(list_concat(x.parts, y.parts))) + 1,
+    x.dims | y.dims, x.axes | y.axes, x.uses | y.uses, x.loads | y.loads, least(x.stage, y.stage), m.class,
+    list_distinct(list_concat(x.parts, y.parts))
+FROM abstract AS m
+JOIN term AS x ON x.class = m.a
+JOIN term AS y ON y.config = x.config AND y.class = m.b
+WHERE
+    m.op IN ('less', 'less_or_equal', 'equal') AND greatest(x.size, y.size) = $size
+    AND x.dims | y.dims NOT IN (x.dims, y.dims) AND (x.stage = y.stage OR 2 IN (x.stage, y.stage))
+    AND len(list_distinct(list_concat(x.parts, y.parts))) < $most
 UNION ALL
 -- products summed over a variable that both have
 SELECT

@@ -8,7 +8,7 @@ from typing import cast
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.abstract.vocabulary import SCALAR
-from relational_tensat.mugraph.graph.arithmetic import FUNCTIONS
+from relational_tensat.mugraph.graph.arithmetic import COMPARISONS, FUNCTIONS
 from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.dims import count, size_of
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
@@ -17,8 +17,8 @@ from relational_tensat.tensor import Graph, Node, build_graph
 from relational_tensat.tensor.types import Attrs
 
 _VIEWS = frozenset({"rename", "split", "merge", "repeat"})
-#: Functions of one element and a number.
-_WITH_NUMBERS = ("scale", "shift")
+#: Functions with a number.
+_WITH_NUMBERS = ("scale", "shift", "keep", *(f"is_{name}" for name in COMPARISONS))
 #: No axiom is about differences: they stay as they are.
 _BINARY = frozenset({"add", "mul", "div", "div_or_zero", "sub"})
 
@@ -114,7 +114,7 @@ class _Builder:
                 self._alias[step.output] = self._named(operands[0])
             case op if op in _BINARY:
                 self._node(op, operands, step.output)
-            case op if op in FUNCTIONS or op in ("rms", *_WITH_NUMBERS):
+            case op if op in FUNCTIONS or op in ("rms", *COMPARISONS, *_WITH_NUMBERS):
                 elements = self._extent(step) if op == "rms" else 1
                 name = function_name(op, step.attrs, elements)
                 self._node("abstract_function", operands, step.output, {"function": name})

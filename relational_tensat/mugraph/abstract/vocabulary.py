@@ -35,9 +35,10 @@ class AbstractSum(Operator):
 
 
 class AbstractFunction(Operator):
-    """A function of which nothing is known but its name."""
+    """A function of one element, or of two in their order, of which nothing is known but its name."""
 
     name = "abstract_function"
+    arity = (1, 2)
     attrs = (Attr("function", "str"),)
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:

@@ -114,6 +114,20 @@ class Residues:
         """
         return self._reduced(self.divide(a, b) * self._factor)
 
+    def compared(self, name: str, a: Elements, b: Elements | float) -> Elements:
+        """Return a random function: residues have no order, and nothing may hold because of one."""
+        if isinstance(b, float):
+            return self.function(f"{name} {b}", a)
+        return self._function_of_two(name, a, b)
+
+    def kept(self, condition: Elements, x: Elements, value: float) -> Elements:
+        """Return a random function of both: what holds for it holds whatever is chosen."""
+        return self._function_of_two(f"keep {value}", condition, x)
+
+    def _function_of_two(self, name: str, a: Elements, b: Elements) -> Elements:
+        parts = zip(a, b, strict=True)
+        return self._reduced(np.stack([self._random.function(name, x, y) for x, y in parts]))
+
     def matmul(self, a: Elements, b: Elements) -> Elements:
         """Return the matrix products of the last two axes."""
         inner, most = a.shape[-1], self._primes.most_products

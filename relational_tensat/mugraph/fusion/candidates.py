@@ -202,8 +202,7 @@ def _dtypes(names: Sequence[str], graph: Graph) -> set[str]:
 
 def _made_dtypes(nodes: Sequence[Node], graph: Graph) -> set[str]:
     """Return the element types of results within; conditions are no values of a kernel."""
-    made = (name for node in nodes if node.op != "is_nan" for name in node.outputs)
-    return _dtypes(tuple(made), graph)
+    return _dtypes([name for node in nodes for name in node.outputs], graph) - {"bool"}
 
 
 def _operators(steps: Sequence[Operation]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.verify.floats import has_choices
 from relational_tensat.mugraph.verify.masks import are_same, masked
 from relational_tensat.tensor import Array, Graph, TensorType, ValueType, tensors_of
 from relational_tensat.tensor.operators import get_operator
@@ -23,7 +24,8 @@ _MOST_FLOPS = 1 << 40
 def computes_nodes(candidate: Candidate, seed: int) -> bool:
     """Compare a candidate's program with its nodes in float64, on random inputs of any sign.
 
-    Where results are not finite (a root of what is negative), they are compared on positive inputs instead.
+    Where results are not finite (a root of what is negative), they are compared on positive inputs instead;
+    where conditions may leave nothing, NaN has to be where the nodes have it.
 
     Raises:
         InputError: that would take minutes, or more memory than a few GB.
@@ -34,6 +36,10 @@ def computes_nodes(candidate: Candidate, seed: int) -> bool:
     for draw in (random.standard_normal, lambda shape: random.uniform(0.5, 1.5, shape)):
         inputs = {name: np.asarray(draw(shape)) for name, shape in shapes.items()}
         expected = _by_nodes(candidate, inputs)
+        if has_choices(candidate.program) and all(np.isfinite(v).any() for v in expected):
+            pairs = zip(expected, _by_program(candidate, inputs), strict=True)
+            is_right = all(are_same(one.ravel(), other) for one, other in pairs)
+            return is_right and _computes_masked(candidate, inputs, seed)
         if all(np.isfinite(value).all() for value in expected):
             computed = _by_program(candidate, inputs)
             is_right = all(map(_is_close, computed, expected))

@@ -49,6 +49,12 @@ class Arithmetic(Protocol):
     def divide_or_zero(self, a: Elements, b: Elements) -> Elements:
         """Return a / b, and 0 where b is 0 or NaN."""
 
+    def compared(self, name: str, a: Elements, b: Elements | float) -> Elements:
+        """Return 1 where a comparison holds (``COMPARISONS``), and 0 elsewhere."""
+
+    def kept(self, condition: Elements, x: Elements, value: float) -> Elements:
+        """Return x where the condition is not 0, and a number elsewhere, whatever x is there."""
+
     def matmul(self, a: Elements, b: Elements) -> Elements:
         """Return the matrix products of the last two axes, the others are a batch."""
 
@@ -122,6 +128,14 @@ class Numbers:
         """Return a / b, and 0 where b is 0 or NaN, whatever a is there."""
         return self._rounded(np.where((b == 0) | np.isnan(b), 0, a / b))
 
+    def compared(self, name: str, a: Elements, b: Elements | float) -> Elements:
+        """Return 1 where a comparison holds, and 0 elsewhere, as for NaN."""
+        return self._rounded(COMPARISONS[name](a, b))
+
+    def kept(self, condition: Elements, x: Elements, value: float) -> Elements:
+        """Return x where the condition is not 0, and a number elsewhere."""
+        return self._rounded(np.where(condition != 0, x, value))
+
     def matmul(self, a: Elements, b: Elements) -> Elements:
         """Return the matrix products of the last two axes."""
         a, b = (
@@ -180,6 +194,15 @@ _FUNCTIONS: dict[str, Any] = {
     "sqrt": np.sqrt,
     "square": np.square,
     "tanh": np.tanh,
+}
+
+#: Comparisons of two elements, and, with a number beside it, of one.
+COMPARISONS: dict[str, Any] = {
+    "less": np.less,
+    "less_or_equal": np.less_equal,
+    "equal": np.equal,
+    "greater": np.greater,
+    "greater_or_equal": np.greater_equal,
 }
 
 #: The functions of one element that μGraphs have; but for ``square``, ``neg`` and ``reciprocal`` each is

@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar, cast
 
 from relational_tensat.base.errors import ShapeError, UsageError, unknown
-from relational_tensat.mugraph.graph.arithmetic import FUNCTIONS, Arithmetic, Elements
+from relational_tensat.mugraph.graph.arithmetic import COMPARISONS, FUNCTIONS, Arithmetic, Elements
 from relational_tensat.mugraph.graph.described import MuOperator, names, require
 from relational_tensat.mugraph.graph.dims import (
     Dims,
@@ -77,6 +78,24 @@ class Shift(_OfOneElement):
         return Labelled(x.labels, arithmetic.shift(x.data, cast(float, attrs["value"])))
 
 
+class ComparedWith(_OfOneElement):
+    """1 where a comparison with a number holds, and 0 elsewhere."""
+
+    attrs = ("value",)
+
+    def __init__(self, comparison: str) -> None:
+        self.name = f"is_{comparison}"
+        self._comparison = comparison
+
+    def evaluate(
+        self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
+    ) -> Labelled:
+        """Compare."""
+        (x,) = operands
+        number = float(cast(float, attrs["value"]))
+        return Labelled(x.labels, arithmetic.compared(self._comparison, x.data, number))
+
+
 _Binary = Callable[[Arithmetic], Callable[[Elements, Elements], Elements]]
 
 
@@ -98,6 +117,30 @@ class Elementwise(MuOperator):
     ) -> Labelled:
         """Apply it."""
         return elementwise(self._method(arithmetic), *operands)
+
+
+def _comparison(name: str) -> Elementwise:
+    """Return 1 where a comparison of two elements holds, and 0 elsewhere, as an operator."""
+    return Elementwise(name, lambda arithmetic: partial(arithmetic.compared, name))
+
+
+class Keep(MuOperator):
+    """The second operand's element where the first's is not 0, and a number elsewhere."""
+
+    name = "keep"
+    arity = 2
+    attrs = ("value",)
+
+    def infer(self, operands: Sequence[Dims], attrs: Attrs) -> Dims:
+        """Return the union of the dims."""
+        return union(operands[0], operands[1], self.name)
+
+    def evaluate(
+        self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
+    ) -> Labelled:
+        """Choose."""
+        value = float(cast(float, attrs["value"]))
+        return elementwise(partial(arithmetic.kept, value=value), *operands)
 
 
 class _Reduction(MuOperator):
@@ -237,6 +280,9 @@ _DESCRIPTIONS: tuple[MuOperator, ...] = (
     Elementwise("mul", lambda arithmetic: arithmetic.multiply),
     Elementwise("div", lambda arithmetic: arithmetic.divide),
     Elementwise("div_or_zero", lambda arithmetic: arithmetic.divide_or_zero),
+    Keep(),
+    *map(_comparison, ("less", "less_or_equal", "equal")),
+    *map(ComparedWith, COMPARISONS),
     Scale(),
     Shift(),
     *map(Function, FUNCTIONS),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from relational_tensat.base.errors import InputError, RelationalTensatError
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import content_hash
+from relational_tensat.mugraph.regions.conditions import CONDITIONS
 from relational_tensat.mugraph.regions.groups import Group, groups
 from relational_tensat.mugraph.regions.lowering_regions import LoweredRegion, lowered
 from relational_tensat.mugraph.regions.region_row import RegionRow
@@ -148,7 +149,7 @@ class Cones:
             yield cone
             grown = None
             for maker in self._candidates(region, refused):
-                with_it = {**region, maker.outputs[0]: maker}
+                with_it = self._with_conditions({**region, maker.outputs[0]: maker}, maker)
                 grown = self._with_chain(with_it) or self._with_joined(region, maker)
                 if grown is None:
                     refused.add(maker.outputs[0])
@@ -162,15 +163,16 @@ class Cones:
             region, cone = grown
 
     def _begun(self, root: Node) -> dict[str, Node]:
-        """Return a node; what its condition is computed by, too, which is no value of a kernel."""
-        maker = self._makers.get(root.inputs[0]) if root.op == "where" else None
-        region = {root.outputs[0]: root}
-        if (
-            maker is not None
-            and maker.op == "is_nan"
-            and self._is_inner(root.inputs[0], maker, region)
-        ):
-            region[maker.outputs[0]] = maker
+        """Return a node; what its condition is computed by, too, which no kernel reads."""
+        return self._with_conditions({root.outputs[0]: root}, root)
+
+    def _with_conditions(self, region: dict[str, Node], node: Node) -> dict[str, Node]:
+        """Return a region with what computes the conditions that a node reads."""
+        for name in node.inputs:
+            maker = self._makers.get(name)
+            is_condition = maker is not None and maker.op in _CONDITIONS
+            if maker is not None and is_condition and self._is_inner(name, maker, region):
+                region = self._with_conditions({**region, name: maker}, maker)
         return region
 
     def borders(self, cone: Cone, source: str) -> Iterator[RegionRow]:
@@ -195,7 +197,8 @@ class Cones:
             if not self._readers[name] <= region.keys():
                 return "others read it, too: with it, the region would not be convex"
         try:
-            steps = _steps(self._cone({**region, name: maker}))
+            with_it = self._with_conditions({**region, name: maker}, maker)
+            steps = _steps(self._cone(with_it))
         except RelationalTensatError as error:
             return str(error)
         return f"with it, there are {steps} operators, {_MOST_STEPS} at most"
@@ -247,7 +250,7 @@ class Cones:
 
     def _is_inner(self, name: str, maker: Node, region: Mapping[str, Node]) -> bool:
         """Whether only the region reads a value; parts of others may be taken again, as that is free."""
-        if maker.op in _PARTS:
+        if maker.op in _PARTS or maker.op in CONDITIONS:
             return True
         is_read_within = self._readers[name] <= region.keys() and name not in self._graph.outputs
         return is_read_within and len(maker.outputs) == 1
@@ -261,6 +264,8 @@ def _steps(cone: Cone) -> int:
     return len(cone.lowered.program.operators)
 
 
+#: What computes conditions; of a comparison each region has its own, as that is nearly free.
+_CONDITIONS = CONDITIONS | {"is_nan"}
 #: What takes a part of a value: a kernel's loads do that.
 _PARTS = frozenset({"gather", "slice", "split"})
 #: What the chain of a root mean square, and what puts 0 in place of NaN, is made of.

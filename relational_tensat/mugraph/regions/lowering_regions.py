@@ -18,6 +18,7 @@ from relational_tensat.base.errors import RelationalTensatError, ShapeError
 from relational_tensat.mugraph.graph.arithmetic import FUNCTIONS
 from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.regions.conditions import CONDITIONS, Conditions
 from relational_tensat.mugraph.regions.region_building import Building
 from relational_tensat.mugraph.regions.region_values import Root, Value
 from relational_tensat.mugraph.regions.relabelling import Atoms
@@ -86,6 +87,7 @@ class _Lowering:
         self._joined: dict[str, tuple[int, tuple[str, ...]]] = {}
         self._roots = RootMeanSquares(self._building, self._value)
         self._softmaxes = Softmaxes(self._building, self._value)
+        self._conditions = Conditions(self._building, self._value, self._broadcast)
 
     def lower(
         self, nodes: Sequence[Node], outputs: Sequence[str], *, is_aligned: bool
@@ -206,6 +208,11 @@ class _Lowering:
             raise ShapeError("a power but square and cube is no operator of μGraphs")
         square = self._emit("square", [x], self._broadcast(x, exponent))
         return self._binary("mul", square, x)
+
+    def _where(self, node: Node) -> Value:
+        if self._softmaxes.has_condition(node):
+            return self._softmaxes.without_nan(node)
+        return self._conditions.chosen(node)
 
     def _smul(self, node: Node) -> Value:
         x = self._value(node.inputs[0])
@@ -394,5 +401,6 @@ _OPERATORS: Mapping[str, Callable[[_Lowering, Node], Value]] = {
     "softmax": lambda lowering, node: lowering._softmaxes.softmax(node),
     "sub": _Lowering._elementwise,
     "transpose": _Lowering._transpose,
-    "where": lambda lowering, node: lowering._softmaxes.without_nan(node),
+    "where": _Lowering._where,
+    **dict.fromkeys(CONDITIONS, lambda lowering, node: lowering._conditions.condition(node)),
 }

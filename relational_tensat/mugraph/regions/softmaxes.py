@@ -39,6 +39,10 @@ class Softmaxes:
         """Note what a condition is about; it is no value of a program."""
         self._nan_of[node.outputs[0]] = node.inputs[0]
 
+    def has_condition(self, node: Node) -> bool:
+        """Whether what a ``where`` chooses by is whether something is NaN."""
+        return node.inputs[0] in self._nan_of
+
     def without_nan(self, node: Node) -> Value:
         """Return a value with 0 in place of NaN, which is what a ``where`` may do.
 
@@ -49,8 +53,6 @@ class Softmaxes:
             ShapeError: the node does something else.
         """
         condition, zero, other = node.inputs
-        if condition not in self._nan_of:
-            raise ShapeError("where of a condition but is_nan is no operator of μGraphs")
         number = self._value(zero)
         if self._nan_of[condition] != other or number.number != 0.0:
             raise ShapeError("where but to put 0 in place of NaN is no operator of μGraphs")

@@ -126,12 +126,11 @@ def step_of(derivation: Derivation, names: Mapping[int, str], output: str) -> Bl
             return Operation("sum", (a,), output, {"over": over})
         case "matmul":
             return Operation("matmul", (names[derivation.b], a), output, {"over": over})
-        case "scale" | "shift":
-            return Operation(derivation.op, (a,), output, {"value": float(parameters[0])})
     operands = (a, names[derivation.b]) if derivation.b else (a,)
     if derivation.op in ("add", "mul"):  # of terms, the later one is first
         operands = operands[::-1]
-    return Operation(derivation.op, operands, output)
+    number: Attrs = {"value": float(parameters[0])} if parameters else {}
+    return Operation(derivation.op, operands, output, number)
 
 
 def iterator_of(tensor: str, output: str, dims: Dims, configuration: Configuration) -> Iterator:

@@ -2,6 +2,7 @@
 
 from relational_tensat.tensor.operators import (
     binary,
+    comparison,
     conv,
     conversions,
     elementwise,
@@ -39,6 +40,7 @@ CATALOGUE = (
     conversions,
     binary,
     selection,
+    comparison,
     matmul,
     conv,
     pool,

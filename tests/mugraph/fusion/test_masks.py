@@ -10,6 +10,7 @@ import onnxruntime
 
 from relational_tensat import Options, kernels, optimize
 from relational_tensat.formats import save_model
+from tests.mugraph.conditions import causal_model
 from tests.mugraph.masks import guarded_model, with_mask
 
 
@@ -44,3 +45,30 @@ def kernel_inputs(folder: Path) -> list[str]:
     """Return the model's inputs in the order in which the kernel is called with them."""
     (call,) = onnx.load(folder / "out.onnx").graph.node
     return list(call.input)
+
+
+def test_attention_with_a_computed_mask_is_one_kernel(tmp_path: Path) -> None:
+    """Rows of which nothing is left are means of all values, as in the model."""
+    lowest = float(np.finfo("float32").min)
+    save_model(causal_model(lowest), tmp_path / "in.onnx")
+    options = Options.of(
+        fuse=True, fuse_kernels=1, fuse_time_limit_s=None, kernels=tmp_path / "kernels"
+    )
+    result = optimize(tmp_path / "in.onnx", options, output=tmp_path / "out.onnx")
+    assert result.graph.count_ops() == {"fused": 1}
+    (function,) = onnx.load(tmp_path / "out.onnx").functions
+    assert {"Less", "Where", "Softmax"} <= {node.op_type for node in function.node}
+    sessions = [
+        onnxruntime.InferenceSession(tmp_path / name, providers=["CPUExecutionProvider"])
+        for name in ("in.onnx", "out.onnx")
+    ]
+    random = np.random.default_rng(0)
+    given = {
+        value.name: random.standard_normal(value.shape).astype("float32")
+        for value in sessions[0].get_inputs()
+    }
+    ((expected,), (computed,)) = (session.run(None, given) for session in sessions)
+    assert np.allclose(computed, expected, atol=1e-6)
+    (kernel,) = kernels.load(tmp_path / "kernels", "numpy").values()
+    by_kernel = kernel(*(given[name] for name in kernel_inputs(tmp_path)))
+    assert np.allclose(by_kernel.reshape(expected.shape), expected, atol=1e-5)

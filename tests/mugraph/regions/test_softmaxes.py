@@ -43,23 +43,20 @@ def test_of_another_value_it_is_a_function() -> None:
 
 def chosen(kind: str) -> Graph:
     """Return a model that chooses something else than 0 in place of NaN."""
-    floats, bools = TensorType("float32", (4, 8)), TensorType("bool", (4, 8))
+    floats = TensorType("float32", (4, 8))
     zero = Weight(TensorType("float32", ()), np.asarray(0.0, "float32"))
     operands = {
         "another value": ("is", "zero", "y"), "itself": ("is", "x", "zero"), "a tensor": ("is", "y", "x"),
-        "an input": ("given", "zero", "x"),
     }[kind]  # fmt: skip
     nodes = [
         Node("is_nan", ("x",), ("is",)),
         Node("where", operands, ("z",)),
         Node("exp", ("z",), ("r",)),
     ]
-    return build_graph(
-        "chosen", {"x": floats, "y": floats, "given": bools}, {"zero": zero}, nodes, ["r"]
-    )
+    return build_graph("chosen", {"x": floats, "y": floats}, {"zero": zero}, nodes, ["r"])
 
 
-@pytest.mark.parametrize("kind", ["another value", "itself", "a tensor", "an input"])
+@pytest.mark.parametrize("kind", ["another value", "itself", "a tensor"])
 def test_other_choices_end_a_region(kind: str) -> None:
     model = chosen(kind)
     with pytest.raises(ShapeError, match=r"where .* is no operator of μGraphs"):

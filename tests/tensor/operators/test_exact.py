@@ -20,6 +20,7 @@ RNG = np.random.default_rng(4)
 AS_EVALUATED = {
     "add", "sub", "mul", "reduce_sum", "transpose", "reshape", "concat", "split", "slice", "gather",
     "part", "noop", "identity", "dropout", "enlarge", "expand", "merge", "input", "weight", "where",
+    "logical_and", "logical_not", "logical_or",
 }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, cast
@@ -31,6 +32,15 @@ _SPELLED: Mapping[str, str] = {
     "square": "square({})",
     "sub": "({} - {})",
     "tanh": "tanhf({})",
+    "less": "({} < {} ? 1.0f : 0.0f)",
+    "less_or_equal": "({} <= {} ? 1.0f : 0.0f)",
+    "equal": "({} == {} ? 1.0f : 0.0f)",
+    "is_less": "({} < {value} ? 1.0f : 0.0f)",
+    "is_less_or_equal": "({} <= {value} ? 1.0f : 0.0f)",
+    "is_equal": "({} == {value} ? 1.0f : 0.0f)",
+    "is_greater": "({} > {value} ? 1.0f : 0.0f)",
+    "is_greater_or_equal": "({} >= {value} ? 1.0f : 0.0f)",
+    "keep": "({} != 0.0f ? {} : {value})",
 }
 
 
@@ -68,7 +78,8 @@ class Formulas(ABC):
                 return f"sqrtf({mean} + {number(formula.attrs['epsilon'])})"
             case op if op in _SPELLED:
                 return self.names.get(op, _SPELLED[op]).format(
-                    *(self.element(name, at) for name in operands)
+                    *(self.element(name, at) for name in operands),
+                    value=number(formula.attrs.get("value", 0.0)),
                 )
         return self.element(operands[0], self.viewed(formula, at))
 
@@ -134,5 +145,8 @@ def joined(parts: Sequence[tuple[str, int]]) -> str:
 
 
 def number(value: object) -> str:
-    """Return a number as C spells a float."""
-    return f"{float(cast(float, value))!r}f"
+    """Return a number as C spells a float; infinity without a header."""
+    spelled = float(cast(float, value))
+    if math.isinf(spelled):
+        return f"({math.copysign(1.0, spelled)!r}f / 0.0f)"
+    return f"{spelled!r}f"

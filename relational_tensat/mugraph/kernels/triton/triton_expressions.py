@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
@@ -41,6 +42,15 @@ _SPELLED: Mapping[str, str] = {
     "sqrt": "tl.sqrt({})",
     "square": "{0} * {0}",
     "sub": "{} - {}",
+    "less": "tl.where({} < {}, 1.0, 0.0)",
+    "less_or_equal": "tl.where({} <= {}, 1.0, 0.0)",
+    "equal": "tl.where({} == {}, 1.0, 0.0)",
+    "is_less": "tl.where({} < {value}, 1.0, 0.0)",
+    "is_less_or_equal": "tl.where({} <= {value}, 1.0, 0.0)",
+    "is_equal": "tl.where({} == {value}, 1.0, 0.0)",
+    "is_greater": "tl.where({} > {value}, 1.0, 0.0)",
+    "is_greater_or_equal": "tl.where({} >= {value}, 1.0, 0.0)",
+    "keep": "tl.where({} != 0.0, {}, {value})",
     "tanh": "2.0 / (1.0 + tl.exp(-2.0 * {})) - 1.0",
 }
 
@@ -103,7 +113,8 @@ class Expressions:
                 return self._reshaped(step, values[0])
         axes = union(values)
         operands = [self.axes.aligned(value, axes, value.wide) for value in values]
-        return Value(_SPELLED[step.op].format(*operands), axes, True)
+        value = _number(step.attrs.get("value", 0.0))
+        return Value(_SPELLED[step.op].format(*operands, value=value), axes, True)
 
     def _reshaped(self, step: Operation, value: Value) -> Value:
         """Return other variables of the same elements, which must be without padding."""
@@ -256,4 +267,5 @@ def size_of(value: Value, over: Sequence[str]) -> int:
 
 
 def _number(value: object) -> str:
-    return repr(float(cast(float, value)))
+    number = float(cast(float, value))
+    return repr(number) if math.isfinite(number) else f'float("{number}")'

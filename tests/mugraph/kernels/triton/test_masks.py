@@ -1,4 +1,4 @@
-"""Triton of attention with masks of -inf, interpreted."""
+"""Triton of attention with masks of -inf, and of choices by conditions, interpreted."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ def test_attention_is_right_and_0_where_nothing_is_left() -> None:
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
     printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     errors = json.loads(printed.stdout)
-    assert len(errors) == len(MASKED)
+    assert len(errors) == len(MASKED) + 1
     for name, error, nothing in errors:
         assert error < TOLERANCES["float16"] and nothing == 0.0, name

@@ -1,0 +1,139 @@
+"""Regions that choose by conditions which they compute."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from relational_tensat.base.errors import ShapeError
+from relational_tensat.mugraph.field.residues import Residues
+from relational_tensat.mugraph.finding import find_kernels
+from relational_tensat.mugraph.fusion.candidates import region_candidates
+from relational_tensat.mugraph.fusion.nodes_check import computes_nodes
+from relational_tensat.mugraph.regions.finding_regions import find_regions
+from relational_tensat.mugraph.regions.lowering_regions import lowered
+from relational_tensat.mugraph.search.search_options import SearchOptions
+from relational_tensat.mugraph.verify.lax import bound
+from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
+from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
+from tests.mugraph.conditions import causal_model
+from tests.mugraph.regions.test_regions import compare
+from tests.mugraph.verify.test_masks import with_operator
+
+TENSOR = TensorType("float32", (4, 8))
+
+
+def chosen(*nodes: Node) -> Graph:
+    """Return a model of nodes that end in z."""
+    numbers = {
+        name: Weight(TensorType("float32", ()), np.asarray(value, "float32"))
+        for name, value in (("half", 0.5), ("two", 2.0), ("inf", np.inf), ("nothing", -np.inf))
+    }
+    kinds = {"x": TENSOR, "y": TENSOR, "row": TensorType("float32", (8,))}
+    read = {name for node in nodes for name in node.inputs}
+    weights = {name: weight for name, weight in numbers.items() if name in read}
+    inputs = {name: kind for name, kind in kinds.items() if name in read}
+    return build_graph("chosen", inputs, weights, nodes, ["z"])
+
+
+LESS, MORE = Node("less", ("x", "row"), ("c",)), Node("less", ("half", "y"), ("d",))
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        (LESS, Node("where", ("c", "x", "y"), ("z",))),
+        (LESS, Node("where", ("c", "half", "y"), ("z",))),
+        (LESS, Node("where", ("c", "y", "nothing"), ("z",))),
+        (LESS, Node("where", ("c", "half", "two"), ("z",))),
+        (LESS, Node("where", ("c", "half", "nothing"), ("z",))),
+        (LESS, Node("where", ("c", "inf", "two"), ("z",))),
+        (Node("less_or_equal", ("x", "half"), ("c",)), Node("where", ("c", "x", "y"), ("z",))),
+        (Node("equal", ("half", "x"), ("c",)), Node("where", ("c", "y", "x"), ("z",))),
+        (LESS, Node("logical_not", ("c",), ("n",)), Node("where", ("n", "x", "y"), ("z",))),
+        (
+            LESS,
+            MORE,
+            Node("logical_and", ("c", "d"), ("b",)),
+            Node("where", ("b", "x", "y"), ("z",)),
+        ),
+        (
+            LESS,
+            MORE,
+            Node("logical_or", ("c", "d"), ("b",)),
+            Node("where", ("b", "x", "y"), ("z",)),
+        ),
+    ],
+)
+def test_what_is_chosen_is_the_models(nodes: tuple[Node, ...]) -> None:
+    model = chosen(*nodes)
+    with np.errstate(invalid="ignore"):
+        compare(model, list(model.nodes))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "reason"),
+    [
+        (
+            (
+                Node("exp", ("x",), ("e",)),
+                Node("less", ("e", "y"), ("c",)),
+                Node("where", ("c", "x", "y"), ("z",)),
+            ),
+            "less of a computed value, which rounding may decide otherwise",
+        ),
+        ((LESS, Node("where", ("c", "inf", "nothing"), ("z",))), "two infinite numbers"),
+    ],
+)
+def test_others_end_a_region_and_a_row_says_why(nodes: tuple[Node, ...], reason: str) -> None:
+    model = chosen(*nodes)
+    with pytest.raises(ShapeError, match=reason):
+        lowered(model, model.nodes, "region")
+    regions, rows = find_regions(model)
+    assert not any("z" in region.outputs and region.nodes == len(nodes) for region in regions)
+    assert any(reason in row.reason for row in rows)
+
+
+def test_a_condition_that_is_given_ends_a_region() -> None:
+    nodes = [Node("where", ("given", "x", "y"), ("z",)), Node("exp", ("z",), ("r",))]
+    kinds = {"x": TENSOR, "y": TENSOR, "given": TensorType("bool", (4, 8))}
+    rows = find_regions(build_graph("given", kinds, {}, nodes, ["r"]))[1]
+    assert any("given is bool[4,8], expected a tensor of floats" in row.reason for row in rows)
+
+
+def test_attention_with_a_computed_mask_is_one_kernel() -> None:
+    """Rows of which the mask leaves nothing are among those compared: NaN, as the model has it."""
+    model = causal_model()
+    ((found, *_), _) = find_regions(model)
+    assert found.nodes == len(model.nodes)
+    best = find_kernels(found.program, SearchOptions(max_kernels=1, max_operators=8)).best
+    assert best is not None and bound(found.program) is None
+    verification = verify_mugraph(found.program, best.graph, 9)
+    assert verification.passed and verification.is_stable and verification.error is None
+    wrong = with_operator(best.graph, "less", "less_or_equal")
+    assert not verify_mugraph(found.program, wrong, 9).passed
+
+
+def test_a_program_is_compared_with_its_nodes_also_where_nothing_is_left() -> None:
+    candidate = max(region_candidates(causal_model(), 9), key=lambda one: len(one.nodes))
+    assert len(candidate.nodes) == 5 and computes_nodes(candidate, 1)
+    turned = tuple(
+        replace(s, operands=s.operands[::-1]) if s.op == "less" else s
+        for s in candidate.program.operators
+    )
+    wrong = replace(candidate.program, steps=turned)
+    assert not computes_nodes(replace(candidate, program=wrong), 1)
+
+
+def test_nothing_holds_because_of_what_residues_are() -> None:
+    """keep(c, x) + y is not keep(c, x + y), and a comparison not one of sums."""
+    field = Residues(3)
+    x, y, c = (field.draw((64,), seed) for seed in range(3))
+    one = field.add(field.kept(c, x, -0.0), y)
+    assert not np.array_equal(one, field.kept(c, field.add(x, y), -0.0))
+    assert not np.array_equal(field.compared("less", x, y), field.compared("less", y, x))
+    both = field.compared("less", field.add(x, c), field.add(y, c))
+    assert not np.array_equal(field.compared("less", x, y), both)
+    assert not np.array_equal(field.compared("less", x, 1.0), field.compared("less", x, 2.0))
