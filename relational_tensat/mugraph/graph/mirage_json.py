@@ -27,6 +27,8 @@ from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.tensor.types import Attrs
 
 _AXES = ("x", "y", "z")
+#: Operators of a number or two, which Mirage's writer leaves out.
+_WITHOUT_NUMBERS = ("clamp", "mul_scalar")
 
 
 def from_mirage(document: Any, name: str) -> MuGraph:
@@ -94,6 +96,8 @@ class _Level:
         if op == "rms_norm":
             (x,) = operands
             return self._elementwise("div", x, self._root_mean_square(x))
+        if op in _WITHOUT_NUMBERS:
+            raise InputError(f"Mirage's JSON has {op!r} without its numbers, so it could be any")
         raise InputError(f"Mirage's operator {op!r} is not known here")
 
     def summed(self, x: _Tensor, position: int) -> _Tensor:

@@ -16,6 +16,7 @@ from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.dims import dims_of
 from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.mirage_json import from_mirage
+from relational_tensat.mugraph.graph.mirage_writing import to_mirage
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_dot import mugraph_dot
 from relational_tensat.mugraph.graph.mugraph_files import load_mugraph, save_mugraph
@@ -157,3 +158,37 @@ def test_a_picture_has_a_node_for_each_tensor_and_an_edge_for_each_use() -> None
     assert '"flash s"' in loop and '"flash q"' not in loop and '"flash y"' not in loop
     library = mugraph_dot(program("lora"))
     assert library.count("shape=ellipse") == 4 and library.count("->") == 4 * 3
+
+
+def _of_one_operator(op: str, made: list[int], *given: list[int]) -> list[dict[str, object]]:
+    """Return Mirage's JSON of one operator of a kernel graph."""
+
+    def tensor(guid: int, dim: list[int]) -> dict[str, object]:
+        return {"guid": guid, "num_dims": len(dim), "dim": dim}
+
+    inputs = [tensor(guid, dim) for guid, dim in enumerate(given)]
+    result = tensor(len(given), made)
+    return [
+        *({"op_type": "kn_input_op", "input_tensors": [], "output_tensors": [t]} for t in inputs),
+        {"op_type": f"kn_{op}_op", "input_tensors": inputs, "output_tensors": [result]},
+        {"op_type": "kn_output_op", "input_tensors": [result], "output_tensors": []},
+    ]
+
+
+def test_a_sum_and_a_norm_are_read_written_and_right() -> None:
+    x = np.random.default_rng(2).standard_normal((2, 3, 4, 5))
+    for op, made, expected in (
+        ("reduction_2", [2, 3, 1, 5], x.sum(2)),
+        ("rms_norm", [2, 3, 4, 5], normal(x)),
+    ):
+        graph = from_mirage(_of_one_operator(op, made, [2, 3, 4, 5]), op)
+        (computed,) = evaluate(graph, dict.fromkeys(graph.inputs, x), Numbers()).values()
+        assert np.allclose(computed.ravel(), expected.ravel())
+        again = from_mirage(to_mirage(graph), op)
+        assert op in json.dumps(to_mirage(graph)) and encoded(again) == encoded(graph)
+
+
+@pytest.mark.parametrize("op", ["mul_scalar", "clamp"])
+def test_what_lacks_its_numbers_is_refused(op: str) -> None:
+    with pytest.raises(InputError, match=f"Mirage's JSON has '{op}' without its numbers"):
+        from_mirage(_of_one_operator(op, [2, 3], [2, 3]), op)
