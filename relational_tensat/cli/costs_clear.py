@@ -25,9 +25,10 @@ def add_arguments(parser: Parser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Delete the rows."""
     cache = cache_of(args)
-    holdings = holdings_of(cache, args.device)
-    count = sum(cache.forget(holding.key) for holding in holdings)
-    sys.stdout.write(
-        f"{count:,} configurations of {len(holdings)} devices forgotten in {cache.path}\n"
-    )
+    if args.device is None:
+        keys = cache.keys()
+    else:
+        keys = [holding.key for holding in holdings_of(cache, args.device)]
+    count = sum(map(cache.forget, keys))
+    sys.stdout.write(f"{count:,} configurations of {len(keys)} devices forgotten in {cache.path}\n")
     return 0

@@ -175,6 +175,22 @@ class CostCache:
             connection.execute(sql("cost_cache/compiled_schema"))
             connection.execute(sql("cost_cache/add_compiled"), {**where, **columns, "date": now()})
 
+    def keys(self) -> list[DeviceKey]:
+        """Return what any table has rows of: graphs race on devices on which nothing was measured, too."""
+        if not self.path.exists():
+            return []
+        found = set()
+        with self.opened() as connection:
+            for table in ("measured_cost", *_MORE_TABLES):
+                if _has_table(connection, table):
+                    columns = "kind, device, driver, libraries, protocol"
+                    text = f"-- keys\nSELECT DISTINCT {columns} FROM {table}"
+                    found |= {tuple(row) for row in connection.execute(text).fetchall()}
+        return [
+            DeviceKey(kind, device, driver, json.loads(libraries), protocol)
+            for kind, device, driver, libraries, protocol in sorted(found)
+        ]
+
     def forget(self, key: DeviceKey) -> int:
         """Delete the rows of one key, what races said under it, and the times of compiled code; return how
         many rows there were."""

@@ -14,7 +14,9 @@ from relational_tensat.cost import DeviceKey, Sample, Unmeasurable
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.device import PROTOCOLS
 from relational_tensat.cost.measured import MeasuredSource
-from relational_tensat.cost.record import device_id
+from relational_tensat.cost.race import Standing
+from relational_tensat.cost.raced import Raced, RunsBefore
+from relational_tensat.cost.record import device_id, now
 from tests.cost.fakes import CPU, FakeDevice, configuration, in_mode, plug_in, products
 from tests.graphs import f32
 
@@ -166,3 +168,13 @@ def test_a_table_of_another_device_is_refused_where_one_is_insisted_on(
 def test_costs_alone_names_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["costs"]) == 2
     assert "costs show, costs export, costs import, costs clear" in capsys.readouterr().err
+
+
+def test_clear_reaches_a_device_on_which_graphs_only_raced(tmp_path: Path) -> None:
+    cache = CostCache(tmp_path / "raced.duckdb")
+    before = RunsBefore(cache, CPU)
+    standing = Standing(1.1, 1.0, 1.2, 5)
+    before.keep("original", "setting", {"graph": Raced(standing, True, standing, now())})
+    assert cache.rows() == [] and cache.keys() == [CPU]
+    assert costs(cache.path, "clear") == 0
+    assert before.raced("original", "setting") == {} and cache.keys() == []
