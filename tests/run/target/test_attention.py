@@ -153,12 +153,11 @@ def test_a_row_that_is_masked_by_finite_numbers_has_equal_weights(
     assert found[0, 2].all()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_masks_have_no_lowest_number(dtype: str) -> None:
-    lowest, info = -float("inf"), np.finfo(dtype)
-    values = np.array([lowest, info.min, -2e4, -1.0, 0.0, 5.0, float("inf")], dtype)
-    expected = np.array([lowest, 0.99 * float(info.min), *values[2:]], dtype)
-    kind = TensorType(dtype, values.shape)
+def test_masks_have_no_lowest_number() -> None:
+    infinite, lowest = float("inf"), float(np.finfo(np.float32).min)
+    values = np.array([-infinite, lowest, -2e37, -1.0, 0.0, 5.0, infinite], np.float32)
+    expected = np.array([-infinite, 0.99 * lowest, *values[2:]], np.float32)
+    kind = f32(*values.shape)
     alone = build_graph("mask", {"x": kind}, {}, [Node("ort_mask", ("x",), ("y",))], ["y"])
     found = run(to_onnx_model(alone).SerializeToString(), {"x": values})
     np.testing.assert_allclose(found, expected, rtol=1e-3)

@@ -31,7 +31,7 @@ _SWAPPED = (0, 1, 3, 2)
 #: Between places before heads and heads before places.
 _HEADS_FIRST = (0, 2, 1, 3)
 #: What numbers only masks have lies below these, and how much of it is left.
-_BELOW: dict[str, float] = {"float32": -1e38, "float16": -3e4}
+_BELOW: dict[str, float] = {"float32": -1e38}
 _PART = 0.99
 _COMMON = (
     Attr("scale", "float", 1.0, samples=NUMBERS, timed_as=1.0),
