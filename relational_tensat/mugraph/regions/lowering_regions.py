@@ -24,7 +24,7 @@ from relational_tensat.mugraph.regions.region_values import Root, Value
 from relational_tensat.mugraph.regions.relabelling import Atoms
 from relational_tensat.mugraph.regions.root_mean_squares import RootMeanSquares
 from relational_tensat.mugraph.regions.softmaxes import Softmaxes
-from relational_tensat.mugraph.regions.taking_parts import Cut, Parts
+from relational_tensat.mugraph.regions.taking_parts import Cut, Parts, gathered
 from relational_tensat.tensor import Graph, Node, TensorType
 from relational_tensat.tensor.types import FLOAT_DTYPES
 
@@ -348,15 +348,14 @@ class _Lowering:
             start += size
 
     def _gather(self, node: Node) -> Value:
-        """Return the elements that one constant index names."""
+        """Return the elements that constant indices name: one, or several at one distance."""
         value, axis = self._tensor(node), cast(int, node.attrs["axis"])
-        weight = self._graph.weights.get(node.inputs[1])
-        if weight is None or weight.data is None or np.size(weight.data) != 1:
-            raise ShapeError("gather by an input, or by several indices, is no operator of μGraphs")
-        index = int(np.asarray(weight.data).item()) % self._atoms.size(value.dims[axis])
-        part = self._parts.part(value, axis, Cut(index), 1)
-        single = ((),) * len(weight.type.shape)
-        return Value(part.name, (*part.dims[:axis], *single, *part.dims[axis + 1 :]))
+        indices = self._graph.weights.get(node.inputs[1])
+        cut, size = gathered(indices, self._atoms.size(value.dims[axis]))
+        part = self._parts.part(value, axis, cut, size)
+        rank = cast(TensorType, self._graph.types[node.inputs[1]]).rank
+        dims = (part.dims[axis],) if size > 1 else ((),) * rank
+        return Value(part.name, (*part.dims[:axis], *dims, *part.dims[axis + 1 :]))
 
     def _tensor(self, node: Node) -> Value:
         value = self._value(node.inputs[0])

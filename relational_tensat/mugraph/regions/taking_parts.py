@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.mugraph.regions.region_building import Building
 from relational_tensat.mugraph.regions.region_values import Step, Taken, Value
 from relational_tensat.mugraph.regions.relabelling import Atoms
+from relational_tensat.tensor import Weight
 
 #: Functions f with f(0) = 0, and those of two elements that are 0 where both are.
 _KEEP_ZERO = frozenset({"erf", "gelu", "neg", "relu", "scale", "silu", "sqrt", "square", "tanh"})
@@ -46,6 +49,25 @@ class Cut:
     step: int = 1
     first: int = 0
     last: int | None = None
+
+
+def gathered(weight: Weight | None, size: int) -> tuple[Cut, int]:
+    """Return which elements of a dim of that size indices name, and how many.
+
+    Raises:
+        ShapeError: they are no constants, or are not at one distance, ascending.
+    """
+    if weight is None or weight.data is None:
+        raise ShapeError("gather by an input is no operator of μGraphs")
+    indices = np.asarray(weight.data) % size
+    if indices.size == 1:
+        return Cut(int(indices.item())), 1
+    if indices.ndim != 1:
+        raise ShapeError("gather by a table of indices is no window")
+    steps = np.unique(np.diff(indices))
+    if len(steps) != 1 or steps[0] < 1:
+        raise ShapeError("gather by indices at several distances, or backwards, is no window")
+    return Cut(int(indices[0]), int(steps[0])), indices.size
 
 
 class Parts:

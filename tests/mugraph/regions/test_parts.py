@@ -26,7 +26,7 @@ from relational_tensat.mugraph.regions.finding_regions import find_regions
 from relational_tensat.mugraph.regions.lowering_regions import lowered
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
-from relational_tensat.tensor import Graph, Node, Weight, build_graph
+from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from tests.mugraph.parts import (
     cut,
     joined_product,
@@ -255,3 +255,31 @@ def test_a_load_beyond_its_tensor_is_malformed() -> None:
     place = next(n for n, it in enumerate(graph.kernels[0].block.iterators) if it.windows)
     with pytest.raises(InputError, match="window: elements"):
         verify_mugraph(*(_moved(graph, place, 1000),) * 2)
+
+
+def _gathered(*indices: int) -> Graph:
+    number = TensorType("int64", (len(indices),))
+    weights = {"i": Weight(number, np.array(indices))}
+    nodes = [Node("gather", ("a", "i"), ("b",), {"axis": 1}), Node("exp", ("b",), ("y",))]
+    return build_graph("gathered", {"a": of_floats(4, 12)}, weights, nodes, ["y"])
+
+
+@pytest.mark.parametrize(
+    ("indices", "window"), [((3, 4, 5), (3, 1)), ((1, 4, 7, 10), (1, 3)), ((-4, -2), (8, 2))]
+)
+def test_indices_at_one_distance_are_a_window(
+    indices: tuple[int, ...], window: tuple[int, int]
+) -> None:
+    model = _gathered(*indices)
+    compare(model, list(model.nodes))
+    assert [(found.offset, found.step) for found in _windows(model)] == [window]
+
+
+@pytest.mark.parametrize("indices", [(0, 1, 3), (2, 1, 0), (5, 5)])
+def test_other_indices_end_a_region_and_a_row_says_why(indices: tuple[int, ...]) -> None:
+    model = _gathered(*indices)
+    with pytest.raises(ShapeError, match="gather by indices at several distances, or backwards"):
+        lowered(model, model.nodes, "region")
+    assert any(
+        "gather by indices at several distances" in row.reason for row in find_regions(model)[1]
+    )
