@@ -71,7 +71,7 @@ class ExplorationOptions(OptionGroup):
         "seconds of exploration",
         metavar="S",
         may_change=True,
-        default_text="60, or 15 in runs with measured costs",
+        default_text="60, or 8 in runs with measured costs",
     )
     cycle_filter: str = option(
         "efficient", "how cycles are kept out", choices=("efficient", "vanilla", "none")

@@ -45,7 +45,7 @@ class ExtractionOptions(OptionGroup):
         name="extract_time_limit_s",
         metavar="S",
         may_change=True,
-        default_text="60, or 5 in runs with measured costs",
+        default_text="60, or 3 in runs with measured costs",
     )
     disable: tuple[str, ...] = option(
         (), "do without a reduction or cut of the ILP, for comparison",

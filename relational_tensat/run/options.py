@@ -18,7 +18,7 @@ from relational_tensat.verify.verification_options import VerificationOptions
 
 #: Where costs are measured, searches that nobody set a limit take so many seconds at most: the models that
 #: take longer gain less by it than times are off.
-_MEASURED_EXPLORATION_S, _MEASURED_EXTRACTION_S = 15.0, 5.0
+_MEASURED_EXPLORATION_S, _MEASURED_EXTRACTION_S = 8.0, 3.0
 
 
 @dataclass(frozen=True, slots=True)
