@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -40,9 +40,12 @@ class Emitter:
     Args:
         opset: the version of the default operator set that is written.
         fresh: gives names that are not in use.
+        there: local functions of the file that is written to.
     """
 
-    def __init__(self, opset: int, fresh: FreshNames) -> None:
+    def __init__(
+        self, opset: int, fresh: FreshNames, there: Iterable[onnx.FunctionProto] = ()
+    ) -> None:
         self.opset = opset
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: list[onnx.TensorProto] = []
@@ -51,6 +54,7 @@ class Emitter:
         self.large_weights: dict[str, Array] = {}
         #: Local functions that nodes call, by domain and name.
         self.functions: dict[tuple[str, str], onnx.FunctionProto] = {}
+        self._there = {(function.domain, function.name): function for function in there}
         #: Other operator sets than those of the file and of functions.
         self.domains: set[str] = set()
         self._fresh = fresh
@@ -97,13 +101,14 @@ class Emitter:
     ) -> list[str]:
         """Add a call of a local function, and the function if it is new; return its results' names.
 
-        Another function of that name gets a number behind it: a kernel may stand for nodes that leave its
-        results in one shape here, and in another there.
+        Where another function has that name, it gets a number behind it: a kernel may stand for nodes that
+        leave its results in one shape here, and in another there; and the file may have one of its own.
         """
         for number in count(1):
             called = name if number == 1 else f"{name}_{number}"
             function = self._function(domain, called, len(inputs), body, metadata)
-            if self.functions.setdefault((domain, called), function) == function:
+            known = self._there.get((domain, called), function)
+            if known == function == self.functions.setdefault((domain, called), function):
                 break
         outputs = self.emit(called, inputs, outputs=len(function.output))
         self.nodes[-1].domain = domain

@@ -93,7 +93,9 @@ class _Writer:
         units = {name: unit for name, unit in units.items() if stays(unit.node, own, version)}
         self._plan: Plan = plan_steps(graph, kept, origin, units)
         self._names: NamePlan = plan_names(graph)
-        self._emitter = Emitter(self._imports[""], self._names.fresh)
+        self._emitter = Emitter(
+            self._imports[""], self._names.fresh, origin.model.functions if origin else ()
+        )
         self._value_infos: list[onnx.ValueInfoProto] = []
         self._quantized = _quantized_operands(graph)
         self._name_others()

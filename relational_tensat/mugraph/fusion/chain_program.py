@@ -113,7 +113,7 @@ class _Builder:
             self._step("scale", [total], output, value=1.0 / size)
 
     def _layer_norm(self, node: Node, output: str) -> None:
-        x, gain, bias = node.inputs
+        x, gain, *bias = node.inputs
         shape = _shape(self._graph, x)
         if cast(int, node.attrs["axis"]) != len(shape) - 1:
             raise InputError(f"{output}: a layer is normalized over several axes")
@@ -124,8 +124,9 @@ class _Builder:
         epsilon = cast(float, node.attrs["epsilon"])
         size = self._step("rms", [centred], f"{output}_rms", over=over, epsilon=epsilon)
         unit = self._step("div", [centred, size], f"{output}_unit")
-        scaled = self._step("mul", [unit, gain], f"{output}_scaled")
-        self._step("add", [scaled, bias], output)
+        scaled = self._step("mul", [unit, gain], f"{output}_scaled" if bias else output)
+        if bias:
+            self._step("add", [scaled, *bias], output)
 
 
 def _maps(grid: Sequence[Dim], kind: Dims) -> tuple[str, ...]:

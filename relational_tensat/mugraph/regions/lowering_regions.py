@@ -296,13 +296,14 @@ class _Lowering:
         return self._emit("scale", [total], total.dims, value=1.0 / size)
 
     def _layer_norm(self, node: Node) -> Value:
-        x, gain, bias = map(self._value, node.inputs)
+        x, gain, *bias = map(self._value, node.inputs)
         over = tuple(atom for dim in x.dims[cast(int, node.attrs["axis"]) :] for atom in dim)
         mean = self._roots.mean(x, over)
         centred = self._binary("sub", x, mean)
         root = Root(centred, over, "root", cast(float, node.attrs["epsilon"]))
         unit = self._normalized(centred, root)
-        return self._binary("add", self._binary("mul", unit, gain), bias)
+        scaled = self._binary("mul", unit, gain)
+        return self._binary("add", scaled, *bias) if bias else scaled
 
     # --- what moves elements only ---
 

@@ -67,6 +67,31 @@ def test_a_kernel_is_a_local_function_that_the_inliner_dissolves(fused: Path) ->
         np.testing.assert_allclose(_outputs(one, feeds)[0], original, rtol=1e-4, atol=1e-5)
 
 
+def test_a_function_of_the_models_own_is_not_taken_for_a_kernel(tmp_path: Path) -> None:
+    b = GraphBuilder("chain")
+    x, y = b.input("x", 4, 8), b.input("y", 4, 8)
+    save_model(b.build(b.op("tanh", b.op("mul", b.op("add", x, y), y))), tmp_path / "chain.onnx")
+    optimize(tmp_path / "chain.onnx", Options.of(fuse=True), output=tmp_path / "out.onnx")
+    (kernel,) = onnx.load(tmp_path / "out.onnx").functions
+    model = onnx.load(tmp_path / "chain.onnx")
+    negated = onnx.helper.make_node("Neg", ["a"], ["b"])
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    own = onnx.helper.make_function(DOMAIN, kernel.name, ["a"], ["b"], [negated], opsets)
+    model.functions.append(own)
+    model.opset_import.append(onnx.helper.make_opsetid(DOMAIN, 1))
+    model.graph.node.append(onnx.helper.make_node(kernel.name, ["z"], ["other"], domain=DOMAIN))
+    for values, name in ((model.graph.input, "z"), (model.graph.output, "other")):
+        values.append(onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [4, 8]))
+    onnx.save(model, tmp_path / "own.onnx")
+    result = optimize(tmp_path / "own.onnx", Options.of(fuse=True), output=tmp_path / "out.onnx")
+    assert result.graph.count_ops()["fused"] == 1
+    written = onnx.load(tmp_path / "out.onnx")
+    assert {f.name for f in written.functions} == {kernel.name, f"{kernel.name}_2"}
+    feeds = {name: np.full((4, 8), 0.5, np.float32) for name in "xyz"}
+    for one, expected in zip(_outputs(written, feeds), _outputs(model, feeds), strict=True):
+        np.testing.assert_allclose(one, expected, rtol=1e-6)
+
+
 def _shapes(model: onnx.ModelProto) -> dict[str, list[int]]:
     """Return the shapes of all values outside of functions."""
     plain = onnx.shape_inference.infer_shapes(onnx.inliner.inline_local_functions(model)).graph

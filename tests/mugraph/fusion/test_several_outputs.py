@@ -233,6 +233,18 @@ def test_the_blocks_have_sums_that_are_used_again() -> None:
         _check(graph, chain)
 
 
+def test_a_layer_is_normalized_without_a_bias() -> None:
+    b = GraphBuilder("norm")
+    x = b.input("x", 4, 8)
+    normed = b.op("layer_norm", b.op("tanh", x), b.weight("gain", 8), axis=1, epsilon=1e-5)
+    graph = b.build(normed)
+    found = [*chain_candidates(graph), *region_candidates(graph, 10)]
+    assert len(found) > 1
+    for candidate in found:
+        assert candidate.outputs == (normed,)
+        assert computes_nodes(candidate, 3)
+
+
 def test_products_of_one_value_are_one_kernel(tmp_path: Path) -> None:
     b = GraphBuilder("products")
     x = b.input("x", ROWS, COLUMNS)
