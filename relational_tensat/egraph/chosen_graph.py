@@ -35,7 +35,21 @@ def build_chosen(
         value_names: rows (class, name, e-node, node name) of the original values.
         outputs: rows (name, class) of what the graph returns.
     """
-    return _Builder(original, choice, value_names, outputs).build()
+    return build_with_classes(original, choice, value_names, outputs)[0]
+
+
+def build_with_classes(
+    original: Graph,
+    choice: Mapping[int, ChosenNode],
+    value_names: Iterable[Sequence[Any]],
+    outputs: Sequence[Sequence[Any]],
+) -> tuple[Graph, dict[str, int]]:
+    """Return the graph of a choice, as ``build_chosen`` does, and the class of each computed value's name.
+
+    A result that no ``part`` stands for has none.
+    """
+    builder = _Builder(original, choice, value_names, outputs)
+    return builder.build(), builder.classes
 
 
 class _Builder:
@@ -64,6 +78,7 @@ class _Builder:
         self._nodes: list[Node] = []
         #: Names of the tensors of each class: one, or several for a tuple.
         self._tensors: dict[int, tuple[str, ...]] = {}
+        self.classes: dict[str, int] = {}
         #: Part classes by (tuple class, index): who names an operator's outputs.
         self._parts = {
             (node.children[0], dict(node.symbol.attrs)["index"]): class_id
@@ -120,11 +135,14 @@ class _Builder:
             index = attrs["index"]
             assert isinstance(index, int)
             self._tensors[class_id] = (self._tensors[node.children[0]][index],)
+            self.classes[self._tensors[class_id][0]] = class_id
         elif op == "noop":
             self._tensors[class_id] = operands
         else:
             names = self._output_names(class_id, node)
             self._tensors[class_id] = names
+            if not get_operator(op).multi_output:
+                self.classes[names[0]] = class_id
             self._nodes.append(Node(op, operands, names, attrs, self._node_name(class_id, node)))
 
     def _output_names(self, class_id: int, node: ChosenNode) -> tuple[str, ...]:
@@ -163,6 +181,7 @@ class _Builder:
     def _emit_output(self, name: str, class_id: int) -> None:
         """Make the value of a graph output available under the output's name."""
         tensors = self._tensors[class_id]
+        self.classes[name] = class_id
         if isinstance(self._chosen[class_id].type, tuple):
             self._nodes.append(Node("noop", tensors, (name,)))
         elif tensors[0] != name:

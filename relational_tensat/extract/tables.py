@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from relational_tensat.cost.cost_model import CostModel
 from relational_tensat.cost.source import CostSource
-from relational_tensat.egraph.chosen_graph import ChosenNode, build_chosen
+from relational_tensat.egraph.chosen_graph import ChosenNode, build_with_classes
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.loading import CHILD_COLUMNS
 from relational_tensat.extract.costing import Asking, fill_costs
@@ -92,6 +92,11 @@ def chosen_graph(egraph: EGraph) -> Graph:
     Values keep the names they had in the original graph wherever they are still computed; weights are
     referred to by their names and nothing is folded.
     """
+    return chosen_with_classes(egraph)[0]
+
+
+def chosen_with_classes(egraph: EGraph) -> tuple[Graph, dict[str, int]]:
+    """Return the graph that the table ``chosen`` describes, and the e-class of each value by its name."""
     database, catalogue = egraph.database, egraph.catalogue
     nodes = {
         int(class_id): ChosenNode(
@@ -102,7 +107,7 @@ def chosen_graph(egraph: EGraph) -> Graph:
         )
         for class_id, enode, signature, children in database.run("extract/chosen_nodes")
     }
-    return build_chosen(
+    return build_with_classes(
         egraph.graph,
         nodes,
         database.run("egraph/value_names"),

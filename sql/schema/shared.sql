@@ -103,8 +103,8 @@ CREATE TABLE fused_region (
     reason VARCHAR NOT NULL, operators_us DOUBLE, kernel_us DOUBLE, mugraph VARCHAR
 );
 COMMENT ON TABLE fused_region IS 'What became of the parts of a model with --fuse: which got kernels, which were left out, and why.';
-COMMENT ON COLUMN fused_region.source IS 'model, or cheapest: the cheapest graph so far.';
-COMMENT ON COLUMN fused_region.outputs IS 'The values that the part gives, by their names there.';
+COMMENT ON COLUMN fused_region.source IS 'model; cheapest: the cheapest graph so far; or other: another graph of the e-graph, or an e-node that no such graph has.';
+COMMENT ON COLUMN fused_region.outputs IS 'The values that the part gives, by their names there; of an e-node that no graph has its e-class.';
 COMMENT ON COLUMN fused_region.operators IS 'Of its program; of a border, of what is not within.';
 COMMENT ON COLUMN fused_region.fate IS 'kernel; none found; no gain: no kernel could save anything; no time; left out: no region, or none that a kernel is made of; border: what is before a region and not within.';
 COMMENT ON COLUMN fused_region.reason IS 'Why there is no kernel, or no larger region; empty where there is.';

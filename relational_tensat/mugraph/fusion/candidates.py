@@ -46,6 +46,7 @@ class Candidate:
         orders: of each output the index variables, as the model has them in memory.
         dtype: of all tensors.
         graph: the model, or a graph that computes the same.
+        source: which of them, as ``RegionRow`` names it.
     """
 
     nodes: tuple[Node, ...]
@@ -55,6 +56,7 @@ class Candidate:
     orders: tuple[tuple[str, ...], ...]
     dtype: str
     graph: Graph
+    source: str = "model"
 
     @property
     def is_cast(self) -> bool:
@@ -80,7 +82,9 @@ def chain_candidates(
             continue
         orders = tuple(variables(dims_of_value(graph, output)) for output in chain.outputs)
         named = named_by_order(program)
-        yield Candidate(chain.nodes, chain.outputs, chain.inputs, named, orders, "float32", graph)
+        yield Candidate(
+            chain.nodes, chain.outputs, chain.inputs, named, orders, "float32", graph, source
+        )
 
 
 def region_candidates(
@@ -121,7 +125,11 @@ def region_candidates(
         with suppress(RelationalTensatError):  # they are no program together
             region = lowered(graph, group.nodes, group.outputs[-1], group.outputs)
             found.append(_of_region(group.nodes, group.outputs, region, graph))
-    return [c for c in found if c is not None and 1 < len(c.program.operators) <= most_steps]
+    return [
+        replace(c, source=source)
+        for c in found
+        if c is not None and 1 < len(c.program.operators) <= most_steps
+    ]
 
 
 def with_numbers(graph: Graph) -> Graph:

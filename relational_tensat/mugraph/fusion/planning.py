@@ -1,14 +1,14 @@
 """Which parts of a model are worth a search: those that the cheapest graph could have.
 
-A graph and all kernels for its parts are an e-graph: a value is given by its operator, or by a kernel.
-Where no kernel was sought yet, it is taken to cost the least that one could be modelled to take. If then
-the cheapest graph has kernels that are known only, no other search can make it cheaper; else those that it
-has are sought next.
+Graphs that compute the same, and all kernels for their parts, are an e-graph: a value is given by an
+operator of one of them, or by a kernel. Where no kernel was sought yet, it is taken to cost the least that
+one could be modelled to take. If then the cheapest graph has kernels that are known only, no other search
+can make it cheaper; else those that it has are sought next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -18,6 +18,7 @@ from relational_tensat.extract.extraction import extract
 from relational_tensat.extract.extraction_options import ExtractionOptions
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem
 from relational_tensat.mugraph.fusion.candidates import Candidate
+from relational_tensat.mugraph.fusion.versions import Version
 from relational_tensat.tensor import Graph, Node
 
 #: A part's pattern, and how many kernels there are for it at most.
@@ -43,70 +44,93 @@ class Planned:
 class _ENode:
     klass: int
     children: tuple[int, ...]
-    cost_us: float
     pattern: str = ""
 
 
 class Plan:
-    """A graph, and where in it parts are.
+    """Graphs that compute the same, as one e-graph, and where in it parts are.
 
     Args:
-        graph: the graph.
-        operator_us: what one of its operators costs.
-        parts: all that kernels may stand for, with their patterns.
+        operator_us: what an operator of a graph costs.
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        operator_us: Callable[[Node], float],
-        parts: Sequence[tuple[str, Candidate]],
-    ) -> None:
-        names = [name for node in graph.nodes for name in node.outputs]
-        self._classes = {name: number for number, name in enumerate(names)}
-        self._count = len(names)
-        self._e_nodes: list[_ENode] = []
+    def __init__(self, operator_us: Callable[[Node, Graph], float]) -> None:
+        self._operator_us = operator_us
+        self._numbers: dict[Hashable, int] = {}
+        self._e_nodes: dict[_ENode, float] = {}
+        self._outputs: tuple[int, ...] = ()
+        self._versions = 0
+
+    def add(self, version: Version, parts: Iterable[tuple[str, Candidate]]) -> None:
+        """Add a graph.
+
+        Args:
+            version: the graph; what it gives is what those before give.
+            parts: all of it that kernels may stand for, with their patterns.
+        """
+        self._versions += 1
+        graph = version.graph
+        classes = {name: self._class_of(name, version) for n in graph.nodes for name in n.outputs}
+        known = set(graph.weights)
         for node in graph.nodes:
-            self._add(node.outputs, node.inputs, operator_us(node))
+            is_known = known.issuperset(node.inputs)  # folded, so free
+            if is_known:
+                known.update(node.outputs)
+            cost_us = 0.0 if is_known else self._operator_us(node, graph)
+            self._add(classes, node.outputs, node.inputs, cost_us)
         for pattern, part in parts:
-            self._add(part.outputs, part.inputs, 0.0, pattern)
-        self._root = self._count
-        self._e_nodes.append(_ENode(self._root, self._children(graph.outputs), 0.0))
+            self._add(classes, part.outputs, part.inputs, 0.0, pattern)
+        self._outputs = self._outputs or _children(classes, graph.outputs)
 
     def cheapest(self, costs_us: Mapping[Key, float]) -> Planned:
         """Return the cheapest graph with kernels of these costs."""
         rows: list[tuple[_ENode, Key | None, float]] = []
-        for e_node in self._e_nodes:
+        for e_node, cost_us in self._e_nodes.items():
             if e_node.pattern:
                 keys = [(e_node.pattern, n) for n in (1, 2)]
                 rows += [(e_node, key, costs_us[key]) for key in keys if key in costs_us]
             else:
-                rows.append((e_node, None, e_node.cost_us))
+                rows.append((e_node, None, cost_us))
+        root = len(self._numbers)
+        rows.append((_ENode(root, self._outputs), None, 0.0))
         children = [e_node.children for e_node, _, _ in rows]
         problem = ExtractionProblem(
             np.array([cost_us for _, _, cost_us in rows]),
             np.array([e_node.klass for e_node, _, _ in rows], np.int32),
             np.cumsum([0, *map(len, children)], dtype=np.int32),
             np.array([child for each in children for child in each], np.int32),
-            self._root + 1,
-            self._root,
-            np.full(self._root + 1, UNUSED, np.int32),
+            root + 1,
+            root,
+            np.full(root + 1, UNUSED, np.int32),
         )
         found = extract(problem, ExtractionOptions(time_limit_s=_TIME_LIMIT_S))
         chosen = (rows[number][1] for number in found.choice if number != UNUSED)
         return Planned(found.cost_us, frozenset(key for key in chosen if key is not None))
 
+    def _class_of(self, name: str, version: Version) -> int:
+        own: Hashable = version.classes.get(name, (self._versions, name))
+        return self._numbers.setdefault(own, len(self._numbers))
+
     def _add(
-        self, outputs: Sequence[str], inputs: Sequence[str], cost_us: float, pattern: str = ""
+        self,
+        classes: Mapping[str, int],
+        outputs: Sequence[str],
+        inputs: Sequence[str],
+        cost_us: float,
+        pattern: str = "",
     ) -> None:
         """Add what gives values; several of them are parts of one."""
-        klass = self._classes[outputs[0]]
-        if len(outputs) > 1:
-            klass, self._count = self._count, self._count + 1
-            self._e_nodes += [_ENode(self._classes[name], (klass,), 0.0) for name in outputs]
-        self._e_nodes.append(_ENode(klass, self._children(inputs), cost_us, pattern))
+        values, children = tuple(classes[name] for name in outputs), _children(classes, inputs)
+        klass, *others = values
+        if others:
+            klass = self._numbers.setdefault((values, children), len(self._numbers))
+            for value in values:
+                self._e_nodes[_ENode(value, (klass,))] = 0.0
+        if klass not in children:
+            e_node = _ENode(klass, children, pattern)
+            self._e_nodes[e_node] = min(cost_us, self._e_nodes.get(e_node, cost_us))
 
-    def _children(self, names: Sequence[str]) -> tuple[int, ...]:
-        """Return the classes of values that are computed, each once."""
-        found = (self._classes[name] for name in names if name in self._classes)
-        return tuple(dict.fromkeys(found))
+
+def _children(classes: Mapping[str, int], names: Iterable[str]) -> tuple[int, ...]:
+    """Return the classes of values that are computed, each once."""
+    return tuple(sorted({classes[name] for name in names if name in classes}))

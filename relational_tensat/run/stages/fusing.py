@@ -6,7 +6,9 @@ than without; and parts of the cheapest graph so far can have kernels, too.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.paths import check_folder
@@ -14,13 +16,20 @@ from relational_tensat.base.watch import Watch
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.explore.further import apply_further
 from relational_tensat.extract import ExtractionOptions
-from relational_tensat.extract.cheapest import cheapest_graph
+from relational_tensat.extract.varied_graphs import VariedGraphs
 from relational_tensat.run.state import RunState
+
+if TYPE_CHECKING:
+    from relational_tensat.mugraph.fusion.versions import Version
+    from relational_tensat.mugraph.regions.region_row import RegionRow
 
 #: Of the graph whose parts kernels are sought for: any cheap one will do.
 _EXTRACTION = ExtractionOptions(time_limit_s=10.0)
 #: Where kernels were measured as C.
 _AS_PLAIN = "costs are of kernels in C; the file has them as local functions of plain operators"
+
+_NOT_DRAWN = "no graph whose parts kernels were sought for has this e-node"
+_NOT_YET_DRAWN = "the time was over before a graph with this e-node was drawn"
 
 
 def check_fusing(state: RunState) -> RunState:
@@ -95,8 +104,8 @@ def fuse(state: RunState) -> RunState:
 def _with_kernels(state: RunState) -> RunState:
     """Search kernels."""
     from relational_tensat.mugraph.candidate_cache import CandidateCache
-    from relational_tensat.mugraph.fusion.candidates import with_numbers
     from relational_tensat.mugraph.fusion.fusing import own_kernels
+    from relational_tensat.mugraph.fusion.worth import profile_of
     from relational_tensat.mugraph.search.search_options import SearchOptions
 
     options = state.options.fusion
@@ -109,20 +118,48 @@ def _with_kernels(state: RunState) -> RunState:
     )
     watch = Watch()  # of its own: what Ctrl-C ends here is not the run
     assert state.kernel_costs is not None
-    so_far = with_numbers(cheapest_graph(state.egraph, state.cost, _EXTRACTION))
-    graphs = [state.original, so_far]
+    costs = state.kernel_costs.operators
+    varied = VariedGraphs(state.egraph, state.cost, _EXTRACTION)
     with watch.watching():
         sought = own_kernels(
-            graphs, state.kernel_costs.operators, search, watch, state.phases.progress.region,
+            _rounds(state, varied), costs, search, watch, state.phases.progress.region,
             CandidateCache.of_user(),
         )  # fmt: skip
     why = "Ctrl-C" if watch.happened else "--fuse-time-limit"
     note = f"{why} ended the search of kernels after {sought.parts} of {sought.total} parts of the model"
     state = replace(state, kernels=sought.kernels, fused_parts=sought.parts)
+    has_all = profile_of(costs) is not None
+    left = _left(varied, sought.is_complete) if has_all else ()
     database = state.egraph.database
     database.execute("DELETE FROM fused_region", name="fuse/regions")  # of a run that was killed
-    database.append("fused_region", [row.values() for row in sought.regions])
+    database.append("fused_region", [row.values() for row in (*sought.regions, *left)])
     return state.noting(note if sought.parts < sought.total else "")
+
+
+def _rounds(state: RunState, varied: VariedGraphs) -> Iterator[list[Version]]:
+    """Yield the model with the cheapest graph, and then other graphs of the e-graph, one at a time."""
+    from relational_tensat.mugraph.fusion.candidates import with_numbers
+    from relational_tensat.mugraph.fusion.versions import Version
+
+    names = state.egraph.database.run("egraph/value_names")
+    classes = {str(name): int(class_id) for class_id, name, _, _ in names}
+    graphs = varied.graphs()
+    cheapest = next(graphs)
+    yield [
+        Version(state.original, "model", classes),
+        Version(with_numbers(cheapest.graph), "cheapest", cheapest.classes),
+    ]
+    for other in graphs:
+        yield [Version(with_numbers(other.graph), "other", other.classes)]
+
+
+def _left(varied: VariedGraphs, is_complete: bool) -> Iterator[RegionRow]:
+    """Yield the e-nodes that no graph had whose parts kernels were sought for."""
+    from relational_tensat.mugraph.regions.region_row import RegionRow
+
+    fate, reason = ("left out", _NOT_DRAWN) if is_complete else ("no time", _NOT_YET_DRAWN)
+    for class_id, op in varied.left():
+        yield RegionRow("other", (f"class {class_id}",), (op,), fate, reason)
 
 
 def _with_e_nodes(state: RunState) -> RunState:

@@ -20,6 +20,7 @@ from relational_tensat.mugraph.fusion.candidates import chain_candidates, region
 from relational_tensat.mugraph.fusion.fusing import own_kernels
 from relational_tensat.mugraph.fusion.nodes_check import computes_nodes
 from relational_tensat.mugraph.fusion.region_report import RegionReport
+from relational_tensat.mugraph.fusion.versions import Version
 from relational_tensat.mugraph.fusion.worth import profile_of
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph, Operation
 from relational_tensat.mugraph.search.search_options import SearchOptions
@@ -140,7 +141,7 @@ def test_without_a_gpus_profile_there_are_chains_only() -> None:
     graph = load_model(INPUTS / "gated_mlp.onnx")
     assert profile_of(open_source("analytic:cpu")) is None
     found = own_kernels(
-        [graph], open_source("analytic:cpu"), SearchOptions(max_operators=6)
+        [[Version(graph)]], open_source("analytic:cpu"), SearchOptions(max_operators=6)
     ).kernels
     assert found
     for kernel in found:
@@ -154,7 +155,7 @@ def test_when_the_time_is_over_the_chains_are_left() -> None:
     graph = load_model(INPUTS / "gated_mlp.onnx")
     reports: list[RegionReport] = []
     options = SearchOptions(max_operators=6, time_limit_s=0.0)
-    sought = own_kernels([graph], open_source("t4"), options, report=reports.append)
+    sought = own_kernels([[Version(graph)]], open_source("t4"), options, report=reports.append)
     assert sought.kernels
     assert len(reports) == sought.parts < sought.total
     assert all("matmul" not in report.operators for report in reports)
