@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -15,7 +15,7 @@ from relational_tensat.mugraph.fusion.candidates import Candidate
 from relational_tensat.mugraph.fusion.making_kernels import Maker
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
 from relational_tensat.mugraph.fusion.parts import Parts, order
-from relational_tensat.mugraph.fusion.planning import Key
+from relational_tensat.mugraph.fusion.planning import Key, Plan
 from relational_tensat.mugraph.fusion.region_report import RegionReport
 from relational_tensat.mugraph.fusion.seeking import Effort, Seeker, UnfitError
 from relational_tensat.mugraph.fusion.versions import Version
@@ -112,8 +112,7 @@ class _Fusing:
         self._report = report
         self._parts = Parts(worth, options.max_operators)
         self._candidates: dict[str, Candidate] = {}
-        self._stages = few, several, many = _Stage(), _Stage(), _Stage()
-        self._few, self._several, self._many = few, several, many
+        self._few, self._several, self._many = self._stages = _Stage(), _Stage(), _Stage()
         self._rows: list[RegionRow] = []
         self._known_us: dict[Key, float] = {}
         self._sought: set[Key] = set()
@@ -131,29 +130,37 @@ class _Fusing:
                 self._all(self._parts.in_order(alone))
             if self._worth.profile is None:
                 break
-            self._planned(new)
+            self._hope(new)
+            if (
+                number == 0
+            ):  # each for itself, as that takes fewer searches than all combinations of theirs
+                self._planned(self._parts.plans)
+            self._planned([self._parts.plan])
             if self._watch.is_over:
                 break
         rows = tuple(dict.fromkeys([*self._parts.left_out, *self._rows, *self._left()]))
         is_complete = all(stage.is_settled for stage in self._stages)
         return Sought(self._maker.kernels, self._done, self._total, rows, is_complete)
 
-    def _planned(self, new: Mapping[Key, Candidate]) -> None:
-        """Seek kernels while one could make a graph cheaper: one for few values, several, one for many."""
+    def _hope(self, new: Mapping[Key, Candidate]) -> None:
+        """Have kernels sought with the least that they can take."""
         for key, candidate in new.items():
             if key not in self._sought:
                 stage = self._many if order(candidate) > _PAIRS else self._few
                 stage.least_us[key] = self._worth.least_us(candidate)
-        self._settle(self._few)
-        self._several.least_us.update(self._several_us())
-        self._settle(self._several)
-        self._settle(self._many)
 
-    def _settle(self, stage: _Stage) -> None:
+    def _planned(self, plans: Sequence[Plan]) -> None:
+        """Seek kernels while one could make a graph cheaper: one for few values, several, one for many."""
+        self._settle(self._few, plans)
+        self._several.least_us.update(self._several_us())
+        self._settle(self._several, plans)
+        self._settle(self._many, plans)
+
+    def _settle(self, stage: _Stage, plans: Sequence[Plan]) -> None:
         """Seek kernels until no graph could be cheaper by one of those that are left."""
         stage.is_settled = not stage.least_us
         while not stage.is_settled and not self._watch.is_over:
-            wanted = self._wanted(stage.least_us)
+            wanted = {key for plan in plans for key in self._wanted(plan, stage.least_us)}
             self._all(self._parts.in_order({key: self._candidates[key[0]] for key in wanted}))
             for key in wanted:
                 del stage.least_us[key]
@@ -167,13 +174,13 @@ class _Fusing:
             for pattern, _ in stage.least_us:
                 yield self._parts.row(self._candidates[pattern], fate, reason)
 
-    def _wanted(self, least_us: Mapping[Key, float]) -> frozenset[Key]:
+    def _wanted(self, plan: Plan, least_us: Mapping[Key, float]) -> frozenset[Key]:
         """Return the kernels not sought yet that a graph would have which is cheaper than all known ones.
 
         Args:
+            plan: the graphs.
             least_us: what these kernels take at least.
         """
-        plan = self._parts.plan
         hoped = plan.cheapest({**self._known_us, **least_us})
         known = plan.cheapest(self._known_us)
         is_cheaper = hoped.cost_us < (1 - _LEAST_GAIN) * known.cost_us

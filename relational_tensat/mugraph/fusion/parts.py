@@ -25,7 +25,8 @@ class Parts:
     """The parts of graphs that compute the same.
 
     Attributes:
-        plan: the graphs with the parts.
+        plans: of each graph with its parts.
+        plan: of all graphs, whose values of one e-class are one.
         left_out: those that are none, and why.
 
     Args:
@@ -34,6 +35,7 @@ class Parts:
     """
 
     def __init__(self, worth: Worth, most_operators: int) -> None:
+        self.plans: list[Plan] = []
         self.plan = Plan(worth.operator_us)
         self.left_out: list[RegionRow] = []
         self._worth = worth
@@ -48,7 +50,9 @@ class Parts:
         if self._worth.profile is not None:
             found += region_candidates(graph, self._most_operators, self._leave, source)
         places = [(pattern_hash(candidate), candidate) for candidate in found]
-        self.plan.add(version, places)
+        self.plans.append(Plan(self._worth.operator_us))
+        for plan in (self.plans[-1], self.plan):
+            plan.add(version, places)
         new = {pattern: c for pattern, c in places if pattern not in self._patterns}
         self._patterns |= new.keys()
         for candidate in new.values():

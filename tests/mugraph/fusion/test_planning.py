@@ -103,7 +103,7 @@ def test_the_graph_is_as_cheap_as_with_all_parts_and_fewer_are_sought(
     few = _sought(_products())
     left = [row for row in few.regions if row.reason == fusing._NO_GAIN]
     assert left and few.parts == few.total
-    monkeypatch.setattr(fusing._Fusing, "_wanted", lambda self, least_us: {*least_us})
+    monkeypatch.setattr(fusing._Fusing, "_wanted", lambda self, plan, least_us: {*least_us})
     every = _sought(_products())
     assert every.parts == few.parts + len(left)
     assert {kernel.key for kernel in few.kernels} < {kernel.key for kernel in every.kernels}
