@@ -213,10 +213,8 @@ def _confidence(result: Result) -> str:
 
 def _proven(result: Result) -> str:
     """Return what the extractor proved of the costs, which are sums over operators."""
-    costs = result.costs
-    under = ""
-    if costs.are_found_out and costs.estimated:
-        under = f", under costs of which {costs.estimated:,} of {costs.total:,} are estimated"
+    estimates = result.costs.estimates
+    under = f", under costs of which {estimates}" if estimates else ""
     if result.exhaustive:
         return f"optimal for every graph that the rules can reach{under}"
     if result.optimal:

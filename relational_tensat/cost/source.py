@@ -57,6 +57,13 @@ class CostCounts:
         return any((self.measured, self.cached, self.recorded))
 
     @property
+    def estimates(self) -> str:
+        """How many are estimates where others are not: "3 of 20 are estimated", or ""."""
+        if not self.are_found_out or not self.estimated:
+            return ""
+        return f"{self.estimated:,} of {self.total:,} are estimated"
+
+    @property
     def total(self) -> int:
         """How many there are in all."""
         return self.measured + self.cached + self.recorded + self.estimated + self.spared

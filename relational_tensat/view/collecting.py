@@ -123,6 +123,7 @@ def _page(
         iterations=iterations,
         stop_reason=stop_text(meta.get("stop_reason", "")),
         kept_original=meta.get("kept_original", ""),
+        estimated_costs=meta.get("estimated_costs", ""),
     )
     return PageData(
         version=PAGE_VERSION,

@@ -142,6 +142,7 @@ def _record(state: RunState) -> RunState:
 
 
 def _close(state: RunState) -> RunState:
-    """Close the database: no other graph will be looked for."""
+    """Write into the database how many costs are estimates, and close it, as no other graph is sought."""
+    state.egraph.database.run("run/set_estimated_costs", text=state.cost.counts.estimates)
     state.resources.close()
     return state

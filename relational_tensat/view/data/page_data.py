@@ -26,6 +26,7 @@ class Summary:
         cost_source: what the costs in ``Form.costs_us`` are from, one for each of them; the run's first.
         before_us, after_us: of the original and of the extracted graph, under the run's costs.
         bound_us: no graph of the e-graph costs less; 0 where no bound is known.
+        estimated_costs: "3 of 20 are estimated", of the costs that were used; "" where none is.
         kept_original: why the run wrote the original all the same; "" where it wrote the extracted graph.
     """
 
@@ -42,6 +43,7 @@ class Summary:
     iterations: int
     stop_reason: str
     kept_original: str
+    estimated_costs: str
 
 
 @dataclass(frozen=True, slots=True)

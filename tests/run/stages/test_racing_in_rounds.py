@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
+import duckdb
 import pytest
 
 from relational_tensat import Options, optimize
@@ -17,6 +18,7 @@ from relational_tensat.formats import save_model
 from relational_tensat.run.result import Result
 from relational_tensat.run.stages import racing_in_rounds
 from relational_tensat.tensor import Array, Graph, Node, build_graph
+from relational_tensat.view.collecting import collect
 from tests.cost.fakes import FakeDevice, plug_in
 from tests.graphs import f32, weight
 
@@ -187,12 +189,17 @@ def test_what_is_estimated_is_one_figure_and_optimal_says_so(
     assert (measured.costs.estimated, measured.cost_basis) == (0, "measured")
     assert "estimated" not in summary_line(measured)
     (tmp_path / "costs.duckdb").unlink()
-    result = run(tmp_path, budget_s=0.0, measure_time_limit_s=1e-9)  # one is measured, then it ends
+    db = tmp_path / "run.duckdb"
+    limits = {"budget_s": 0.0, "measure_time_limit_s": 1e-9}  # one is measured, then it ends
+    result = run(tmp_path, db=db, **limits)
     estimated, total = result.costs.estimated, result.costs.total
     assert 0 < estimated < total and result.cost_basis == "partly estimated"
     assert any(f": {estimated} configurations are estimated by" in note for note in result.notes)
     assert result.optimal
-    assert f", under costs of which {estimated} of {total} are estimated" in summary_line(result)
+    estimates = f"{estimated} of {total} are estimated"
+    assert f", under costs of which {estimates}" in summary_line(result)
+    with duckdb.connect(db, read_only=True) as connection:
+        assert collect(connection).summary.estimated_costs == estimates
 
 
 def test_another_version_of_the_runtime_races_anew(device: TimedDevice, tmp_path: Path) -> None:

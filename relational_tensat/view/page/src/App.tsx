@@ -75,6 +75,7 @@ function Head({ data, route }: { data: PageData; route: Route }) {
         </span>
         <span>
           {summary.optimal ? "proven optimal for this e-graph" : `bound ${time(summary.bound_us)}`}
+          {summary.estimated_costs ? `, under costs of which ${summary.estimated_costs}` : ""}
         </span>
         <span>
           {count(summary.e_nodes)} e-nodes in {count(summary.e_classes)} e-classes,{" "}

@@ -14,6 +14,7 @@ export interface Summary {
   iterations: number;
   stop_reason: string;
   kept_original: string;
+  estimated_costs: string;
 }
 
 export interface Form {
