@@ -131,9 +131,7 @@ class _Fusing:
             if self._worth.profile is None:
                 break
             self._hope(new)
-            if (
-                number == 0
-            ):  # each for itself, as that takes fewer searches than all combinations of theirs
+            if number == 0:  # the most promising graphs, each for itself
                 self._planned(self._parts.plans)
             self._planned([self._parts.plan])
             if self._watch.is_over:
