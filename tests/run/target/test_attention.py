@@ -41,11 +41,12 @@ KERNELS = [
 ]  # fmt: skip
 
 
-def spelled(*, guarded: bool, lowest: float | None) -> Graph:
+def spelled(*, guarded: bool, lowest: float | None, bias: Array | None = None) -> Graph:
     """Attention of rows as exports of today have it.
 
     Args:
         lowest: what is added where the mask, an input, is false; None: what is added is an input.
+        bias: a weight that is added where it is true; None: 0 is.
     """
 
     def heads(name: str, *perm: int) -> list[Node]:
@@ -55,10 +56,14 @@ def spelled(*, guarded: bool, lowest: float | None) -> Graph:
 
     nodes = [*heads("q", 0, 2, 1, 3), *heads("k", 0, 2, 3, 1), *heads("v", 0, 2, 1, 3)]
     weights = {"zero": Weight(f32(), np.zeros((), np.float32))}
+    if bias is not None:
+        weights["bias"] = Weight(f32(*bias.shape), bias)
     mask = TensorType("float32" if lowest is None else "bool", (1, 1, _ROWS, _ROWS))
     if lowest is not None:
         weights["lowest"] = Weight(f32(), np.array(lowest, np.float32))
-        nodes.append(Node("where", ("mask", "zero", "lowest"), ("added",)))
+        nodes.append(
+            Node("where", ("mask", "zero" if bias is None else "bias", "lowest"), ("added",))
+        )
     nodes += [
         Node("matmul", ("q/first", "k/first"), ("scores",)),
         Node("smul", ("scores",), ("scaled",), {"value": 0.25}),
@@ -178,6 +183,16 @@ def test_what_may_mask_whole_rows_stays_nan_without_a_guard(
         found = run(path, {**_FEEDS, "mask": mask})
         assert np.isnan(found[0, 2]).all()
         assert np.isfinite(found[0, 3:]).all()
+
+
+def test_a_bias_may_mask_whole_rows_beside_a_finite_mask(tmp_path: Path) -> None:
+    bias = np.zeros((1, 1, _ROWS, _ROWS), np.float32)
+    bias[:, :, 2] = -np.inf
+    before, after = written(spelled(guarded=False, lowest=-3e38, bias=bias), tmp_path)
+    assert saved_kernels(after)["Attention"] == 0
+    feeds = {**_FEEDS, "mask": np.ones(bias.shape, np.bool_)}
+    for path in (before, after):
+        assert np.isnan(run(path, feeds)[0, 2]).all()
 
 
 def test_the_written_operator_is_of_the_default_set(tmp_path: Path) -> None:
