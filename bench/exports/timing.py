@@ -157,5 +157,7 @@ def _heat(
 def _session(path: Path, threads: int) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    if threads > 1:  # another session's idle threads would keep the processors from this one
+        options.add_session_config_entry("session.force_spinning_stop", "1")
     options.log_severity_level = _NO_LOG
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])

@@ -52,10 +52,14 @@ def markdown(timings: Sequence[Timing]) -> str:
 def save(timings: Sequence[Timing], folder: Path, options: Sequence[str], note: str) -> Path:
     """Write ``exports-time-DATE.json`` and the table beside it; return the first.
 
+    Where not all is of one thread, the name says of how many.
+
     Raises:
         InputError: they cannot be written.
     """
-    path = folder / f"exports-time-{date.today().isoformat()}.json"
+    threads = sorted({timing.threads for timing in timings})
+    suffix = "" if threads == [1] else f"-threads-{'-'.join(map(str, threads))}"
+    path = folder / f"exports-time-{date.today().isoformat()}{suffix}.json"
     versions = {"onnxruntime": onnxruntime.__version__}
     rows = [dataclasses.asdict(timing) for timing in timings]
     content = {"options": list(options), "note": note, "timings": rows}
