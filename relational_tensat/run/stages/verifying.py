@@ -22,6 +22,14 @@ def verify(state: RunState) -> RunState:
     Raises:
         VerificationError: it computes something else, and the options are strict.
     """
+    state = _verified(state)
+    state.egraph.database.run("run/set_estimated_costs", text=state.cost.counts.estimates)
+    state.resources.close()
+    return state
+
+
+def _verified(state: RunState) -> RunState:
+    """Return the state with a graph that was compared, or the original."""
     while not state.copies_file:
         state, has_all_sizes = at_all_sizes(state)
         if not has_all_sizes:
@@ -43,7 +51,7 @@ def verify(state: RunState) -> RunState:
                 continue
             state, is_kept = weigh(state)
             if is_kept:
-                return _close(state.noting(_kernels(checked_state.verification)))
+                return state.noting(_kernels(checked_state.verification))
             continue
         reason = f"{objection}: the original is kept"
         state = replace(
@@ -51,7 +59,7 @@ def verify(state: RunState) -> RunState:
         )
         state = _record(state.noting(reason))
     unchanged = replace(state, folded=state.graph, verification=UNCHANGED, change=None)
-    return _close(replace(unchanged, candidate=None))
+    return replace(unchanged, candidate=None)
 
 
 def at_all_sizes(state: RunState) -> tuple[RunState, bool]:
@@ -126,7 +134,7 @@ def _kernels(verification: Verification) -> str:
 
 def keep_original(state: RunState, reason: str) -> RunState:
     """Return the original after all, and record why, also in the database, which is closed."""
-    state = verify(replace(state, chosen=state.original)).noting(reason)
+    state = _verified(replace(state, chosen=state.original)).noting(reason)
     if state.options.output.db is not None:
         from relational_tensat.run.resume.record import remember_kept_original  # few runs need it
 
@@ -138,11 +146,4 @@ def _record(state: RunState) -> RunState:
     """Write into the database why the original is returned although another graph is cheaper, if it is."""
     if state.is_unchanged and state.rejections:
         state.egraph.database.run("run/set_kept_original", why=state.rejections[-1].why)
-    return state
-
-
-def _close(state: RunState) -> RunState:
-    """Write into the database how many costs are estimates, and close it, as no other graph is sought."""
-    state.egraph.database.run("run/set_estimated_costs", text=state.cost.counts.estimates)
-    state.resources.close()
     return state
