@@ -8,7 +8,12 @@ from relational_tensat.base import duckdb
 from relational_tensat.base.errors import NoSolutionError
 from relational_tensat.base.resources import sql
 from relational_tensat.cost import CostModel
-from relational_tensat.explain.explanation import Explanation, explain, read_meta
+from relational_tensat.explain.explanation import (
+    COST_TOLERANCE,
+    Explanation,
+    explain,
+    read_meta,
+)
 from relational_tensat.explain.numeric import NumericCheck, check_numerically
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.why_not.funnel import Funnels
@@ -115,7 +120,8 @@ def _page(
         before_us=before_us,
         after_us=after_us,
         bound_us=bound_us,
-        optimal=optimal,
+        optimal=optimal
+        and after_us <= bound_us * (1 + COST_TOLERANCE),  # another may have won a race
         operators_before=frames.operators(original),
         operators_after=frames.operators(result),
         e_nodes=e_nodes,

@@ -83,7 +83,7 @@ def test_the_film_runs_forth_and_back(browser: Any, width: int) -> None:
     page.locator(".about h2", has_text="2. ").wait_for()
     assert page.url.endswith("#step=2")
     page.get_by_label("step before").click()
-    assert page.locator(".about h2").inner_text() == first
+    page.locator(".about h2", has_text=first).wait_for()
     assert page.locator(".panel").count() == 2
     assert page.locator(".chain .plot svg").count() >= 1
     assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import onnx
 import pytest
@@ -14,6 +15,7 @@ from relational_tensat.cli.main import main
 from relational_tensat.formats import load_model, save_model
 from relational_tensat.run.result import Result
 from relational_tensat.tensor import Graph
+from relational_tensat.view.collecting import collect
 from tests.cost.fakes import FakeDevice, plug_in
 from tests.graphs import shared_matmuls
 from tests.quantized_models import residual_block
@@ -76,12 +78,16 @@ def test_the_cheapest_graph_wins_where_it_is_the_fastest(
 
 def test_a_dearer_graph_wins_where_it_is_faster(device: FakeDevice, tmp_path: Path) -> None:
     device.speed = by_counts({(1, 0): 0.9, (1, 1): 1.2})
-    result = run(tmp_path)
+    db = tmp_path / "run.duckdb"
+    result = run(tmp_path, db=db)
     assert result.race is not None
     assert written(tmp_path) == (1, 1)
     assert result.race.contenders[result.race.winner].without == (FUSED,)
     assert (result.cost_before_us, result.cost_after_us, result.bound_us) == (10.0, 4.0, 2.0)
     assert not result.optimal and result.gap == pytest.approx(1 / 2)
+    with duckdb.connect(db, read_only=True) as connection:
+        summary = collect(connection).summary
+    assert (summary.after_us, summary.bound_us, summary.optimal) == (4.0, 2.0, False)
     assert set(result.rules_used) == {MERGED}
     assert result.verification.ok and result.verification.runs > 0
 
