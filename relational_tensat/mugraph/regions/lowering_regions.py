@@ -1,15 +1,15 @@
 """From nodes of a model to a program on index variables.
 
 Reshape, Transpose and Expand only relabel, so grouped queries need no repeated keys; slices, splits and
-gathers of one constant index are windows of inputs. A softmax becomes its parts, the chain of a root mean
-square one operator, and a product of concatenations the sum of their products.
+gathers of one constant index, or of some at one distance, are windows of inputs. A softmax becomes its
+parts, the chain of a root mean square one operator, and a product of concatenations the sum of their
+products.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
 from typing import cast
 
 import numpy as np
@@ -18,6 +18,7 @@ from relational_tensat.base.errors import RelationalTensatError, ShapeError
 from relational_tensat.mugraph.graph.arithmetic import FUNCTIONS
 from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.regions.concatenations import Concatenations
 from relational_tensat.mugraph.regions.conditions import CONDITIONS, Conditions
 from relational_tensat.mugraph.regions.region_building import Building
 from relational_tensat.mugraph.regions.region_values import Root, Value
@@ -84,10 +85,12 @@ class _Lowering:
         self._emit = self._building.emit
         self._parts = Parts(self._building)
         self._values: dict[str, Value] = {}
-        self._joined: dict[str, tuple[int, tuple[str, ...]]] = {}
         self._roots = RootMeanSquares(self._building, self._value)
         self._softmaxes = Softmaxes(self._building, self._value)
         self._conditions = Conditions(self._building, self._value, self._broadcast)
+        self._concatenations = Concatenations(
+            graph, self._parts, self._building, self._value, self._binary
+        )
 
     def lower(
         self, nodes: Sequence[Node], outputs: Sequence[str], *, is_aligned: bool
@@ -117,8 +120,8 @@ class _Lowering:
         if name in self._values:
             return self._values[name]
         stage = self._roots.stage(name)
-        if stage is None and name in self._joined:
-            stage = self._sum_of_joined(name)
+        if stage is None:
+            stage = self._concatenations.stage(name)
         if stage is None:
             return self._input(name)
         self._values[name] = stage
@@ -147,7 +150,7 @@ class _Lowering:
         elif node.op == "is_nan":
             self._softmaxes.note_condition(node)
         elif node.op == "concat":
-            self._joined[node.outputs[0]] = cast(int, node.attrs["axis"]), node.inputs
+            self._concatenations.note(node)
         elif node.op in _OPERATORS:
             self._values[node.outputs[0]] = _OPERATORS[node.op](self, node)
         elif node.op in FUNCTIONS:
@@ -233,44 +236,14 @@ class _Lowering:
         return result
 
     def _matmul(self, node: Node) -> Value:
-        pieces = [self._product(a, b) for a, b in self._factors(*node.inputs[:2])]
-        result = self._added([*pieces, *map(self._value, node.inputs[2:])])
+        pieces = [self._product(a, b) for a, b in self._concatenations.factors(*node.inputs[:2])]
+        result = self._concatenations.added([*pieces, *map(self._value, node.inputs[2:])])
         act = str(node.attrs.get("act", "none"))
         if act == "none":
             return result
         if act not in FUNCTIONS:
             raise ShapeError(f"{act} is no function of μGraphs")
         return self._emit(act, [result], result.dims)
-
-    def _factors(self, a: str, b: str) -> list[tuple[Value, Value]]:
-        """Return what a product is the sum of: several where an operand is joined along the sum."""
-        axes = (-1, -2)  # that is summed over
-        joined = [self._joined_along(name, axis) for name, axis in zip((a, b), axes, strict=True)]
-        if joined[0] and self._sizes(joined[0], -1) == self._sizes(joined[1], -2):
-            return [(self._value(x), self._value(y)) for x, y in zip(*joined, strict=True)]
-        for place, names in enumerate(joined):
-            if not names:
-                continue
-            other = self._value(b if place == 0 else a)
-            start, pairs = 0, []
-            sizes = self._sizes(names, axes[place])
-            for value, size in zip(map(self._value, names), sizes, strict=True):
-                summed = len(other.dims) + axes[1 - place]
-                part = self._parts.part(other, summed, Cut(start), size)
-                pairs.append((value, part) if place == 0 else (part, value))
-                start += size
-            return pairs
-        return [(self._value(a), self._value(b))]
-
-    def _joined_along(self, name: str, axis: int) -> tuple[str, ...]:
-        """Return what a value is joined of along an axis, counted from the end; nothing if it is not."""
-        along, names = self._joined.get(name, (0, ()))
-        kind = self._graph.types[name]
-        return names if isinstance(kind, TensorType) and along == kind.rank + axis else ()
-
-    def _sizes(self, names: Sequence[str], axis: int) -> list[int]:
-        kinds = (self._graph.types[name] for name in names)
-        return [kind.shape[axis] for kind in kinds if isinstance(kind, TensorType)]
 
     def _product(self, a: Value, b: Value) -> Value:
         if len(a.dims) < 2 or len(b.dims) < 2:
@@ -363,23 +336,6 @@ class _Lowering:
         if value.number is not None:
             raise ShapeError(f"{node.op} of a number")
         return self._parts.view(value) if self._has_views else value
-
-    def _sum_of_joined(self, name: str) -> Value:
-        axis, names = self._joined[name]
-        values = [self._value(one) for one in names]
-        if any(value.number is not None for value in values):
-            raise ShapeError("concat of a number")
-        factored = self._parts.factored(values, axis)
-        if factored is None:
-            return self._added(self._parts.joined(values, axis))
-        others = self._added(self._parts.joined(factored.others, factored.axis))
-        dims = list(values[0].dims)
-        dims[axis] = others.dims[factored.axis]
-        operands = [factored.factor, others][:: 1 if factored.is_first else -1]
-        return self._emit("matmul", operands, dims, factored.over)
-
-    def _added(self, values: Sequence[Value]) -> Value:
-        return reduce(partial(self._binary, "add"), values)
 
 
 _OPERATORS: Mapping[str, Callable[[_Lowering, Node], Value]] = {
