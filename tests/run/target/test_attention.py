@@ -10,8 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 
-from relational_tensat import Graph, Options, optimize, save_model
-from relational_tensat.base.resources import resource_dir
+from relational_tensat import Graph
 from relational_tensat.cost import Configuration
 from relational_tensat.formats import to_onnx_model
 from relational_tensat.rules.targets.known import load_target
@@ -20,6 +19,7 @@ from relational_tensat.tensor import Array, Node, TensorType, Weight, build_grap
 from relational_tensat.tensor.operators import get_operator
 from tests.cost.fakes import configuration
 from tests.graphs import f32
+from tests.run.target.running import run_for_target
 
 load_target("onnxruntime")
 _HEADS, _ROWS, _SIZE = 4, 8, 16
@@ -84,14 +84,7 @@ def spelled(*, guarded: bool, lowest: float | None, bias: Array | None = None) -
 
 def written(graph: Graph, folder: Path) -> tuple[Path, Path]:
     """Return the file of a graph, and that of what a run for the target makes of it."""
-    source, target = folder / "m.onnx", folder / "out.onnx"
-    save_model(graph, source)
-    rules = (resource_dir("rules") / "identity.rules",)  # those of the target come with it
-    options = Options.of(rules=rules, cost="analytic:cpu", target="onnxruntime", end_to_end=False)
-    result = optimize(source, options, output=target)
-    assert result.verification is not None
-    assert not result.verification.failure()
-    return source, target
+    return run_for_target(graph, folder)[:2]
 
 
 def run(path: Path | bytes, feeds: dict[str, Array]) -> Any:

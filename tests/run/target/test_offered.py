@@ -6,14 +6,14 @@ from pathlib import Path
 
 import onnx
 
-from relational_tensat import Graph, Options, optimize, save_model
-from relational_tensat.base.resources import resource_dir
+from relational_tensat import Graph
 from relational_tensat.cost.key import configuration_of
 from relational_tensat.rules.targets.known import load_target
 from relational_tensat.rules.targets.onnxruntime.running import kernels_of
 from relational_tensat.rules.targets.onnxruntime.saved_kernels import saved_kernels
 from relational_tensat.tensor import Attrs, Node, build_graph
 from tests.graphs import f32, weight
+from tests.run.target.running import run_for_target
 
 _WINDOW: Attrs = {"stride": (1, 1), "pad": "same"}
 
@@ -122,14 +122,8 @@ def products(rows: int) -> Graph:
 
 
 def written(graph: Graph, folder: Path) -> tuple[Path, Path]:
-    """Return the file of a graph, and that of what a run for the target makes of it."""
-    source, target = folder / "m.onnx", folder / "out.onnx"
-    save_model(graph, source)
-    rules = (resource_dir("rules") / "identity.rules",)  # those of the target come with it
-    options = Options.of(rules=rules, cost="analytic:cpu", target="onnxruntime", end_to_end=False)
-    result = optimize(source, options, output=target)
-    assert result.verification is not None
-    assert not result.verification.failure()
+    """Return the file of a graph, and that of what a run for the target makes of it, which is cheaper."""
+    source, target, result = run_for_target(graph, folder)
     assert result.cost_after_us < result.cost_before_us
     return source, target
 

@@ -1,0 +1,23 @@
+"""Runs for the target onnxruntime, on small graphs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from relational_tensat import Options, optimize
+from relational_tensat.base.resources import resource_dir
+from relational_tensat.formats import save_model
+from relational_tensat.run.result import Result
+from relational_tensat.tensor import Graph
+
+
+def run_for_target(graph: Graph, folder: Path) -> tuple[Path, Path, Result]:
+    """Return the file of a graph, that of what a run for the target makes of it, and the run's result."""
+    source, target = folder / "m.onnx", folder / "out.onnx"
+    save_model(graph, source)
+    rules = (resource_dir("rules") / "identity.rules",)  # those of the target come with it
+    options = Options.of(rules=rules, cost="analytic:cpu", target="onnxruntime", end_to_end=False)
+    result = optimize(source, options, output=target)
+    assert result.verification is not None
+    assert not result.verification.failure()
+    return source, target, result
