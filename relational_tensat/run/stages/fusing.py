@@ -1,7 +1,7 @@
 """With the option ``fuse``: kernels for parts of the model, as e-nodes, costs, and files.
 
 They come after exploration: its e-graph is the one that it would be without, so that no result is slower
-than without; and parts of the cheapest graph so far can have kernels, too.
+than without; and parts of the cheapest graph so far, and of others of it, can have kernels, too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from relational_tensat.mugraph.fusion.versions import Version
     from relational_tensat.mugraph.regions.region_row import RegionRow
 
-#: Of the graph whose parts kernels are sought for: any cheap one will do.
+#: Of the first graph beside the model whose parts kernels are sought for: any cheap one will do.
 _EXTRACTION = ExtractionOptions(time_limit_s=10.0)
 #: Where kernels were measured as C.
 _AS_PLAIN = "costs are of kernels in C; the file has them as local functions of plain operators"
@@ -80,7 +80,7 @@ def _check_measured(kind: str) -> None:
 
 
 def fuse(state: RunState) -> RunState:
-    """Find kernels for parts of the model and of the cheapest graph so far, and add their e-nodes.
+    """Find kernels for parts of the model and of graphs of its e-graph, and add their e-nodes.
 
     Ctrl-C ends it with those found so far. Kernels that a resumed run had found are not sought again.
 
