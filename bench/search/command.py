@@ -6,20 +6,20 @@ import argparse
 import math
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
-from statistics import median
 
 from bench.common.arguments import add_cost, add_extract_time_limit, add_rules, add_save
-from bench.common.keeping import Result, results_of
+from bench.common.keeping import results_of
 from bench.common.machine import describe_machine
 from bench.common.plotting import check_plotting
 from bench.common.report import Report
 from bench.common.saving import RESULTS, provenance, report_saved
-from bench.search.cells import Cell, cells_of
+from bench.search.cells import cells_of
+from bench.search.kept import take_kept
 from bench.search.measure import BUDGETS_S, SEARCHES
 from bench.search.models import model_of
 from bench.search.plots import plot_costs
@@ -62,6 +62,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--out", metavar="DIR", type=Path, help="keep each run here, and do not run it again"
     )
+    parser.add_argument(
+        "--kept", metavar="TABLE", type=Path, action="append", default=[],
+        help="a folder in results/ whose runs are not made again, but taken into DIR",
+    )  # fmt: skip
     parser.add_argument("--jobs", metavar="N", type=int, default=1, help="runs at a time (1)")
     parser.add_argument(
         "--total-limit", metavar="MIN", type=float, default=math.inf,
@@ -92,9 +96,13 @@ def run(options: argparse.Namespace) -> int:
     cells = cells_of(models, searches, _limits(options), options.seeds)
     with tempfile.TemporaryDirectory() as nowhere:
         folder = options.out / options.rules if options.out else Path(nowhere)
+        experiment = SearchRuns(settings, folder)
+        for table in options.kept:
+            n_taken = take_kept(table, cells, experiment)
+            print(f"{n_taken} runs taken from {table}", file=sys.stderr)
         results = results_of(
             cells,
-            SearchRuns(settings, folder),
+            experiment,
             folder,
             jobs=options.jobs,
             total_limit_s=60 * options.total_limit,
@@ -109,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
     for found in runs:
         print(_line(_cells(found)))
     if options.save:
-        introduction = _introduction(options, cells, results)
+        introduction = _introduction(options, len(cells), runs)
         report_saved(save(runs, options, RESULTS, introduction))
     n_missing = len(cells) - len(runs)
     if n_missing:
@@ -141,23 +149,20 @@ def save(
     return folder
 
 
-def _introduction(
-    options: argparse.Namespace, cells: Sequence[Cell], results: Mapping[Cell, Result]
-) -> str:
+def _introduction(options: argparse.Namespace, n_cells: int, runs: Sequence[SearchRun]) -> str:
     """Return what stands before the tables: by what code, and how busy the machine was."""
-    made = [result for result in results.values() if "run" in result]
-    loads = sorted(result["load_average"] for result in made)
-    commits = sorted({str(result["commit"]) for result in made})
-    n_shared = sum(bool(result["run"]["same_as"]) for result in made)
+    made = [run.made for run in runs]
+    commits = sorted({commit for one in made for commit in one.commit.split()})
+    n_shared = sum(bool(run.same_as) for run in runs)
     machine = describe_machine()
-    first, middle, last = (loads[0], median(loads), loads[-1]) if loads else (0.0, 0.0, 0.0)
+    least = min((one.least_load for one in made), default=0.0)
+    most = max((one.most_load for one in made), default=0.0)
     return (
         "# Searches compared\n\n"
         f"{date.today().isoformat()}, runs by commit {', '.join(commits)}; {machine['cpu']},"
         f" {machine['cores']} cores, one thread; rules: {options.rules}, costs: {options.cost}; limits of"
-        f" seconds are CPU seconds. Load average when runs began: {first:.1f} to {last:.1f}, median"
-        f" {middle:.1f}. {len(made)} of {len(cells)} runs are here, of which {n_shared} are another's, step"
-        " by step. '-': not there.\n"
+        f" seconds are CPU seconds. Load average when runs began: {least:.1f} to {most:.1f}. {len(runs)} of"
+        f" {n_cells} runs are here, of which {n_shared} are another's, step by step. '-': not there.\n"
     )
 
 

@@ -111,16 +111,7 @@ class _Course(Silent):
             problem = extraction_problem(self._egraph, self._profile).problem
         found = extract(problem, self._extraction)
         extract_s = time.process_time() - began_s
-        self.snapshots.append(
-            Snapshot(
-                budget_s,
-                round(explore_s, 3),
-                round(extract_s, 3),
-                found.cost_us,
-                found.bound_us,
-                self._egraph.e_nodes,
-            )
-        )
+        self.snapshots.append(Snapshot(budget_s, found.cost_us))
         self.note(explore_s + extract_s, found.cost_us)
         self._started_s += time.process_time() - began_s
 

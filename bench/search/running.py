@@ -14,7 +14,7 @@ from bench.common.rule_sets import RULE_SETS, rules_hash
 from bench.search.cells import Cell
 from bench.search.measure import measure
 from bench.search.models import model_of
-from bench.search.search_run import SearchRun
+from bench.search.search_run import Made, SearchRun
 from bench.search.sharing import run_for
 from relational_tensat.cost import load_profile
 from relational_tensat.explore import ExplorationOptions
@@ -53,7 +53,7 @@ class SearchRuns:
     folder: Path
 
     def run(self, cell: Cell) -> Result:
-        """Run a cell; its result says by which code, and how busy the machine was then."""
+        """Run a cell, unless a kept run is its, too."""
         return self._shared(cell) or self._measured(cell)
 
     def made_with(self, cell: Cell) -> Result:
@@ -68,8 +68,8 @@ class SearchRuns:
         return f"{text}, the run of {run['same_as']}" if run["same_as"] else text
 
     def _measured(self, cell: Cell) -> Result:
-        made: Result = {"date": date.today().isoformat(), "commit": describe_commit()}
-        made["load_average"] = os.getloadavg()[0]
+        load = round(os.getloadavg()[0], 2)
+        made = Made(date.today().isoformat(), describe_commit() or "", load, load)
         settings = self.settings
         limits = ExplorationOptions(
             multi_iterations=cell.limits.k_multi,
@@ -88,7 +88,7 @@ class SearchRuns:
             cell.limits.cpu_s,
             cell.seed,
         )
-        return {"run": asdict(found), **made}
+        return {"run": asdict(replace(found, made=made))}
 
     def _shared(self, cell: Cell) -> Result | None:
         """Return the result of a kept run that is this cell's, too."""
@@ -102,5 +102,5 @@ class SearchRuns:
             run = SearchRun.of(result["run"])
             found = run_for(cell, run, self.settings.world_nodes)
             if found is not None:
-                return {**result, "run": asdict(replace(found, same_as=run.same_as or path.stem))}
+                return {"run": asdict(replace(found, same_as=run.same_as or path.stem))}
         return None

@@ -39,19 +39,12 @@ class Moment(NamedTuple):
 class Snapshot(NamedTuple):
     """What a run of fewer CPU seconds would have ended with: extracted on the way, beside its clock.
 
-    Attributes:
-        budget_s: CPU seconds of that run.
-        explore_s: when it would have ended: after the first iteration (of tree search: step of rollouts)
-            that took it past these.
-        extract_s: CPU seconds of its extraction.
+    It would have ended after the first iteration (of tree search: step of rollouts) that took it past
+    these.
     """
 
     budget_s: float
-    explore_s: float
-    extract_s: float
     cost_us: float
-    bound_us: float
-    e_nodes: int
 
 
 class GrownWorld(NamedTuple):
@@ -65,6 +58,22 @@ class GrownWorld(NamedTuple):
     stop_reason: str
     cpu_s: float
     bound_us: float
+
+
+class Made(NamedTuple):
+    """When a run was made, by which code, and the load average when it began.
+
+    The load has two ends where a kept table had told it of all its runs together.
+    """
+
+    date: str = ""
+    commit: str = ""
+    least_load: float = 0.0
+    most_load: float = 0.0
+
+
+#: Not known.
+_NOT_MADE = Made()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +96,7 @@ class SearchRun:
         join_ms: how fast the machine was just before (``bench.common.reference``).
         moments: when the cheapest graph so far got cheaper.
         snapshots: of budgets below ``cpu_limit_s``, where extraction is in the end only.
-        grown: of focus, its worlds.
+        grown: of focus, its worlds; none where a kept table does not have them.
         same_as: the cell whose run this is, too: see ``bench.search.sharing``; empty: its own.
     """
 
@@ -112,6 +121,7 @@ class SearchRun:
     snapshots: tuple[Snapshot, ...] = ()
     grown: tuple[GrownWorld, ...] = ()
     same_as: str = ""
+    made: Made = _NOT_MADE
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> SearchRun:
@@ -120,6 +130,7 @@ class SearchRun:
             "moments": tuple(Moment(*row) for row in values["moments"]),
             "snapshots": tuple(Snapshot(*row) for row in values["snapshots"]),
             "grown": tuple(GrownWorld(*row) for row in values["grown"]),
+            "made": Made(*values["made"]),
         }
         return cls(**{**values, **rows})
 

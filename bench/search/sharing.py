@@ -30,7 +30,7 @@ def run_for(cell: Cell, run: SearchRun, world_nodes: int) -> SearchRun | None:
         limits.k_multi != run.k_multi,
         limits.node_limit != run.node_limit,
     )
-    if sum(others) > 1 or limits.cpu_s != run.cpu_limit_s:
+    if sum(others) > 1 or limits.cpu_s != run.cpu_limit_s or not _has_worlds(run):
         return None
     if cell.seed != run.seed:
         found = run if cell.search == "focus" and _drew_nothing(run) else None
@@ -48,6 +48,11 @@ def run_for(cell: Cell, run: SearchRun, world_nodes: int) -> SearchRun | None:
     if found is None:
         return None
     return replace(found, k_multi=limits.k_multi, node_limit=limits.node_limit, seed=cell.seed)
+
+
+def _has_worlds(run: SearchRun) -> bool:
+    """Whether a run of focus has its worlds: one from a kept table may not."""
+    return run.search != "focus" or len(run.grown) == run.worlds
 
 
 def _had_all_multi(run: SearchRun, k_multi: int) -> bool:

@@ -12,13 +12,28 @@ from bench.search.search_run import SearchRun
 #: Runs by what they are of.
 Runs = Sequence[SearchRun]
 
+#: Titles of the columns that say which run a row is of.
+RUN_KEYS = ("model", "search", "k_multi", "node limit", "seed")
+
+#: Titles of the columns of what is read back where a table is kept (``bench.search.kept``).
+MOMENTS = (*RUN_KEYS, "CPU s", "cost µs", "e-nodes")
+WORLDS = (
+    *RUN_KEYS, "kind", "world's limit", "cheapest µs", "e-nodes", "iteration", "ended by", "CPU s",
+    "bound µs",
+)  # fmt: skip
+RUNS = (
+    *RUN_KEYS, "CPU limit", "before µs", *(f"at {budget_s:g} s" for budget_s in BUDGETS_S), "after µs",
+    "bound µs", "best at CPU s", "exploration CPU s", "CPU s", "wall s", "e-nodes", "worlds", "iterations",
+    "ended by", "join ms", "run of", "date", "commit", "least load", "most load",
+)  # fmt: skip
+
 #: A search and its limit of e-nodes.
 Way: TypeAlias = tuple[str, int]
 
 
 def tables_of(runs: Runs) -> list[Table]:
     """Return the tables that there are runs for."""
-    tables = [_seconds(runs), _best(runs), _limits(runs), _moments(runs), _all(runs)]
+    tables = [_seconds(runs), _best(runs), _limits(runs), _moments(runs), _worlds(runs), _all(runs)]
     return [table for table in tables if table.rows]
 
 
@@ -94,31 +109,34 @@ def _moments(runs: Runs) -> Table:
         for run in runs
         for moment in run.moments
     ]
-    header = columns(*_KEYS, "CPU s", "cost µs", "e-nodes")
     note = "When the cheapest graph got cheaper."
-    return Table("moments", "Cost over CPU seconds", header, tuple(rows), note, listed=False)
+    return Table(
+        "moments", "Cost over CPU seconds", columns(*MOMENTS), tuple(rows), note, listed=False
+    )
+
+
+def _worlds(runs: Runs) -> Table:
+    rows = [(*_key(run), *world) for run in runs for world in run.grown]
+    note = "The worlds of focus, in order: with all worlds' e-nodes then, and the last extraction's bound."
+    return Table("worlds", "Worlds of focus", columns(*WORLDS), tuple(rows), note, listed=False)
 
 
 def _all(runs: Runs) -> Table:
     rows = [
         (
-            *_key(run), run.cost_before_us, *(run.cost_at_us(budget_s) for budget_s in BUDGETS_S),
-            run.cost_after_us, run.bound_us or None, run.best_s, run.explore_cpu_s, run.cpu_s,
-            run.wall_s, run.e_nodes, run.worlds, run.iterations, run.stop_reason, run.join_ms,
-            run.same_as,
+            *_key(run), run.cpu_limit_s, run.cost_before_us,
+            *(run.cost_at_us(budget_s) for budget_s in BUDGETS_S), run.cost_after_us,
+            run.bound_us or None, run.best_s, run.explore_cpu_s, run.cpu_s, run.wall_s, run.e_nodes,
+            run.worlds, run.iterations, run.stop_reason, run.join_ms, run.same_as, *run.made,
         )
         for run in runs
     ]  # fmt: skip
-    header = columns(
-        *_KEYS, "before µs", *(f"at {budget_s:g} s" for budget_s in BUDGETS_S), "after µs", "bound µs",
-        "best at CPU s", "exploration CPU s", "CPU s", "wall s", "e-nodes", "worlds", "iterations",
-        "ended by", "join ms", "run of",
-    )  # fmt: skip
-    note = "Each run; one that is another's, step by step, was made once (bench/search/sharing.py)."
-    return Table("runs", "All runs", header, tuple(rows), note, listed=False)
-
-
-_KEYS = ("model", "search", "k_multi", "node limit", "seed")
+    note = (
+        "Each run, by which commit and how busy the machine was then; one that is another's, step by step,"
+        " was made once (bench/search/sharing.py). A load with two ends is of a table that had told it of"
+        " all its runs together."
+    )
+    return Table("runs", "All runs", columns(*RUNS), tuple(rows), note, listed=False)
 
 
 def _key(run: SearchRun) -> tuple[Value, ...]:

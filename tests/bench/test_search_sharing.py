@@ -91,9 +91,13 @@ FOCUS = SearchRun(
         (FOCUS, 100, None),  # 100 is no width of it
         (replace(FOCUS, iterations=5), 160, None),  # who knows of what width the last world was
         (replace(FOCUS, iterations=5), 640, 5.0),  # both have these widths
-        (replace(FOCUS, iterations=3, grown=FOCUS.grown[:1]), 640, 5.0),  # wherever, both go there
         (
-            replace(FOCUS, stop_reason="focus", grown=FOCUS.grown[1:]),
+            replace(FOCUS, iterations=3, worlds=1, grown=FOCUS.grown[:1]),
+            640,
+            5.0,
+        ),  # wherever, both go there
+        (
+            replace(FOCUS, stop_reason="focus", worlds=1, grown=FOCUS.grown[1:]),
             640,
             5.0,
         ),  # no wider one comes
@@ -115,6 +119,8 @@ def test_focus_without_a_restart_is_that_of_all_seeds() -> None:
     restarted = replace(drew_nothing, grown=(*FOCUS.grown, world("original", 160, "closed", 5)))
     assert run_for(cell, restarted, WORLD_NODES) is None
     assert run_for(cell, FOCUS, WORLD_NODES) is None
+    without_worlds = replace(drew_nothing, grown=())  # of a table that does not have them
+    assert run_for(cell, without_worlds, WORLD_NODES) is None
 
 
 def test_best_first_far_below_both_limits() -> None:
@@ -125,7 +131,7 @@ def test_best_first_far_below_both_limits() -> None:
 
 
 def test_costs_at_budgets() -> None:
-    taken = Snapshot(5.0, 5.2, 0.3, 7.0, 7.0, 40)
+    taken = Snapshot(5.0, 7.0)
     run = replace(FOCUS, search="saturation", grown=(), snapshots=(taken,), cpu_limit_s=60.0)
     assert [run.cost_at_us(budget_s) for budget_s in (5.0, 20.0, 60.0)] == [7.0, 5.0, 5.0]
     assert replace(run, cpu_limit_s=20.0).cost_at_us(60.0) is None
