@@ -2,7 +2,8 @@
 # Runs `python -m bench gpu` on a machine with a GPU that cannot download anything.
 #
 #   sh bench/gpu_machine.sh fetch WHEELS 3.12   with a network: wheels for that Python, PyCUDA's source
-#   sh bench/gpu_machine.sh build WHEELS SITE   on the machine: installs them into SITE, builds PyCUDA
+#   sh bench/gpu_machine.sh build WHEELS SITE   there, or where its Python and CUDA's toolkit are: installs
+#                                               them into SITE, leaves PyCUDA's wheel in WHEELS
 #   sh bench/gpu_machine.sh run WHEELS OUT      on the machine: build, GPU tests, bench gpu --save
 #
 # The machine needs Python with its headers, pip, NumPy, a C++ compiler and CUDA's toolkit (nvcc). What
@@ -30,15 +31,25 @@ build() {
     python3 -m pip install -q --no-index --no-deps --no-compile --upgrade --target "$site" "$wheels"/*.whl
 }
 
-# The driver's library is libcuda.so.1; the linker asks for libcuda.so.
+# The driver's library is libcuda.so.1; the linker asks for libcuda.so. Where there is no driver, an empty
+# library takes its place: the wheel is the same. nvcc says itself where the toolkit is: it may be a
+# link or a script of another folder.
 build_pycuda() {
     place=$(mktemp -d)
     driver=$(ldconfig -p | awk '/libcuda\.so\.1 / { print $NF; exit }')
-    ln -s "${driver:-/usr/local/nvidia/lib64/libcuda.so.1}" "$place/libcuda.so"
-    root=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")
+    driver=${driver:-/usr/local/nvidia/lib64/libcuda.so.1}
+    if [ -e "$driver" ]; then
+        ln -s "$driver" "$place/libcuda.so"
+    else
+        cc -shared -Wl,-soname,libcuda.so.1 -o "$place/libcuda.so" -x c /dev/null
+    fi
+    root=$(nvcc --dryrun -x cu /dev/null 2>&1 | sed -n 's/^#\$ TOP=//p')
+    root=$(cd "$root" && pwd)
     tar xzf "$1"/pycuda-*.tar.gz -C "$place"
     (
         cd "$place"/pycuda-*
+        # An empty library gives the linker nothing, and would be left out.
+        export LDFLAGS="-Wl,--no-as-needed"
         export CUDA_ROOT="$root" PATH="$root/bin:$PATH" CFLAGS="-O1 -g0"
         python3 configure.py --cuda-root="$root" --no-cuda-enable-curand --cudadrv-lib-dir="$place"
         python3 -m pip wheel -q --no-deps --no-index --no-build-isolation -w "$1" .
@@ -62,5 +73,5 @@ run() {
 
 case "${1:-}" in
 fetch | build | run) "$@" ;;
-*) sed -n '2,13s/^# \{0,1\}//p' "$0" && exit 2 ;;
+*) sed -n '2,14s/^# \{0,1\}//p' "$0" && exit 2 ;;
 esac
