@@ -218,7 +218,7 @@ def _proven(result: Result) -> str:
     if result.exhaustive:
         return f"optimal for every graph that the rules can reach{under}"
     if result.optimal:
-        return f"optimal for this e-graph{under}"
+        return f"optimal for this e-graph{under}; beyond it, no bound is known"
     if result.bound_us == 0.0:
         return "no bound on what could still be gained"
     return f"gap {result.gap:.2%} (no graph in it costs less than {result.bound_us:,.2f} µs{under})"

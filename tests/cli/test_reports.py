@@ -76,7 +76,9 @@ def test_optimal_is_reported_only_when_proven() -> None:
     assert gap in printed(result)
     assert "optimal" not in printed(result)
     proven = replace(result, optimal=True, gap=0.0, bound_us=30.0)
-    assert "optimal for this e-graph" in printed(proven)
+    assert "optimal for this e-graph; beyond it, no bound is known" in printed(proven)
+    closed = replace(proven, exhaustive=True)
+    assert "optimal for every graph that the rules can reach" in printed(closed)
     assert "no bound" in printed(replace(result, bound_us=0.0, gap=1.0))
 
 

@@ -15,6 +15,7 @@ from relational_tensat.explore import IterationReport
 from relational_tensat.explore.worlds.firing import Fired, Worlds
 from relational_tensat.explore.worlds.node_arrays import Ints
 from relational_tensat.formats import save_model
+from relational_tensat.models import MODELS
 from relational_tensat.run.pipeline import resume
 from relational_tensat.run.progress import Silent
 from relational_tensat.run.result import Result
@@ -183,3 +184,16 @@ def test_a_time_limit_keeps_what_the_first_tree_has_found() -> None:
     assert (result.stop_reason, result.decisions) == ("time", ())
     assert result.verification.ok
     assert [world.kind for world in result.worlds] == ["decision"]
+
+
+def test_a_real_world_that_no_rule_changes_has_every_graph(stored: tuple[Path, Result]) -> None:
+    """Saturation with multi-pattern rules in every iteration has the same, and proves the same."""
+    assert not stored[1].exhaustive  # its worlds' limits were met
+    graph = MODELS["vgg19"]()
+    found = optimize(graph, Options.of(cost="tensat_t4", search="mcts"))
+    assert found.stop_reason == "saturated"
+    assert found.exhaustive
+    all_rules = {"multi_iterations": 99, "multi_schedule": "saturated", "cycle_filter": "none"}
+    saturated = optimize(graph, Options.of(cost="tensat_t4", search="saturation", **all_rules))
+    assert saturated.exhaustive
+    assert found.cost_after_us == pytest.approx(saturated.cost_after_us)

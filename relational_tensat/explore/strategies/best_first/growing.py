@@ -104,6 +104,7 @@ class _Growth:
         self._original_nodes = egraph.e_nodes
         self._universe: Universe
         self._looked = Looked()
+        self._saw_all = start is None
         limits = replace(options, universe_limit=options.node_limit)  # one world has it all
         with egraph.transaction():
             if start is None:
@@ -253,4 +254,5 @@ class _Growth:
             tuple(log),
             sum(entry.statements for entry in log),
             time.perf_counter() - self._started,
+            is_exhaustive=reason == "saturated" and self._saw_all and not self._universe.rejected,
         )

@@ -110,6 +110,7 @@ class _TreeSearch:
         self._observer = observer
         self._guard = observer.watch.guard(self._interrupt, options.time_limit_s)
         self._may_interrupt = False
+        self._saw_all = start is None
         self._node_limit = min(options.world_nodes, options.node_limit)
         self._original_nodes = egraph.e_nodes if start is None else start.original
         self._universe: Universe
@@ -365,8 +366,16 @@ class _TreeSearch:
             sum(entry.statements for entry in log),
             time.perf_counter() - self._started,
             worlds,
+            is_exhaustive=reason == "saturated" and self._has_all,
             decisions=tuple(self._state.decisions),
         )
+
+    @property
+    def _has_all(self) -> bool:
+        """Whether no rule changes the real world, and nothing was kept out of the universe."""
+        universe = self._universe
+        is_closed = not self._state.root.live
+        return is_closed and self._saw_all and not universe.is_full and not universe.rejected
 
 
 def _seed_of(graph: CheapGraph) -> Seed:

@@ -54,7 +54,7 @@ def test_at_the_same_limit_it_finds_what_saturation_misses() -> None:
     egraph, exploration, extraction = grown(graph, limits)
     plain = EGraph.create(graph)
     explore(plain, load_rules(), limits)
-    assert exploration.stop_reason == "nodes"
+    assert exploration.stop_reason == "nodes" and not exploration.is_exhaustive
     assert egraph.e_nodes <= 300
     assert extraction.optimal
     assert extraction.cost_us < extractor_of(plain).finish(1).cost_us - 1
@@ -71,8 +71,9 @@ def test_without_a_limit_it_ends_with_what_saturation_ends_with() -> None:
         multi_iterations=99, iterations=99, multi_schedule="saturated", cycle_filter="none"
     )
     plain = EGraph.create(graph)
-    assert explore(plain, load_rules(), options).stop_reason == "saturated"
-    assert exploration.stop_reason == "saturated"
+    saturation = explore(plain, load_rules(), options)
+    assert saturation.stop_reason == exploration.stop_reason == "saturated"
+    assert saturation.is_exhaustive and exploration.is_exhaustive
     assert egraph.counts() == plain.counts()
     assert extraction.cost_us == pytest.approx(extractor_of(plain).finish(1).cost_us)
 
