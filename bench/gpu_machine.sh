@@ -5,6 +5,8 @@
 #   sh bench/gpu_machine.sh build WHEELS SITE   there, or where its Python and CUDA's toolkit are: installs
 #                                               them into SITE, leaves PyCUDA's wheel in WHEELS
 #   sh bench/gpu_machine.sh run WHEELS OUT      on the machine: build, GPU tests, bench gpu --save
+#   sh bench/gpu_machine.sh kernels WHEELS OUT  on the machine, where PyTorch and Triton are: the kept kernels
+#                                               of bench mirage beside PyTorch's operators
 #
 # The machine needs Python with its headers, pip, NumPy, a C++ compiler and CUDA's toolkit (nvcc). What
 # is not carried must be there: cuda-bindings, NVRTC, hypothesis, pyarrow, rich; cuBLAS and cuDNN may be.
@@ -71,7 +73,18 @@ run() {
         --runs "$out/gpu-runs.json" --limit-s "${LIMIT_S:-300}"
 }
 
+# The result is written beside the kept benchmarks: a copy of these.
+kernels() {
+    wheels=$1 out=$2 site=$(mktemp -d)
+    mkdir -p "$out"
+    cp "$(ls -d bench/results/mirage-*/benchmarks.json | tail -n 1)" "$out"
+    python3 -m pip install -q --no-index --no-deps --no-compile --target "$site" \
+        $(ls "$wheels"/*.whl | grep -v pycuda)
+    PYTHONPATH="$site" python3 -m bench mirage --gpu "$out/benchmarks.json" --save \
+        --limit-s "${LIMIT_S:-300}"
+}
+
 case "${1:-}" in
-fetch | build | run) "$@" ;;
-*) sed -n '2,14s/^# \{0,1\}//p' "$0" && exit 2 ;;
+fetch | build | run | kernels) "$@" ;;
+*) sed -n '2,16s/^# \{0,1\}//p' "$0" && exit 2 ;;
 esac

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
@@ -46,6 +47,15 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--code", type=Path, metavar="FILE",
         help="compile the kernels of a kept benchmarks.json for three architectures; 4 if one spills",
     )  # fmt: skip
+    what.add_argument(
+        "--gpu", type=Path, metavar="FILE",
+        help="run the kernels of a kept benchmarks.json on this NVIDIA GPU, by way of Triton and CUDA, "
+        "beside PyTorch's operators; 4 if one differs",
+    )  # fmt: skip
+    parser.add_argument(
+        "--limit-s", metavar="S", type=float, default=480.0,
+        help="with --gpu: no benchmark is begun later (480)",
+    )  # fmt: skip
     parser.add_argument("--target", choices=("cuda", "triton", "c"), default="cuda", help="(cuda)")
     parser.add_argument(
         "--values", action="store_true",
@@ -67,6 +77,8 @@ def run(options: argparse.Namespace) -> int:
         check_plotting()
     if options.code:
         return _run_on_cpu(options) if options.values else _compile(options)
+    if options.gpu:
+        return _run_on_gpu(options)
     if options.figures:
         _draw(options)
     elif options.ablation:
@@ -117,6 +129,24 @@ def _run_on_cpu(options: argparse.Namespace) -> int:
     )
     _save_table(value_table(rows, options.target), "values", options)
     return 0 if all(map(is_right, rows)) else _DIFFERENT
+
+
+def _run_on_gpu(options: argparse.Namespace) -> int:
+    from bench.mirage.on_gpu import command  # needs PyTorch
+
+    wanted = {case.name for case, _ in _chosen(options)}
+    kept = [run for run in kept_runs(options.gpu) if run["search"]["case"] in wanted]
+    runs: list[command.GpuRun] = []
+    print(line(command.HEADER), flush=True)
+    for run in command.measure_all(kept, options.limit_s):
+        runs.append(run)
+        for row in run.rows():
+            print(line(row), flush=True)
+        if options.save:  # each time: a fault of the device ends the process
+            command.save(runs, options.gpu, _settings(options))
+    if len(runs) < len(kept):
+        print(f"{len(kept) - len(runs)} of {len(kept)} benchmarks are missing", file=sys.stderr)
+    return 0 if all(one.is_right for run in runs for one in run.contestants) else _DIFFERENT
 
 
 def _printed(header: Sequence[str], made: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:

@@ -21,6 +21,7 @@ import platformdirs
 
 from relational_tensat.base.errors import InputError, MissingDependencyError, first_line
 from relational_tensat.base.files import write_aside
+from relational_tensat.gpu.bindings import checked
 from relational_tensat.gpu.catalogue import HEADERS, UNITS, instances, read_source
 from relational_tensat.gpu.install import INSTALL
 
@@ -189,15 +190,7 @@ def _nvrtc() -> Any:
 
 
 def _checked(answer: tuple[Any, ...], what: str) -> tuple[Any, ...]:
-    """Return a call's results.
-
-    Raises:
-        InputError: it failed.
-    """
-    status, *results = answer
-    if status.value:
-        raise InputError(f"NVRTC: {what}: {status.name}")
-    return tuple(results)
+    return checked(answer, f"NVRTC: {what}")
 
 
 def _text(nvrtc: Any, program: Any) -> str:

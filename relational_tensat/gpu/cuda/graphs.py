@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from relational_tensat.base.errors import InputError, MissingDependencyError
+from relational_tensat.gpu.bindings import checked, cuda_driver
 from relational_tensat.gpu.cuda.gpu import Gpu
-from relational_tensat.gpu.install import INSTALL
 
 
 class RecordedLaunches:
@@ -23,12 +22,12 @@ class RecordedLaunches:
 
     def start(self) -> None:
         """Enqueue all of it at once."""
-        _checked(self._driver.cuGraphLaunch(self._executable, self._stream), "cuGraphLaunch")
+        checked(self._driver.cuGraphLaunch(self._executable, self._stream), "cuGraphLaunch")
 
     def close(self) -> None:
         """Give it back to the driver."""
         if self._executable is not None:
-            _checked(self._driver.cuGraphExecDestroy(self._executable), "cuGraphExecDestroy")
+            checked(self._driver.cuGraphExecDestroy(self._executable), "cuGraphExecDestroy")
             self._executable = None
 
 
@@ -41,37 +40,17 @@ def record_launches(gpu: Gpu, enqueue: Callable[[], None]) -> RecordedLaunches:
         MissingDependencyError: cuda-bindings is not installed.
         InputError: the driver refuses.
     """
-    driver = _driver()
+    driver = cuda_driver("CUDA graphs")
     stream = driver.CUstream(gpu.stream.handle)
     mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-    _checked(driver.cuStreamBeginCapture(stream, mode), "cuStreamBeginCapture")
+    checked(driver.cuStreamBeginCapture(stream, mode), "cuStreamBeginCapture")
     try:
         enqueue()
     finally:  # the capture must end, whatever happened in it
         capture = driver.cuStreamEndCapture(stream)
-    (graph,) = _checked(capture, "cuStreamEndCapture")
+    (graph,) = checked(capture, "cuStreamEndCapture")
     try:
-        (executable,) = _checked(driver.cuGraphInstantiate(graph, 0), "cuGraphInstantiate")
+        (executable,) = checked(driver.cuGraphInstantiate(graph, 0), "cuGraphInstantiate")
     finally:
-        _checked(driver.cuGraphDestroy(graph), "cuGraphDestroy")
+        checked(driver.cuGraphDestroy(graph), "cuGraphDestroy")
     return RecordedLaunches(driver, stream, executable)
-
-
-def _driver() -> Any:
-    try:
-        from cuda.bindings import driver
-    except ImportError:
-        raise MissingDependencyError(f"CUDA graphs need cuda-bindings: {INSTALL}") from None
-    return driver
-
-
-def _checked(answer: tuple[Any, ...], what: str) -> tuple[Any, ...]:
-    """Return a call's results.
-
-    Raises:
-        InputError: it failed.
-    """
-    status, *results = answer
-    if status.value:
-        raise InputError(f"{what}: {status.name}")
-    return tuple(results)

@@ -1,0 +1,1 @@
+"""Kernels of kept μGraphs on an NVIDIA GPU, beside PyTorch's; needs PyTorch, Triton, cuda-bindings."""

@@ -1,0 +1,174 @@
+"""One benchmark on the GPU: what its kernels compute, and their time beside PyTorch's operators."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional
+
+from bench.mirage.cases import cases
+from bench.mirage.on_gpu.launching import LAUNCHES, prepare
+from bench.mirage.on_gpu.operators import Placed, run_program
+from relational_tensat.base.errors import first_line
+from relational_tensat.cost.cuda.protocol import (
+    COLD,
+    WARM,
+    Observation,
+    Settings,
+    Stopwatch,
+    observe,
+)
+from relational_tensat.mugraph.graph.dims import variables
+from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.graph.mugraph_json import decoded
+
+HEADER = (
+    "benchmark", "what runs", "error", "warm µs", "cold µs", "times as fast", "modelled µs",
+    "modelled ratio", "published", "remark",
+)  # fmt: skip
+#: The norm of a result's difference, relative to that of the result in float64, that float16 explains.
+TOLERANCE = 2e-3
+#: Fewer samples than for kernels that are kept as costs: a benchmark has up to four contestants.
+SETTINGS = Settings(fewest=30, most=60)
+#: PyTorch's operators one after the other: what the others are compared with.
+OPERATORS = "operators"
+
+#: Enqueues work; returns the outputs.
+Run = Callable[[], Sequence[Placed]]
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """One way to compute a benchmark.
+
+    Attributes:
+        error: of the output that differs most, relative to float64; NaN where it did not run.
+        warm_us, cold_us: medians, the inputs in the cache or not; None where it was not timed.
+        remark: why it was not.
+    """
+
+    name: str
+    error: float
+    warm_us: float | None = None
+    cold_us: float | None = None
+    remark: str = ""
+
+    @property
+    def is_right(self) -> bool:
+        """Whether it computes what it should, as far as it was run."""
+        return self.error <= TOLERANCE
+
+
+@dataclass(frozen=True, slots=True)
+class GpuRun:
+    """A benchmark's contestants, ``OPERATORS`` first, and what was modelled and published of it."""
+
+    case: str
+    modelled_us: float
+    modelled_ratio: float
+    published: str
+    contestants: tuple[Contestant, ...]
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return a row for each contestant, under ``HEADER``."""
+        base_us = self.contestants[0].warm_us
+        return [
+            (
+                self.case, one.name, f"{one.error:.1e}", _number(one.warm_us), _number(one.cold_us),
+                f"{base_us / one.warm_us:.2f}" if base_us and one.warm_us else "-",
+                f"{self.modelled_us:.1f}", f"{self.modelled_ratio:.1f}x", self.published or "-", one.remark,
+            )
+            for one in self.contestants
+        ]  # fmt: skip
+
+
+def measure(kept: Mapping[str, Any], stopwatch: Stopwatch[Run], device: str = "cuda") -> GpuRun:
+    """Run a kept benchmark in every way there is, check what comes out, and time what is right.
+
+    Args:
+        kept: a run of ``benchmarks.json``.
+        device: PyTorch's name of what it runs on.
+    """
+    (case,) = (case for case in cases() if case.name == kept["search"]["case"])
+    program, graph = case.build(), decoded(kept["mugraph"], case.name)
+    inputs = drawn(program, device)
+    wide = {name: Placed(x.labels, x.data.double()) for name, x in inputs.items()}
+    wanted = run_program(program, wide)
+    del wide
+    ways: dict[str, Callable[[], Run]] = {OPERATORS: lambda: partial(run_program, program, inputs)}
+    if case.program == "attention":
+        ways["scaled_dot_product_attention"] = lambda: _attention(inputs)
+    ways |= {f"ours, {target}": partial(prepare, graph, inputs, target) for target in LAUNCHES}
+    tried = {name: _tried(name, way, wanted) for name, way in ways.items()}
+    del wanted
+    right = {name: run for name, (one, run) in tried.items() if run is not None and one.is_right}
+    timed = dict(zip(right, observe(list(right.values()), stopwatch, SETTINGS), strict=True))
+    return GpuRun(
+        case.name, kept["best_us"], kept["library_us"] / kept["best_us"], case.published,
+        tuple(_timed(one, timed.get(name)) for name, (one, _) in tried.items()),
+    )  # fmt: skip
+
+
+def _tried(
+    name: str, way: Callable[[], Run], wanted: Sequence[Placed]
+) -> tuple[Contestant, Run | None]:
+    """Run a way once; return how far its outputs are from what is wanted, and what runs it again."""
+    try:
+        run = way()
+        return Contestant(name, _error(run(), wanted)), run
+    except (
+        Exception
+    ) as error:  # Triton raises errors of many kinds; a fault of the device ends it all
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        return Contestant(name, float("nan"), remark=first_line(error)), None
+
+
+def drawn(program: MuGraph, device: str) -> dict[str, Placed]:
+    """Return random inputs in float16, the same each time."""
+    random = torch.Generator(device).manual_seed(zlib.crc32(program.name.encode()))
+    return {
+        name: Placed(
+            variables(dims),
+            (torch.randn([dim.size for dim in dims], generator=random, device=device) / 2).half(),
+        )
+        for name, dims in program.inputs.items()
+    }
+
+
+def _attention(inputs: Mapping[str, Placed]) -> Run:
+    """Return PyTorch's own attention, of keys that lie as it wants them."""
+    q, k, v = (inputs[name].data[None] for name in "QKV")
+    k = k.transpose(-1, -2).contiguous()
+    attend = torch.nn.functional.scaled_dot_product_attention
+    return lambda: [Placed(("h", "q", "e"), attend(q, k, v, scale=1.0)[0])]
+
+
+def _error(made: Sequence[Placed], wanted: Sequence[Placed]) -> float:
+    """Return the largest relative norm of a difference; infinite where something is NaN."""
+    errors = [
+        float((x.along(y.labels).double() - y.data).norm() / y.data.norm())
+        for x, y in zip(made, wanted, strict=True)
+    ]
+    return max(error if error == error else float("inf") for error in errors)
+
+
+def _timed(contestant: Contestant, observation: object) -> Contestant:
+    if observation is None:
+        remark = contestant.remark or "not timed: it does not compute the same"
+        return Contestant(contestant.name, contestant.error, remark=remark)
+    if not isinstance(observation, Observation):
+        return Contestant(contestant.name, contestant.error, remark=str(observation))
+    samples = observation.samples
+    return Contestant(
+        contestant.name, contestant.error, samples[WARM].median_us, samples[COLD].median_us
+    )
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
