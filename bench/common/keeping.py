@@ -119,24 +119,42 @@ def _run(cell: CellT, experiment: Experiment[CellT], folder: Path) -> Result:
         result = experiment.run(cell)
     except RelationalTensatError as error:
         result = {"error": str(error)}
+    keep_result(cell, experiment, folder, result)
+    return result
+
+
+def keep_result(cell: CellT, experiment: Experiment[CellT], folder: Path, result: Result) -> None:
+    """Write a cell's result into the folder where results are kept.
+
+    Raises:
+        InputError: it cannot be written.
+    """
     path = folder / f"{cell.name}.json"
     content = {"made_with": experiment.made_with(cell), "result": result}
     with write_aside(path) as aside:
         (aside / path.name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    return result
 
 
 def _kept(
     cells: Sequence[CellT], experiment: Experiment[CellT], folder: Path
 ) -> dict[CellT, Result]:
-    results = {}
-    for cell in cells:
-        path = folder / f"{cell.name}.json"
-        if path.exists():
-            content = read_object(path, "the result of a run")
-            if content.get("made_with") == experiment.made_with(cell):
-                results[cell] = content["result"]
-    return results
+    found = ((cell, kept_result(cell, experiment, folder)) for cell in cells)
+    return {cell: result for cell, result in found if result is not None}
+
+
+def kept_result(cell: CellT, experiment: Experiment[CellT], folder: Path) -> Result | None:
+    """Return the result of a cell that the folder has, made with the same; None: there is none.
+
+    Raises:
+        InputError: its file is broken.
+    """
+    path = folder / f"{cell.name}.json"
+    if not path.exists():
+        return None
+    content = read_object(path, "the result of a run")
+    is_same = content.get("made_with") == experiment.made_with(cell)
+    result: Result | None = content["result"] if is_same else None
+    return result
 
 
 def _report(text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
@@ -13,6 +14,7 @@ from bench.common.plotting import check_plotting
 from bench.common.rule_sets import RULE_SETS
 from bench.common.saving import RESULTS, report_saved, save_rows
 from bench.mcts.cells import COSTS, MAINS, cells_of
+from bench.mcts.kept import take_kept
 from bench.mcts.rates import Rate, measure_rates
 from bench.mcts.running import Settings, TreeRuns
 from bench.mcts.writing import report_of
@@ -42,15 +44,21 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--seeds", metavar="N", type=int, default=5, help="seeds (5)")
     parser.add_argument("--node-limit", type=int, default=2_000, help="of a world (2000)")
     parser.add_argument("--universe-limit", type=int, default=50_000, help="(50000)")
-    parser.add_argument("--time-limit", type=float, default=600.0, help="of one search (600)")
     parser.add_argument(
-        "--extract-time-limit", type=float, default=60.0, help="of one extraction (60)"
+        "--time-limit", type=float, default=600.0, help="CPU seconds of one search (600)"
+    )
+    parser.add_argument(
+        "--extract-time-limit", type=float, default=60.0, help="CPU seconds of one extraction (60)"
     )
     parser.add_argument(
         "--total-limit", metavar="MIN", type=float, default=45.0,
         help="after so many minutes nothing more is begun (45)",
     )  # fmt: skip
     parser.add_argument("--out", metavar="DIR", type=Path, default=OUT, help="where runs are kept")
+    parser.add_argument(
+        "--kept", metavar="TABLE", type=Path, action="append", default=[],
+        help="a folder in results/ whose runs are not made again, but taken into DIR",
+    )  # fmt: skip
     parser.add_argument("--jobs", metavar="N", type=int, default=1, help="runs at a time (1)")
     parser.add_argument("--fresh", action="store_true", help="run again what is kept in DIR")
     parser.add_argument("--worlds", metavar="N,M", help="measure rollouts of so many side by side")
@@ -81,10 +89,15 @@ def run(options: argparse.Namespace) -> int:
         options.time_limit,
         options.extract_time_limit,
     )
+    cells, experiment = cells_of(models, costs, mains, options.seeds), TreeRuns(settings)
+    folder = options.out / options.rules
+    for table in options.kept:
+        n_taken = take_kept(table, cells, experiment, folder)
+        print(f"{n_taken} runs taken from {table}", file=sys.stderr)
     results = results_of(
-        cells_of(models, costs, mains, options.seeds),
-        TreeRuns(settings),
-        options.out / options.rules,
+        cells,
+        experiment,
+        folder,
         jobs=options.jobs,
         fresh=options.fresh,
         total_limit_s=60 * options.total_limit,
@@ -92,9 +105,9 @@ def run(options: argparse.Namespace) -> int:
     report = report_of(models, costs, results, settings)
     print(report.markdown())
     if options.save:
-        folder = RESULTS / f"mcts-{date.today().isoformat()}-{options.rules}"
-        report.write(folder)
-        report_saved(folder)
+        kept_in = RESULTS / f"mcts-{date.today().isoformat()}-{options.rules}"
+        report.write(kept_in)
+        report_saved(kept_in)
     return 0
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from bench.common.keeping import Result
+from bench.common.keeping import keep_result, kept_result
 from bench.common.saving import read_object
 from bench.search.cells import Cell
 from bench.search.measure import BUDGETS_S
@@ -25,7 +24,6 @@ from bench.search.search_run import (
 )
 from bench.search.tables import MOMENTS, RUN_KEYS, RUNS, WORLDS
 from relational_tensat.base.errors import InputError, UsageError
-from relational_tensat.base.files import write_aside
 
 #: What the rows of a file are of.
 _Key: TypeAlias = tuple[str, ...]
@@ -50,14 +48,11 @@ def take_kept(table: Path, cells: Sequence[Cell], experiment: SearchRuns) -> int
     taken = 0
     for cell in cells:
         run = runs.get(_key_of(cell))
-        path = experiment.folder / f"{cell.name}.json"
-        if run is None or run.cpu_limit_s != cell.limits.cpu_s or path.exists():
+        if run is None or run.cpu_limit_s != cell.limits.cpu_s:
             continue
-        result: Result = {"run": asdict(run)}
-        content = {"made_with": experiment.made_with(cell), "result": result}
-        with write_aside(path) as aside:
-            (aside / path.name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        taken += 1
+        if kept_result(cell, experiment, experiment.folder) is None:
+            keep_result(cell, experiment, experiment.folder, {"run": asdict(run)})
+            taken += 1
     return taken
 
 

@@ -58,6 +58,15 @@ def test_the_papers_tables_and_figures_are_written_and_runs_are_kept(
     assert {"commit", "load_average", "join_ms"} <= set(runs[0])
     assert main(argv) == 0  # nothing is run again
     assert "4 of 4 cells kept from before" in capsys.readouterr().err
+    kept = ["--out", str(tmp_path / "others"), "--kept", str(folder), "--total-limit", "0"]
+    assert main([*argv[:-1], *kept, "--time-limit", "1e-6"]) == 0
+    assert "1 runs taken from" in capsys.readouterr().err  # what was not searched
+    assert main([*argv[:-1], *kept]) == 0
+    assert "4 of 4 cells kept from before" in capsys.readouterr().err
+    assert main([*argv[:-1], *kept, "--node-limit", "300"]) == 2
+    assert "made with --node-limit 200; expected 300" in capsys.readouterr().err
+    assert main([*argv[:-1], *kept, "--kept", str(tmp_path)]) == 3
+    assert "no runs.json; expected a folder that bench mcts --save wrote" in capsys.readouterr().err
 
 
 def test_rollouts_are_counted_in_an_empty_and_in_a_full_universe(
