@@ -158,7 +158,15 @@ class OptionGroup:
 
 @dataclass(frozen=True, slots=True)
 class OptionTree:
-    """A frozen dataclass of groups of options; each option has one name in all of it."""
+    """A frozen dataclass of groups of options; each option has one name in all of it.
+
+    Attributes:
+        given: the names of options that somebody chose a value for, be it the default.
+    """
+
+    given: frozenset[str] = dataclasses.field(
+        default=frozenset(), compare=False, repr=False, kw_only=True
+    )
 
     @classmethod
     def of(cls: type[_Tree], **values: Any) -> _Tree:
@@ -176,15 +184,17 @@ class OptionTree:
             UsageError: there is no such option or value; names the nearest.
         """
         changes: dict[str, dict[str, Any]] = {}
+        given = set(self.given)
         options = {item.name: (group, item) for group, item in options_in(type(self))}
         for name, value in values.items():
             group, item = options[_current_name(name, options)]
             changes.setdefault(group, {})[item.field] = value
+            given.add(item.name)
         groups = {
             group: dataclasses.replace(getattr(self, group), **fields)
             for group, fields in changes.items()
         }
-        return dataclasses.replace(self, **groups)
+        return dataclasses.replace(self, **groups, given=frozenset(given))
 
 
 def choices(group: type, field: str) -> Collection[str]:
@@ -211,7 +221,8 @@ def _read_all(group: type) -> tuple[Option, ...]:
 def groups_of(tree: type[OptionTree]) -> Mapping[str, type]:
     """Return the groups of a tree by their fields' names."""
     hints = get_type_hints(tree)
-    return {field.name: hints[field.name] for field in dataclasses.fields(tree)}
+    own = {field.name for field in dataclasses.fields(OptionTree)}
+    return {f.name: hints[f.name] for f in dataclasses.fields(tree) if f.name not in own}
 
 
 def options_in(tree: type[OptionTree]) -> Iterator[tuple[str, Option]]:

@@ -25,7 +25,7 @@ def to_json(options: OptionTree) -> dict[str, dict[str, Any]]:
 
 
 def from_json(tree: type[_Tree], content: Mapping[str, Mapping[str, Any]]) -> _Tree:
-    """Return the options that ``to_json`` gave.
+    """Return the options that ``to_json`` gave; all of them are ``given``.
 
     Raises:
         InputError: they are those of another version of this program.
@@ -48,7 +48,7 @@ def from_json(tree: type[_Tree], content: Mapping[str, Mapping[str, Any]]) -> _T
         )
         for name, group in groups_of(tree).items()
     }
-    return tree(**groups)
+    return tree(**groups, given=frozenset(option.name for _, option in options_in(tree)))
 
 
 def options_schema(tree: type[OptionTree]) -> dict[str, Any]:

@@ -123,11 +123,12 @@ class Options(OptionTree):
 
 
 def with_measured_limits(options: Options) -> Options:
-    """Return options of a run with measured costs: the limits of its searches, unless others are set."""
-    default = Options()
-    limits_s = {}
+    """Return options of a run with measured costs: the limits of its searches, unless they are given."""
+    default, limits_s = Options(), {}
     if options.exploration.time_limit_s == default.exploration.time_limit_s:
         limits_s["time_limit_s"] = _MEASURED_EXPLORATION_S
     if options.extraction.time_limit_s == default.extraction.time_limit_s:
         limits_s["extract_time_limit_s"] = _MEASURED_EXTRACTION_S
-    return options.replace(**limits_s)
+    return options.replace(
+        **{name: limit_s for name, limit_s in limits_s.items() if name not in options.given}
+    )

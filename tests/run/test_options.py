@@ -201,6 +201,7 @@ def test_with_measured_costs_searches_are_shorter_unless_it_is_said_how_long(
     for given, expected in (
         ({}, (8.0, 3.0)),
         ({"time_limit_s": 99.0}, (99.0, 3.0)),
+        (DEFAULTS, tuple(DEFAULTS.values())),  # given, though they are what others take
         ({"time_limit_s": None, "extract_time_limit_s": 1.0}, (None, 1.0)),
     ):
         for cost, limits in (("cpu", expected), ("t4", tuple({**DEFAULTS, **given}.values()))):
@@ -209,4 +210,8 @@ def test_with_measured_costs_searches_are_shorter_unless_it_is_said_how_long(
             own = state.options
             assert (own.exploration.time_limit_s, own.extraction.time_limit_s) == limits
     measured = with_measured_limits(Options())
-    assert with_measured_limits(measured) == measured  # a run that is resumed has its own
+    assert with_measured_limits(measured) == measured
+    stored = from_json(
+        Options, to_json(Options.of(**DEFAULTS))
+    )  # a run that is resumed has its own
+    assert with_measured_limits(stored) == stored == Options()
