@@ -22,6 +22,9 @@ from relational_tensat.base.signals import ctrl_c_taken
 #: Asked often in a long step; True ends it with the best so far.
 ShouldStop = Callable[[], bool]
 
+#: A guard looks at the clock again after so many seconds at the least.
+_LEAST_WAIT_S = 0.001
+
 
 @dataclass(slots=True)
 class _CtrlC:
@@ -212,19 +215,25 @@ class Guard:
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed twice.
         """
-        timer = None
+        ended = threading.Event()
+        timer = threading.Thread(target=self._stop_in_time, args=(ended,), daemon=True)
         if self._deadline < math.inf:
-            limit_s = max(self._deadline - now_s(), 0.0)
-            timer = threading.Timer(limit_s, self._stop, ("time",))
-            timer.daemon = True
             timer.start()
         try:
             with ctrl_c_taken(self._on_signal):
                 yield
         finally:
-            if timer is not None:
-                timer.cancel()
+            ended.set()
+            if timer.ident is not None:
                 timer.join()  # it may be interrupting just now
+
+    def _stop_in_time(self, ended: threading.Event) -> None:
+        """Wait for the limit, by the clock that limits go by: of CPU seconds fewer pass than of waiting."""
+        while (left_s := self._deadline - now_s()) > 0:
+            if ended.wait(max(left_s, _LEAST_WAIT_S)):
+                return
+        if not ended.is_set():
+            self._stop("time")
 
     def _on_signal(self, signum: int, frame: FrameType | None) -> None:
         if self._pressed:

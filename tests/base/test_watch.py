@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 
 import pytest
 
-from relational_tensat.base.watch import Watch
+from relational_tensat.base.clock import counting_cpu_seconds, now_s
+from relational_tensat.base.watch import Guard, Watch
 
 pytestmark = pytest.mark.skipif(
     threading.current_thread() is not threading.main_thread(), reason="signals need it"
@@ -94,3 +96,16 @@ def test_another_thread_leaves_signals_alone() -> None:
     thread.start()
     thread.join()
     assert seen == [signal.getsignal(signal.SIGINT)]
+
+
+def test_a_guard_waits_for_cpu_seconds_where_limits_are_these() -> None:
+    with counting_cpu_seconds():
+        began_s = now_s()
+        guard = Guard(lambda: None, 0.2)
+        with guard.watching():
+            time.sleep(0.4)  # by the other clock the limit is over
+            assert guard.reason is None
+            while guard.reason is None and now_s() < began_s + 10:
+                pass
+        assert guard.reason == "time"
+        assert now_s() >= began_s + 0.2
