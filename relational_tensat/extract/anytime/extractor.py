@@ -28,12 +28,14 @@ from relational_tensat.extract.anytime.kept import KeptChoice, seed_of
 from relational_tensat.extract.costing import fill_costs, signature_costs
 from relational_tensat.extract.extraction import extract
 from relational_tensat.extract.extraction_options import ExtractionOptions
+from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from relational_tensat.extract.problem import (
     COST_TOLERANCE,
     UNUSED,
     Extraction,
     ExtractionProblem,
     Ints,
+    dag_cost_us,
     relative_gap,
 )
 from relational_tensat.extract.settling import settle
@@ -174,7 +176,12 @@ class AnytimeExtractor:
     def world_cost_us(
         self, world: WorldArrays, extractor: str, should_stop: ShouldStop | None = None
     ) -> float:
-        """Return what an extractor's graph of a world costs, which no table shows."""
+        """Return what an extractor's graph of a world costs, which no table shows.
+
+        Args:
+            extractor: ``greedy-dag`` is the derivation from the leaves up alone, as in Algorithm 2 of the
+                paper of tree search: the extractor's other ways take ten times as long.
+        """
         unknown = np.full(world.n_classes, UNUSED, np.int32)
         problem = ExtractionProblem(
             world.cost_us,
@@ -185,6 +192,8 @@ class AnytimeExtractor:
             world.root,
             unknown,
         )
+        if extractor == "greedy-dag" and not problem.has_negative_costs:
+            return dag_cost_us(problem, DagDeriver(problem).derive(problem.cost_us))
         options = replace(self._options, extractor=extractor)
         watch = self.watch.within(options.time_limit_s, should_stop)
         return extract(problem, options, self._process, watch=watch).cost_us

@@ -28,7 +28,8 @@ class TreeOptions(OptionGroup):
             ``average`` reward so far, by ``look-ahead`` (the best of five), or ``near`` (live ones that
             apply to the root's cheapest graph or to what the simulation has added).
         extractor: what a world costs: ``moves`` on the graph of the world before, or by ``greedy``,
-            ``greedy-dag`` or ``ilp`` (the paper's main extraction; the final one is ``--extractor``).
+            ``greedy-dag`` (from the leaves up, as the paper's Algorithm 2) or ``ilp`` (the paper's main
+            extraction; the final one is ``--extractor``).
         expansion: the probability that selection ends at a node that can be expanded.
         exploration_constant: of UCB1, for rewards in ms; the source's is 2·√2.
         discount: of rewards, by step; only of ``source``.

@@ -55,6 +55,9 @@ def test_a_world_is_extracted_from_once_and_costs_what_the_extractor_finds() -> 
     contents = {worlds.masks.members(world).tobytes() for world in range(4)}
     asked = chooser.asked
     assert len(contents) < asked <= 1 + 4 * 2
+    by_dag = Rewards(universe, chooser, "greedy-dag")
+    assert optimum.cost_us(graph) * (1 - 1e-9) <= by_dag.cost_us(by_dag.current(graph))
+    asked = chooser.asked
     for _ in range(3):
         assert optimum.cost_us(graph) <= graph.cost_us * (1 + 1e-9)
     assert chooser.asked == asked
