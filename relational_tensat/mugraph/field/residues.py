@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 
 import numpy as np
 
@@ -40,6 +40,10 @@ class Primes:
 FAST = Primes(1_000_919, 500_459, 8_990)
 #: For the bound of Theorem 3, which wants a large q, on small tensors: a product of residues is below 2^63.
 LARGE = Primes(2_147_483_579, 1_073_741_789, 1)
+
+
+#: An exponent is read by so many bits at a time.
+_DIGIT_BITS = 6
 
 
 class Residues:
@@ -185,11 +189,17 @@ class Residues:
         if self._primes is FAST:
             return _powers(self._root, FAST.p, FAST.q)[exponent]
         result = np.ones_like(exponent)
-        for place in reversed(range(self._primes.q.bit_length())):
-            result = result * result % self._primes.p
-            result[exponent >> place & 1 == 1] *= self._root
-            result %= self._primes.p
+        for place, table in enumerate(self._digit_powers):
+            digit = exponent >> place * _DIGIT_BITS & (1 << _DIGIT_BITS) - 1
+            result = result * table[digit] % self._primes.p
         return result
+
+    @cached_property
+    def _digit_powers(self) -> list[Elements]:
+        """The powers of the root by each digit of an exponent."""
+        places = range(-(-self._primes.q.bit_length() // _DIGIT_BITS))
+        bases = (pow(self._root, 1 << place * _DIGIT_BITS, self._primes.p) for place in places)
+        return [_table(base, self._primes.p, 1 << _DIGIT_BITS) for base in bases]
 
     def _inverse(self, x: Elements, modulus: int) -> Elements:
         if self._primes is FAST:
@@ -200,6 +210,11 @@ class Residues:
 
 @lru_cache(maxsize=4)
 def _powers(base: int, modulus: int, count: int) -> Elements:
+    """Return ``_table``; it is large, and asked for again."""
+    return _table(base, modulus, count)
+
+
+def _table(base: int, modulus: int, count: int) -> Elements:
     """Return base^0, base^1, …: each doubling of the table is one product."""
     table = np.ones(1, np.int64)
     while len(table) < count:

@@ -49,7 +49,10 @@ _NONE: Partial = MappingProxyType({})
 
 
 def evaluate(
-    graph: MuGraph, values: Mapping[str, Elements], arithmetic: Arithmetic
+    graph: MuGraph,
+    values: Mapping[str, Elements],
+    arithmetic: Arithmetic,
+    dims: Mapping[str, Dims] | None = None,
 ) -> dict[str, Elements]:
     """Return the outputs by name.
 
@@ -57,11 +60,12 @@ def evaluate(
         graph: the μGraph, or a program.
         values: of the inputs, with the arithmetic's own axes and then one per dim.
         arithmetic: what they are.
+        dims: of all tensors in device memory, for who evaluates a graph many times.
 
     Raises:
         InputError: the graph is not well-formed.
     """
-    dims = kernel_tensors(graph)
+    dims = dims or kernel_tensors(graph)
     tensors = {name: Labelled(variables(kind), values[name]) for name, kind in graph.inputs.items()}
     with np.errstate(all="ignore"):
         for step in graph.steps:

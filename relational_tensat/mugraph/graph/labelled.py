@@ -37,11 +37,15 @@ class Labelled:
 
     def ordered(self, labels: Sequence[str]) -> Labelled:
         """Return the same elements with axes in this order; absent labels get an axis of size 1."""
-        present = [label for label in labels if label in self.labels]
-        own = tuple(range(self.own_axes))
-        data = self.data.transpose((*own, *self.axes(present)))
-        shape = [self.size(label) for label in labels]
-        return Labelled(tuple(labels), data.reshape((*data.shape[: len(own)], *shape)))
+        labels = tuple(labels)
+        if labels == self.labels:
+            return self
+        shape, own = self.data.shape, self.own_axes
+        axis = {label: own + place for place, label in enumerate(self.labels)}
+        present = [axis[label] for label in labels if label in axis]
+        sizes = [shape[axis[label]] if label in axis else 1 for label in labels]
+        data = self.data.transpose((*range(own), *present))
+        return Labelled(labels, data.reshape((*shape[:own], *sizes)))
 
     def split(self, label: str, parts: Sequence[tuple[str, int]]) -> Labelled:
         """Return the same elements with one axis as several, the slowest first."""

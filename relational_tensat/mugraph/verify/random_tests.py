@@ -56,9 +56,11 @@ def first_difference(
         VerificationError: the two have other inputs or outputs, or a denominator is 0 whatever is drawn.
     """
     check_signature(program, graph)
+    dims = kernel_tensors(program), kernel_tensors(graph)
+    outputs = list(_paired_outputs(program, graph))
     for test in range(tests):
-        expected, computed = _both(program, graph, seed + test, primes)
-        for name, kind in _paired_outputs(program, graph):
+        expected, computed = _both(program, graph, dims, seed + test, primes)
+        for name, kind in outputs:
             one = expected[name[0]][0]
             other = in_order(computed[name[1]], *kind)[0]
             if not np.array_equal(one, other):
@@ -122,7 +124,11 @@ def paired(
 
 
 def _both(
-    program: MuGraph, graph: MuGraph, seed: int, primes: Primes
+    program: MuGraph,
+    graph: MuGraph,
+    dims: tuple[Mapping[str, Dims], Mapping[str, Dims]],
+    seed: int,
+    primes: Primes,
 ) -> tuple[dict[str, Elements], dict[str, Elements]]:
     arithmetic = Residues(seed, primes)
     for draw in range(_DRAWS):
@@ -132,7 +138,10 @@ def _both(
         }
         try:
             given = renamed_inputs(program, graph, values, own_axes=1)
-            return evaluate(program, values, arithmetic), evaluate(graph, given, arithmetic)
+            return (
+                evaluate(program, values, arithmetic, dims[0]),
+                evaluate(graph, given, arithmetic, dims[1]),
+            )
         except Undefined:
             continue
     raise VerificationError(f"{graph.name}: a denominator is 0 in {_DRAWS} draws of inputs")
