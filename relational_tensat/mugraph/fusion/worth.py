@@ -9,7 +9,7 @@ from relational_tensat.cost.profile import Profile
 from relational_tensat.mugraph.fusion.candidates import Candidate
 from relational_tensat.mugraph.fusion.thread_times import compiled_as, content_of, measured
 from relational_tensat.mugraph.graph.mugraph import MuGraph
-from relational_tensat.mugraph.sizing.libraries import least_us
+from relational_tensat.mugraph.sizing.least import least_us
 from relational_tensat.mugraph.sizing.modelled import graph_us
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors
 from relational_tensat.tensor import Graph, Node

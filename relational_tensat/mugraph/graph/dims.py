@@ -8,7 +8,7 @@ merges variables, and moves nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -78,6 +78,11 @@ def size_of(dims: Dims, variable: str) -> int:
 def count(dims: Dims) -> int:
     """Return the number of elements."""
     return math.prod(dim.size for dim in dims)
+
+
+def with_sizes(dims: Dims, sizes: Mapping[str, int]) -> Dims:
+    """Return the dims with other sizes of their variables."""
+    return tuple(Dim(dim.variable, sizes[dim.variable]) for dim in dims)
 
 
 def without(dims: Dims, dropped: Iterable[str]) -> Dims:

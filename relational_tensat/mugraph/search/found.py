@@ -137,13 +137,24 @@ def build(found: FoundGraph, splits: Sequence[Splits]) -> MuGraph:
     return MuGraph(found.program.name, found.program.inputs, tuple(steps), found.outputs, rows)
 
 
+def unit_kernel(kernel: FoundKernel, device: Mapping[str, Dims], order: Sequence[str]) -> Kernel:
+    """Return a kernel with one part of each variable.
+
+    Args:
+        kernel: the kernel.
+        device: dims of tensors in device memory.
+        order: of variables in results.
+    """
+    return _sized("kernel", kernel, device, (1,) * len(kernel.grid), 1, order)
+
+
 def _sized(
     name: str,
     kernel: FoundKernel,
     device: Mapping[str, Dims],
     grid: tuple[int, ...],
     loop: int,
-    order: list[str],
+    order: Sequence[str],
 ) -> Kernel:
     """Return a kernel with sizes; ``order`` is of variables in results."""
     iterators = tuple(_iterator(kernel, tensor, tile, device) for tensor, tile in kernel.loads)
@@ -164,7 +175,12 @@ def _iterator(
 
 
 def _saver(
-    kernel: FoundKernel, tile: str, output: str, dims: Dims, grid: Sequence[int], order: list[str]
+    kernel: FoundKernel,
+    tile: str,
+    output: str,
+    dims: Dims,
+    grid: Sequence[int],
+    order: Sequence[str],
 ) -> Saver:
     mine = variables(dims)
     omap = tuple(v if v in mine else part_of(v) for v in kernel.grid)

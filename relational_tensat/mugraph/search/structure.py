@@ -16,7 +16,7 @@ from operator import or_
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.described import names
-from relational_tensat.mugraph.graph.dims import Dim, Dims, variables
+from relational_tensat.mugraph.graph.dims import Dims, variables, with_sizes
 from relational_tensat.mugraph.graph.mugraph import AXES, MuGraph, Operation
 
 _PRIMES = (2, 3, 5)
@@ -180,7 +180,7 @@ def _subsets(items: Sequence[int]) -> Iterator[tuple[int, ...]]:
 def resized(program: MuGraph, sizes: Mapping[str, int]) -> MuGraph:
     """Return the same program with other sizes of its index variables."""
     return replace(
-        program, inputs={name: _resized(dims, sizes) for name, dims in program.inputs.items()}
+        program, inputs={name: with_sizes(dims, sizes) for name, dims in program.inputs.items()}
     )
 
 
@@ -202,7 +202,3 @@ def configurations(
                 configuration = Configuration(grid, loop)
                 if all(v.tile(configuration.splits(v)) for v in present):
                     yield configuration
-
-
-def _resized(dims: Dims, sizes: Mapping[str, int]) -> Dims:
-    return tuple(Dim(dim.variable, sizes[dim.variable]) for dim in dims)

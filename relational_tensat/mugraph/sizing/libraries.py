@@ -1,10 +1,9 @@
-"""What a program takes as kernels of a library, one for each operator; and at least, as one kernel."""
+"""What a program takes as kernels of a library, one for each operator."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from relational_tensat.mugraph.graph.cores import core
 from relational_tensat.mugraph.graph.dims import Dims, count
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
 from relational_tensat.mugraph.graph.operators import mu_operator
@@ -44,18 +43,3 @@ def operation_us(step: Operation, dims: Mapping[str, Dims], device: Multiprocess
     flops = mu_operator(step.op).flops(operands, result)
     moved = device.element_bytes * sum(map(count, (*operands, result)))
     return profile.launch_us + 1e6 * max(flops / peak, moved / profile.bandwidth_bytes_per_s)
-
-
-def least_us(program: MuGraph, device: Multiprocessors) -> float:
-    """Return what no kernel for a program can be modelled to take less than: see ``waves``.
-
-    Args:
-        program: of operators of libraries only.
-        device: what it runs on.
-    """
-    program = core(program)
-    dims = kernel_tensors(program)
-    moved = sum(count(dims[name]) for name in (*program.inputs, *program.outputs))
-    return device.profile.launch_us + 1e6 * moved * device.element_bytes / (
-        device.profile.bandwidth_bytes_per_s
-    )

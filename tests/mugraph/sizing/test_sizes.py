@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 
 from relational_tensat.mugraph.graph.mugraph import Accumulate
 from relational_tensat.mugraph.graph.partial_tiles import tile_size
@@ -13,15 +14,12 @@ from relational_tensat.mugraph.programs import program
 from relational_tensat.mugraph.search.found import Route
 from relational_tensat.mugraph.search.kernel_search import search_kernels
 from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.sizing.choosing_sizes import (
-    _SHORTEST_TILE,
-    Sized,
-    _cheapest_first,
-    _more_parts_of,
-    sized,
-)
+from relational_tensat.mugraph.sizing import choosing_sizes
+from relational_tensat.mugraph.sizing.choices import Floats, Sizes
+from relational_tensat.mugraph.sizing.choosing_sizes import Sized, sized
 from relational_tensat.mugraph.sizing.multiprocessors import a100
 from relational_tensat.mugraph.sizing.shared_memory import emitted_bytes
+from relational_tensat.mugraph.sizing.splits import SHORTEST_TILE, more_parts_of
 from tests.mugraph.searches import searched
 
 
@@ -29,11 +27,11 @@ def routes() -> tuple[Route, ...]:
     return searched("attention", 2).routes
 
 
-def flash_attention(k: int) -> Sized:
+def flash_attention(k: int, q: int = 256) -> Sized:
     """Return it at the best sizes."""
     flash = [kernel for kernel in routes()[0].alternatives[0] if kernel.grid == ("h", "q")]
     kernels = tuple(kernel for kernel in flash if kernel.loop == "k")
-    (made,) = sized(Route(program("attention", k=k), (kernels,), routes()[0].outputs))
+    (made,) = sized(Route(program("attention", q=q, k=k), (kernels,), routes()[0].outputs))
     return made
 
 
@@ -91,12 +89,23 @@ def test_what_nothing_divides_has_a_smaller_last_tile() -> None:
 
 def test_smaller_last_tiles_are_chosen_only_where_they_are_cheaper() -> None:
     """Of what divides, all splits by powers of two are as they were, and equal costs are no reason."""
-    assert not _more_parts_of(4096) and not _more_parts_of(96)
+    assert not more_parts_of(4096) and not more_parts_of(96)
     for size in (48, 257, 1000, 4095, 4097):
-        for parts in _more_parts_of(size):
-            assert size % parts and tile_size(size, parts) >= _SHORTEST_TILE // 2
-    rows, costs = [(3,), (2,), (4,), (5,)], np.array([1.0, 1.0, 1.0, 0.5])
-    assert list(_cheapest_first(["k"], rows, {"k": 8}, costs)) == [3, 1, 2, 0]
+        for parts in more_parts_of(size):
+            assert size % parts and tile_size(size, parts) >= SHORTEST_TILE // 2
+
+
+def test_of_equal_costs_that_without_a_smaller_last_tile_is_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def costs(_: object, __: object, sizes: Sizes, *others: object) -> Floats:
+        """Three parts of 20 keys are as cheap as two of them with queries in shorter tiles."""
+        smaller = (sizes.loop == 3) & (sizes.tile["q"] == 10)
+        return np.where(smaller | (sizes.loop == 2) & (sizes.tile["q"] == 5), 1.0, 2.0)
+
+    monkeypatch.setattr(choosing_sizes, "kernel_us", costs)
+    (kernel,) = flash_attention(20, q=20).graph.kernels
+    assert (kernel.block.grid, kernel.block.loop) == ((2, 4), 2)
 
 
 def test_keys_are_not_gathered_in_a_block_where_each_iteration_can_be_done_with_its_own() -> None:
