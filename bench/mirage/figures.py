@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from bench.common.table import table_row
 from bench.mirage.cases import cases
-from relational_tensat.mugraph.candidates import candidates_of
 from relational_tensat.mugraph.finding import first_verified
 from relational_tensat.mugraph.graph.dims import count, size_of, variables
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
@@ -16,6 +15,7 @@ from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
 from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors
 from relational_tensat.mugraph.search.kernel_search import search_kernels
 from relational_tensat.mugraph.search.search_options import SearchOptions
+from relational_tensat.mugraph.sizing.choosing_sizes import sized
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,12 @@ def drawn(figure: Figure) -> tuple[str, str]:
 def _cheapest(figure: Figure) -> tuple[MuGraph, float]:
     """Return the cheapest μGraph of so many kernels that passes verification, and its modelled time."""
     (case,) = (case for case in cases() if case.name == figure.case)
-    program, options = case.build(), SearchOptions(max_operators=case.max_operators)
-    found = candidates_of(search_kernels(program, options)).graphs
+    program = case.build()
+    options = SearchOptions(max_operators=case.max_operators, max_kernels=figure.kernels)
+    routes = search_kernels(program, options).routes
+    found = [made for route in routes for made in sized(route, libraries=True)]
     wanted = [made for made in found if len(made.graph.kernels) == figure.kernels]
+    wanted.sort(key=lambda made: made.cost_us)
     best = first_verified(program, wanted, options).best
     assert best is not None, f"no μGraph of {figure.kernels} kernels for {case.name}"
     return best.graph, best.cost_us

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bench.mirage.cases import Case
-from relational_tensat.mugraph.candidates import candidates_of
-from relational_tensat.mugraph.finding import first_verified
+from relational_tensat.mugraph.candidates import Candidates
+from relational_tensat.mugraph.finding import first_verified, searched
 from relational_tensat.mugraph.graph.mugraph_json import encoded
-from relational_tensat.mugraph.search.kernel_search import SearchResult, search_kernels
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.sizing.libraries import library_us
 
@@ -29,7 +28,7 @@ class SearchRun:
         routes: ways of computing the program that were found.
         is_complete: whether no limit of time ended it.
         processes: that it may be spread over.
-        search_cpu_s, search_wall_s: CPU seconds of all processes, and wall seconds.
+        search_cpu_s, search_wall_s: CPU seconds of all processes, and wall seconds, with sizes chosen.
         is_left_out: whether it was not made, as one with fewer operators had met the limit of time.
     """
 
@@ -94,8 +93,8 @@ def measure(case: Case, options: SearchOptions) -> MirageRun:
     """Search the kernels of a benchmark, choose their sizes, and verify the cheapest."""
     program = case.build()
     start_s = cpu_s()
-    search, result = _searched(case, options)
-    choice = first_verified(program, candidates_of(result).graphs, options)
+    search, found = _searched(case, options)
+    choice = first_verified(program, found.graphs, options)
     taken_s = cpu_s() - start_s
     best, passed = choice.best, choice.verification
     bounded = passed.small_tests if passed and passed.error else 0
@@ -116,7 +115,7 @@ def measure(case: Case, options: SearchOptions) -> MirageRun:
 
 
 def measure_search(case: Case, options: SearchOptions) -> SearchRun:
-    """Search the kernels of a benchmark, and no more."""
+    """Search the kernels of a benchmark, choose their sizes, and no more."""
     return _searched(case, options)[0]
 
 
@@ -129,9 +128,9 @@ def left_out(case: Case, options: SearchOptions) -> SearchRun:
     )  # fmt: skip
 
 
-def _searched(case: Case, options: SearchOptions) -> tuple[SearchRun, SearchResult]:
+def _searched(case: Case, options: SearchOptions) -> tuple[SearchRun, Candidates]:
     start_s, begun_s = cpu_s(), time.monotonic()
-    result = search_kernels(case.build(), options)
+    result = searched(case.build(), options)
     taken_s, wall_s = cpu_s() - start_s, time.monotonic() - begun_s
     levels = result.levels
     run = SearchRun(
@@ -145,7 +144,7 @@ def _searched(case: Case, options: SearchOptions) -> tuple[SearchRun, SearchResu
         sum(level.candidates for level in levels),
         sum(level.terms for level in levels),
         sum(level.hits for level in levels),
-        len(result.routes),
+        result.routes,
         result.is_complete,
         taken_s,
         options.processes,

@@ -34,7 +34,7 @@ MOST_KEPT = 16
 #: The code that a search's result depends on, below ``relational_tensat/mugraph``.
 _ROOMS = ("abstract", "field", "graph", "search", "sizing")
 #: What changes no result of a search that ran to its end.
-_NO_MATTER = ("time_limit_s", "raw_exp", "processes")
+_NO_MATTER = ("time_limit_s", "processes")
 
 
 class CandidateCache:
@@ -181,7 +181,11 @@ def _content(candidates: Candidates) -> dict[str, Any]:
         {"cost_us": made.cost_us, "graph": encoded(made.graph)}
         for made in candidates.graphs[:MOST_KEPT]
     ]
-    return {**asdict(replace(candidates, graphs=())), "graphs": graphs}
+    kept = candidates
+    if len(candidates.graphs) > MOST_KEPT:
+        last_us = candidates.graphs[MOST_KEPT - 1].cost_us
+        kept = replace(kept, complete_to_us=min(kept.complete_to_us, last_us))
+    return {**asdict(replace(kept, graphs=())), "graphs": graphs}
 
 
 def _candidates(content: dict[str, Any], where: str) -> Candidates:
@@ -201,5 +205,6 @@ def _candidates(content: dict[str, Any], where: str) -> Candidates:
         int(content["abstract_e_nodes"]),
         int(content["abstract_e_classes"]),
         is_complete=True,
+        complete_to_us=float(content["complete_to_us"]),
         is_kept=True,
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.search.kernel_search import LevelCounts, SearchResult
-from relational_tensat.mugraph.sizing.choosing_sizes import Sized, sized
+from relational_tensat.mugraph.sizing.choosing_sizes import Sized
 from relational_tensat.mugraph.sizing.modelled import graph_us
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors, a100
 
@@ -22,6 +22,7 @@ class Candidates:
         fitting: how many fit shared memory.
         routes: ways of computing the program that were found.
         levels, abstract_e_nodes, abstract_e_classes, is_complete: see ``SearchResult``.
+        complete_to_us: of what takes longer, some may have been left out.
         is_kept: whether they are from a search before.
     """
 
@@ -32,21 +33,14 @@ class Candidates:
     abstract_e_nodes: int
     abstract_e_classes: int
     is_complete: bool
+    complete_to_us: float = math.inf
     is_kept: bool = False
 
 
 def candidates_of(
-    result: SearchResult, device: Multiprocessors | None = None, *, libraries: bool = True
+    result: SearchResult, graphs: Sequence[Sized], complete_to_us: float = math.inf
 ) -> Candidates:
-    """Return the graphs of all routes at the sizes that are best on a device, by default an A100.
-
-    With operators of libraries, where these may take kernels' places and are faster.
-    """
-    every = (made for route in result.routes for made in sized(route, device, libraries=libraries))
-    graphs = sorted(
-        every,
-        key=lambda made: made.cost_us,
-    )
+    """Return the graphs of a search's result, cheapest first, with what is known of the search."""
     return Candidates(
         tuple(graphs),
         len(graphs),
@@ -55,6 +49,7 @@ def candidates_of(
         result.abstract_e_nodes,
         result.abstract_e_classes,
         result.is_complete,
+        complete_to_us,
     )
 
 

@@ -10,20 +10,17 @@ from relational_tensat.base.errors import InputError, VerificationError
 from relational_tensat.base.watch import Watch
 from relational_tensat.mugraph.candidate_cache import CandidateCache
 from relational_tensat.mugraph.candidates import Candidates, candidates_of, with_more
+from relational_tensat.mugraph.cheapest_so_far import CheapestSoFar
 from relational_tensat.mugraph.graph.cores import core, has_windows, with_windows
 from relational_tensat.mugraph.graph.expanded import expanded
-from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation, RunningMax
-from relational_tensat.mugraph.graph.thread_graphs import with_thread_graphs
+from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.readying import ready
 from relational_tensat.mugraph.search.kernel_search import Progress, search_kernels
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.search.search_tables import SearchTables
 from relational_tensat.mugraph.sizing.choosing_sizes import Sized
-from relational_tensat.mugraph.sizing.modelled import graph_us
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors, a100
-from relational_tensat.mugraph.sizing.shared_memory import emitted_bytes
 from relational_tensat.mugraph.verify.random_tests import first_difference
-from relational_tensat.mugraph.verify.scaling_rows import flat_steps
-from relational_tensat.mugraph.verify.stability import stabilized
 from relational_tensat.mugraph.verify.verifying_mugraphs import Verification, verify_mugraph
 
 #: Seeds of verification begin here: no search uses them.
@@ -62,6 +59,14 @@ class Finding:
     verification: Verification | None
     refused: int
     reasons: tuple[str, ...] = ()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing that was left out can be cheaper than the best."""
+        found, limit_us = self.result, self.result.complete_to_us
+        if self.best is None:
+            return limit_us == math.inf
+        return found.graphs[self.refused].cost_us <= limit_us
 
 
 def find_kernels(
@@ -111,16 +116,41 @@ def find_kernels(
     ]
     if kept is not None:
         finding = _chosen(program, with_more(kept, imported, device), options, device)
-        if finding.best is not None or kept.fitting <= len(kept.graphs):
+        if finding.is_settled:
             return finding
-    result = search_kernels(program, options, watch, progress, tables)
-    found = candidates_of(result, device, libraries=options.libraries)
+    found = searched(program, options, watch, progress, device, tables)
     if cache is not None:
         cache.keep(program, options, device, found)
     finding = _chosen(program, with_more(found, imported, device), options, device)
+    if not finding.is_settled and found.is_complete:
+        if tables is not None:
+            tables.begin_again()
+        every = replace(options, disable=(*options.disable, "bounds"))
+        return find_kernels(program, every, watch, progress, device, cache, tables)
     if tables is not None and finding.best is not None:
         tables.note(finding.best.graph, finding.best.cost_us)
     return finding
+
+
+def searched(
+    program: MuGraph,
+    options: SearchOptions,
+    watch: Watch | None = None,
+    progress: Progress | None = None,
+    device: Multiprocessors | None = None,
+    tables: SearchTables | None = None,
+) -> Candidates:
+    """Return what a search finds, with sizes; arguments are those of ``find_kernels``.
+
+    Raises:
+        InputError: the program is malformed, or has operators that no search knows.
+    """
+    so_far = CheapestSoFar(
+        program, device or a100(), has_libraries=options.libraries, raw_exp=options.raw_exp,
+        bounds="bounds" not in options.disable,
+    )  # fmt: skip
+    result = search_kernels(program, options, watch, progress, tables, so_far)
+    return candidates_of(result, so_far.graphs(result.routes), so_far.complete_to_us)
 
 
 def _with_windows(finding: Finding, program: MuGraph) -> Finding:
@@ -158,34 +188,11 @@ def first_verified(
     reasons: list[str] = []
     for refused, candidate in enumerate(candidates):
         try:
-            graph = made_ready(candidate.graph, raw_exp=options.raw_exp)
+            best = ready(candidate.graph, device, raw_exp=options.raw_exp)
         except VerificationError as error:
             reasons.append(str(error))
             continue
-        cost_us = graph_us(graph, device)
-        if not math.isfinite(cost_us) or emitted_bytes(graph, device.dtype) > device.shared_bytes:
-            reasons.append(f"{graph.name}: its tensors, with maxima, do not fit shared memory")
-            continue
-        verification = verify_mugraph(program, graph, seed)
+        verification = verify_mugraph(program, best.graph, seed)
         if verification.passed and (verification.is_stable or options.raw_exp):
-            best = Sized(graph, cost_us)
             return Choice(best, verification, refused, tuple(reasons))
     return Choice(None, verification, len(candidates), tuple(reasons))
-
-
-def made_ready(graph: MuGraph, *, raw_exp: bool = False) -> MuGraph:
-    """Return a μGraph with maxima, unless it has some already, and with thread graphs.
-
-    Args:
-        graph: the μGraph.
-        raw_exp: without maxima.
-
-    Raises:
-        VerificationError: it cannot be made stable.
-    """
-    steps = [step for kernel in graph.kernels for step in flat_steps(kernel.block.steps)]
-    has_maxima = any(
-        isinstance(step, RunningMax) or (isinstance(step, Operation) and step.op == "max")
-        for step in steps
-    )
-    return with_thread_graphs(graph if raw_exp or has_maxima else stabilized(graph))

@@ -12,34 +12,31 @@ import pytest
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph import candidate_cache, finding
 from relational_tensat.mugraph.candidate_cache import CandidateCache
-from relational_tensat.mugraph.candidates import candidates_of
+from relational_tensat.mugraph.candidates import Candidates
 from relational_tensat.mugraph.finding import find_kernels
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.programs import program
-from relational_tensat.mugraph.search.found import Route
-from relational_tensat.mugraph.search.kernel_search import SearchResult
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.sizing.choosing_sizes import Sized
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors, a100
-from tests.mugraph.searches import searched
 
 SIZES = {"m": 16, "k": 64, "r": 16, "n": 64}
 
 
+def found() -> Candidates:
+    """Return what the search finds for a small MLP."""
+    return finding.searched(program("mlp", **SIZES), SearchOptions(max_kernels=1))
+
+
 def count_searches(monkeypatch: pytest.MonkeyPatch) -> list[MuGraph]:
     """Return a list that grows by each search; all return the result of one that was made before."""
-    made: list[MuGraph] = []
+    made, result = [], found()
 
-    def search(wanted: MuGraph, *others: object) -> SearchResult:
+    def search(wanted: MuGraph, *others: object) -> Candidates:
         made.append(wanted)
-        return replace(
-            searched("mlp", 1), routes=tuple(small(r) for r in searched("mlp", 1).routes)
-        )
+        return result
 
-    def small(route: Route) -> Route:
-        return replace(route, program=program("mlp", **SIZES))
-
-    monkeypatch.setattr(finding, "search_kernels", search)
+    monkeypatch.setattr(finding, "searched", search)
     return made
 
 
@@ -61,14 +58,14 @@ def test_another_search_is_not_taken_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache, mlp = CandidateCache(tmp_path), program("mlp", **SIZES)
-    options, found = SearchOptions(max_kernels=1), candidates_of(searched("mlp", 1))
-    cache.keep(mlp, options, None, found)
+    options, candidates = SearchOptions(max_kernels=1), found()
+    cache.keep(mlp, options, None, candidates)
     assert cache.find(mlp, options, a100()) is not None
     assert cache.find(program("mlp"), options) is None
     assert cache.find(mlp, replace(options, max_operators=5)) is None
     assert cache.find(mlp, replace(options, disable=("merging",))) is None
     assert cache.find(mlp, options, Multiprocessors(a100().profile, "float32")) is None
-    cache.keep(mlp, replace(options, seed=3), None, replace(found, is_complete=False))
+    cache.keep(mlp, replace(options, seed=3), None, replace(candidates, is_complete=False))
     assert cache.find(mlp, replace(options, seed=3)) is None
     monkeypatch.setattr(candidate_cache, "_code_hash", lambda: "other code")
     assert cache.find(mlp, options) is None
@@ -85,7 +82,7 @@ def test_another_search_is_not_taken_for_it(
 )
 def test_a_damaged_file_is_as_good_as_none(tmp_path: Path, damage: Callable[[str], str]) -> None:
     cache, mlp, options = CandidateCache(tmp_path), program("mlp"), SearchOptions(max_kernels=1)
-    cache.keep(mlp, options, None, candidates_of(searched("mlp", 1)))
+    cache.keep(mlp, options, None, found())
     (file,) = tmp_path.iterdir()
     file.write_text(damage(file.read_text("utf-8")), encoding="utf-8")
     assert cache.find(mlp, options) is None

@@ -22,6 +22,7 @@ class Operand:
 
     Attributes:
         uses: bits of the program's inputs that it depends on.
+        is_wide: whether it is no tensor of the program, but a sum of parts, say, which may be larger.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Operand:
     value: Labelled
     abstract_class: int
     uses: int
+    is_wide: bool = False
 
 
 @dataclass(frozen=True, slots=True)

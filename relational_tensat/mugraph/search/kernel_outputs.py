@@ -22,13 +22,11 @@ class KernelTensor:
     Attributes:
         operand: as the next kernel may load it.
         value: its fingerprint.
-        is_wide: whether it is no tensor of the program, but a sum of parts, say, which may be larger.
         terms: the configurations that can make it, each with its term.
     """
 
     operand: Operand
     value: int
-    is_wide: bool = False
     terms: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -101,8 +99,10 @@ class KernelOutputs:
     def _tensor(self, number: int, value: Labelled, key: int, output: Output) -> KernelTensor:
         dims = tuple(Dim(label, value.size(label)) for label in value.labels)
         name = f"part{number}" if self._level == 1 else f"part{self._level}.{number}"
-        operand = Operand(name, dims, value, output.abstract_class, output.uses)
-        return KernelTensor(operand, key, is_wide=key not in self._own)
+        is_wide = key not in self._own
+        return KernelTensor(
+            Operand(name, dims, value, output.abstract_class, output.uses, is_wide), key
+        )
 
 
 def stored(search: BlockSearch, term: int, config: int) -> Labelled:

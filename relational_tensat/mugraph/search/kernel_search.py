@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TypeAlias
@@ -18,6 +18,7 @@ from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.search.block_search import BlockSearch
 from relational_tensat.mugraph.search.block_terms import Job, Operand, fingerprint
+from relational_tensat.mugraph.search.bound import Bound, NoBound, Ways
 from relational_tensat.mugraph.search.deriving import cheapest_kernel
 from relational_tensat.mugraph.search.found import FoundKernel, Route
 from relational_tensat.mugraph.search.growing_terms import Grower, Growth
@@ -52,7 +53,13 @@ Progress: TypeAlias = Callable[[SearchProgress], None]
 
 @dataclass(frozen=True, slots=True)
 class LevelCounts:
-    """How large the search for the kernels of one level was."""
+    """How large the search for the kernels of one level was.
+
+    Attributes:
+        jobs: sets of tensors that blocks may load.
+        hits: terms that are the program's result.
+        too_dear: sets of tensors for the next level's blocks that a bound left out.
+    """
 
     jobs: int
     configurations: int
@@ -60,6 +67,7 @@ class LevelCounts:
     terms: int
     kernel_tensors: int
     hits: int
+    too_dear: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +78,7 @@ class SearchResult:
         routes: ways of computing the program, by one kernel, by two, ….
         levels: how large the search was, level by level of kernels.
         abstract_e_nodes, abstract_e_classes: of the abstract e-graph.
-        is_complete: whether it was ended by no limit but those of operators and kernels.
+        is_complete: whether it was ended by no limit but those of operators and kernels, and a bound.
     """
 
     routes: tuple[Route, ...]
@@ -86,6 +94,7 @@ def search_kernels(
     watch: Watch | None = None,
     progress: Progress | None = None,
     tables: SearchTables | None = None,
+    bound: Bound | None = None,
 ) -> SearchResult:
     """Search kernels that compute a program.
 
@@ -95,6 +104,7 @@ def search_kernels(
         watch: ends the search with what was found so far.
         progress: called before each size of terms, or after each part that a process has done.
         tables: keep those of the search.
+        bound: what is dearer than what was found is left out; without, nothing is.
 
     Raises:
         InputError: the program is malformed, or has operators that no search knows.
@@ -103,11 +113,7 @@ def search_kernels(
     watch = watch or Watch()
     if options.time_limit_s is not None:
         watch = watch.within(options.time_limit_s)
-    return _Search(program, options, watch, progress or _silent, tables).run()
-
-
-#: Ways to some tensors: each has, for each kernel before, what it can be.
-_Ways: TypeAlias = tuple[tuple[tuple[FoundKernel, ...], ...], ...]
+    return _Search(program, options, watch, progress or _silent, tables, bound or NoBound()).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +123,12 @@ class _Work:
     Attributes:
         operands: what it may load.
         before: ways to it; asked only where it leads to the program.
+        least_us: no way to it takes less.
     """
 
     operands: tuple[Operand, ...]
-    before: Callable[[], _Ways]
+    before: Callable[[], Ways]
+    least_us: float = 0.0
 
 
 class _Search:
@@ -131,6 +139,7 @@ class _Search:
         watch: Watch,
         progress: Progress,
         tables: SearchTables | None,
+        bound: Bound,
     ) -> None:
         made = {step.outputs[0] for step in program.steps}
         if not program.outputs or not made.issuperset(program.outputs):
@@ -142,6 +151,7 @@ class _Search:
         self._watch = watch
         self._progress = progress
         self._tables = tables
+        self._bound = bound
         self._structure = structure_of(program)
         self._sizes = {d.variable: d.size for dims in program.inputs.values() for d in dims}
         self._sizes |= {
@@ -163,6 +173,7 @@ class _Search:
         self._targets = tuple(values[output] for output in self._program.outputs)
         self._own = frozenset(values.values())
         self._given = operands
+        self._has_several = len(self._targets) > 1
         works = [_Work(operands, lambda: ((),))]
         with Grower(self._structure, self._options, self._watch) as grower:
             for level in range(1, self._options.max_kernels + 1):
@@ -198,6 +209,13 @@ class _Search:
                 for place, (name, kind) in enumerate(small.inputs.items())
             )  # fmt: skip
             dims = kernel_tensors(small)
+            self._results = tuple(
+                Operand(
+                    name, dims[name], Labelled(variables(dims[name]), results[name]), klass,
+                    (1 << len(operands)) - 1,
+                )
+                for name, klass in zip(small.outputs, abstract.outputs, strict=True)
+            )  # fmt: skip
             return operands, {
                 name: fingerprint(Labelled(variables(dims[name]), result))
                 for name, result in results.items()
@@ -207,7 +225,7 @@ class _Search:
     def _level(self, works: Sequence[_Work], level: int, grower: Grower) -> list[_Work]:
         """Search the next kernel of all works; return the works of the level after it."""
         jobs = [self._job(work) for work in works]
-        before_of = {id(job): work.before for job, work in zip(jobs, works, strict=True)}
+        work_of = {id(job): work for job, work in zip(jobs, works, strict=True)}
         search, is_complete = grower.grown(
             self._database,
             jobs,
@@ -216,18 +234,15 @@ class _Search:
         self._is_complete &= is_complete
         if self._tables is not None:
             self._tables.keep(self._database, level, self._structure.variables)
-        outputs = KernelOutputs(search, level, self._own, has_several=len(self._targets) > 1)
+        outputs = KernelOutputs(search, level, self._own, has_several=self._has_several)
         hits = outputs.with_values(self._targets)
-        for job in jobs:
-            mine = [(c, terms) for c, terms in hits if search.configurations[c][0] is job]
-            if mine:
-                last = tuple(
-                    self._kernel(search, level, c, t, self._program.outputs) for c, t in mine
-                )
-                self._routes += [
-                    Route(self._program, (*before, last), self._program.outputs)
-                    for before in before_of[id(job)]()
-                ]
+        hits_of: dict[int, list[tuple[int, list[int]]]] = {id(job): [] for job in jobs}
+        for config, terms in hits:
+            hits_of[id(search.configurations[config][0])].append((config, terms))
+        routes = {}
+        for job in sorted(jobs, key=lambda job: work_of[id(job)].least_us):
+            routes[id(job)] = self._routes_of(search, level, work_of[id(job)], hits_of[id(job)])
+        self._routes += [route for job in jobs for route in routes[id(job)]]
         count = search.counts
         self._levels.append(
             LevelCounts(
@@ -238,7 +253,24 @@ class _Search:
         if level == self._options.max_kernels or self._watch.is_over:
             return []
         search.keep_derivations()
-        return list(self._next_works(search, level, outputs, before_of))
+        return self._next_works(search, level, outputs, work_of)
+
+    def _routes_of(
+        self,
+        search: BlockSearch,
+        level: int,
+        work: _Work,
+        hits: Sequence[tuple[int, Sequence[int]]],
+    ) -> list[Route]:
+        """Return the ways that end in one of a work's hits."""
+        if not hits or self._is_too_dear(work):
+            return []
+        names = self._program.outputs
+        last = tuple(self._kernel(search, level, config, terms, names) for config, terms in hits)
+        routes = [Route(self._program, (*before, last), names) for before in work.before()]
+        for route in routes:
+            self._bound.note(route)
+        return routes
 
     def _job(self, work: _Work) -> Job:
         dims = [operand.dims for operand in work.operands]
@@ -261,41 +293,75 @@ class _Search:
         search: BlockSearch,
         level: int,
         outputs: KernelOutputs,
-        before_of: Mapping[int, Callable[[], _Ways]],
-    ) -> Iterator[_Work]:
-        """Yield what the next kernel can load: what one kernel stores, and inputs that it takes with it."""
+        work_of: Mapping[int, _Work],
+    ) -> list[_Work]:
+        """Return what the next kernel can load: what one stores, and inputs that it takes with it."""
         useful = [tensor for tensor in outputs.tensors if tensor.value not in self._targets]
         pairs = [pair for pair in outputs.pairs() if all(tensor in useful for tensor in pair)]
+        works, too_dear = [], 0
         for chosen, given in needed_sets(
             self._database,
             [*((t,) for t in useful), *pairs],
             self._given,
             None if "reachability" in self._options.disable else self._roots,
         ):
-            before = cache(partial(self._ways, search, level, chosen, before_of))
-            yield _Work((*(tensor.operand for tensor in chosen), *given), before)
+            least_us = min(
+                work_of[job_id].least_us + self._least_storing_us(work_of[job_id], chosen)
+                for job_id in _makers(search, chosen)
+            )
+            before = cache(partial(self._ways, search, level, chosen, work_of))
+            work = _Work((*(tensor.operand for tensor in chosen), *given), before, least_us)
+            if self._is_too_dear(work):
+                too_dear += 1
+            else:
+                works.append(work)
+        self._levels[-1] = replace(self._levels[-1], too_dear=too_dear)
+        return works
+
+    def _least_storing_us(self, work: _Work, chosen: Sequence[KernelTensor]) -> float:
+        """Return what no kernel of a work takes less than that stores some tensors."""
+        loads: Sequence[Operand] = work.operands
+        if work.operands == self._given:  # of inputs, those that the tensors depend on
+            loads = [o for o in self._given if any(o.uses & t.operand.uses for t in chosen)]
+        elif self._has_several:
+            loads = ()
+        return self._bound.least_kernel_us((*loads, *(tensor.operand for tensor in chosen)))
+
+    def _is_too_dear(self, work: _Work) -> bool:
+        """Whether all that begins with a work is dearer than what was found."""
+        loads = () if self._has_several else work.operands  # of several outputs, each may need some
+        last_us = self._bound.least_kernel_us((*loads, *self._results))
+        if self._bound.is_over(work.least_us + last_us):
+            return True
+        return self._bound.is_over(self._bound.least_before_us(work.before()) + last_us)
 
     def _ways(
         self,
         search: BlockSearch,
         level: int,
         chosen: Sequence[KernelTensor],
-        before_of: Mapping[int, Callable[[], _Ways]],
-    ) -> _Ways:
+        work_of: Mapping[int, _Work],
+    ) -> Ways:
         """Return the ways to some tensors: kernels before, and what stores these, job by job."""
         names = [tensor.operand.name for tensor in chosen]
-        wide = tuple(tensor.operand.name for tensor in chosen if tensor.is_wide)
-        made: dict[int, list[FoundKernel]] = {}
-        for config in sorted(set.intersection(*(set(tensor.terms) for tensor in chosen))):
-            job, _ = search.configurations[config]
-            terms = [tensor.terms[config] for tensor in chosen]
-            kernel = self._kernel(search, level, config, terms, names)
-            made.setdefault(id(job), []).append(replace(kernel, wide=wide))
-        return tuple(
-            (*before, tuple(kernels))
-            for job_id, kernels in made.items()
-            for before in before_of[job_id]()
-        )
+        wide = tuple(tensor.operand.name for tensor in chosen if tensor.operand.is_wide)
+        ways: list[tuple[tuple[FoundKernel, ...], ...]] = []
+        for job_id, configs in _makers(search, chosen).items():
+            kernels = []
+            for config in configs:
+                terms = [tensor.terms[config] for tensor in chosen]
+                kernel = self._kernel(search, level, config, terms, names)
+                kernels.append(replace(kernel, wide=wide))
+            ways += [(*before, tuple(kernels)) for before in work_of[job_id].before()]
+        return tuple(ways)
+
+
+def _makers(search: BlockSearch, chosen: Sequence[KernelTensor]) -> dict[int, list[int]]:
+    """Return the configurations that can store some tensors together, by their jobs' ids."""
+    makers: dict[int, list[int]] = {}
+    for config in sorted(set.intersection(*(set(tensor.terms) for tensor in chosen))):
+        makers.setdefault(id(search.configurations[config][0]), []).append(config)
+    return makers
 
 
 def _silent(progress: SearchProgress) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from relational_tensat.base.option import OptionGroup, option
 
 #: What keeps a search small.
-MEANS = ("pruning", "canonical", "merging", "variables", "reachability")
+MEANS = ("pruning", "canonical", "merging", "variables", "reachability", "bounds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +23,14 @@ class SearchOptions(OptionGroup):
         raw_exp: else a μGraph whose exponentials cannot be made stable is refused.
         disable: ``pruning`` by abstract expressions; ``canonical`` form of commutative operators;
             ``merging`` of equal terms; ``variables``, which forbid sums that the program has nothing of;
-            ``reachability`` of the program from what a kernel stores.
+            ``reachability`` of the program from what a kernel stores; ``bounds``, by which what is dearer
+            than the cheapest so far is left out.
         time_limit_s: wall seconds; None for no limit. The best so far is returned then.
     """
 
     max_operators: int = option(7, "operators in a block at most", metavar="N", minimum=1)
     max_kernels: int = option(
-        2, "kernels at most, operators of libraries among them", metavar="N", minimum=1
+        5, "kernels at most, operators of libraries among them", metavar="N", minimum=1
     )
     time_limit_s: float | None = option(None, "seconds of search", metavar="S")
     processes: int = option(

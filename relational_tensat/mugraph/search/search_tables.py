@@ -59,6 +59,11 @@ class SearchTables:
             )
         self._is_begun = True
 
+    def begin_again(self) -> None:
+        """Forget what was kept: another search follows."""
+        self._path.unlink(missing_ok=True)
+        self._is_begun = False
+
     def end(self, database: Database) -> None:
         """Leave the file to others."""
         if self._is_begun:

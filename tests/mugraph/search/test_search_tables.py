@@ -60,14 +60,15 @@ def test_a_kept_search_answers_from_a_kernel_to_its_rows(
 ) -> None:
     monkeypatch.setenv("RELATIONAL_TENSAT_CACHE", str(tmp_path / "cache"))
     path, file = str(tmp_path / "search.duckdb"), str(tmp_path / "best.json")
-    assert main(["kernels", "search", *MLP, "--db", path, "-o", file]) == 0
+    everything = ["--disable", "bounds", "--db", path, "-o", file]
+    assert main(["kernels", "search", *MLP, *everything]) == 0
     graph = load_mugraph(Path(file))
     key = f"k{content_hash(graph)}"
     assert capsys.readouterr().out.endswith(f"kept as {key} in {path}\n")
     with duckdb.connect(path, read_only=True) as connection:
         levels = connection.execute("SELECT DISTINCT level FROM term ORDER BY 1").fetchall()
         stored = connection.execute("SELECT * EXCLUDE mugraph FROM kernel_term").fetchall()
-    assert levels == [(1,), (2,)]
+    assert levels == [(1,), (2,), (3,)]
     assert sorted(stored) == sorted(tuple(row.content().values()) for row in graph.rows)
     assert main(["kernels", "show", key, "--db", path, "--sql"]) == 0
     printed = capsys.readouterr().out
