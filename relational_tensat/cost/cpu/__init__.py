@@ -19,8 +19,8 @@ def open_device(mode: str = "off", patience_s: float | None = None) -> Device:
         mode: onnxruntime's graph optimizations, ``off`` or ``all``. Off is the default, for then the
             times of single operators add up to a graph's. And how many threads run each operator, one
             unless it says so: ``threads=4``, ``all:threads=4``.
-        patience_s: wall seconds to wait for undisturbed moments, per configuration; None for one, and
-            less where many are asked for at once.
+        patience_s: wall seconds to wait for undisturbed moments, per configuration; None for the device's
+            own, a moment.
 
     Raises:
         MissingDependencyError: onnx or onnxruntime is not installed.
