@@ -9,7 +9,7 @@ from rich.console import Console
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.cli.console import table
-from relational_tensat.cost.calibration import Calibration, base_profile, calibrate, rows_of
+from relational_tensat.cost.calibration import Calibration, base_profile, calibrate
 from relational_tensat.cost.device import Sample
 from relational_tensat.cost.inventory import Holding
 from relational_tensat.cost.key import parse_configuration
@@ -81,18 +81,15 @@ def print_calibration(holding: Holding, console: Console) -> None:
 
 
 def _print_families(calibration: Calibration, console: Console) -> None:
-    numbers = ("times", "launch µs", "arithmetic ×", "memory ×", "median error", "p90 error")
-    rows = table("family", *numbers, "fit", numbers=numbers)
-    for name, fit in rows_of(calibration):
+    numbers = ("times", "time / profile", "median error", "p90 error")
+    rows = table("family", *numbers, numbers=numbers)
+    for name, fit in calibration.families.items():
         rows.add_row(
             name,
             f"{fit.times:,}",
-            f"{fit.factors.launch_us:.2f}",
-            f"{fit.factors.compute:.3g}",
-            f"{fit.factors.memory:.3g}",
+            f"{fit.ratio:.2f}",
             f"{fit.median_error:.0%}",
             f"{fit.p90_error:.0%}",
-            "its own" if fit.own else "over all families",
         )
     console.print(rows)
 

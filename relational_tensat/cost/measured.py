@@ -12,7 +12,7 @@ from typing import TypeAlias
 from relational_tensat.base.errors import InputError
 from relational_tensat.cost.bound import MARGIN, LeastCosts
 from relational_tensat.cost.cache import CostCache
-from relational_tensat.cost.calibration import Calibration, base_profile, calibrate
+from relational_tensat.cost.calibration import Calibration, base_profile, calibrate, profile_us
 from relational_tensat.cost.corrections import SPREAD, Corrections, RaceOutcome, corrections_of
 from relational_tensat.cost.device import PROTOCOLS, Configuration, Device, Sample, Unmeasurable
 from relational_tensat.cost.key import configuration_text
@@ -25,6 +25,7 @@ from relational_tensat.cost.source import (
     Answer,
     CostCounts,
     CostSource,
+    Prices,
     Race,
 )
 from relational_tensat.tensor import Graph
@@ -77,6 +78,7 @@ class MeasuredSource(CostSource):
         self.tells_computed = PROTOCOLS[device.key.kind].prepares
         self._outdated = 0
         self._calibration: Calibration | None = None
+        self._prices: Prices = profile_us
         self._least = LeastCosts(base_profile(device.key))
         #: What the cache lacked when it was looked up.
         self._absent: set[Configuration] = set()
@@ -229,6 +231,14 @@ class MeasuredSource(CostSource):
             ):  # fmt: skip
                 known.clear()
 
+    def price_by(self, prices: Prices) -> None:
+        """Estimate by somebody's prices instead of the profile's own."""
+        self._prices, self._calibration = prices, None
+
+    def modelled_us(self, configuration: Configuration) -> float:
+        """Return what the profile says whose figures are nearest to the device's."""
+        return self._prices(base_profile(self._device.key), configuration)
+
     def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
         """Look a batch up in one query; measure what is missing, and keep each result at once."""
         answers = dict(self.look_up(configurations))
@@ -353,7 +363,7 @@ class MeasuredSource(CostSource):
                 configuration: self._time_us(sample)
                 for configuration, sample in self._samples.items()
             }
-            self._calibration = calibrate(base_profile(self._device.key), times)
+            self._calibration = calibrate(base_profile(self._device.key), times, self._prices)
         return self._calibration
 
 

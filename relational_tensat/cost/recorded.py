@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from relational_tensat.cost.calibration import Calibration, base_profile, calibrate
+from relational_tensat.cost.calibration import Calibration, base_profile, calibrate, profile_us
 from relational_tensat.cost.device import PROTOCOLS, Configuration
 from relational_tensat.cost.key import as_constants
-from relational_tensat.cost.source import ESTIMATED, RECORDED, Answer, CostSource
+from relational_tensat.cost.source import ESTIMATED, RECORDED, Answer, CostSource, Prices
 from relational_tensat.cost.table import RecordedTable
 
 
@@ -20,6 +20,7 @@ class RecordedSource(CostSource):
         self._table = table
         self.tells_computed = PROTOCOLS[table.key.kind].prepares
         self._times_us = table.times_us()
+        self._prices: Prices = profile_us
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -36,7 +37,12 @@ class RecordedSource(CostSource):
     @cached_property
     def calibration(self) -> Calibration:
         """The profile that estimates what the table lacks."""
-        return calibrate(base_profile(self._table.key), self._times_us)
+        return calibrate(base_profile(self._table.key), self._times_us, self._prices)
+
+    def price_by(self, prices: Prices) -> None:
+        """Estimate by somebody's prices instead of the profile's own."""
+        self._prices = prices
+        self.__dict__.pop("calibration", None)
 
     def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
         """Join a batch with the table."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from relational_tensat.cost.configurations import graph_configurations
 from relational_tensat.cost.device import Configuration, Device
 from relational_tensat.cost.key import as_constants, configuration_of
+from relational_tensat.cost.profile import Profile
 from relational_tensat.tensor import Attrs, Graph, ValueType
 from relational_tensat.tensor.operators import get_operator
 
@@ -87,6 +88,10 @@ class Race:
     error: float
 
 
+#: What a configuration costs by a profile, in microseconds.
+Prices: TypeAlias = Callable[[Profile, Configuration], float]
+
+
 class CostSource(ABC):
     """Answers in batches and forgets nothing: no configuration is looked up or measured twice.
 
@@ -130,6 +135,9 @@ class CostSource(ABC):
     def suit(self, graph: Graph) -> None:  # noqa: B027  # most costs do not depend on it
         """Answer from now on for this graph, where costs depend on what a graph leaves in the caches."""
 
+    def price_by(self, prices: Prices) -> None:  # noqa: B027  # most costs are not estimated
+        """Take what configurations cost by a profile from somebody who knows more of them."""
+
     def as_run(self, graph: Graph) -> Graph:
         """Return the kernels that a graph is run by; unless overridden, each of its operators is one."""
         return graph
@@ -170,6 +178,16 @@ class CostSource(ABC):
     def about(self, configurations: Iterable[Configuration]) -> Mapping[Configuration, Answer]:
         """As ``ask``, but what would have to be measured is estimated."""
         return self._known_or(configurations, self.peek_us, ABOUT)
+
+    def modelled(self, configurations: Iterable[Configuration]) -> Mapping[Configuration, Answer]:
+        """Return what configurations cost by the profile alone, whatever is measured of them.
+
+        Where costs are not measured they are all there is.
+        """
+        return {
+            each: Answer(0.0 if self.is_free(each) else self.modelled_us(each), ABOUT)
+            for each in configurations
+        }
 
     def peek_us(self, configuration: Configuration) -> float:
         """Return a cost without asking for it: the known one, else an estimate.
@@ -248,6 +266,10 @@ class CostSource(ABC):
     def least_us(self, configuration: Configuration) -> float:
         """Return no more than what a configuration costs that is not known; unless overridden, 0."""
         return 0.0
+
+    def modelled_us(self, configuration: Configuration) -> float:
+        """Return what a configuration costs by the profile alone; unless overridden, as estimated."""
+        return self.estimate_us(configuration)
 
     @abstractmethod
     def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:

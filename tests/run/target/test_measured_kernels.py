@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from relational_tensat.cost import load_profile
+from relational_tensat.cost.analytic import AnalyticSource
+from relational_tensat.cost.cache import CostCache
+from relational_tensat.cost.calibration import profile_us
 from relational_tensat.cost.cpu.probe import make_probe
 from relational_tensat.cost.cpu.session import prepare
+from relational_tensat.cost.measured import MeasuredSource
 from relational_tensat.formats import to_onnx_model
 from relational_tensat.rules.targets.known import load_target
 from relational_tensat.rules.targets.onnxruntime.running import kernels_of
-from tests.cost.fakes import configuration
+from relational_tensat.run.target.target_costs import TargetCosts
+from tests.cost.fakes import FakeDevice, configuration
 from tests.graphs import f32
 
 #: What works element by element, or copies whole images: the same operators as of other images.
@@ -78,3 +87,20 @@ def test_a_convolution_is_measured_as_three_kernels() -> None:
         ("ort_blocked_conv", f32(1, 48, 7, 7), f32(1, 32, 7, 7)),
         ("ort_from_blocks", f32(1, 32, 7, 7), f32(1, 32, 7, 7)),
     ]
+
+
+def test_an_estimate_knows_what_takes_longer_on_the_target(tmp_path: Path) -> None:
+    """A convolution of groups in no blocks is a product for each, which the profile alone does not say."""
+    device = FakeDevice()
+    costs = TargetCosts(
+        MeasuredSource("cpu", device, CostCache(tmp_path / "costs.duckdb")),
+        load_target("onnxruntime"),
+        [],
+    )
+    by_profile = TargetCosts(AnalyticSource(load_profile("cpu")), load_target("onnxruntime"), [])
+    grouped = configuration("conv", f32(1, 208, 16, 16), f32(208, 8, 3, 3), **_WINDOW)
+    modelled_us = by_profile.peek_us(grouped)
+    assert costs.modelled([grouped])[grouped].cost_us == pytest.approx(modelled_us)
+    assert costs.peek_us(grouped) == pytest.approx(modelled_us)  # nothing is measured yet
+    alone_us = profile_us(load_profile("cpu"), grouped)
+    assert modelled_us > 2 * alone_us
