@@ -6,7 +6,9 @@ extracted, its kernels are measured, and again, until it has measured kernels on
 cheaper, as each costs at least what it does under the bounds. Each round measures a kernel at least, so
 there is an end; at worst all have been measured, as without bounds (lazy evaluation of edges, as in LazySP:
 Dellin and Srinivasa 2016, "A unifying formalism for shortest path problems with expensive edge
-evaluations"). What a greedy method finds is measured first: in which order that is done, proves nothing.
+evaluations"). In which order that is done proves nothing, but measuring may end by time. So what is likely
+to be chosen is measured first: what a greedy method finds by estimates, until that is measured; then by
+bounds, which are low where little is known, and lead to kernels that will not be chosen.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import TypeAlias
 
 from relational_tensat.base.watch import Watch
 from relational_tensat.cost import CostModel, CostSource, as_source
+from relational_tensat.cost.source import ABOUT, AT_LEAST
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.extract.costing import ask_for_chosen
 from relational_tensat.extract.greedy.dag import cheapest_greedy
@@ -59,15 +62,17 @@ def _quickly(
 
     Where nothing is to be measured there is none.
     """
-    while True:
-        with measuring():
-            table = extraction_problem(egraph, cost, CostSource.at_least)
-        if not as_source(cost).is_lazy:
-            return table, None
-        choice = _greedy(table.problem)
-        with measuring():
-            if not ask_for_chosen(egraph, cost, chosen_enodes(table, choice)):
-                return table, choice
+    for asking, origin in ((CostSource.about, ABOUT), (CostSource.at_least, AT_LEAST)):
+        is_measured = False
+        while not is_measured:
+            with measuring():
+                table = extraction_problem(egraph, cost, asking)
+            if not as_source(cost).is_lazy:
+                return table, None
+            choice = _greedy(table.problem)
+            with measuring():
+                is_measured = not ask_for_chosen(egraph, cost, chosen_enodes(table, choice), origin)
+    return table, choice
 
 
 def _greedy(problem: ExtractionProblem) -> Ints:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -117,7 +117,12 @@ def chosen_with_classes(egraph: EGraph) -> tuple[Graph, dict[str, int]]:
 
 def chosen_choice(egraph: EGraph, table: TableProblem) -> NDArray[np.int32] | None:
     """Return what the table ``chosen`` has as a choice; None if an e-node of it is not in the problem."""
-    ids = np.array([row[0] for row in egraph.database.run("extract/chosen_ids")], np.int32)
+    return choice_of(table, [row[0] for row in egraph.database.run("extract/chosen_ids")])
+
+
+def choice_of(table: TableProblem, enodes: Sequence[int]) -> NDArray[np.int32] | None:
+    """Return e-nodes by their ids, one a class, as a choice; None if one of them is not in the problem."""
+    ids = np.array(enodes, np.int32)
     nodes = np.searchsorted(table.enodes, ids)
     if not np.array_equal(table.enodes[np.minimum(nodes, len(table.enodes) - 1)], ids):
         return None

@@ -18,16 +18,20 @@ class Contender:
         cost_us: what it costs by the sums.
         standing: against the original, whole.
         round: which race of this run it was timed in; 0 for one of a run before.
+        is_by_profile: it is the cheapest by the profile alone, and another than that by the sums.
     """
 
     without: tuple[str, ...]
     cost_us: float
     standing: Standing
     round: int = 1
+    is_by_profile: bool = False
 
     @property
     def name(self) -> str:
         """What reports call it."""
+        if self.is_by_profile:
+            return "the cheapest by the profile"
         return f"without {', '.join(self.without)}" if self.without else "the cheapest"
 
 
@@ -60,7 +64,8 @@ class RaceReport:
         noise: the original's standing against itself.
         fixed_share: the share of the original's cost that is in kernels which no rule can change: every
             graph of the e-graph has them.
-        is_dearer: it costs more than the original by the sums, corrected by what the races said.
+        is_dearer: it costs more than the original by the sums, corrected by what the races said: it then
+            has to be faster beyond the noise.
         rounds: races of this run, after each of which costs were corrected and extraction done again; 0
             where all had been timed by runs before.
         timed_before: when the fastest was timed, UTC, if that was before this run.
@@ -78,8 +83,8 @@ class RaceReport:
 
     @property
     def keeps_original(self) -> bool:
-        """Whether no graph is known to be as fast as the original, and costs no more."""
-        return not self.final.is_as_fast or self.is_dearer
+        """Whether no graph is known to be faster than the original, or as fast and to cost no more."""
+        return not self.final.is_faster and (self.is_dearer or not self.final.is_as_fast)
 
     @property
     def outcome(self) -> str:

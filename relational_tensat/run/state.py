@@ -32,6 +32,7 @@ from relational_tensat.verify import Verification
 from relational_tensat.view.run_tables import RunTables
 
 if TYPE_CHECKING:
+    from relational_tensat.explore.seed import Seed
     from relational_tensat.formats.dynamic.sized_model import DynamicModel
     from relational_tensat.mugraph.fusion.kernel_costs import KernelCosts
     from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
@@ -81,6 +82,8 @@ class RunState:
         kernels: (fuse) the model's own; ``fused_parts`` for how many parts of it they were sought.
         has_fused: another process has put their e-nodes into the e-graph.
 
+        by_profile: (extract) the cheapest graph by the profile alone, where costs are measured; it is among
+            those that race.
         extracted: (extract) the cheapest graph of the e-graph; ``extraction`` how it was found.
         extractions: those between iterations, and the last.
         rules_used: how many e-nodes of the extracted graph each rule made.
@@ -138,6 +141,7 @@ class RunState:
     fused_parts: int = 0
     has_fused: bool = False
 
+    by_profile: Seed | None = None
     extracted: Graph = _LATER
     extraction: Extraction = _LATER
     extractions: tuple[ExtractionEntry, ...] = ()

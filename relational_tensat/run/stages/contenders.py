@@ -1,4 +1,8 @@
-"""The graphs that race: the cheapest of the e-graph that differ in the rules that made them."""
+"""The graphs that race: the cheapest of the e-graph that differ in the rules that made them.
+
+Where costs are measured, so does the cheapest by the profile alone, whatever it costs by the sums: of a
+large e-graph most kernels may be estimates, and whole graphs decide.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,7 @@ from relational_tensat.extract.problem import (
 from relational_tensat.extract.settling import chosen_enodes
 from relational_tensat.extract.tables import (
     TableProblem,
+    choice_of,
     chosen_choice,
     chosen_graph,
     extraction_problem,
@@ -43,11 +48,13 @@ class Candidate:
 
     Attributes:
         without: the names of the families that it does without.
+        is_by_profile: it is the cheapest by the profile alone.
     """
 
     graph: Graph
     found: FamilyChoice
     without: tuple[str, ...]
+    is_by_profile: bool = False
 
 
 def candidates(
@@ -56,7 +63,9 @@ def candidates(
     is_enough: Callable[[Sequence[Candidate]], bool],
     is_over: Callable[[], bool],
 ) -> list[Candidate]:
-    """Return the cheapest graphs that differ, the chosen one first; the others cost less than the original.
+    """Return the cheapest graphs that differ, the chosen one first, then that by the profile.
+
+    The others cost less than the original.
 
     Args:
         is_enough: whether these are all that is wanted.
@@ -68,10 +77,10 @@ def candidates(
     found: list[Candidate] = []
     original_us = graph_cost_us(state.original, state.cost)
     try:
-        for candidate in _cheapest(state, table, first, is_over):
-            if found and candidate.found.cost_us >= original_us:
+        for next_ones in _cheapest(state, table, first, is_over):
+            if found and next_ones[0].found.cost_us >= original_us:
                 break
-            found.append(candidate)
+            found += next_ones
             if is_enough(found):
                 break
     finally:
@@ -87,8 +96,11 @@ def _measured(
     if not ask_for_chosen(state.egraph, state.cost, sorted(enodes), ABOUT):
         return list(found)
     costed = costed_anew(extraction_problem(state.egraph, state.cost, CostSource.about), found)
-    others = [each for each in costed[1:] if each.found.cost_us < original_us]
-    return [*costed[:1], *sorted(others, key=lambda each: each.found.cost_us)]
+    by_profile = [each for each in costed[1:] if each.is_by_profile]
+    others = [
+        each for each in costed[1:] if not each.is_by_profile and each.found.cost_us < original_us
+    ]
+    return [*costed[:1], *by_profile, *sorted(others, key=lambda each: each.found.cost_us)]
 
 
 def costed_anew(table: TableProblem, found: Sequence[Candidate]) -> list[Candidate]:
@@ -103,8 +115,11 @@ def costed_anew(table: TableProblem, found: Sequence[Candidate]) -> list[Candida
 
 def _cheapest(
     state: RunState, table: TableProblem, first: Ints, is_over: Callable[[], bool]
-) -> Iterator[Candidate]:
-    """Give graphs, no two of them alike; the table ``chosen`` has the last of them."""
+) -> Iterator[list[Candidate]]:
+    """Give graphs, no two of them alike: with the first that by the profile, if it is another, then each.
+
+    The table ``chosen`` has the last of them.
+    """
     family, names = families_of(state.egraph, table, _of_target(state))
     options = replace(state.options.extraction, time_limit_s=_EXTRACTION_S)
 
@@ -112,14 +127,32 @@ def _cheapest(
         return extract(problem, options, state.options.process)
 
     seen: set[tuple[tuple[str, tuple[str, ...], str], ...]] = set()
-    for found in cheapest_by_family(table.problem, family, first, solve, is_over):
+
+    def new(found: FamilyChoice, *, is_by_profile: bool = False) -> list[Candidate]:
         write_choice(state.egraph, table, found.choice)
         graph = as_written(chosen_graph(state.egraph), state.original)
         without = tuple(names[number] for number in sorted(found.without))
         key = tuple((node.op, node.inputs, repr(node.attrs)) for node in graph.nodes)
-        if key not in seen:
-            seen.add(key)
-            yield Candidate(graph, found, without)
+        if key in seen:
+            return []
+        seen.add(key)
+        return [Candidate(graph, found, without, is_by_profile)]
+
+    by_family = cheapest_by_family(table.problem, family, first, solve, is_over)
+    by_profile = _by_profile(state, table)
+    yield [
+        *new(next(by_family)),
+        *(new(by_profile, is_by_profile=True) if by_profile else []),
+    ]
+    yield from filter(None, map(new, by_family))
+
+
+def _by_profile(state: RunState, table: TableProblem) -> FamilyChoice | None:
+    """Return the cheapest choice by the profile, if costs are measured and all of it is in the problem."""
+    choice = None if state.by_profile is None else choice_of(table, state.by_profile.enodes)
+    if choice is None:
+        return None
+    return FamilyChoice(choice, dag_cost_us(table.problem, choice), frozenset(), frozenset())
 
 
 def _of_target(state: RunState) -> frozenset[str]:

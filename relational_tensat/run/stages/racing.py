@@ -21,11 +21,11 @@ def run_race(state: RunState) -> RunState:
     """Choose the graph that is fastest whole, among the original and the cheapest that differ.
 
     That is done where costs are measured here, or seconds for it are given, and a graph other than the
-    original was chosen; of quantized models for onnxruntime always, where that is installed. Ctrl-C ends
-    it: then the cheapest graph stays chosen.
+    original is the cheapest, by the sums or by the profile; of quantized models for onnxruntime always,
+    where that is installed. Ctrl-C ends it: then the cheapest graph stays chosen.
     """
     budget_s = _budget_s(state)
-    if not budget_s or state.is_unchanged:
+    if not budget_s or (state.is_unchanged and state.by_profile is None):
         return state
     if has_kernels(state):
         return state.noting("not raced: onnxruntime runs kernels by their plain operators")

@@ -21,7 +21,7 @@ from relational_tensat.extract.problem import COST_TOLERANCE
 from relational_tensat.extract.tables import extraction_problem
 from relational_tensat.run.end_to_end import inputs_to_time, with_drawn_weights
 from relational_tensat.run.race_report import Contender, RaceReport, RaceRound
-from relational_tensat.run.stages.choosing import choose
+from relational_tensat.run.stages.choosing import choose, choose_other
 from relational_tensat.run.stages.contenders import (
     Candidate,
     candidates,
@@ -120,23 +120,19 @@ def race_in_rounds(
 def _race(state: RunState, device: Device, timed: TimedGraphs, clock: _Clock, number: int) -> bool:
     """Race what is not timed yet of the cheapest graphs; return whether there was any.
 
-    There is none where one that won is among them, and the cheapest has been timed, or the time is over.
+    There is none where one that won is among them, and the cheapest by the sums and by the profile have
+    been timed, or the time is over.
     """
     table = extraction_problem(state.egraph, state.cost, CostSource.about)
     is_over = _Clock(max(clock.budget_s, _LEAST_RACE_S)).is_over
     found = candidates(
         state, table, lambda found: _is_enough(timed, found), lambda: is_over(_FINDING)
     )
-    digests = [timed.meet(candidate) for candidate in found]
-    if not found or digests[0] == timed.original:
+    found = [each for each in found if timed.meet(each) != timed.original]
+    others = [each for each in found if timed.hash_of(each.graph) not in timed.known]
+    decisive = [each for each in others if each is found[0] or each.is_by_profile]
+    if not found or (timed.winners and (not decisive or clock.budget_s < _LEAST_RACE_S)):
         return False
-    if timed.winners and (digests[0] in timed.known or clock.budget_s < _LEAST_RACE_S):
-        return False
-    others = [
-        candidate
-        for candidate, digest in zip(found, digests, strict=True)
-        if digest not in timed.known and digest != timed.original
-    ]
     raced, result = _heats_of(state, device, others or found, clock)
     timed.add(raced, result, number)
     graphs = [_contender(timed, timed.hash_of(each.graph), each) for each in raced]
@@ -148,9 +144,9 @@ def _race(state: RunState, device: Device, timed: TimedGraphs, clock: _Clock, nu
 
 def _is_enough(timed: TimedGraphs, found: Sequence[Candidate]) -> bool:
     """Whether no more graphs are wanted: there are many, or it is known already who wins."""
-    timed.meet(found[-1])
-    is_known = timed.hash_of(found[0].graph) in timed.known
-    return len(found) == _MOST_GRAPHS or (is_known and timed.is_settled)
+    is_known = {each: timed.meet(each) in (*timed.known, timed.original) for each in found}
+    are_known = all(is_known[each] for each in found if each is found[0] or each.is_by_profile)
+    return len(found) >= _MOST_GRAPHS or (are_known and timed.is_settled)
 
 
 def _heats_of(
@@ -162,7 +158,8 @@ def _heats_of(
     heat([0, 1, 0])  # counts for nothing: libraries are loaded, memory is taken
     graph_s = (time.perf_counter() - start_s) / 3
     fitting = int(_FIRST_HEATS * clock.budget_s / (LEAST_HEATS * graph_s)) - 2
-    raced = found[: max(1, fitting)]
+    at_least = 1 + any(each.is_by_profile for each in found[1:])
+    raced = found[: max(at_least, fitting)]
     return raced, race(heat, len(raced), clock.is_over)
 
 
@@ -218,14 +215,20 @@ def _out_of_date(state: RunState) -> RunState:
 
 
 def _concluded(state: RunState, timed: TimedGraphs) -> RunState:
-    """Choose the fastest of those that won a race, and cost no more than the original; or the original."""
+    """Choose the fastest of those that won a race; or the original.
+
+    One that costs more than the original has to be faster beyond the noise.
+    """
     table = extraction_problem(state.egraph, state.cost, CostSource.about)
     original_us = graph_cost_us(state.original, state.cost)
     costed = costed_anew(table, list(timed.candidates.values()))
     by_digest = dict(zip(timed.candidates, costed, strict=True))
     most_us = original_us * (1 + COST_TOLERANCE)
-    cheaper = [each for each in timed.winners if by_digest[each].found.cost_us <= most_us]
-    winner = (cheaper or timed.winners)[0]
+    cheaper = {each for each in timed.winners if by_digest[each].found.cost_us <= most_us}
+    eligible = [
+        each for each in timed.winners if each in cheaper or timed.known[each].standing.is_faster
+    ]
+    winner = (eligible or timed.winners)[0]
     order = sorted(by_digest, key=lambda digest: by_digest[digest].found.cost_us)
     known = timed.known[winner]
     report = RaceReport(
@@ -235,7 +238,7 @@ def _concluded(state: RunState, timed: TimedGraphs) -> RunState:
         known.standing,
         known.noise,
         fixed_share(table, original_us),
-        is_dearer=not cheaper,
+        is_dearer=winner not in cheaper,
         rounds=max(timed.round_of.values(), default=0),
         timed_before="" if winner in timed.round_of else known.date,
     )
@@ -243,7 +246,7 @@ def _concluded(state: RunState, timed: TimedGraphs) -> RunState:
         loss = f"raced whole, {report.outcome}: the original is kept"
         state.egraph.database.run("run/set_kept_original", why=loss)
         return replace(state, chosen=state.original, race=report).noting(loss)
-    state = with_candidate(state, table, by_digest[winner])
+    state = choose_other(with_candidate(state, table, by_digest[winner]), by_digest[winner].graph)
     return replace(state, race=report, raced=state.chosen)
 
 
@@ -253,4 +256,5 @@ def _contender(timed: TimedGraphs, digest: str, candidate: Candidate) -> Contend
         candidate.found.cost_us,
         timed.known[digest].standing,
         timed.round_of.get(digest, 0),
+        candidate.is_by_profile,
     )

@@ -72,6 +72,8 @@ def extract(state: RunState) -> RunState:
     egraph = state.egraph
     stopwatch = egraph.database.stopwatch
     with state.phases.phase("extract"), stopwatch.phase("extract"):
+        if state.by_profile is None:
+            state = replace(state, by_profile=state.extractor.by_profile())
         extraction_problem(egraph, state.cost, CostSource.at_least)  # what is known is looked up
         if state.cost.renew():
             forget_costs(egraph)

@@ -91,7 +91,7 @@ def _give_up(state: RunState, rejection: Rejection) -> RunState:
 def _without_nodes(state: RunState, fault: Fault) -> RunState:
     """Extract again, without e-nodes that an application built."""
     state.egraph.database.run("run/exclude_nodes", nodes=list(fault.e_nodes))
-    return choose(extract(state.with_fresh_extractor()))
+    return choose(extract(replace(state, by_profile=None).with_fresh_extractor()))
 
 
 def _without_rule(state: RunState, rule: str) -> RunState:
@@ -105,6 +105,7 @@ def _without_rule(state: RunState, rule: str) -> RunState:
         rules=rules,
         start=None,
         extractions=(),
+        by_profile=None,
         left_out=frozenset(),
         has_fused=False,
     )

@@ -22,7 +22,9 @@ def sized_or_other(state: RunState) -> tuple[RunState, bool]:
             sized = result_at_all_sizes(state)
     except NotDynamicError as error:
         return search_dynamic(state, error), False
-    return replace(state, sized=sized, chosen=sized.graphs[0]), True
+    chosen = sized.graphs[0]
+    raced = chosen if state.chosen is state.raced else state.raced
+    return replace(state, sized=sized, chosen=chosen, raced=raced), True
 
 
 def compared_or_original(state: RunState) -> tuple[RunState, bool]:

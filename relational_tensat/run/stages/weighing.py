@@ -20,7 +20,8 @@ def weigh(state: RunState) -> tuple[RunState, bool]:
         The state, and whether the chosen graph stays.
     """
     change = _file_change(state)
-    if change is not None and change.growth and not state.is_unchanged:
+    is_timed = state.chosen is state.raced  # whole, which decides
+    if change is not None and change.growth and not (state.is_unchanged or is_timed):
         before, after = _costs_us(state)
         if after >= before * (1 - _WORTH_A_LARGER_FILE):
             less = "hardly less" if after < before * (1 - COST_TOLERANCE) else "no less"

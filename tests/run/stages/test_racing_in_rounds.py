@@ -57,13 +57,15 @@ class TimedDevice(FakeDevice):
     heat_s = 0.1
     heats = 0
     raced: frozenset[tuple[str, ...]] = frozenset()
+    noise = 0.0
 
     def heat(self, graphs: Sequence[Graph], inputs: Mapping[str, Array], seed: int) -> list[float]:
         self.heats += 1
         self.clock.now_s += self.heat_s
         self.raced |= {ops(graph) for graph in graphs}
         times_us = [sum(IN_GRAPH_US[op] for op in ops(graph)) for graph in graphs]
-        return [times_us[0] / us for us in times_us]
+        swing = self.noise * (-1) ** self.heats
+        return [1.0, *(times_us[0] / us * (1 + swing) for us in times_us[1:])]
 
 
 def ops(graph: Graph) -> tuple[str, ...]:
@@ -105,8 +107,10 @@ def device(monkeypatch: pytest.MonkeyPatch) -> TimedDevice:
     return made
 
 
-def run(tmp_path: Path, **options: object) -> Result:
-    (tmp_path / "own.rules").write_text(RULES)
+def run(
+    tmp_path: Path, graph: Graph | None = None, rules: str = RULES, **options: object
+) -> Result:
+    (tmp_path / "own.rules").write_text(rules)
     chosen = Options.of(
         cost="cpu",
         cost_cache=tmp_path / "costs.duckdb",
@@ -115,7 +119,7 @@ def run(tmp_path: Path, **options: object) -> Result:
         verify_runs=1,
         **options,
     )
-    return optimize(model(), chosen)
+    return optimize(graph or model(), chosen)
 
 
 def test_the_first_choice_loses_and_the_second_round_finds_the_fastest(
@@ -200,6 +204,58 @@ def test_what_is_estimated_is_one_figure_and_optimal_says_so(
     assert f", under costs of which {estimates}" in summary_line(result)
     with duckdb.connect(db, read_only=True) as connection:
         assert collect(connection).summary.estimated_costs == estimates
+
+
+#: By the profile it is cheaper: a kernel less.
+DIFFERENCE = """
+(rule sum-as-difference (law "x + (-b) = x - b") (from (add ?x (neg ?b))) (to (sub ?x ?b)))
+"""
+
+
+def summed() -> Graph:
+    """Return x·w + (-z)."""
+    kind = f32(64, 64)
+    nodes = [
+        Node("matmul", ("x", "w"), ("a",)),
+        Node("neg", ("z",), ("b",)),
+        Node("add", ("a", "b"), ("y",)),
+    ]
+    return build_graph("sum", {"x": kind, "z": kind}, {"w": weight(64, 64)}, nodes, ["y"])
+
+
+@pytest.mark.parametrize(("in_graph_us", "is_faster"), [(3.0, True), (11.9, False), (20.0, False)])
+def test_the_profiles_choice_races_where_sums_prefer_the_original(
+    device: TimedDevice,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    in_graph_us: float,
+    is_faster: bool,
+) -> None:
+    """Alone a difference takes 20 µs, a sum and a negation 12: in a graph that may be otherwise."""
+    monkeypatch.setitem(IN_GRAPH_US, "sub", in_graph_us)
+    monkeypatch.setitem(IN_GRAPH_US, "neg", 6.0)
+    monkeypatch.setattr(device, "noise", 0.004)
+    result = run(tmp_path, summed(), DIFFERENCE)
+    race = result.race
+    assert race is not None and device.raced == {ops(summed()), ("matmul", "sub")}
+    assert race.contenders[race.winner].name == "the cheapest by the profile"
+    assert result.unchanged != is_faster
+    if is_faster:
+        assert ops(result.graph) == ("matmul", "sub") and race.final.is_faster
+        assert not any("the original is kept" in note for note in result.notes)
+    heats = device.heats
+    assert run(tmp_path, summed(), DIFFERENCE).unchanged != is_faster
+    assert device.heats == heats
+
+
+def test_a_few_measured_kernels_do_not_keep_the_original(
+    device: TimedDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what is measured the original has the quick kernels; the profile's choice races all the same."""
+    monkeypatch.setitem(IN_GRAPH_US, "sub", 3.0)
+    result = run(tmp_path, summed(), DIFFERENCE, measure_time_limit_s=1e-9)
+    assert result.costs.estimated > 0
+    assert ops(result.graph) == ("matmul", "sub")
 
 
 def test_another_version_of_the_runtime_races_anew(device: TimedDevice, tmp_path: Path) -> None:
