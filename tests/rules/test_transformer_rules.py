@@ -208,6 +208,17 @@ def test_softmax_ignores_what_is_the_same_in_a_row() -> None:
     power = s("Exp", shifted)
     total = s("ReduceSum", power, [-1], keepdims=1)
     assert optimized(s.graph(s("Div", power, total)), ATTENTION).ops == {"softmax": 1}
+    again = s.graph(s("Softmax", shifted, axis=-1))
+    assert optimized(again, ATTENTION).ops == {"softmax": 1}
+
+
+@pytest.mark.parametrize("op", ["Add", "Sub"])
+def test_softmax_does_not_ignore_what_may_be_a_mask_of_a_row(op: str) -> None:
+    """-inf in a whole row makes NaN, the lowest number equal weights."""
+    s = Spelling(x=(2, 3, 4), mask=(2, 3, 1))
+    for scores in ("x", s("MatMul", "x", s.weight(4, 5))):
+        found = optimized(s.graph(s("Softmax", s(op, scores, "mask"), axis=-1))).graph
+        assert any("mask" in node.inputs for node in found.nodes)
 
 
 def test_softmax_behind_a_reshape_of_other_axes() -> None:

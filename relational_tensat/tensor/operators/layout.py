@@ -175,7 +175,12 @@ class Expand(Copy):
         return None if target is None else hints.broadcast(target)
 
     def suggest_attribute(self, attr: Attr, partial: PartialApplication, hints: Hints) -> AttrValue:
-        return partial.target or hints.grown(partial.shapes[0] or ())
+        """The shape that is wanted, where the operand has one that broadcasts into it."""
+        shape, target = partial.shapes[0] or (), partial.target
+        if target is None:
+            return hints.grown(shape)
+        back = zip(reversed(shape), reversed(target), strict=False)
+        return target if all(size in (1, wanted) for size, wanted in back) else hints.grown(shape)
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         shape = broadcast(self.name, input_type(node, 0).shape, constant_ints(node, 1))

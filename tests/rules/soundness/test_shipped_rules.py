@@ -24,9 +24,8 @@ RULES = [rule.everywhere for rule in load_rules()]
 #: to rounding; all others hold exactly, whatever the functions in them are.
 ABOUT_REALS = {
     # what exponentials, sigmoids, GELU and softmax are
-    "complement-of-sigmoid", "drop-bias-before-softmax",
-    "drop-shift-before-softmax", "gelu-by-tanh-spelled-out", "gelu-of-erf", "gelu-of-tanh",
-    "gelu-spelled-out", "product-with-sigmoid-of-exp",
+    "complement-of-sigmoid", "drop-largest-before-softmax", "gelu-by-tanh-spelled-out",
+    "gelu-of-erf", "gelu-of-tanh", "gelu-spelled-out", "product-with-sigmoid-of-exp",
     "reciprocal-of-exponential", "sigmoid-of-exp",
     "sigmoid-written-out", "sigmoid-written-out-backwards",
     "softmax-of-quotient", "softmax-spelled-out",

@@ -41,12 +41,15 @@ KERNELS = [
 ]  # fmt: skip
 
 
-def spelled(*, guarded: bool, lowest: float | None, bias: Array | None = None) -> Graph:
+def spelled(
+    *, guarded: bool, lowest: float | None, bias: Array | None = None, scale: float = 0.25
+) -> Graph:
     """Attention of rows as exports of today have it.
 
     Args:
         lowest: what is added where the mask, an input, is false; None: what is added is an input.
         bias: a weight that is added where it is true; None: 0 is.
+        scale: of the scores.
     """
 
     def heads(name: str, *perm: int) -> list[Node]:
@@ -66,7 +69,7 @@ def spelled(*, guarded: bool, lowest: float | None, bias: Array | None = None) -
         )
     nodes += [
         Node("matmul", ("q/first", "k/first"), ("scores",)),
-        Node("smul", ("scores",), ("scaled",), {"value": 0.25}),
+        Node("smul", ("scores",), ("scaled",), {"value": scale}),
         Node("add", ("scaled", "mask" if lowest is None else "added"), ("masked",)),
         Node("softmax", ("masked",), ("soft",), {"axis": 3}),
     ]
@@ -186,6 +189,15 @@ def test_a_bias_may_mask_whole_rows_beside_a_finite_mask(tmp_path: Path) -> None
     feeds = {**_FEEDS, "mask": np.ones(bias.shape, np.bool_)}
     for path in (before, after):
         assert np.isnan(run(path, feeds)[0, 2]).all()
+
+
+@pytest.mark.parametrize("scale", [-0.25, 0.0])
+def test_a_scale_that_is_not_above_zero_stays_spelled_out(scale: float, tmp_path: Path) -> None:
+    """ONNX's Attention takes its root; nothing is built that a comparison had to refuse."""
+    graph = spelled(guarded=True, lowest=-np.inf, scale=scale)
+    _, after, result = run_for_target(graph, tmp_path)
+    assert saved_kernels(after)["Attention"] == 0
+    assert not result.rejections
 
 
 def test_the_written_operator_is_of_the_default_set(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ _HEADS_FIRST = (0, 2, 1, 3)
 _BELOW: dict[str, float] = {"float32": -1e38}
 _PART = 0.99
 _COMMON = (
-    Attr("scale", "float", 1.0, samples=NUMBERS, timed_as=1.0),
+    Attr("scale", "float", 1.0, samples=tuple(n for n in NUMBERS if n > 0), timed_as=1.0),
     Attr("guarded", "bool", False),
 )
 
@@ -86,10 +86,10 @@ class Attention(_Attention):
         """Scores, softmax, product.
 
         Raises:
-            ShapeError: an operand has another shape than that.
+            ShapeError: an operand has another shape than that, or the scale is not above 0.
         """
         kinds = [tensor(kind, self.name) for kind in inputs]
-        _check(self.name, kinds)
+        _check(self.name, kinds, attrs)
         return _of_heads(range(len(kinds)), len(kinds), kinds, attrs)
 
     def _counts(self, types: Types, attrs: Attrs) -> dict[str, int]:
@@ -112,7 +112,7 @@ class HeadsAttention(_Attention):
         """Heads come first, attention, and last again.
 
         Raises:
-            ShapeError: an operand has another shape than that.
+            ShapeError: an operand has another shape than that, or the scale is not above 0.
         """
         kinds = [tensor(kind, self.name) for kind in inputs]
         parts: list[Part] = []
@@ -126,7 +126,7 @@ class HeadsAttention(_Attention):
             parts.append(Part("reshape", (number,), shape))
             parts.append(Part("transpose", (len(kinds) + len(parts) - 1,), {"perm": _HEADS_FIRST}))
             apart.append(TensorType(kind.dtype, (n, heads, rows, size // heads)))
-        _check(self.name, [*apart, *kinds[3:]])
+        _check(self.name, [*apart, *kinds[3:]], attrs)
         operands = [*(len(kinds) + n for n in (1, 3, 5)), *range(3, len(kinds))]
         parts += _of_heads(operands, len(kinds) + len(parts), apart, attrs)
         parts.append(Part("transpose", (len(kinds) + len(parts) - 1,), {"perm": _HEADS_FIRST}))
@@ -203,12 +203,14 @@ class Mask(FusedKernel):
         return emitter.emit("Max", [inputs[0], limited])
 
 
-def _check(name: str, kinds: Sequence[TensorType]) -> None:
-    """Check operands with heads as their second axis.
+def _check(name: str, kinds: Sequence[TensorType], attrs: Attrs) -> None:
+    """Check operands with heads as their second axis, and the scale, whose root ONNX takes.
 
     Raises:
-        ShapeError: they do not fit.
+        ShapeError: they do not fit, or the scale is not above 0.
     """
+    if not float_of(attrs, "scale") > 0:
+        raise ShapeError(f"{name}: the scale is {float_of(attrs, 'scale')}, expected one above 0")
     q, k, v = kinds[:3]
     fits = (
         q.rank == k.rank == v.rank == _RANK
