@@ -19,6 +19,9 @@ PAGE_SUFFIXES = (".html", ".htm")
 #: Every DuckDB file has it after an 8-byte checksum.
 _DUCKDB_MAGIC = b"DUCK"
 
+#: The table that every run's database has.
+_TABLE_OF_RUNS = "meta"
+
 
 def model_suffix(path: Path) -> str:
     """Return which of ``SUFFIXES`` a model's file has.
@@ -86,7 +89,7 @@ def check_database(db: Path | None, *, force: bool = False) -> None:
 
     Raises:
         UsageError: the folder does not exist, or another kind of file is there (an empty one may be
-            what a killed run has left), or a database, and not ``force``.
+            what a killed run has left), or the database of something else, or of a run, and not ``force``.
     """
     if db is None:
         return
@@ -96,6 +99,8 @@ def check_database(db: Path | None, *, force: bool = False) -> None:
         raise UsageError(f"{db}: is a folder, expected a file name")
     if db.is_file() and db.stat().st_size and not is_database(db):
         raise UsageError(f"{db}: exists and is not a database, it is not overwritten")
+    if db.is_file() and db.stat().st_size and _is_of_others(db):
+        raise UsageError(f"{db}: is a database, but not that of a run, it is not overwritten")
     if db.is_file() and db.stat().st_size and not force:
         raise UsageError(
             f"{db}: is the database of another run; --force replaces it, run --resume {db} continues it"
@@ -146,6 +151,19 @@ def is_database(path: Path) -> bool:
     """Whether a file begins as DuckDB's do."""
     with path.open("rb") as file:
         return file.read(12)[8:] == _DUCKDB_MAGIC
+
+
+def _is_of_others(db: Path) -> bool:
+    """Whether a database has tables, and none of a run; one that cannot be opened may be a run's."""
+    from relational_tensat.base import duckdb  # most runs keep no database
+
+    try:
+        with duckdb.connect(str(db), read_only=True) as connection:
+            rows = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+    except duckdb.Error:
+        return False
+    tables = {name for (name,) in rows}
+    return bool(tables) and _TABLE_OF_RUNS not in tables
 
 
 def check_folder(folder: Path | None) -> None:

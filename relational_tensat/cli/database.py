@@ -74,7 +74,8 @@ class RunDatabase:
         try:
             return self.query(sql(name), params or None)
         except UsageError as error:
-            raise InputError(f"{error}: not a database of a run?") from error
+            reason = str(error.__cause__).partition("\n")[0].partition(" Did you mean")[0]
+            raise InputError(f"{self._path}: not a database of a run: {reason}") from error
 
     def close(self) -> None:
         """Close the database."""

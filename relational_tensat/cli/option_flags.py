@@ -16,6 +16,7 @@ from relational_tensat.cli.parser import (
     dimensions,
     input_file,
     merged,
+    number,
     one_of,
     seconds,
     whole_number,
@@ -89,7 +90,10 @@ def _converter(option: Option) -> Callable[[str], Any]:
         return one_of(option.noun, option.about.choices)
     if option.container == "mapping":
         return _NAMED_VALUES[option.kind]
-    converters: dict[type, Callable[[str], Any]] = {int: whole_number, float: seconds}
+    converters: dict[type, Callable[[str], Any]] = {
+        int: whole_number,
+        float: seconds if option.name.endswith("_s") else number,
+    }
     return converters.get(option.kind, option.kind)
 
 

@@ -93,12 +93,17 @@ def whole_number(text: str) -> int:
 
 def seconds(text: str) -> float:
     """Convert a number of seconds, not negative."""
+    return number(text, "a number of seconds")
+
+
+def number(text: str, kind: str = "a number") -> float:
+    """Convert a finite number, not negative."""
     try:
         value = float(text)
     except ValueError:
         value = -1.0
     if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, 0 or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is not {kind}, 0 or more")
     return value
 
 

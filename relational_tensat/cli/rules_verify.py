@@ -45,8 +45,9 @@ def execute(args: argparse.Namespace) -> int:
     from relational_tensat.rules.soundness.parallel import verified
     from relational_tensat.rules.soundness.store import keep_verdicts, write_verdicts
     from relational_tensat.rules.soundness.verifying import DEFAULT_TRIALS
-    from relational_tensat.rules.targets.known import all_rule_files
+    from relational_tensat.rules.targets.known import all_rule_files, know_kernels
 
+    know_kernels()
     rules = load_rules(args.file or all_rule_files(), only=args.names)
     start_s = time.monotonic()
     results = verified(

@@ -61,10 +61,12 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _write(database: RunDatabase, args: argparse.Namespace) -> int:
+    from relational_tensat.base.paths import check_page
     from relational_tensat.cost import open_source
     from relational_tensat.view import collect, write_page
 
     output = args.output or args.db.with_suffix(".html")
+    check_page(output)
     also = open_source(args.cost) if args.cost else None
     data = collect(database.connection, check=args.check, also=also)
     write_page(data, output)

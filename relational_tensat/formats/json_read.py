@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from relational_tensat.base.errors import ShapeError, nearest
@@ -9,9 +10,12 @@ from relational_tensat.base.files import read_bytes
 from relational_tensat.formats.json_check import Place, parse_json
 from relational_tensat.formats.json_model import FORMAT, VERSION
 from relational_tensat.formats.json_values import decode_attr, decode_data
-from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
+from relational_tensat.tensor import DTYPE_BYTES, Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.tensor.operators import Operator, operators
 from relational_tensat.tensor.types import AttrValue
+
+#: Element types that only pass through opaque nodes: ONNX's others, and what is no tensor.
+_OTHER_DTYPES = re.compile(r"opaque:|(string|complex(64|128)|float[48]\w+|u?int[24])$")
 
 
 def read_json(path: Path) -> Graph:
@@ -67,7 +71,14 @@ def _check_version(root: Place) -> None:
 
 def _typed(place: Place, fields: dict[str, Place]) -> tuple[str, TensorType]:
     shape = tuple(item.integer(0) for item in fields["shape"].items())
-    return fields["name"].name(), TensorType(fields["dtype"].name(), shape)
+    return fields["name"].name(), TensorType(_dtype(fields["dtype"]), shape)
+
+
+def _dtype(place: Place) -> str:
+    dtype = place.name()
+    if dtype not in DTYPE_BYTES and not _OTHER_DTYPES.match(dtype):
+        place.fail(f"unknown element type {dtype!r}{nearest(dtype, DTYPE_BYTES)}")
+    return dtype
 
 
 def _weight(place: Place) -> tuple[str, Weight]:

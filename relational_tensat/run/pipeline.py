@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from relational_tensat.base.paths import DefaultOutput, check_database, check_page
 from relational_tensat.cost import CostModel, costs_by_kind_us, graph_cost_us
+from relational_tensat.explore.learning import read_uses
 from relational_tensat.extract import relative_gap
 from relational_tensat.run import resume as resuming
 from relational_tensat.run.fusion_report import FusionReport, fusion_report
@@ -72,7 +73,8 @@ def optimize(
 
     Raises:
         UsageError: a rule, profile, dimension or input does not exist, or a path is unusable.
-        InputError: the model, a rule file, a profile or an input file cannot be used.
+        InputError: the model, a rule file, a profile, an input file or what is to be learned from cannot
+            be used.
         VerificationError: with the option ``strict``, the optimized graph computes something else;
             nothing is written.
         NoSolutionError: no graph could be extracted within the limits.
@@ -83,6 +85,7 @@ def optimize(
     options = options or Options()
     check_database(options.output.db, force=options.output.force)
     check_page(options.output.view)
+    read_uses(options.exploration.learn_from)  # not every search comes to them
     state = RunState.begin(options, model, output, cost_model, progress or Silent())
     return carry_out(state, STAGES)
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
 import pytest
 from onnx import TensorProto, helper
 
@@ -68,6 +69,28 @@ def test_another_runs_database_is_replaced_only_by_force(
     assert "--force replaces it" in _line(capsys, *command, code=2)
     assert db.read_bytes() == before
     assert main([*map(str, command), "--force"]) == 0
+
+
+def test_the_database_of_something_else_is_not_even_replaced_by_force(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, db = _model(tmp_path), tmp_path / "mine.duckdb"
+    with duckdb.connect(str(db)) as connection:
+        connection.execute("CREATE TABLE mine AS SELECT 1 AS x")
+    before = db.read_bytes()
+    for force in ([], ["--force"]):
+        command = ["run", source, "-o", tmp_path / "o.onnx", "--db", db, *_QUICK, *force]
+        assert "not that of a run" in _line(capsys, *command, code=2)
+    assert db.read_bytes() == before
+
+
+def test_what_cannot_be_learned_from_is_refused_whatever_the_search(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, missing = _model(tmp_path), tmp_path / "none.duckdb"
+    command = ["run", source, "-o", tmp_path / "o.onnx", "--learn-from", missing, *_QUICK]
+    assert f"{missing}: no such database" in _line(capsys, *command)
+    assert not (tmp_path / "o.onnx").exists()
 
 
 def test_a_database_in_use_is_left_alone(tmp_path: Path) -> None:

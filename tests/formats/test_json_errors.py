@@ -69,6 +69,11 @@ def _changed(path: str, value: Any) -> bytes:
         ("inputs.0.shape", [1, -3], "$.inputs[0].shape[1]: -3, expected an integer of at least 0"),
         ("inputs.0.shape", [1, 2.5], "$.inputs[0].shape[1]: 2.5, expected an integer"),
         ("inputs.0.shape", [True], "$.inputs[0].shape[0]: true, expected an integer"),
+        (
+            "inputs.0.dtype",
+            "float99",
+            "$.inputs[0].dtype: unknown element type 'float99'; did you mean",
+        ),
         ("inputs.0.dtyp", "x", "$.inputs[0]: unknown key 'dtyp'; did you mean 'dtype'?"),
         ("inputs.0.name", "", '$.inputs[0].name: "", expected a name'),
         ("weights.0.name", "x", "$.weights[0]: the value 'x' is defined twice"),

@@ -45,6 +45,8 @@ def check_fusing(state: RunState) -> RunState:
     if not options.fuse:
         if options.kernels is not None:
             raise UsageError("--kernels goes with --fuse")
+        if options.torch:
+            raise UsageError("--kernels-torch goes with --fuse and --kernels")
         return state
     if options.torch and options.kernels is None:
         raise UsageError("--kernels-torch goes with --kernels")
