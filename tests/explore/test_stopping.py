@@ -169,7 +169,7 @@ def test_time_enough() -> None:
 
 
 def test_the_memory_limit() -> None:
-    egraph = EGraph.create(sum_of(14), process=ProcessOptions(memory_limit="25MB"))
+    egraph = EGraph.create(sum_of(12), process=ProcessOptions(memory_limit="10MB"))
     exploration = explore(egraph, REORDER, NEVER)
     assert exploration.stop_reason == "memory"
     egraph.connection.execute("SET memory_limit = '1GB'")  # the invariants need more than was left
