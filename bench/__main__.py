@@ -33,6 +33,7 @@ from bench.scale import command as scale_command
 from bench.search import command as search_command
 from bench.tensat import command as tensat
 from bench.view import command as view_command
+from relational_tensat.base.collector import collect_rarely
 from relational_tensat.base.errors import RelationalTensatError
 
 #: Modules with ``add_parser``; what it returns runs the command and gives the exit code.
@@ -83,4 +84,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    collect_rarely()  # as in users' runs
     sys.exit(main())

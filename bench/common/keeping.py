@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from bench.common.saving import read_object
+from relational_tensat.base.collector import collect_rarely
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.base.files import write_aside
 
@@ -102,7 +103,7 @@ def _side_by_side(
     # Not forked: DuckDB and HiGHS have threads, which a fork would not copy.
     context = multiprocessing.get_context("spawn")
     waiting, running = list(cells), dict[Future[Result], CellT]()
-    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=collect_rarely) as pool:
         while waiting or running:
             if time.monotonic() >= deadline_s:
                 waiting.clear()

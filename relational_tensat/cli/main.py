@@ -6,7 +6,6 @@ Exit codes: 0 done · 1 internal error · 2 usage · 3 bad input · 4 verificati
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 import traceback
@@ -16,6 +15,7 @@ from importlib import import_module
 from typing import Any, NoReturn, TextIO, cast
 
 from relational_tensat import __version__
+from relational_tensat.base.collector import collect_rarely
 from relational_tensat.base.errors import InputError, RelationalTensatError, UsageError, nearest
 from relational_tensat.cli.closed_output import ClosedOutput, DispensableOutput
 from relational_tensat.cli.parser import Parser
@@ -33,10 +33,6 @@ _DEBUG = "RELATIONAL_TENSAT_DEBUG"
 _INTERNAL_ERROR = 1
 _INTERRUPTED = 130
 
-#: The garbage collector looks for cycles once there are so many new objects. A run keeps nearly all that it
-#: makes: at Python's 700, traversing 50,000 rules, forms and modules again and again took 3 % of it.
-_NEW_OBJECTS = 100_000
-
 
 def process() -> NoReturn:
     """Be the whole process: run its command line, and end it with the exit code.
@@ -45,7 +41,7 @@ def process() -> NoReturn:
     and objects apart one by one, which nobody would see, took 4 % of a run. What is to happen at exit
     (a profiler's report) does not: give ``main`` to a profiler.
     """
-    gc.set_threshold(_NEW_OBJECTS)
+    collect_rarely()
     sys.stderr = cast("TextIO", DispensableOutput(sys.stderr))
     code = main()
     for stream in (sys.stdout, sys.stderr):
