@@ -9,6 +9,7 @@ from pathlib import Path
 import onnx
 
 from relational_tensat.formats.onnx_external import external_locations, map_file, read_skeleton
+from relational_tensat.formats.onnx_frame import CONSTANTS_APART_IR_VERSION
 from relational_tensat.formats.onnx_names import all_nodes
 from relational_tensat.formats.onnx_opset import read_imports
 from relational_tensat.tensor.types import Array
@@ -23,12 +24,14 @@ class FileFigures:
         bytes: of the file, and of the files that its tensors are in.
         opset: the version of the default operator set; 0 if it has none.
         ir_version: that of the file format.
+        default_inputs: those with a value that a caller may replace: initializers, too.
     """
 
     nodes: int
     bytes: int
     opset: int
     ir_version: int
+    default_inputs: tuple[str, ...] = ()
 
 
 def figures_of_file(path: Path) -> FileFigures:
@@ -49,6 +52,14 @@ def figures_of_skeleton(model: onnx.ModelProto, large_weights: Iterable[Array]) 
 
 def _figures(model: onnx.ModelProto, n_bytes: int) -> FileFigures:
     nodes = sum(1 for _ in all_nodes(model.graph.node))
-    return FileFigures(
-        nodes, n_bytes, read_imports(model.opset_import).get("", 0), model.ir_version
-    )
+    opset = read_imports(model.opset_import).get("", 0)
+    return FileFigures(nodes, n_bytes, opset, model.ir_version, _default_inputs(model))
+
+
+def _default_inputs(model: onnx.ModelProto) -> tuple[str, ...]:
+    """Return the inputs that have a value; in the first versions all constants were inputs, too."""
+    if model.ir_version < CONSTANTS_APART_IR_VERSION:
+        return ()
+    constants = {tensor.name for tensor in model.graph.initializer}
+    constants |= {tensor.values.name for tensor in model.graph.sparse_initializer}
+    return tuple(value.name for value in model.graph.input if value.name in constants)

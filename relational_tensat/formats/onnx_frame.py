@@ -18,7 +18,7 @@ from relational_tensat.tensor import Graph, TensorType, ValueType
 #: The oldest version of the file format that is written of itself; onnxruntime reads it since 1.10.
 _OLDEST_IR_VERSION = 8
 #: The first in which constants need not be inputs, too.
-_CONSTANTS_APART_IR_VERSION = 4
+CONSTANTS_APART_IR_VERSION = 4
 #: The first that has local functions with metadata.
 _FUNCTIONS_IR_VERSION = 10
 
@@ -118,7 +118,7 @@ def _import(model: onnx.ModelProto, imports: Mapping[str, int]) -> None:
     if own.get("") != imports[""]:
         oldest = onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", imports[""])])
         model.ir_version = max(model.ir_version, oldest)
-    model.ir_version = max(model.ir_version, _CONSTANTS_APART_IR_VERSION)
+    model.ir_version = max(model.ir_version, CONSTANTS_APART_IR_VERSION)
 
 
 def _new_functions(model: onnx.ModelProto, emitter: Emitter) -> list[onnx.FunctionProto]:

@@ -38,6 +38,18 @@ class FileChange:
             raised.append(f"file format {before.ir_version} to {after.ir_version}")
         return f"versions raised, as what is new needs them: {', '.join(raised)}" if raised else ""
 
+    @property
+    def fixed_inputs(self) -> str:
+        """Return the note on inputs that are none any more, as their values count as constants; or ""."""
+        after = self.after.default_inputs
+        fixed = [name for name in self.before.default_inputs if name not in after]
+        some = ", ".join(fixed[:3]) + (f" and {len(fixed) - 3} more" if len(fixed) > 3 else "")
+        return (
+            f"inputs with a value of their own are constants in the written file: {some}"
+            if some
+            else ""
+        )
+
     def to_json(self) -> dict[str, Any]:
         """Return both figures."""
         return {"before": asdict(self.before), "after": asdict(self.after)}

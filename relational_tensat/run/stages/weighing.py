@@ -30,16 +30,17 @@ def weigh(state: RunState) -> tuple[RunState, bool]:
     return replace(state, change=change), True
 
 
-def change_notes(state: RunState) -> tuple[str, str]:
-    """Return why the written file is larger than the original, and which versions were raised; or ""."""
+def change_notes(state: RunState) -> tuple[str, ...]:
+    """Return why the written file is larger, which versions were raised, which inputs it lacks; or ""."""
     change = state.change
     if change is None:
-        return "", ""
+        return ()
     before, after = _costs_us(state)
     why = f"under {state.cost.name} it costs {after:,.2f} µs instead of {before:,.2f}"
     if state.is_unchanged:
         why = "the original is written in another version"
-    return f"the file has {change.growth}: {why}" if change.growth else "", change.versions
+    growth = f"the file has {change.growth}: {why}" if change.growth else ""
+    return growth, change.versions, change.fixed_inputs
 
 
 def _costs_us(state: RunState) -> tuple[float, float]:

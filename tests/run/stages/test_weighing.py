@@ -146,3 +146,27 @@ def test_versions_that_cannot_be_written(
     with pytest.raises(UsageError, match=reason):
         optimize(tmp_path / "m.json", Options.of(opset=opset), output=tmp_path / name)
     assert not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize(("ir_version", "names"), [(8, "b"), (3, "")])
+def test_inputs_with_a_value_that_the_result_takes_for_constants_are_in_the_report(
+    ir_version: int, names: str, tmp_path: Path
+) -> None:
+    """In format 3 every constant is an input, too: a caller replaces none there."""
+    values = [constant(n, np.ones(s), np.float32) for n, s in (("a", (4, 5)), ("b", (5,)))]
+    nodes = [
+        onnx.helper.make_node("MatMul", ["x", "a"], ["m"]),
+        onnx.helper.make_node("Add", ["m", "b"], ["s"]),
+        onnx.helper.make_node("Relu", ["s"], ["y"]),
+    ]
+    inputs = [tensor("x", [2, 4]), tensor("b", [5])]
+    proto = model(nodes, inputs, [tensor("y", [2, 5])], values, opset=13)
+    proto.ir_version = ir_version
+    if ir_version == 3:
+        proto.graph.input.append(tensor("a", [4, 5]))
+    onnx.save_model(proto, tmp_path / "m.onnx")
+    result = optimize(tmp_path / "m.onnx", Options.of(iterations=2), output=tmp_path / "o.onnx")
+    assert not result.unchanged
+    assert [value.name for value in onnx.load(tmp_path / "o.onnx").graph.input] == ["x"]
+    notes = [note for note in result.notes if note.startswith("inputs with a value")]
+    assert [note.rpartition(": ")[2] for note in notes] == ([names] if names else [])
