@@ -202,7 +202,7 @@ class AnytimeExtractor:
             return dag_cost_us(problem, DagDeriver(problem).derive(problem.cost_us))
         options = replace(self._options, extractor=extractor)
         watch = self.watch.within(options.time_limit_s, should_stop)
-        return extract(problem, options, self._process, watch=watch).cost_us
+        return extract(problem, options, self._process, watch=watch, start=world.known).cost_us
 
     def by_profile(self) -> Seed | None:
         """Return the cheapest graph by the profile alone, and measure its kernels before any others.

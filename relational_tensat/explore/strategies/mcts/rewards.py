@@ -100,7 +100,10 @@ class Rewards:
         cost_us = self._known_us.get(key)
         if cost_us is None:
             universe = self._universe
-            world = WorldArrays.of(members, universe.arrays, self._costs, universe.egraph.root)
+            known = np.fromiter(graph.chosen().values(), np.int32)
+            world = WorldArrays.of(
+                members, known, universe.arrays, self._costs, universe.egraph.root
+            )
             cost_us = self._chooser.world_cost_us(world, self._extractor, self._should_stop)
             self._known_us[key] = cost_us
         return cost_us
