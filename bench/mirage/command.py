@@ -33,7 +33,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Describe the command to argparse."""
     parser = commands.add_parser("mirage", help="kernels of Mirage's benchmarks, found by joins")
     parser.add_argument("cases", nargs="*", metavar="CASE", help="[all]; a name's beginning")
-    parser.add_argument("--max-kernels", metavar="K,L", default="1,2", help="(1,2)")
+    parser.add_argument("--max-kernels", metavar="K,L", default="1,5", help="(1,5)")
     parser.add_argument("--time-limit", type=float, default=120.0, help="of one search (120)")
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
@@ -195,7 +195,7 @@ def _chosen(options: argparse.Namespace) -> Iterator[tuple[Case, int]]:
 def _kernel_limits(options: argparse.Namespace) -> list[int]:
     texts = options.max_kernels.split(",")
     if not all(text.isdecimal() and int(text) > 0 for text in texts):
-        raise UsageError(f"--max-kernels: {options.max_kernels!r}, expected numbers such as 1,2")
+        raise UsageError(f"--max-kernels: {options.max_kernels!r}, expected numbers such as 1,5")
     return [int(text) for text in texts]
 
 

@@ -45,7 +45,7 @@ def test_an_unknown_benchmark_is_refused_with_the_nearest(
     assert main(["mirage", "LoRa 1"]) == 2
     assert "did you mean 'LoRA 1'" in capsys.readouterr().err
     assert main(["mirage", "LoRA 1", "--max-kernels", "1,none"]) == 2
-    assert "expected numbers such as 1,2" in capsys.readouterr().err
+    assert "expected numbers such as 1,5" in capsys.readouterr().err
 
 
 def test_the_benchmarks_are_those_of_the_paper_at_two_batches() -> None:
