@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.kernels.c.compile_c import compile_c
 from relational_tensat.mugraph.kernels.c.emit_c import emit_c
-from relational_tensat.mugraph.kernels.cuda.emit_cuda import emit_cuda
+from relational_tensat.mugraph.kernels.cuda.emit_cuda import CudaKernel, emit_cuda
 from relational_tensat.mugraph.kernels.layouts.choosing_layouts import (
     GraphLayouts,
     chosen_layouts,
@@ -29,8 +29,32 @@ from relational_tensat.tensor import Array
 DTYPES: Mapping[str, str] = {"cuda": "float16", "triton": "float16", "c": "float32"}
 
 
+def emulated(graphs: Sequence[MuGraph], folder: Path) -> Emulated:
+    """Return the kernels of some μGraphs, whose names all differ, as one library: compiled once.
+
+    Args:
+        graphs: of kernels only.
+        folder: for what is compiled.
+
+    Raises:
+        InputError: CUDA cannot say one of the kernels.
+    """
+    emitted = (
+        kernel
+        for graph in graphs
+        for kernel in _cuda_kernels(
+            graph, graph.wide, chosen_layouts(graph, DTYPES["cuda"], graph.wide)
+        )
+    )
+    return Emulated(list(emitted), folder)
+
+
 def run_kernels(
-    graph: MuGraph, inputs: Mapping[str, Array], target: str, folder: Path
+    graph: MuGraph,
+    inputs: Mapping[str, Array],
+    target: str,
+    folder: Path,
+    library: Emulated | None = None,
 ) -> dict[str, Array]:
     """Return the inputs, and what the kernels of a μGraph compute of them, by name.
 
@@ -42,6 +66,7 @@ def run_kernels(
         target: ``cuda``: thread by thread, forward and backward, races in shared memory and writes outside
             of results looked for; ``triton``: by its interpreter; ``c``.
         folder: for what is compiled.
+        library: for CUDA, of what was compiled before.
 
     Raises:
         UsageError: the target is none.
@@ -55,7 +80,11 @@ def run_kernels(
     wide = graph.wide | {name for name, value in inputs.items() if value.dtype != dtype}
     layouts = chosen_layouts(graph, dtype, wide)
     lying = {k.name: own.device for k, own in zip(graph.kernels, layouts.kernels, strict=True)}
-    once = _RUNNERS[target](graph, wide, layouts, folder)
+    once = (
+        _run_emulated(library)
+        if library is not None
+        else _RUNNERS[target](graph, wide, layouts, folder)
+    )
 
     def run(
         kernel: Kernel, device: Mapping[str, Dims], operands: list[Array], results: list[Array]
@@ -83,19 +112,23 @@ def _places(wanted: Dims, dims: Dims) -> list[int]:
 
 
 def _cuda(graph: MuGraph, wide: frozenset[str], layouts: GraphLayouts, folder: Path) -> RunKernel:
-    dims = kernel_tensors(graph)
-    emitted = {
-        kernel.name: emit_cuda(kernel, dims, DTYPES["cuda"], wide, own)
-        for kernel, own in zip(graph.kernels, layouts.kernels, strict=True)
-    }
-    library = Emulated(list(emitted.values()), folder)
+    return _run_emulated(Emulated(_cuda_kernels(graph, wide, layouts), folder))
 
+
+def _cuda_kernels(graph: MuGraph, wide: frozenset[str], layouts: GraphLayouts) -> list[CudaKernel]:
+    dims = kernel_tensors(graph)
+    return [
+        emit_cuda(kernel, dims, DTYPES["cuda"], wide, own)
+        for kernel, own in zip(graph.kernels, layouts.kernels, strict=True)
+    ]
+
+
+def _run_emulated(library: Emulated) -> RunKernel:
     def run(
         kernel: Kernel, device: Mapping[str, Dims], operands: list[Array], results: list[Array]
     ) -> None:
         shapes = dict(zip(kernel.outputs, (result.shape for result in results), strict=True))
-        made = library.run(emitted[kernel.name].name, operands, shapes)
-        for own, result in zip(made, results, strict=True):
+        for own, result in zip(library.run(kernel.name, operands, shapes), results, strict=True):
             result[...] = own
 
     return run

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import csv
+import hashlib
 import json
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from bench.mirage.table import Table
 from relational_tensat.base.errors import InputError
+from relational_tensat.gpu.nvrtc import nvrtc_version
 from relational_tensat.mugraph.graph.mugraph_json import decoded
-from relational_tensat.mugraph.kernels.cuda.compile_cuda import ARCHITECTURES
+from relational_tensat.mugraph.kernels.cuda.compile_cuda import ARCHITECTURES, headers
 from relational_tensat.mugraph.kernels.emission import Emitted, emit
 from relational_tensat.mugraph.sizing.multiprocessors import a100
 
-HEADER = ("benchmark", "kernel", "arch", "registers", "shared bytes", "spilled bytes", "remark")
+HEADER = (
+    "benchmark", "kernel", "arch", "registers", "shared bytes", "spilled bytes", "remark", "source",
+)  # fmt: skip
 #: What calls of functions within a kernel may put aside.
 _FEW_BYTES = 64
 #: Of shared memory that a block may have: an A100's, for which sizes are chosen; later ones have more.
@@ -43,11 +49,37 @@ def code_rows(run: dict[str, Any], target: str) -> Iterator[tuple[str, ...]]:
     try:
         emitted = emit(decoded(run["mugraph"], name), target)
     except InputError as error:
-        yield (name, "-", "-", "-", "-", "-", str(error))
+        yield (name, "-", "-", "-", "-", "-", str(error), "-")
         return
     for kernel in emitted:
         for arch in ARCHITECTURES:
-            yield (name, kernel.name, arch, *_compiled(kernel, arch))
+            yield code_row(name, kernel, arch)
+
+
+def code_row(name: str, kernel: Emitted, arch: str) -> tuple[str, ...]:
+    """Return the row of a benchmark's kernel and an architecture."""
+    return (name, kernel.name, arch, *_compiled(kernel, arch), source_hash(kernel))
+
+
+def source_hash(kernel: Emitted) -> str:
+    """Return the hash of all that a kernel's machine code depends on but the architecture."""
+    parts = [kernel.source]
+    if kernel.target == "cuda":
+        parts += [*headers().values(), nvrtc_version()]
+    else:
+        parts.append(version("triton"))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def kept_codes(path: Path) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Return the rows of a kept table by source and architecture; none where there is no such file."""
+    if not path.exists():
+        return {}
+    with path.open(encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    if tuple(header) != HEADER:
+        return {}
+    return {(row[HEADER.index("source")], row[HEADER.index("arch")]): tuple(row) for row in rows}
 
 
 def is_fit(row: tuple[str, ...]) -> bool:

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from bench.emulation.comparing import TOLERANCES, exact_outputs, norm_error
+from bench.emulation.emulated import Emulated
 from bench.emulation.fewer_blocks import single_kernels, with_fewer_blocks, with_outputs
 from bench.emulation.running import DTYPES, run_kernels
 from bench.mirage.cases import cases
 from bench.mirage.table import Table
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.mugraph import MuGraph
-from relational_tensat.mugraph.graph.mugraph_json import decoded
+from relational_tensat.mugraph.graph.mugraph_json import content_hash, decoded
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.verify.shrinking_sizes import shrunk
 from relational_tensat.mugraph.verify.stability import stabilized
@@ -39,11 +40,26 @@ def value_rows(run: Mapping[str, Any], target: str) -> Iterator[tuple[str, ...]]
     graph = decoded(run["mugraph"], name)
     for single in single_kernels(graph):
         few = with_fewer_blocks(single)
-        yield name, single.kernels[0].name, *_compared(with_outputs(few), few, target, graph.wide)
-    (case,) = (case for case in cases() if case.name == name)
-    small = shrunk(case.build(), graph)
-    if small is not None:
-        yield name, _WHOLE, *_compared(*small, target)
+        yield name, single.kernels[0].name, *compared(with_outputs(few), few, target, graph.wide)
+    for small in small_pairs({name: graph}).values():
+        yield name, _WHOLE, *compared(*small, target)
+
+
+def small_pairs(graphs: Mapping[str, MuGraph]) -> dict[str, tuple[MuGraph, MuGraph]]:
+    """Return benchmarks' programs with μGraphs at their smallest sizes, equal ones once.
+
+    Args:
+        graphs: by the names of benchmarks.
+    """
+    programs = {case.name: case.build() for case in cases() if case.name in graphs}
+    pairs: dict[str, tuple[MuGraph, MuGraph]] = {}
+    known: set[str] = set()
+    for name, graph in graphs.items():
+        small = shrunk(programs[name], graph)
+        if small is not None and content_hash(small[1]) not in known:
+            known.add(content_hash(small[1]))
+            pairs[name] = small
+    return pairs
 
 
 def is_right(row: tuple[str, ...]) -> bool:
@@ -57,10 +73,22 @@ def value_table(rows: list[tuple[str, ...]], target: str) -> Table:
     return Table(f"Values, by way of {target}", HEADER, tuple(rows))
 
 
-def _compared(
-    program: MuGraph, graph: MuGraph, target: str, wide: Collection[str] = ()
+def compared(
+    program: MuGraph,
+    graph: MuGraph,
+    target: str,
+    wide: Collection[str] = (),
+    library: Emulated | None = None,
 ) -> tuple[str, ...]:
-    """Return sizes, splits, the largest error of an output of the program, the tolerance, and a remark."""
+    """Return sizes, splits, the largest error of an output of the program, the tolerance, and a remark.
+
+    Args:
+        program: what the kernels shall compute.
+        graph: of them.
+        target: a language.
+        wide: the inputs that are float32.
+        library: see ``run_kernels``.
+    """
     dtype = DTYPES[target]
     inputs = _drawn(graph, dtype, wide)
     kinds = dict.fromkeys(dim for dims in kernel_tensors(graph).values() for dim in dims)
@@ -69,7 +97,7 @@ def _compared(
     outputs = graph.outputs or program.outputs
     try:
         with tempfile.TemporaryDirectory() as folder:
-            made = run_kernels(graph, inputs, target, Path(folder))
+            made = run_kernels(graph, inputs, target, Path(folder), library)
     except InputError as error:
         return *about, "-", "-", f"{LEFT_OUT}{error}"
     except AssertionError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,11 +28,15 @@ def with_level_keys(inputs: dict[str, Array], value: float) -> dict[str, Array]:
     return {**inputs, "Q": 0 * inputs["Q"], "V": values.astype(inputs["V"].dtype)}
 
 
-def numbered(graphs: tuple[MuGraph, ...]) -> list[MuGraph]:
-    """Return graphs of one kernel each, whose names all differ."""
-    result = []
-    for place, graph in enumerate(graphs):
-        (kernel,) = graph.kernels
-        step = Kernel(f"{kernel.name}_{place}", kernel.block)
-        result.append(replace(graph, steps=(step,)))
-    return result
+def numbered(graphs: Sequence[MuGraph]) -> list[MuGraph]:
+    """Return graphs of kernels, whose names all differ."""
+    return [
+        replace(
+            graph,
+            steps=tuple(
+                replace(step, name=f"{step.name}_{place}") if isinstance(step, Kernel) else step
+                for step in graph.steps
+            ),
+        )
+        for place, graph in enumerate(graphs)
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -111,32 +112,23 @@ def test_kernels_compute_what_their_graphs_mean() -> None:
         assert error <= TOLERANCES[dtype], name
 
 
-def test_a_kernel_compiles_for_each_generation_of_tensor_cores(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kernel_compiles_for_each_generation_of_tensor_cores(tmp_path: Path) -> None:
+    """And what needs more shared memory than there is is refused."""
     pytest.importorskip("triton")
-    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
-    graph = attention(2, 256, 64, 4096, 64, (2, 4), 64)
-    emitted = emit_triton(graph.kernels[0], graph.inputs)
+    environment = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path)}
+    environment.pop("TRITON_INTERPRET", None)
+    command = [sys.executable, "-m", "tests.mugraph.kernels.triton.compiling"]
+    printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    made = json.loads(printed.stdout)
     expected = {"sm_80": "mma.sync", "sm_90": "wgmma.mma_async", "sm_100": "tcgen05.mma"}
-    for arch, instruction in expected.items():
-        code = machine_code.compile_triton(emitted, arch)
-        assert {instruction, "cp.async.cg"} <= set(code.instructions)
-        assert code.spilled_bytes == 0
-        assert 0 < code.registers <= 192
-        assert 0 < code.shared_bytes <= 64 << 10
-        assert code.cubin.startswith(b"\x7fELF")
-
-
-def test_more_shared_memory_than_there_is_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("triton")
-    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(machine_code, "_SHARED_BYTES", {8: 1024})
-    graph = attention()
-    with pytest.raises(InputError, match=r"needs [\d,]+ bytes of shared .*, sm_80 has 1,024"):
-        machine_code.compile_triton(emit_triton(graph.kernels[0], graph.inputs), "sm_80")
+    assert [code["arch"] for code in made["codes"]] == list(expected)
+    for code in made["codes"]:
+        assert {expected[code["arch"]], "cp.async.cg"} <= set(code["instructions"])
+        assert code["spilled_bytes"] == 0
+        assert 0 < code["registers"] <= 192
+        assert 0 < code["shared_bytes"] <= 64 << 10
+        assert bytes.fromhex(code["begins"]) == b"\x7fELF"
+    assert re.search(r"needs [\d,]+ bytes of shared .*, sm_80 has 1,024", made["refused"])
 
 
 def test_what_triton_cannot_say_is_refused() -> None:
