@@ -1,4 +1,4 @@
-"""As a program: prints what Triton makes of attention for each generation; how what is too large is refused.
+"""As a program: prints what Triton makes of attention for three generations; how the too large is refused.
 
 In a process of its own: where a test has had Triton interpreted, it does not compile any more.
 """
