@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <vector>
 
 #define __global__
@@ -34,14 +33,15 @@ struct Fiber {
 static std::vector<Fiber> fibers;
 static ucontext_t scheduler;
 static int current;
-static std::function<void()> body;
+static void (*body)(const void*);  // a kernel's call, and what it needs
+static const void* call;
 // Threads run forward, or backward: what they compute must not depend on it.
 static bool is_backward;
 // What a race detector does: before each block, and when all threads of it have waited.
 static void (*at_block)(), (*at_barrier)();
 
 static void enter() {
-  body();
+  body(call);
   fibers[current].state = DONE;
   swapcontext(&fibers[current].context, &scheduler);
 }
@@ -94,10 +94,11 @@ static void run_block() {
   }
 }
 
-static void launch(const unsigned* grid, const unsigned* block, std::function<void()> kernel) {
+template <class Kernel> static void launch(const unsigned* grid, const unsigned* block, const Kernel& kernel) {
   gridDim = {grid[0], grid[1], grid[2]};
   blockDim = {block[0], block[1], block[2]};
-  body = kernel;
+  body = [](const void* given) { (*static_cast<const Kernel*>(given))(); };
+  call = &kernel;
   for (blockIdx.z = 0; blockIdx.z < grid[2]; ++blockIdx.z)
     for (blockIdx.y = 0; blockIdx.y < grid[1]; ++blockIdx.y)
       for (blockIdx.x = 0; blockIdx.x < grid[0]; ++blockIdx.x) run_block();
