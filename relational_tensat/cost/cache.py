@@ -45,6 +45,7 @@ _MORE_TABLES = {
     "compiled_cost": "cost_cache/forget_compiled",
     "raced_graph": "cost_cache/forget_raced",
     "run_seconds": "cost_cache/forget_seconds",
+    "settled_choice": "cost_cache/forget_settled",
 }
 
 

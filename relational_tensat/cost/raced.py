@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from relational_tensat.base import duckdb
 from relational_tensat.base.resources import sql
@@ -36,6 +36,25 @@ class Raced:
     is_final: bool
     noise: Standing
     date: str
+
+
+@dataclass(frozen=True, slots=True)
+class SettledChoice:
+    """What a run chose.
+
+    Attributes:
+        graph: hash of the graph that won its races.
+        choice: its e-nodes, as text.
+        is_dearer: it cost more than the original by the sums.
+        cost_ratio: what it cost by the sums, as a fraction of what the original did.
+        has_held: there was nothing left to race; else the time was over.
+    """
+
+    graph: str
+    choice: str
+    is_dearer: bool
+    cost_ratio: float
+    has_held: bool
 
 
 class RunsBefore:
@@ -88,6 +107,22 @@ class RunsBefore:
                 sql("cost_cache/add_raced"),
                 {**self._columns, **columns, "original": original, "setting": setting},
             )
+
+    def settled(self, run: str, setting: str) -> SettledChoice | None:
+        """Return what runs of this hash chose last; None where none has come to its end."""
+        if not self._cache.path.exists():
+            return None
+        with self._opened() as connection:
+            row = connection.execute(
+                sql("cost_cache/settled"), {**self._columns, "run": run, "setting": setting}
+            ).fetchone()
+        return None if row is None else SettledChoice(*row)
+
+    def settle(self, run: str, setting: str, choice: SettledChoice) -> None:
+        """Write what a run chose; what runs of its hash chose before is replaced."""
+        where = {**self._columns, "run": run, "setting": setting}
+        with self._opened() as connection:
+            connection.execute(sql("cost_cache/settle"), {**where, **asdict(choice)})
 
     def seconds(self, run: str, what: str) -> float:
         """Return the seconds that runs of this hash have spent on ``MEASURING`` or ``RACING``."""

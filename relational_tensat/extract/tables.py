@@ -16,7 +16,7 @@ from relational_tensat.egraph.loading import CHILD_COLUMNS
 from relational_tensat.extract.costing import Asking, fill_costs
 from relational_tensat.extract.families import ORIGINAL
 from relational_tensat.extract.greedy.in_sql import InTables
-from relational_tensat.extract.problem import UNUSED, ExtractionProblem
+from relational_tensat.extract.problem import UNUSED, ExtractionProblem, topological_order
 from relational_tensat.tensor.graph import Graph
 
 
@@ -129,6 +129,12 @@ def choice_of(table: TableProblem, enodes: Sequence[int]) -> NDArray[np.int32] |
     choice = np.full(table.problem.n_classes, UNUSED, np.int32)
     choice[table.problem.node_class[nodes]] = nodes
     return choice
+
+
+def enodes_in_order(table: TableProblem, choice: NDArray[np.int32]) -> tuple[int, ...]:
+    """Return the ids of the e-nodes that the root needs of a choice, children first."""
+    order = topological_order(table.problem, choice)
+    return tuple(table.enodes[choice[order]].tolist())
 
 
 def families_of(

@@ -69,6 +69,7 @@ class RaceReport:
         rounds: races of this run, after each of which costs were corrected and extraction done again; 0
             where all had been timed by runs before.
         timed_before: when the fastest was timed, UTC, if that was before this run.
+        is_remembered: it is the choice of a run that this one repeats: nothing was looked for.
     """
 
     original_us: float
@@ -80,6 +81,7 @@ class RaceReport:
     is_dearer: bool = False
     rounds: int = 1
     timed_before: str = ""
+    is_remembered: bool = False
 
     @property
     def keeps_original(self) -> bool:
@@ -93,7 +95,8 @@ class RaceReport:
         verdict = "faster" if final.is_faster else "as fast" if final.is_as_fast else "not faster"
         dearer = ", and dearer by the sums" if final.is_as_fast and self.is_dearer else ""
         date = self.timed_before.partition("T")[0]
-        when = f"; timed on {date}, --race-again times them anew" if date else ""
+        whose = "the choice of a run before, " if self.is_remembered else ""
+        when = f"; {whose}timed on {date}, --race-again times them anew" if date else ""
         return (
             f"{self.contenders[self.winner].name} is {verdict}{dearer}: {span(final)}; the original "
             f"against itself: {span(noise)}{when}"

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from relational_tensat.mugraph.fusion.kernel_costs import KernelCosts
     from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
     from relational_tensat.run.file_change import FileChange
+    from relational_tensat.run.settled import Settled
     from relational_tensat.run.sized_result import SizedResult
 
 #: The value of what a later stage brings: a stage that reads it too early is a mistake of the pipeline's
@@ -83,7 +84,7 @@ class RunState:
         has_fused: another process has put their e-nodes into the e-graph.
 
         by_profile: (extract) the cheapest graph by the profile alone, where costs are measured; it is among
-            those that race.
+            those that race. ``settled`` what a run has chosen that this repeats: nothing races then.
         extracted: (extract) the cheapest graph of the e-graph; ``extraction`` how it was found.
         extractions: those between iterations, and the last.
         rules_used: how many e-nodes of the extracted graph each rule made.
@@ -142,6 +143,7 @@ class RunState:
     has_fused: bool = False
 
     by_profile: Seed | None = None
+    settled: Settled | None = None
     extracted: Graph = _LATER
     extraction: Extraction = _LATER
     extractions: tuple[ExtractionEntry, ...] = ()

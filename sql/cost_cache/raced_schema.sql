@@ -1,4 +1,4 @@
--- Graphs that were timed whole against an original in a setting: a row for each. The same graphs do not race again. And how long was measured and raced for a run.
+-- Graphs that were timed whole against an original in a setting: a row for each. The same graphs do not race again. And how long was measured and raced for a run, and what it chose.
 CREATE TABLE IF NOT EXISTS raced_graph (
     original VARCHAR NOT NULL,       -- hash of the original's content
     graph VARCHAR NOT NULL,          -- of the other graph's
@@ -19,4 +19,16 @@ CREATE TABLE IF NOT EXISTS run_seconds (
     protocol INTEGER NOT NULL,
     seconds DOUBLE NOT NULL,         -- in all runs of this hash
     PRIMARY KEY (run, what, kind, device, driver, libraries, protocol)
+);
+CREATE TABLE IF NOT EXISTS settled_choice (
+    run VARCHAR NOT NULL,            -- hash of a model and of what it was searched with
+    setting VARCHAR NOT NULL,        -- as in raced_graph
+    kind VARCHAR NOT NULL, device VARCHAR NOT NULL, driver VARCHAR NOT NULL, libraries VARCHAR NOT NULL,
+    protocol INTEGER NOT NULL,
+    graph VARCHAR NOT NULL,          -- hash of the graph that won
+    choice VARCHAR NOT NULL,         -- its e-nodes, JSON
+    is_dearer BOOLEAN NOT NULL,      -- it cost more than the original by the sums
+    cost_ratio DOUBLE NOT NULL,      -- its cost by the sums / the original's
+    has_held BOOLEAN NOT NULL,       -- there was nothing left to race; else the time was over
+    PRIMARY KEY (run, setting, kind, device, driver, libraries, protocol)
 );

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import astuple, fields, replace
+from functools import partial
 
 import numpy as np
 
@@ -337,15 +338,22 @@ class AnytimeExtractor:
                 self._process,
                 watch=self.watch.within(limit_s, should_stop),
                 progress=self._progress.extraction,
-                start=self._start(table) if start is None else start,
+                start=self._start(table, start),
                 tables=table.in_tables(self._egraph),
             )
 
-    def _start(self, table: TableProblem) -> Ints | None:
-        """Return the best choice that is known for a problem."""
+    def _start(self, table: TableProblem, quick: Ints | None) -> Ints | None:
+        """Return the best choice that is known for a problem.
+
+        Args:
+            quick: one that a greedy method found.
+        """
         if self._last is not None and _same(self._last[0], table):
-            return self._last[1].choice
-        return None if self._kept is None else self._kept.start(table)
+            before: Ints | None = self._last[1].choice
+        else:
+            before = None if self._kept is None else self._kept.start(table)
+        starts = [each for each in (quick, before) if each is not None]
+        return min(starts, key=partial(dag_cost_us, table.problem), default=None)
 
     def _write(self, entry: ExtractionEntry) -> None:
         self._egraph.database.append("extraction_log", [astuple(entry)])

@@ -14,8 +14,8 @@ import numpy as np
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.seed import Seed, choice_of
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
-from relational_tensat.extract.problem import Extraction, Ints, topological_order
-from relational_tensat.extract.tables import TableProblem
+from relational_tensat.extract.problem import Extraction, Ints
+from relational_tensat.extract.tables import TableProblem, enodes_in_order
 
 
 class KeptChoice:
@@ -60,5 +60,4 @@ class KeptChoice:
 
 def seed_of(table: TableProblem, extraction: Extraction) -> Seed:
     """Return the graph that an extraction found."""
-    order = topological_order(table.problem, extraction.choice)
-    return Seed(extraction.cost_us, tuple(table.enodes[extraction.choice[order]].tolist()))
+    return Seed(extraction.cost_us, enodes_in_order(table, extraction.choice))

@@ -129,8 +129,7 @@ def _cheapest(
     seen: set[tuple[tuple[str, tuple[str, ...], str], ...]] = set()
 
     def new(found: FamilyChoice, *, is_by_profile: bool = False) -> list[Candidate]:
-        write_choice(state.egraph, table, found.choice)
-        graph = as_written(chosen_graph(state.egraph), state.original)
+        graph = graph_of(state, table, found.choice)
         without = tuple(names[number] for number in sorted(found.without))
         key = tuple((node.op, node.inputs, repr(node.attrs)) for node in graph.nodes)
         if key in seen:
@@ -145,6 +144,12 @@ def _cheapest(
         *(new(by_profile, is_by_profile=True) if by_profile else []),
     ]
     yield from filter(None, map(new, by_family))
+
+
+def graph_of(state: RunState, table: TableProblem, choice: Ints) -> Graph:
+    """Return the graph of a choice, which the table ``chosen`` has then."""
+    write_choice(state.egraph, table, choice)
+    return as_written(chosen_graph(state.egraph), state.original)
 
 
 def _by_profile(state: RunState, table: TableProblem) -> FamilyChoice | None:

@@ -150,7 +150,8 @@ def _run_hash(state: RunState, original: Graph) -> str:
         options.rules, options.exploration, options.focus, options.tree, options.extraction, options.fusion,
     )  # fmt: skip
     rules = [content_hash(rule) for rule in state.rules]
-    text = repr((state.contents.of(original), rules, groups, options.process.seed))
+    others = options.process.seed, options.costs.learn_costs
+    text = repr((state.contents.of(original), rules, groups, others))
     return hashlib.sha256(text.encode()).hexdigest()
 
 

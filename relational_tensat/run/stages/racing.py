@@ -25,7 +25,8 @@ def run_race(state: RunState) -> RunState:
     where that is installed. Ctrl-C ends it: then the cheapest graph stays chosen.
     """
     budget_s = _budget_s(state)
-    if not budget_s or (state.is_unchanged and state.by_profile is None):
+    is_alone = state.is_unchanged and state.by_profile is None and state.settled is None
+    if not budget_s or is_alone:
         return state
     if has_kernels(state):
         return state.noting("not raced: onnxruntime runs kernels by their plain operators")

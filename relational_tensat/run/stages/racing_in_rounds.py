@@ -18,9 +18,10 @@ from relational_tensat.cost.race import LEAST_HEATS, Heat, RaceResult, race
 from relational_tensat.cost.source import Race
 from relational_tensat.extract.costing import forget_costs
 from relational_tensat.extract.problem import COST_TOLERANCE
-from relational_tensat.extract.tables import extraction_problem
+from relational_tensat.extract.tables import TableProblem, extraction_problem
 from relational_tensat.run.end_to_end import inputs_to_time, with_drawn_weights
 from relational_tensat.run.race_report import Contender, RaceReport, RaceRound
+from relational_tensat.run.settled import Settled
 from relational_tensat.run.stages.choosing import choose, choose_other
 from relational_tensat.run.stages.contenders import (
     Candidate,
@@ -29,6 +30,7 @@ from relational_tensat.run.stages.contenders import (
     fixed_share,
     with_candidate,
 )
+from relational_tensat.run.stages.recalling import candidate_of, remember
 from relational_tensat.run.stages.searching import extract
 from relational_tensat.run.stages.timed_graphs import TimedGraphs
 from relational_tensat.run.state import RunState
@@ -96,6 +98,9 @@ def race_in_rounds(
         NotRacedError: the device cannot run one.
     """
     timed = TimedGraphs.of(state, device)
+    if state.settled is not None:
+        with state.phases.phase("whole"):
+            return _settled_before(state, state.settled, timed)
     clock = _Clock(budget_s - (timed.seconds_before if is_total else 0.0))
     learns = state.cost.is_lazy and state.extractor.is_of_last
     try:
@@ -114,7 +119,17 @@ def race_in_rounds(
             raise
         state = _out_of_date(state).noting("racing was interrupted")
     with state.phases.phase("whole"):
-        return _concluded(state, timed) if timed.winners else state
+        return _concluded(state, timed, is_total=is_total) if timed.winners else state
+
+
+def _settled_before(state: RunState, settled: Settled, timed: TimedGraphs) -> RunState:
+    """Choose what a run has chosen that this repeats, without a race."""
+    table = extraction_problem(state.egraph, state.cost, CostSource.about)
+    candidate = candidate_of(state, table, settled)
+    if candidate is None:
+        raise NotRacedError("the choice of the run before is not in the e-graph")
+    timed.candidates[settled.digest] = candidate
+    return _with_winner(state, table, timed, settled.digest, is_dearer=settled.is_dearer)
 
 
 def _race(state: RunState, device: Device, timed: TimedGraphs, clock: _Clock, number: int) -> bool:
@@ -214,21 +229,46 @@ def _out_of_date(state: RunState) -> RunState:
     return replace(state, extraction=extraction)
 
 
-def _concluded(state: RunState, timed: TimedGraphs) -> RunState:
-    """Choose the fastest of those that won a race; or the original.
+def _concluded(state: RunState, timed: TimedGraphs, *, is_total: bool) -> RunState:
+    """Choose the fastest of those that won a race; or the original. Remember it if nothing is left to do.
 
     One that costs more than the original has to be faster beyond the noise.
+
+    Args:
+        is_total: runs that repeat this one have what time is left.
     """
     table = extraction_problem(state.egraph, state.cost, CostSource.about)
+    most_us = graph_cost_us(state.original, state.cost) * (1 + COST_TOLERANCE)
+    costed = costed_anew(table, [timed.candidates[each] for each in timed.winners])
+    dearer = {
+        digest
+        for digest, each in zip(timed.winners, costed, strict=True)
+        if each.found.cost_us > most_us
+    }
+    eligible = [
+        each for each in timed.winners if each not in dearer or timed.known[each].standing.is_faster
+    ]
+    winner = (eligible or timed.winners)[0]
+    has_held = state.is_unchanged or timed.hash_of(state.chosen) in timed.known
+    concluded = _with_winner(state, table, timed, winner, is_dearer=winner in dearer)
+    is_over = has_held or (is_total and not concluded.is_unchanged)
+    if is_over and state.run and not state.watch.happened:
+        remember(state, table, timed, winner, has_held=has_held)
+    return concluded
+
+
+def _with_winner(
+    state: RunState, table: TableProblem, timed: TimedGraphs, winner: str, *, is_dearer: bool
+) -> RunState:
+    """Choose the fastest, or the original where it is not known to be as fast; report on all.
+
+    Args:
+        winner: hash of its graph.
+        is_dearer: it costs more than the original.
+    """
     original_us = graph_cost_us(state.original, state.cost)
     costed = costed_anew(table, list(timed.candidates.values()))
     by_digest = dict(zip(timed.candidates, costed, strict=True))
-    most_us = original_us * (1 + COST_TOLERANCE)
-    cheaper = {each for each in timed.winners if by_digest[each].found.cost_us <= most_us}
-    eligible = [
-        each for each in timed.winners if each in cheaper or timed.known[each].standing.is_faster
-    ]
-    winner = (eligible or timed.winners)[0]
     order = sorted(by_digest, key=lambda digest: by_digest[digest].found.cost_us)
     known = timed.known[winner]
     report = RaceReport(
@@ -238,15 +278,17 @@ def _concluded(state: RunState, timed: TimedGraphs) -> RunState:
         known.standing,
         known.noise,
         fixed_share(table, original_us),
-        is_dearer=winner not in cheaper,
+        is_dearer=is_dearer,
         rounds=max(timed.round_of.values(), default=0),
         timed_before="" if winner in timed.round_of else known.date,
+        is_remembered=state.settled is not None,
     )
     if report.keeps_original:
         loss = f"raced whole, {report.outcome}: the original is kept"
         state.egraph.database.run("run/set_kept_original", why=loss)
         return replace(state, chosen=state.original, race=report).noting(loss)
-    state = choose_other(with_candidate(state, table, by_digest[winner]), by_digest[winner].graph)
+    state = with_candidate(state, table, by_digest[winner])
+    state = choose_other(state, by_digest[winner].graph)
     return replace(state, race=report, raced=state.chosen)
 
 

@@ -19,6 +19,7 @@ from relational_tensat.extract.tables import chosen_graph, extraction_problem, r
 from relational_tensat.rules.targets.as_written import as_written
 from relational_tensat.run.needed import keep_needed
 from relational_tensat.run.recording import write_course
+from relational_tensat.run.stages.recalling import recall
 from relational_tensat.run.state import RunState
 
 
@@ -67,18 +68,31 @@ def _going_on(state: RunState) -> Callable[..., Exploration]:
     return partial(explore_and_go_on, chooser=state.extractor, focus=focus, seed=seed)
 
 
+def _begun(state: RunState) -> RunState:
+    """Return the state with what extraction begins from where costs are measured.
+
+    That is the choice of a run before, or the cheapest graph by the profile, which is measured first.
+    """
+    if state.settled is None and state.by_profile is None:
+        settled = recall(state)
+        by_profile = None if settled else state.extractor.by_profile()
+        state = replace(state, settled=settled, by_profile=by_profile)
+    if state.settled is not None:
+        state.extractor.note(state.settled.seed, state.exploration.iterations)
+    return state
+
+
 def extract(state: RunState) -> RunState:
     """Extract the cheapest graph; once more, where what was measured in between changes estimates."""
     egraph = state.egraph
     stopwatch = egraph.database.stopwatch
     with state.phases.phase("extract"), stopwatch.phase("extract"):
-        if state.by_profile is None:
-            state = replace(state, by_profile=state.extractor.by_profile())
         extraction_problem(egraph, state.cost, CostSource.at_least)  # what is known is looked up
         if state.cost.renew():
             forget_costs(egraph)
+        state = _begun(state)
         extraction = state.extractor.finish(state.exploration.iterations)
-        if state.extractor.is_of_last and state.cost.renew():
+        if state.extractor.is_of_last and state.settled is None and state.cost.renew():
             forget_costs(egraph)
             state = replace(state, extractions=tuple(state.extractor.log)).with_fresh_extractor()
             extraction = state.extractor.finish(state.exploration.iterations)

@@ -91,7 +91,8 @@ def _give_up(state: RunState, rejection: Rejection) -> RunState:
 def _without_nodes(state: RunState, fault: Fault) -> RunState:
     """Extract again, without e-nodes that an application built."""
     state.egraph.database.run("run/exclude_nodes", nodes=list(fault.e_nodes))
-    return choose(extract(replace(state, by_profile=None).with_fresh_extractor()))
+    state = replace(state, by_profile=None, settled=None)
+    return choose(extract(state.with_fresh_extractor()))
 
 
 def _without_rule(state: RunState, rule: str) -> RunState:
@@ -106,6 +107,7 @@ def _without_rule(state: RunState, rule: str) -> RunState:
         start=None,
         extractions=(),
         by_profile=None,
+        settled=None,
         left_out=frozenset(),
         has_fused=False,
     )

@@ -162,6 +162,7 @@ def test_what_was_timed_does_not_race_again(device: TimedDevice, tmp_path: Path)
     assert again.race is not None and first.race is not None
     assert again.race.rounds == 0 and again.race.final == first.race.final
     assert again.race.timed_before in again.race.outcome or "timed on 20" in again.race.outcome
+    assert "the choice of a run before, timed on" in again.race.outcome
     assert "--race-again times them anew" in again.race.outcome
     assert (again.cost_before_us, again.cost_after_us) == (
         first.cost_before_us,
@@ -184,6 +185,60 @@ def test_a_run_that_is_repeated_has_what_time_is_left(device: TimedDevice, tmp_p
     third = run(tmp_path)
     assert third.race is not None and third.race.rounds == 0
     assert ops(third.graph) == FASTEST and device.heats == heats
+
+
+def test_a_settled_choice_is_found_again_where_extraction_finds_another(
+    device: TimedDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Extraction that time ends may find another graph each time: none of them races in a repeated run."""
+    first = run(tmp_path)
+    heats = device.heats
+
+    def never(*_: object) -> None:
+        raise AssertionError("no candidates are looked for")
+
+    monkeypatch.setattr(racing_in_rounds, "candidates", never)
+    again = run(tmp_path)
+    assert again.race is not None and again.race.is_remembered
+    assert ops(again.graph) == ops(first.graph) and device.heats == heats
+    assert first.race is not None and not first.race.is_remembered
+    with pytest.raises(AssertionError, match="no candidates"):
+        run(tmp_path, race_again=True)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"measure_time_limit_s": 50.0}, {"learn_costs": False}, {"iterations": 1}, {"seed": 1}],
+)
+def test_another_run_looks_for_its_own_choice(
+    device: TimedDevice, tmp_path: Path, other: dict[str, object]
+) -> None:
+    run(tmp_path)
+    result = run(tmp_path, **other)
+    assert result.race is not None and not result.race.is_remembered
+
+
+def test_where_costs_are_others_the_choice_is_looked_for_again(
+    device: TimedDevice, tmp_path: Path
+) -> None:
+    run(tmp_path)
+    with duckdb.connect(tmp_path / "costs.duckdb") as connection:
+        where = "configuration LIKE '%reciprocal%'"
+        connection.execute(f"UPDATE measured_cost SET p10_us = 10 * p10_us WHERE {where}")
+    result = run(tmp_path)
+    assert result.race is None and result.unchanged  # by these costs, no graph is cheaper
+
+
+def test_that_the_original_was_kept_is_remembered(
+    device: TimedDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = run(tmp_path, learn_costs=False)
+    heats = device.heats
+    monkeypatch.setattr(racing_in_rounds, "candidates", None)
+    again = run(tmp_path, learn_costs=False)
+    assert first.unchanged and again.unchanged and device.heats == heats
+    assert again.race is not None and again.race.is_remembered
+    assert any("the choice of a run before" in note for note in again.notes)
 
 
 def test_what_is_estimated_is_one_figure_and_optimal_says_so(

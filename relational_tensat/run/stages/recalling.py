@@ -1,0 +1,110 @@
+"""The choice of a run whose races have ended, remembered for runs that repeat it.
+
+Such a run (the same model, rules, target, search, costs and inputs, on the same device) begins extraction
+from it, and returns it without a race.
+"""
+
+from __future__ import annotations
+
+import json
+
+from relational_tensat.cost import CostSource, graph_cost_us
+from relational_tensat.cost.raced import SettledChoice
+from relational_tensat.explore.seed import Seed
+from relational_tensat.extract.families import FamilyChoice
+from relational_tensat.extract.problem import dag_cost_us
+from relational_tensat.extract.tables import (
+    TableProblem,
+    choice_of,
+    enodes_in_order,
+    extraction_problem,
+)
+from relational_tensat.extract.written_choice import find_choice, text_of_choice
+from relational_tensat.run.settled import Settled
+from relational_tensat.run.stages.contenders import Candidate, graph_of
+from relational_tensat.run.stages.timed_graphs import TimedGraphs
+from relational_tensat.run.state import RunState
+
+#: Costs are others by now if a choice costs so much more or less beside the original than when it was made.
+_OTHER_COSTS = 0.05
+
+
+def recall(state: RunState) -> Settled | None:
+    """Return what a run that this repeats has chosen; None where there is none, or its costs were others.
+
+    There is none either where more than before is asked for: races anew, more measuring, more time of
+    races than was enough.
+
+    Raises:
+        InputError: the cache cannot be used.
+    """
+    costs, device = state.options.costs, state.cost.device
+    is_repeated = not (costs.race_again or state.rejections or state.n_left_out)
+    asks_for_no_more = costs.end_to_end and costs.measure_time_limit_s is None
+    if device is None or not (state.run and is_repeated and asks_for_no_more):
+        return None
+    timed = TimedGraphs.of(state, device)
+    saved = timed.before.settled(state.run, timed.setting)
+    if saved is None or saved.graph not in timed.known:
+        return None
+    if costs.budget_s is not None and not saved.has_held:
+        return None
+    return _in_egraph(state, saved)
+
+
+def remember(
+    state: RunState, table: TableProblem, timed: TimedGraphs, winner: str, *, has_held: bool
+) -> None:
+    """Remember who won the races of a run.
+
+    Args:
+        winner: hash of its graph.
+        has_held: there was nothing left to race; else the time was over.
+    """
+    candidate = timed.candidates[winner]
+    enodes = enodes_in_order(table, candidate.found.choice)
+    text = json.dumps(
+        {
+            "without": candidate.without,
+            "is_by_profile": candidate.is_by_profile,
+            "enodes": text_of_choice(state.egraph, enodes),
+        }
+    )
+    ratio = dag_cost_us(table.problem, candidate.found.choice) / graph_cost_us(
+        state.original, state.cost
+    )
+    saved = SettledChoice(winner, text, ratio > 1.0, ratio, has_held)
+    timed.before.settle(state.run, timed.setting, saved)
+
+
+def candidate_of(state: RunState, table: TableProblem, settled: Settled) -> Candidate | None:
+    """Return a choice of before as a candidate; None where it is not in the problem."""
+    choice = choice_of(table, settled.seed.enodes)
+    if choice is None:
+        return None
+    found = FamilyChoice(choice, dag_cost_us(table.problem, choice), frozenset(), frozenset())
+    graph = graph_of(state, table, choice)
+    return Candidate(graph, found, settled.without, settled.is_by_profile)
+
+
+def _in_egraph(state: RunState, saved: SettledChoice) -> Settled | None:
+    """Return a choice as the e-graph of a run has it."""
+    content = json.loads(saved.choice)
+    enodes = find_choice(state.egraph, content["enodes"])
+    if enodes is None:
+        return None
+    table = extraction_problem(state.egraph, state.cost, CostSource.about)
+    choice = choice_of(table, enodes)
+    if choice is None:
+        return None
+    cost_us = dag_cost_us(table.problem, choice)
+    ratio = cost_us / graph_cost_us(state.original, state.cost)
+    if abs(ratio / saved.cost_ratio - 1) > _OTHER_COSTS:
+        return None
+    return Settled(
+        saved.graph,
+        Seed(cost_us, enodes),
+        tuple(content["without"]),
+        content["is_by_profile"],
+        saved.is_dearer,
+    )
