@@ -26,6 +26,8 @@ class TermCosts:
             ).fetchall()
         }
         self._constant: list[bool] = []
+        #: What terms cost, and whether they run: most graphs of an explanation have most terms in common.
+        self._known: dict[int, tuple[float, int]] = {}
 
     def graph(self, outputs: Iterable[int]) -> tuple[float, int]:
         """Return the modelled microseconds of a graph, and how many operators run at inference.
@@ -33,12 +35,13 @@ class TermCosts:
         Raises:
             InputError: a signature has no cost.
         """
-        total, operators = 0.0, 0
-        for term in self._terms.of(outputs):
-            total += self.term_us(term)
-            if not self._is_idle(term):
-                operators += not get_operator(self._op(term)).is_structure
-        return total, operators
+        terms = self._terms.of(outputs)
+        for term in terms:
+            if term not in self._known:
+                runs = not (self._is_idle(term) or get_operator(self._op(term)).is_structure)
+                self._known[term] = self.term_us(term), int(runs)
+        known = [self._known[term] for term in terms]
+        return sum(us for us, _ in known), sum(runs for _, runs in known)
 
     def term_us(self, term: int) -> float:
         """Return the microseconds of one term, its operands being there.

@@ -144,7 +144,13 @@ class _Replay:
         replaced = {(replacement.before, replacement.after) for replacement in rewrite.replaced}
         pairs = self._changed(rewrite, replaced)
         for old, new in sorted(pairs, key=lambda pair: pair[1]):  # operands first
-            self._apply(new, self.counterparts[old].attrs)
+            known = self.counterparts[old]
+            if self._operand_types(old) == self._operand_types(
+                new
+            ):  # as most are: nothing to infer
+                self._put(new, known)
+            else:
+                self._apply(new, known.attrs)
 
     def _changed(self, rewrite: Rewrite, replaced: set[tuple[int, int]]) -> set[tuple[int, int]]:
         """Return the terms above what was replaced, each with the term in its place."""
@@ -176,6 +182,8 @@ class _Replay:
         A law read backward may speak of operands that are not there, and holds for any; what it builds is
         right if the law leads from there to what it found.
         """
+        if term in self.counterparts:
+            return
         for below in self._terms.of([term]):
             if below not in self.counterparts:
                 attrs = self._symbol(below).attrs
@@ -191,9 +199,13 @@ class _Replay:
 
     def _apply(self, term: int, attrs: AttrItems) -> None:
         """Give a term its counterpart: an operator with attributes on its operands' counterparts."""
-        operands = tuple(self.counterparts[child].type for child in self._terms[term].children)
         operator = get_operator(self._symbol(term).op)
-        self._put(term, Counterpart(attrs, operator.infer(operands, dict(attrs))))
+        kind = operator.infer(self._operand_types(term), dict(attrs))
+        self._put(term, Counterpart(attrs, kind))
+
+    def _operand_types(self, term: int) -> tuple[ValueType, ...]:
+        """Return the types of a term's operands there."""
+        return tuple(self.counterparts[child].type for child in self._terms[term].children)
 
     def _put(self, term: int, counterpart: Counterpart) -> None:
         if term not in self.counterparts:
