@@ -32,16 +32,16 @@ _OTHER_COSTS = 0.05
 def recall(state: RunState) -> Settled | None:
     """Return what a run that this repeats has chosen; None where there is none, or its costs were others.
 
-    There is none either where more than before is asked for: races anew, more measuring, more time of
-    races than was enough.
+    There is none either where something else is asked for: races anew, or none, more measuring, more time
+    of races than was enough.
 
     Raises:
         InputError: the cache cannot be used.
     """
     costs, device = state.options.costs, state.cost.device
     is_repeated = not (costs.race_again or state.rejections or state.n_left_out)
-    asks_for_no_more = costs.end_to_end and costs.measure_time_limit_s is None
-    if device is None or not (state.run and is_repeated and asks_for_no_more):
+    is_raced = costs.end_to_end and costs.budget_s != 0 and costs.measure_time_limit_s is None
+    if device is None or not (state.run and is_repeated and is_raced):
         return None
     timed = TimedGraphs.of(state, device)
     saved = timed.before.settled(state.run, timed.setting)

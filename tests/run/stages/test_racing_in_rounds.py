@@ -218,6 +218,12 @@ def test_another_run_looks_for_its_own_choice(
     assert result.race is not None and not result.race.is_remembered
 
 
+def test_where_nothing_races_nothing_is_remembered(device: TimedDevice, tmp_path: Path) -> None:
+    assert ops(run(tmp_path).graph) == FASTEST
+    result = run(tmp_path, budget_s=0.0, learn_costs=False)
+    assert result.race is None and ops(result.graph) == CHEAPEST
+
+
 def test_where_costs_are_others_the_choice_is_looked_for_again(
     device: TimedDevice, tmp_path: Path
 ) -> None:
