@@ -54,9 +54,12 @@ def _sensitivity(
 ) -> Sequence[float]:
     """Return, per output, the relative change when inputs and weights are rounded differently."""
     rng = np.random.default_rng(seed)
+    # Of opaque operators: the next number to a factor of Resize is another size.
+    fixed = {name for node in graph.nodes if node.op == "opaque" for name in node.inputs}
 
     def value(name: str, kind: TensorType) -> Array:
-        return _perturb(weight_of(weights, name, kind), kind, rng)
+        weight = weight_of(weights, name, kind)
+        return weight if name in fixed else _perturb(weight, kind, rng)
 
     moved_inputs = {name: _perturb(inputs[name], kind, rng) for name, kind in graph.inputs.items()}
     exact = compute_outputs(graph, inputs, weights, unknown)
