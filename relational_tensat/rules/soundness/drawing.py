@@ -6,6 +6,7 @@ is wanted of it and from operands already drawn; what does not fit in the end is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ from relational_tensat.rules.soundness.requirements import Bindings, Plan, Sourc
 from relational_tensat.tensor.choices import Choices
 from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators import Attr, Operator
+from relational_tensat.tensor.operators.attributes import ints_of, padding_of
+from relational_tensat.tensor.operators.padding import resolve_padding
 from relational_tensat.tensor.operators.sampling import PartialApplication
 from relational_tensat.tensor.types import (
     AttrItems,
@@ -31,6 +34,8 @@ _ATTRIBUTE_TRIES = 8
 _TENSOR_TRIES = 6
 #: Nothing larger is tried: laws do not depend on size, and small numbers are quick to read.
 _MOST_ELEMENTS = 1 << 14
+#: Nor are images with more elements, the border around them included, which far dilations make wide.
+_MOST_WITH_BORDER = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -147,6 +152,8 @@ class _Drawer:
         if sum([part.size for part in tensors_of(best[1])]) > _MOST_ELEMENTS:
             raise _MisfitError
         attrs = dict(best[0])
+        if "pad" in attrs and _size_with_border(operands, attrs) > _MOST_WITH_BORDER:
+            raise _MisfitError
         variable_values = {name: attrs[attr] for attr, name in open_attrs.items()}
         self.bindings.bind_attrs(variable_values)  # which were accepted
         self.attrs.update(variable_values)
@@ -207,3 +214,16 @@ def draw_configuration(
         return _Drawer(plan, choices, far).draw()
     except _MisfitError:
         return None
+
+
+def _size_with_border(operands: tuple[ValueType, ...], attrs: Attrs) -> int:
+    """Return how many elements the image has that windows move over."""
+    image, *others = (part for kind in operands for part in tensors_of(kind))
+    filters = next((kind for kind in others if kind.rank == image.rank), image)
+    kernel = ints_of(attrs, "kernel") if "kernel" in attrs else filters.shape[2:]
+    dilation = ints_of(attrs, "dilation") or (1,) * len(kernel)
+    begins, ends = resolve_padding(
+        padding_of(attrs), image.shape[2:], kernel, ints_of(attrs, "stride"), dilation
+    )
+    sizes = map(sum, zip(begins, image.shape[2:], ends, strict=True))
+    return math.prod((*image.shape[:2], *sizes))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from relational_tensat.rules.language import parse_rules
+from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.drawing import Configuration, draw_configuration
 from relational_tensat.rules.soundness.requirements import Plan
@@ -12,6 +15,8 @@ from relational_tensat.rules.targets.onnxruntime.integer_products import INTEGER
 from relational_tensat.rules.targets.onnxruntime.quantized import QUANTIZED_KERNELS
 from relational_tensat.tensor.choices import SeededChoices
 from relational_tensat.tensor.operators import get_operator, operators
+from relational_tensat.tensor.operators.attributes import ints_of, padding_of
+from relational_tensat.tensor.operators.padding import resolve_padding
 
 
 def rule_of(source: str, target: str, where: str = "") -> Rule:
@@ -118,3 +123,26 @@ def test_every_operator_can_be_drawn() -> None:
         assert len(configurations) >= 20, name
         kinds, given_attrs = configurations[0].var_types, configurations[0].symbols[0][1]
         assert get_operator(name).check(kinds, given_attrs) == configurations[0].root_types[0]
+
+
+def test_images_with_their_borders_are_of_moderate_size() -> None:
+    """A kernel of 9 with dilation 9 in three dimensions made one of 19 GiB."""
+    (rule,) = load_rules(only=["bias-into-convolution"])
+    plan, choices = Plan(rule), SeededChoices(0)
+    sizes = []
+    for _ in range(1_500):
+        choices.restart()
+        configuration = draw_configuration(plan, choices, far=True)
+        if configuration is None:
+            continue
+        image, filters, _ = configuration.var_types
+        ((_, attrs),) = [symbol for symbol in configuration.symbols if symbol[0] == "conv"]
+        dilation = ints_of(attrs, "dilation") or (1,) * (image.rank - 2)
+        space, kernel = image.shape[2:], filters.shape[2:]
+        borders = resolve_padding(
+            padding_of(attrs), space, kernel, ints_of(attrs, "stride"), dilation
+        )
+        with_border = map(sum, zip(space, *borders, strict=True))
+        sizes.append(math.prod((*image.shape[:2], *with_border)))
+    assert len(sizes) > 100
+    assert max(sizes) <= 1 << 22
