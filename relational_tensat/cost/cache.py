@@ -23,8 +23,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
 from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, first_line
 from relational_tensat.base.resources import sql
@@ -52,8 +50,11 @@ _MORE_TABLES = {
 def default_cache() -> Path:
     """Return the cost cache of the user who runs this."""
     folder = os.environ.get(CACHE_VARIABLE)
-    base = Path(folder) if folder else Path(platformdirs.user_cache_dir("relational-tensat"))
-    return base / "costs.duckdb"
+    if not folder:
+        import platformdirs  # runs that measure nothing need no cache
+
+        folder = platformdirs.user_cache_dir("relational-tensat")
+    return Path(folder) / "costs.duckdb"
 
 
 class CostCache:
