@@ -31,6 +31,18 @@ _MOST_ATTEMPTS = 20
 _MOST_WALKS = 20_000
 
 
+class UnexplainedError(NoSolutionError):
+    """No steps were found from a node of the original to an e-node that was extracted in its place.
+
+    Attributes:
+        e_node: the latter.
+    """
+
+    def __init__(self, reason: str, e_node: int) -> None:
+        super().__init__(reason)
+        self.e_node = e_node
+
+
 class _LimitError(NoSolutionError):
     """The search for an explanation has taken too long; no other way is tried."""
 
@@ -66,6 +78,7 @@ class Replay:
         """Return the steps, in order.
 
         Raises:
+            UnexplainedError: there is none for an e-node, as far as ways were tried.
             NoSolutionError: no explanation was found within the limits.
         """
         self._state.merge(self._term_of)
@@ -80,7 +93,12 @@ class Replay:
             if self._graph.enode(node.form) == goal:
                 node.final = True
             else:
-                self._reach(node, self._graph.nearest_form(goal, node.form))
+                try:
+                    self._reach(node, self._graph.nearest_form(goal, node.form))
+                except _LimitError:
+                    raise
+                except NoSolutionError as error:
+                    raise UnexplainedError(str(error), goal) from error
                 node.now().final = True
                 return True
         return False

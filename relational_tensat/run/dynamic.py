@@ -13,6 +13,7 @@ from relational_tensat.explain.explanation import Explanation, explain
 from relational_tensat.explain.fault import Fault, fault_at
 from relational_tensat.explain.graphs import graph_of, names_after
 from relational_tensat.explain.other_sizes import Counterpart, HoldsHereOnlyError, at_other_sizes
+from relational_tensat.explain.replay import UnexplainedError
 from relational_tensat.formats.dynamic.dimensions import Sizes
 from relational_tensat.formats.dynamic.sized_model import (
     DynamicModel,
@@ -36,11 +37,15 @@ class NotDynamicError(Exception):
 
     Attributes:
         fault: the step after which that is so; None where it is so from the start.
+        unexplained: an extracted e-node that no steps were found to; None where there are steps.
     """
 
-    def __init__(self, reason: str, fault: Fault | None = None) -> None:
+    def __init__(
+        self, reason: str, fault: Fault | None = None, unexplained: int | None = None
+    ) -> None:
         super().__init__(reason)
         self.fault = fault
+        self.unexplained = unexplained
 
 
 def result_at_all_sizes(state: RunState) -> SizedResult:
@@ -54,7 +59,9 @@ def result_at_all_sizes(state: RunState) -> SizedResult:
     try:
         explanation = explain(state.egraph.database.connection)
     except (InputError, NoSolutionError, VerificationError) as error:
-        raise NotDynamicError(f"the steps to the result are not known: {error}") from None
+        unexplained = error.e_node if isinstance(error, UnexplainedError) else None
+        text = f"the steps to the result are not known: {error}"
+        raise NotDynamicError(text, unexplained=unexplained) from None
     counterparts: list[Mapping[int, Counterpart] | None] = [None]
     for other in model.others:
         try:

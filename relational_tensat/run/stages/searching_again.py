@@ -64,10 +64,14 @@ def search_again(state: RunState, reason: str, *, is_loss: bool = False) -> RunS
 def search_dynamic(state: RunState, error: NotDynamicError) -> RunState:
     """Leave out a step that holds at some sizes only, and choose another graph; at last, the original.
 
+    So with an e-node that no steps were found to.
+
     Args:
         error: what was found when the steps were carried out at other sizes.
     """
     fault = error.fault
+    if state.n_left_out < MOST_LEFT_OUT and error.unexplained is not None:
+        return _without_unexplained(state, error.unexplained, str(error))
     if fault is None or state.n_left_out == MOST_LEFT_OUT:
         return _give_up(state, Rejection(f"no dynamic result: {error}: the original is kept"))
     e_nodes = frozenset(fault.e_nodes)
@@ -79,6 +83,21 @@ def search_dynamic(state: RunState, error: NotDynamicError) -> RunState:
     ).noting(note)
     try:
         return _without_rule(state, fault.step.rule) if by_rule else _without_nodes(state, fault)
+    except NoSolutionError:
+        return _give_up(state, Rejection("no other graph was found: the original is kept"))
+
+
+def _without_unexplained(state: RunState, e_node: int, reason: str) -> RunState:
+    """Extract again, without an e-node that no steps were found to; the original's are not left out."""
+    ((by_rule,),) = state.egraph.database.run("run/made_by_rule", enode=e_node)
+    if not by_rule or e_node in state.left_out:
+        return _give_up(state, Rejection(f"no dynamic result: {reason}: the original is kept"))
+    state = replace(
+        state, n_left_out=state.n_left_out + 1, left_out=state.left_out | {e_node}
+    ).noting(f"{reason}: another graph is extracted")
+    state.egraph.database.run("run/exclude_nodes", nodes=[e_node])
+    try:
+        return choose(extract(replace(state, by_profile=None).with_fresh_extractor()))
     except NoSolutionError:
         return _give_up(state, Rejection("no other graph was found: the original is kept"))
 
