@@ -29,6 +29,8 @@ from relational_tensat.verify.real_inputs import load_inputs
 
 def load(state: RunState) -> RunState:
     """Read the model, the rules and the inputs, and check where the result is to go."""
+    if name := state.options.rules.target:
+        load_target(name)  # a file may have kernels of it
     state = check_fusing(on_target(open_model(state, state.source)))
     return check_plan(replace(state, rules=read_rules(state)))
 

@@ -25,7 +25,8 @@ from relational_tensat.tensor.operators.shapes import (
     operands,
 )
 from relational_tensat.tensor.operators.traits import Use
-from relational_tensat.tensor.types import FLOAT_DTYPES, Attrs, TensorType
+from relational_tensat.tensor.operators.work_steps import STRETCH, stretches_of_broadcast
+from relational_tensat.tensor.types import FLOAT_DTYPES, Attrs, TensorType, ValueType
 
 
 class _Binary(Operator):
@@ -40,6 +41,13 @@ class _Binary(Operator):
         left, right = operands(self.name, inputs)
         dtype = one_dtype(self.name, [left, right], self.accepts)
         return TensorType(dtype, broadcast(self.name, left.shape, right.shape))
+
+    def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
+        """Itself, and the stretches of operands that are broadcast."""
+        shapes = [kind.shape for kind in operands(self.name, inputs)]
+        stretches = stretches_of_broadcast(broadcast(self.name, *shapes), *shapes)
+        own = super().works(inputs, output, attrs)
+        return [*own, (STRETCH, stretches)] if stretches > 1 else own
 
     def suggest_operand(
         self, index: int, partial: PartialApplication, hints: Hints

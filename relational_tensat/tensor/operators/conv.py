@@ -37,6 +37,7 @@ from relational_tensat.tensor.operators.shapes import (
 )
 from relational_tensat.tensor.operators.traits import Family, Use
 from relational_tensat.tensor.operators.windows import pad_spatial, windows
+from relational_tensat.tensor.operators.work_steps import CHANNELWISE
 from relational_tensat.tensor.types import (
     FLOAT_DTYPES,
     Attrs,
@@ -160,6 +161,14 @@ class Conv(Operator):
         w = tensor(inputs[1], self.name)
         size = sum(part.size for part in tensors_of(output))
         return size * (2 * math.prod(w.shape[1:]) + (len(inputs) == 3))
+
+    def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
+        """Itself and an activation; of each channel alone, also what it reads and writes."""
+        own = super().works(inputs, output, attrs)
+        x, w = tensor(inputs[0], self.name), tensor(inputs[1], self.name)
+        if w.shape[1] > 1 or x.shape[1] == 1:
+            return own
+        return [*own, (CHANNELWISE, x.size + tensor(output, self.name).size)]
 
     def weight_operands(self, inputs: Types) -> tuple[int, ...]:
         """The filters and the bias."""

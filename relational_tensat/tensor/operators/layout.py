@@ -34,6 +34,7 @@ from relational_tensat.tensor.operators.shapes import (
     one_dtype,
 )
 from relational_tensat.tensor.operators.traits import Use
+from relational_tensat.tensor.operators.work_steps import STRETCH, stretches_of_transposition
 from relational_tensat.tensor.types import Attrs, AttrValue, TensorType, ValueType
 
 
@@ -75,7 +76,11 @@ class Transpose(Copy):
         return np.transpose(inputs[0], ints_of(attrs, "perm"))
 
     def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
-        """As many elements of 4 bytes: smaller ones are moved several at a time."""
+        """The stretches that it moves, or elements of 4 bytes: smaller ones are moved several at a time."""
+        shape = tensor(inputs[0], self.name).shape
+        stretches = stretches_of_transposition(shape, ints_of(attrs, "perm"))
+        if stretches:
+            return [(STRETCH, stretches)]
         return [(self.name, -(-tensor(output, self.name).nbytes // 4))]
 
     def suggest_operand(

@@ -20,6 +20,7 @@ from relational_tensat.tensor.operators.registry import register
 from relational_tensat.tensor.operators.sampling import PartialApplication
 from relational_tensat.tensor.operators.shapes import NUMBER_DTYPES, broadcast, one_dtype, operands
 from relational_tensat.tensor.operators.traits import Family, Use
+from relational_tensat.tensor.operators.work_steps import MATRIX, matrices
 from relational_tensat.tensor.types import Attrs, TensorType, ValueType, tensors_of
 
 
@@ -69,6 +70,12 @@ class Matmul(Operator):
         """Two per product and sum, one per element for bias; a fused activation is none."""
         size = sum(part.size for part in tensors_of(output))
         return size * (2 * tensor(inputs[0], self.name).shape[-1] + (len(inputs) == 3))
+
+    def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
+        """Itself, an activation, and the products of a batch."""
+        own = super().works(inputs, output, attrs)
+        is_batch = tensor(inputs[1], self.name).rank > 2
+        return [*own, (MATRIX, matrices(output))] if is_batch else own
 
     def weight_operands(self, inputs: Types) -> tuple[int, ...]:
         """The bias, and a right matrix that is not one of a batch: products of activations are batched."""

@@ -26,6 +26,7 @@ from relational_tensat.tensor.operators.registry import register
 from relational_tensat.tensor.operators.sampling import ADDED_SCALE, PartialApplication
 from relational_tensat.tensor.operators.shapes import check_axis, front_axis, one_dtype, operands
 from relational_tensat.tensor.operators.traits import Family, Use
+from relational_tensat.tensor.operators.work_steps import rows_of
 from relational_tensat.tensor.types import (
     FLOAT_DTYPES,
     Attrs,
@@ -177,6 +178,11 @@ class LayerNorm(Operator):
         """Per element: mean 1, centring 1, variance 2, division 1, scale 1, bias 1."""
         return (4 + len(inputs)) * sum(part.size for part in tensors_of(output))
 
+    def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
+        """Itself, and the rows that it normalizes."""
+        row, _ = rows_of(tensor(inputs[0], self.name).shape, int_of(attrs, "axis"))
+        return [*super().works(inputs, output, attrs), row]
+
     def weight_operands(self, inputs: Types) -> tuple[int, ...]:
         """Scale and bias (a root-mean-square norm has no bias)."""
         return tuple(range(1, len(inputs)))
@@ -242,6 +248,13 @@ class Softmax(Operator):
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
         """Per element: maximum, difference, exponential, sum and quotient."""
         return 5 * sum(part.size for part in tensors_of(output))
+
+    def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
+        """Itself, and its rows, as along the last axis."""
+        x, axis = tensor(inputs[0], self.name), int_of(attrs, "axis")
+        length = x.shape[axis]
+        rows = rows_of((x.size // max(1, length), length), 1)
+        return [*super().works(inputs, output, attrs), *rows]
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         if node.opset >= 13:

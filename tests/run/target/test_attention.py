@@ -10,7 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 
-from relational_tensat import Graph
+from relational_tensat import Graph, load_model
 from relational_tensat.cost import Configuration
 from relational_tensat.formats import to_onnx_model
 from relational_tensat.rules.targets.known import load_target
@@ -204,3 +204,38 @@ def test_the_written_operator_is_of_the_default_set(tmp_path: Path) -> None:
     model = onnx.load(written(spelled(guarded=True, lowest=-np.inf), tmp_path)[1])
     assert {node.domain for node in model.graph.node} == {""}
     assert [(opset.domain, opset.version) for opset in model.opset_import] == [("", 23)]
+
+
+@pytest.mark.parametrize(("guarded", "lowest"), [(True, -np.inf), (False, -3e38)])
+def test_a_second_run_finds_the_kernels_that_the_first_wrote(
+    guarded: bool, lowest: float, tmp_path: Path
+) -> None:
+    _, first, result = run_for_target(spelled(guarded=guarded, lowest=lowest), tmp_path)
+    folder = tmp_path / "again"
+    folder.mkdir()
+    graph = load_model(first)
+    assert [node.op for node in graph.nodes if node.op == "opaque"] == []
+    _, second, again = run_for_target(graph, folder)
+    assert saved_kernels(second) == saved_kernels(first)
+    assert again.cost_before_us == again.cost_after_us == result.cost_after_us
+    feeds = {**_FEEDS, "mask": masked(2)}
+    np.testing.assert_array_equal(run(second, feeds), run(first, feeds))
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [{"is_causal": 1}, {"softcap": 5.0}, {"softmax_precision": 1}, {"past": True}, {"scale": -0.5}],
+    ids=lambda attributes: next(iter(attributes)),
+)
+def test_attention_that_is_another_stays_opaque(attributes: dict[str, Any], tmp_path: Path) -> None:
+    attributes = dict(attributes)
+    names = ["q", "k", "v"] + ["", "k", "v"] * bool(attributes.pop("past", False))
+    shape = (1, _HEADS, _ROWS, _SIZE)
+    *inputs, result = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name in "qkvy"
+    ]
+    node = onnx.helper.make_node("Attention", names, ["y"], **attributes)
+    graph = onnx.helper.make_graph([node], "attention", inputs, [result])
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 23)]), path)
+    assert [node.op for node in load_model(path).nodes] == ["opaque"]

@@ -19,10 +19,16 @@ from relational_tensat.base.errors import ShapeError
 from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part
 from relational_tensat.tensor import Attrs, AttrValue, TensorType, ValueType
 from relational_tensat.tensor.hints import Hints
-from relational_tensat.tensor.operators import Attr, Family, Use
+from relational_tensat.tensor.operators import Attr, Family, Use, get_operator
 from relational_tensat.tensor.operators.attributes import bool_of, float_of, int_of
 from relational_tensat.tensor.operators.base import Types, Values, tensor
-from relational_tensat.tensor.operators.onnx_form import Names, OnnxEmitter
+from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
+from relational_tensat.tensor.operators.onnx_read import (
+    attr_float,
+    attr_int,
+    check_one_output,
+    input_type,
+)
 from relational_tensat.tensor.operators.onnx_write import emit_constant
 from relational_tensat.tensor.operators.sampling import NUMBERS, PartialApplication
 
@@ -33,6 +39,10 @@ _HEADS_FIRST = (0, 2, 1, 3)
 #: What numbers only masks have lies below these, and how much of it is left.
 _BELOW: dict[str, float] = {"float32": -1e38}
 _PART = 0.99
+#: q, k, v, mask.
+_OPERANDS = 4
+#: What is read of ONNX's operator: all else is 0 where it has no say.
+_READ = ("scale", "q_num_heads", "kv_num_heads")
 _COMMON = (
     Attr("scale", "float", 1.0, samples=tuple(n for n in NUMBERS if n > 0), timed_as=1.0),
     Attr("guarded", "bool", False),
@@ -57,10 +67,14 @@ class _Attention(FusedKernel):
         return 2 * k.shape[-2] * (q.size + tensor(output, self.name).size)
 
     def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
-        """That of softmax: all else is done to elements on their way."""
+        """Those of softmax and of both batches of products: all else is done to elements on their way."""
         parts, kinds = self.typed_parts(inputs, attrs)
-        number = next(number for number, part in enumerate(parts) if part.op == "softmax")
-        return [("softmax", tensor(kinds[len(inputs) + number], self.name).size)]
+        works = []
+        for number, part in enumerate(parts, len(inputs)):
+            if part.op in ("softmax", "matmul"):
+                own = tuple(kinds[operand] for operand in part.operands)
+                works += get_operator(part.op).works(own, kinds[number], part.attrs)
+        return works
 
     @abstractmethod
     def _counts(self, types: Types, attrs: Attrs) -> dict[str, int]:
@@ -81,6 +95,11 @@ class Attention(_Attention):
 
     name = "ort_attention"
     attrs = _COMMON
+    onnx = ("Attention",)
+
+    def read_onnx(self, node: OnnxNode) -> Mapped | None:
+        """Read attention of heads as an axis, and of rows."""
+        return _read(node)
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
         """Scores, softmax, product.
@@ -230,6 +249,33 @@ def _check(name: str, kinds: Sequence[TensorType], attrs: Attrs) -> None:
     )
     if not fits or not is_masked:
         raise ShapeError(f"{name} does not take {', '.join(map(str, kinds))}")
+
+
+def _read(node: OnnxNode) -> Mapped | None:
+    """Return what ONNX's Attention is; None where it is causal, has a cache, or no scale above 0.
+
+    Rows that a mask leaves nothing of are zeros, as ONNX says.
+    """
+    check_one_output(node)
+    others_given = [value for name, value in node.attributes.items() if name not in _READ]
+    if any(others_given) or len(node.inputs) > _OPERANDS or "" in node.inputs:
+        return None
+    kinds = [input_type(node, index) for index in range(len(node.inputs))]
+    if len({kind.dtype for kind in kinds}) > 1:
+        return None
+    heads = attr_int(node, "q_num_heads", kinds[0].shape[1])
+    is_of_rows = kinds[0].rank == _RANK - 1
+    size = kinds[0].shape[-1] // heads if is_of_rows else kinds[0].shape[-1]
+    scale = attr_float(node, "scale", 1 / math.sqrt(size))
+    if scale <= 0:
+        return None
+    attrs: dict[str, AttrValue] = {"scale": scale, "guarded": len(kinds) == _OPERANDS}
+    if not is_of_rows:
+        return Mapped(Attention.name, node.inputs, attrs)
+    others = attr_int(node, "kv_num_heads", heads)
+    if kinds[1].shape[-1] != others * size:
+        return None
+    return Mapped(HeadsAttention.name, node.inputs, {"heads": heads, **attrs})
 
 
 def _of_heads(

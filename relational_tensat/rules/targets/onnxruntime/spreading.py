@@ -6,6 +6,8 @@ blocks it multiplies images of one size only. Resize gives such an image, in blo
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from relational_tensat.base.errors import ShapeError
@@ -16,10 +18,17 @@ from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators import Attr
 from relational_tensat.tensor.operators.attributes import ints_of
 from relational_tensat.tensor.operators.base import Types, tensor
-from relational_tensat.tensor.operators.onnx_form import Names, OnnxEmitter
+from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
+from relational_tensat.tensor.operators.onnx_read import attr_str, input_type
 from relational_tensat.tensor.operators.sampling import PartialApplication
 
 _PLACE = (1, 1)
+#: How it is written.
+_SPELLED = {
+    "mode": "nearest",
+    "coordinate_transformation_mode": "asymmetric",
+    "nearest_mode": "floor",
+}
 
 
 class Spread(FusedKernel):
@@ -28,6 +37,19 @@ class Spread(FusedKernel):
     name = "ort_spread"
     is_written = True
     attrs = (Attr("sizes", "ints"),)
+    onnx: ClassVar[tuple[str, ...]] = ("Resize",)
+
+    def read_onnx(self, node: OnnxNode) -> Mapped | None:
+        """Read what is written: the nearest of one place, as often as whole numbers say."""
+        is_so = all(attr_str(node, name, "") == value for name, value in _SPELLED.items())
+        scales = node.constant(2) if len(node.inputs) == 3 and not node.inputs[1] else None
+        if not is_so or {*node.attributes} - {*_SPELLED} or scales is None:
+            return None
+        times = [int(scale) for scale in scales.tolist()]
+        is_of_places = input_type(node, 0).shape[2:] == _PLACE and times[:2] == [1, 1]
+        if not is_of_places or times != scales.tolist():
+            return None
+        return Mapped(self.name, node.inputs[:1], {"sizes": tuple(times[2:])})
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
         """A product with ones.
@@ -57,13 +79,7 @@ class Spread(FusedKernel):
     ) -> list[str]:
         """Write the nearest of one place."""
         scales = emitter.constant(np.array([1, 1, *ints_of(attrs, "sizes")], np.float32))
-        return emitter.emit(
-            "Resize",
-            [inputs[0], "", scales],
-            mode="nearest",
-            coordinate_transformation_mode="asymmetric",
-            nearest_mode="floor",
-        )
+        return emitter.emit("Resize", [inputs[0], "", scales], **_SPELLED)
 
 
 class BlockedSpread(Spread):
@@ -71,6 +87,7 @@ class BlockedSpread(Spread):
 
     name = "ort_blocked_spread"
     is_written = False
+    onnx = ()
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
         """That alone."""

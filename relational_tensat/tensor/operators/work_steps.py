@@ -1,0 +1,73 @@
+"""Steps that operators take beside their work on elements: each takes a time, however short it is.
+
+Operators list them among their works (``Operator.works``); a profile says how many of each a device takes
+in a second.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from relational_tensat.tensor.types import ValueType, tensors_of
+
+#: Elements side by side in memory that are copied at once, or combined with others that lie like these or
+#: with one.
+STRETCH = "stretch"
+#: One product of a batch.
+MATRIX = "matrix"
+#: Elements that are normalized together, and such that do not fill the last of a processor's registers.
+ROW, RAGGED_ROW = "row", "ragged_row"
+#: An element that a convolution of each channel alone reads or writes: it does little else with it.
+CHANNELWISE = "channelwise"
+STEPS = frozenset({STRETCH, MATRIX, ROW, RAGGED_ROW, CHANNELWISE})
+
+#: Floats of a register.
+_REGISTER = 8
+
+
+def matrices(batch: ValueType) -> int:
+    """Return how many matrices a tensor is, its last two axes being theirs."""
+    (kind,) = tensors_of(batch)
+    return math.prod(kind.shape[:-2])
+
+
+def stretches_of_broadcast(shape: Sequence[int], *operands: Sequence[int]) -> int:
+    """Return how many stretches a result of operands that are broadcast to its shape is computed in.
+
+    A stretch goes on as long as each operand gives either another element for each of the result, or one
+    for all.
+    """
+    stretch, patterns = 1, [False] * len(operands)
+    for back, size in enumerate(reversed(shape), start=1):
+        if size == 1:
+            continue
+        own = [len(operand) >= back and operand[-back] != 1 for operand in operands]
+        if stretch > 1 and own != patterns:
+            break
+        stretch, patterns = stretch * size, own
+    return math.prod(shape) // stretch
+
+
+def stretches_of_transposition(shape: Sequence[int], perm: Sequence[int]) -> int:
+    """Return how many stretches are copied where the last axes stay the last ones; 0 where none does."""
+    axes = moved_axes(shape, perm)
+    last = max(axis for axis in range(len(shape)) if shape[axis] != 1) if axes else 0
+    return 0 if last in axes else math.prod(shape[axis] for axis in axes)
+
+
+def moved_axes(shape: Sequence[int], perm: Sequence[int]) -> list[int]:
+    """Return the axes of several elements in their new order, but for those that stay the last."""
+    axes = [axis for axis in perm if shape[axis] != 1]
+    order = sorted(axes)
+    while axes and axes[-1] == order[-1]:
+        axes.pop()
+        order.pop()
+    return axes
+
+
+def rows_of(shape: Sequence[int], axis: int) -> list[tuple[str, int]]:
+    """Return the rows that are the axes from one on, as works."""
+    length = math.prod(shape[axis:])
+    rows = math.prod(shape[:axis])
+    return [(ROW, rows), (RAGGED_ROW, rows if length % _REGISTER else 0)]
