@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from relational_tensat.cost.cost_model import CostModel
 from relational_tensat.cost.device import Configuration
+from relational_tensat.cost.profile import Profile
 from relational_tensat.cost.source import ESTIMATED, FREE, Answer, CostSource
+from relational_tensat.tensor import Graph
+from relational_tensat.tensor.inference import weight_bytes
 
 
 class AnalyticSource(CostSource):
@@ -20,12 +23,20 @@ class AnalyticSource(CostSource):
 
     def __init__(self, model: CostModel) -> None:
         super().__init__(model.name)
-        self._model = model
+        self._model = self._given = model
 
     @property
     def model(self) -> CostModel:
         """What is asked."""
         return self._model
+
+    def suit(self, graph: Graph) -> None:
+        """Take the profile as a graph of so many weights finds it."""
+        if isinstance(self._given, Profile):
+            suited = self._given.suited(weight_bytes(graph))
+            if suited != self._model:
+                self._model = suited
+                self._answers.clear()
 
     def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
         """Ask the model for each."""

@@ -80,6 +80,7 @@ class MeasuredSource(CostSource):
         self._calibration: Calibration | None = None
         self._prices: Prices = profile_us
         self._least = LeastCosts(base_profile(device.key))
+        self._weight_bytes = 0
         #: What the cache lacked when it was looked up.
         self._absent: set[Configuration] = set()
         #: What a choice was settled by bounds of, and what was not measured for lack of time.
@@ -221,7 +222,8 @@ class MeasuredSource(CostSource):
 
     def suit(self, graph: Graph) -> None:
         """Take the device as this graph finds it; what was asked of it in another state is forgotten."""
-        suited = self._opened.suited(weight_bytes(graph))
+        self._weight_bytes = weight_bytes(graph)
+        suited = self._opened.suited(self._weight_bytes)
         if suited.key != self._device.key:
             self._device, self._calibration, self._corrections = suited, None, None
             self._least = LeastCosts(base_profile(suited.key))
@@ -237,7 +239,8 @@ class MeasuredSource(CostSource):
 
     def modelled_us(self, configuration: Configuration) -> float:
         """Return what the profile says whose figures are nearest to the device's."""
-        return self._prices(base_profile(self._device.key), configuration)
+        profile = base_profile(self._device.key).suited(self._weight_bytes)
+        return self._prices(profile, configuration)
 
     def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
         """Look a batch up in one query; measure what is missing, and keep each result at once."""

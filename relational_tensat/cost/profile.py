@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from relational_tensat.cost.roofline import kernel_time_us
@@ -32,8 +32,13 @@ class Profile:
         cache_bytes: what fits into the cache in which one kernel finds the results of another; 0 where that
             makes no difference.
         cache_bandwidth_bytes_per_s: of that cache.
-        elements_per_s: by operator, how many elements it works through; those that are not there take no
-            time of their own beside their operations.
+        elements_per_s: by operator, how many elements it works through, and by step (``STEPS``) how many
+            it takes; those that are not there take no time of their own beside their operations.
+        weight_bandwidth_bytes_per_s: of main memory where weights come from it before a kernel works on
+            them; 0 where it does both at once.
+        weight_cache_bytes: of a model's weights so many are in a cache since its last run; 0: none.
+        weight_cache_bandwidth_bytes_per_s: of that cache.
+        view_us: what it costs to name the same elements anew.
     """
 
     name: str
@@ -46,6 +51,10 @@ class Profile:
     cache_bytes: int = 0
     cache_bandwidth_bytes_per_s: float = 0.0
     elements_per_s: Mapping[str, float] = field(default_factory=dict)
+    weight_bandwidth_bytes_per_s: float = 0.0
+    weight_cache_bytes: int = 0
+    weight_cache_bandwidth_bytes_per_s: float = 0.0
+    view_us: float = 0.0
 
     def peak_for(self, dtype: str) -> float:
         """Return the operations per second on elements of type ``dtype``."""
@@ -53,6 +62,15 @@ class Profile:
         if isinstance(peak, Mapping):
             return peak[dtype] if dtype in peak else peak[OTHER_DTYPES]
         return peak
+
+    def suited(self, weight_bytes: int) -> Profile:
+        """Return the profile for a model of so many bytes of weights: its own bandwidth for all of them."""
+        if not self.weight_cache_bytes or not weight_bytes:
+            return self
+        near = min(1.0, self.weight_cache_bytes / weight_bytes)
+        s_per_byte = near / self.weight_cache_bandwidth_bytes_per_s
+        s_per_byte += (1 - near) / self.weight_bandwidth_bytes_per_s
+        return replace(self, weight_bandwidth_bytes_per_s=1 / s_per_byte, weight_cache_bytes=0)
 
     def cost_us(
         self, op: str, inputs: tuple[ValueType, ...], output: ValueType, attrs: Attrs

@@ -1,4 +1,4 @@
-"""Reading profiles: TOML files of nine keys, checked strictly.
+"""Reading profiles: TOML files of thirteen keys, checked strictly.
 
 peak_flops_per_s = 8.1e12                  # or a table, one number per element type and default
 bandwidth_bytes_per_s = 320e9
@@ -8,7 +8,11 @@ multiprocessors = 40                       # of a GPU, for kernels of one's own;
 shared_bytes = 65536                       # of shared memory that a block may have; goes with these
 cache_bytes = 1048576                      # of a processor's cache for activations; may be left out
 cache_bandwidth_bytes_per_s = 50e9         # of that cache; goes with it
-elements_per_s = { erf = 3e9 }             # what operators take for their elements; may be left out
+elements_per_s = { erf = 3e9, row = 1e8 }  # what operators take for elements and steps; may be left out
+weight_bandwidth_bytes_per_s = 30e9        # where weights come before they are worked on; may be left out
+weight_cache_bytes = 8388608               # of these, what a cache has since the last run; may be left out
+weight_cache_bandwidth_bytes_per_s = 80e9  # of that cache; goes with it
+view_us = 0.2                              # what a reshape costs where it is free else; may be left out
 """
 
 from __future__ import annotations
@@ -23,12 +27,20 @@ from relational_tensat.base.errors import InputError, UsageError, nearest
 from relational_tensat.cost.profile import OTHER_DTYPES, PROFILE_DIR, Profile, profile_names
 from relational_tensat.tensor import DTYPE_BYTES
 from relational_tensat.tensor.operators import operators
+from relational_tensat.tensor.operators.work_steps import STEPS
 
 _KEYS = (
     "peak_flops_per_s", "bandwidth_bytes_per_s", "launch_us", "free", "multiprocessors", "shared_bytes",
-    "cache_bytes", "cache_bandwidth_bytes_per_s", "elements_per_s",
+    "cache_bytes", "cache_bandwidth_bytes_per_s", "elements_per_s", "weight_bandwidth_bytes_per_s",
+    "weight_cache_bytes", "weight_cache_bandwidth_bytes_per_s", "view_us",
 )  # fmt: skip
 _CACHE_BANDWIDTH = "cache_bandwidth_bytes_per_s"
+_WEIGHT_BANDWIDTH = "weight_bandwidth_bytes_per_s"
+_WEIGHT_CACHE_BANDWIDTH = "weight_cache_bandwidth_bytes_per_s"
+_TOGETHER = {
+    "cache_bytes": (_CACHE_BANDWIDTH,),
+    "weight_cache_bytes": (_WEIGHT_CACHE_BANDWIDTH,),
+}
 
 
 def load_profile(name_or_path: str | Path) -> Profile:
@@ -60,10 +72,13 @@ def _read(path: Path) -> Profile:
     for key in _KEYS[:3]:
         if key not in table:
             raise InputError(f"{path}: the key {key!r} is missing")
-    if ("cache_bytes" in table) != (_CACHE_BANDWIDTH in table):
-        raise InputError(
-            f"{path}: cache_bytes and {_CACHE_BANDWIDTH} go together, expected both or none"
-        )
+    for key, others in _TOGETHER.items():
+        if len({each in table for each in (key, *others)}) > 1:
+            raise InputError(
+                f"{path}: {key} and {', '.join(others)} go together, expected all or none"
+            )
+    if "weight_cache_bytes" in table and _WEIGHT_BANDWIDTH not in table:
+        raise InputError(f"{path}: weight_cache_bytes goes with {_WEIGHT_BANDWIDTH}, expected both")
     return Profile(
         name=path.stem,
         peak_flops_per_s=_peak(table["peak_flops_per_s"], path),
@@ -79,6 +94,14 @@ def _read(path: Path) -> Profile:
             table.get(_CACHE_BANDWIDTH, table["bandwidth_bytes_per_s"]), _CACHE_BANDWIDTH, path
         ),
         elements_per_s=_rates(table.get("elements_per_s", {}), path),
+        weight_bandwidth_bytes_per_s=_number(
+            table.get(_WEIGHT_BANDWIDTH, 0.0), _WEIGHT_BANDWIDTH, path
+        ),
+        weight_cache_bytes=_whole(table, "weight_cache_bytes", path),
+        weight_cache_bandwidth_bytes_per_s=_number(
+            table.get(_WEIGHT_CACHE_BANDWIDTH, 0.0), _WEIGHT_CACHE_BANDWIDTH, path
+        ),
+        view_us=_number(table.get("view_us", 0.0), "view_us", path),
     )
 
 
@@ -142,7 +165,7 @@ def _rates(value: object, path: Path) -> Mapping[str, float]:
     key = "elements_per_s"
     if not isinstance(value, dict):
         raise InputError(f"{path}: {key} = {value!r}, expected a table, a number per operator")
-    _check_operators(value, key, path)
+    _check_operators((name for name in value if name not in STEPS), key, path)
     return {name: _positive(rate, f"{key}.{name}", path) for name, rate in value.items()}
 
 

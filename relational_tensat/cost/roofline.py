@@ -25,8 +25,16 @@ class Rates(Protocol):
         """Of that cache."""
 
     @property
+    def weight_bandwidth_bytes_per_s(self) -> float:
+        """Of main memory where weights come before a kernel works on them; 0 where it does both at once."""
+
+    @property
     def launch_us(self) -> float:
         """What one kernel costs before it does anything."""
+
+    @property
+    def view_us(self) -> float:
+        """What it costs to name the same elements anew."""
 
     @property
     def elements_per_s(self) -> Mapping[str, float]:
@@ -43,18 +51,20 @@ class Rates(Protocol):
 def kernel_time_us(
     device: Rates, op: str, inputs: tuple[ValueType, ...], output: ValueType, attrs: Attrs
 ) -> float:
-    """Return ``max(flops / peak, bytes / bandwidth) + launch``, in microseconds.
+    """Return ``max(flops / peak, bytes / bandwidth) + launch``, in microseconds; see ``roofline_us``.
 
     Flops and bytes are those that the operator's description states; the peak is that of the
     element type that it computes. Operators for which nothing runs, and those that the profile says are
-    free (views, in all that ship), launch no kernel and take 0.
+    free (views, in all that ship), launch no kernel and take 0, or what a view costs.
 
     Raises:
         UsageError: there is no operator of that name.
     """
     operator = get_operator(op)
-    if operator.kernel == "nothing" or op in device.free or operator.is_left_to_readers(attrs):
+    if operator.kernel == "nothing" or operator.is_left_to_readers(attrs):
         return 0.0
+    if op in device.free:
+        return device.view_us if operator.kernel == "view" else 0.0
     return max(roofline_us(device, op, inputs, output, attrs)) + device.launch_us
 
 
@@ -63,11 +73,12 @@ def roofline_us(
 ) -> tuple[float, float]:
     """Return ``flops / peak`` and ``bytes / bandwidth`` of one kernel, in microseconds.
 
-    To the former comes what operators take for each element (a division, an exponential): peaks are
-    those of sums of products.
+    To the former comes what operators take for each element (a division, an exponential) and step: peaks
+    are those of sums of products.
 
     Of activations, what fits into a cache moves at its bandwidth, and only the rest at that of main memory,
-    so that a byte more never costs more than a byte; weights come from main memory.
+    so that a byte more never costs more than a byte; weights come from main memory. Where they come before
+    anything is done with them, both are longer by that.
 
     Raises:
         UsageError: there is no operator of that name.
@@ -85,7 +96,10 @@ def roofline_us(
     weights = [part for n in operator.weight_operands(inputs) for part in tensors_of(inputs[n])]
     weight_bytes = min(moved, sum(part.nbytes for part in weights))
     cached_bytes = min(moved - weight_bytes, device.cache_bytes)
-    memory_s = (moved - cached_bytes) / device.bandwidth_bytes_per_s
-    if cached_bytes:
-        memory_s += cached_bytes / device.cache_bandwidth_bytes_per_s
-    return compute_s * 1e6, memory_s * 1e6
+    far_s = (moved - cached_bytes) / device.bandwidth_bytes_per_s
+    near_s = cached_bytes / device.cache_bandwidth_bytes_per_s if cached_bytes else 0.0
+    if not device.weight_bandwidth_bytes_per_s:
+        return compute_s * 1e6, (far_s + near_s) * 1e6
+    weights_s = weight_bytes / device.weight_bandwidth_bytes_per_s
+    before_s = weights_s + far_s - weight_bytes / device.bandwidth_bytes_per_s
+    return (before_s + compute_s) * 1e6, (before_s + near_s) * 1e6

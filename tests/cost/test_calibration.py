@@ -18,7 +18,7 @@ from relational_tensat.tensor.operators import Family, get_operator, operators
 from tests.cost.fakes import CPU, configuration
 from tests.graphs import f32
 
-PROFILE = replace(load_profile("cpu"), elements_per_s={})
+PROFILE = replace(load_profile("cpu"), elements_per_s={}, view_us=0.0)
 SIZES = (4, 16, 48, 128, 300, 512)
 #: Times as long as the profile says.
 RATIOS = {"matmul": 3.0, "transpose": 0.5}

@@ -108,7 +108,7 @@ def test_a_gate_stays_before_its_convolution_where_computed_filters_cost_more(
             (gate,) = (node for node in graph.nodes if node.op == "mul")
             return graph.types[gate.outputs[0]].shape  # type: ignore[union-attr]
 
-    profile = as_source(load_profile("cpu"))
+    profile = as_source(load_profile("t4"))
     assert scaled(profile, squeezed())[-2:] == (1, 1)  # the filters: fewer elements
     assert scaled(measured(tmp_path), squeezed()) == (1, 64, 14, 14)
     rules = load_target("onnxruntime").rules(has_fixed_shapes=True)

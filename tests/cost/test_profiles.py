@@ -90,6 +90,45 @@ def test_activations_in_a_cache_move_faster_and_weights_do_not(tmp_path: Path) -
         load_profile(write(tmp_path, GOOD + "cache_bytes = 4096\n"))
 
 
+def test_weights_may_come_before_they_are_worked_on(tmp_path: Path) -> None:
+    text = (
+        GOOD
+        + "weight_bandwidth_bytes_per_s = 1e10\ncache_bytes = 65536\ncache_bandwidth_bytes_per_s = 1e12\n"
+    )
+    profile = load_profile(write(tmp_path, text))
+    small, large = f32(16, 64), f32(64, 64)
+    flops_s = 2 * 16 * 64 * 64 / 1e12
+    product_us = profile.cost_us("matmul", (small, large), small, {})
+    assert product_us == pytest.approx(2.0 + (large.nbytes / 1e10 + flops_s) * 1e6)
+    batched = f32(1, 64, 64)
+    assert profile.cost_us("matmul", (f32(1, 16, 64), batched), f32(1, 16, 64), {}) < product_us
+    huge = f32(512, 512)  # what the cache has no room for comes before, too
+    far_s = (2 * huge.nbytes - 65536) / 1e11
+    relu_us = profile.cost_us("relu", (huge,), huge, {})
+    assert relu_us == pytest.approx(2.0 + (far_s + max(512 * 512 / 1e12, 65536 / 1e12)) * 1e6)
+
+
+def test_a_part_of_a_models_weights_stays_in_a_cache(tmp_path: Path) -> None:
+    text = GOOD + "weight_bandwidth_bytes_per_s = 1e10\n"
+    cached = "weight_cache_bytes = 1000\nweight_cache_bandwidth_bytes_per_s = 1e11\n"
+    profile = load_profile(write(tmp_path, text + cached))
+    assert profile.suited(0) is profile
+    assert profile.suited(500).weight_bandwidth_bytes_per_s == pytest.approx(1e11)
+    half = 1 / (0.5 / 1e11 + 0.5 / 1e10)
+    assert profile.suited(2000).weight_bandwidth_bytes_per_s == pytest.approx(half)
+    assert load_profile(write(tmp_path, text)).suited(2000).weight_bandwidth_bytes_per_s == 1e10
+    with pytest.raises(InputError, match="go together"):
+        load_profile(write(tmp_path, text + "weight_cache_bytes = 1000\n"))
+    with pytest.raises(InputError, match="weight_cache_bytes goes with"):
+        load_profile(write(tmp_path, GOOD + cached))
+
+
+def test_a_view_may_cost_something(tmp_path: Path) -> None:
+    profile = load_profile(write(tmp_path, GOOD + "view_us = 0.5\n"))
+    assert profile.cost_us("reshape", (f32(4, 6),), f32(24), {"shape": (24,)}) == 0.5
+    assert profile.cost_us("noop", (f32(4), f32(4)), (f32(4), f32(4)), {}) == 0.0
+
+
 def test_an_unknown_name_gets_the_nearest() -> None:
     with pytest.raises(UsageError, match=r"unknown cost profile 'a10'.*did you mean 'a100'"):
         load_profile("a10")

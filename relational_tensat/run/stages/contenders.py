@@ -80,12 +80,21 @@ def candidates(
         for next_ones in _cheapest(state, table, first, is_over):
             if found and next_ones[0].found.cost_us >= original_us:
                 break
+            if found and _is_run_dearer(state, next_ones[0], original_us):
+                continue
             found += next_ones
             if is_enough(found):
                 break
     finally:
         write_choice(state.egraph, table, first)
     return _measured(state, table, found, original_us)
+
+
+def _is_run_dearer(state: RunState, candidate: Candidate, original_us: float) -> bool:
+    """Whether a graph costs as much as the original as it is run: what a target computes for each reader
+    anew, an e-graph counts once. Only costs that are known at once are asked.
+    """
+    return state.cost.is_instant and graph_cost_us(candidate.graph, state.cost) >= original_us
 
 
 def _measured(

@@ -6,6 +6,7 @@ brings it there computes nothing. Rules alone say what is in blocks: only result
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from relational_tensat.base.errors import ShapeError
@@ -29,6 +30,8 @@ from relational_tensat.tensor.operators.sampling import PartialApplication
 
 #: So many channels are a block: as many floats as a register of AVX-512 has.
 BLOCK = 16
+#: Of a float; of what the cache has one line at once of, for each of a block's channels.
+_FLOAT_BYTES, _PAGE_BYTES = 4, 4096
 #: Channels come by as many as a register of SSE has.
 _ALIGNED = 4
 #: Half precision is computed as float32.
@@ -115,8 +118,12 @@ class FromBlocks(FusedKernel):
         return 0
 
     def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
-        """None: what it moves are whole blocks, as a copy does."""
-        return []
+        """A transposition's where each channel of a block is written to another page, else as a copy."""
+        return [
+            ("transpose", part.size)
+            for part in tensors_of(inputs[0])
+            if prod(part.shape[2:]) * _FLOAT_BYTES >= _PAGE_BYTES
+        ]
 
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter

@@ -11,6 +11,7 @@ from relational_tensat.tensor.operators.attributes import bool_of, float_of
 from relational_tensat.tensor.operators.base import Types, tensor
 from relational_tensat.tensor.operators.onnx_form import Names, OnnxEmitter
 from relational_tensat.tensor.operators.sampling import NUMBERS
+from relational_tensat.tensor.operators.work_steps import MATRIX, matrices
 
 
 class ScaledProduct(FusedKernel):
@@ -45,6 +46,10 @@ class ScaledProduct(FusedKernel):
             scale = {"value": float_of(attrs, "alpha")}
             parts.append(Part("smul", (len(inputs) + len(parts) - 1,), scale))
         return parts
+
+    def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
+        """The products of a batch: nothing is transposed for them."""
+        return [] if tensor(inputs[1], self.name).rank == 2 else [(MATRIX, matrices(output))]
 
     def weight_operands(self, inputs: Types) -> tuple[int, ...]:
         """A right matrix that is not one of a batch."""

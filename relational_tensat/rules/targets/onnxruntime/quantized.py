@@ -44,9 +44,12 @@ from relational_tensat.tensor.operators.attributes import bool_of
 from relational_tensat.tensor.operators.base import Types, tensor
 from relational_tensat.tensor.operators.onnx_form import Names, OnnxEmitter
 from relational_tensat.tensor.operators.sampling import PartialApplication
+from relational_tensat.tensor.operators.work_steps import ROW, STRETCH
 
 #: Integers, scale, zero point.
 _TRIPLE = 3
+#: So many products of 8-bit integers are added at once.
+_DOT = 4
 _STORED = {"axis": 0, "stored": True}
 _COMPUTED = {"axis": 0, "stored": False}
 #: Whether channels are the last axis of images: so they run. Rules leave it False.
@@ -121,6 +124,15 @@ class QuantizedConv(_OnIntegers):
         window = {name: attrs[name] for name in ("stride", "pad", "dilation")}
         middle = _around_last("conv", tuple(range(count)), count, window, attrs)
         return self._around(inputs, middle, [_COMPUTED, *[_STORED] * (count - 1)])
+
+    def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
+        """The rows of all windows, where they are copied: channels do not come by four."""
+        kinds = [part for kind in inputs for part in tensors_of(kind)]
+        filters = kinds[_TRIPLE].shape
+        if filters[1] == 1 or filters[1] % _DOT == 0:
+            return []
+        places = tensor(output, self.name).size // filters[0]
+        return [(STRETCH, places * filters[2] * 3 // 2)]
 
     def summed_dtype(self, inputs: Types, output: ValueType) -> str:
         """Sums over one channel are no dot products of 8-bit integers: int16 stands for these."""
@@ -221,6 +233,10 @@ class QuantizedMean(_OnIntegers):
         """Dequantization, mean, quantization."""
         mean = Part("reduce_mean", (0,), {"axes": (2, 3), "keepdims": True})
         return self._around(inputs, [mean], [_COMPUTED])
+
+    def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
+        """Each channel is a row."""
+        return [(ROW, tensor(output, self.name).size)]
 
     def weight_operands(self, inputs: Types) -> tuple[int, ...]:
         """Scales and zero points."""

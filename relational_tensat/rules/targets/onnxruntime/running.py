@@ -24,18 +24,20 @@ from relational_tensat.rules.targets.onnxruntime.blocks import (
 from relational_tensat.rules.targets.onnxruntime.kernels import ScaledProduct
 from relational_tensat.rules.targets.onnxruntime.norms import SkipLayerNorm
 from relational_tensat.rules.targets.onnxruntime.quantized import with_channels_last
-from relational_tensat.tensor import TensorType, tensors_of
+from relational_tensat.tensor import AttrValue, TensorType, ValueType, tensors_of
 from relational_tensat.tensor.operators import Family, get_operator
 from relational_tensat.tensor.operators.activations import NO_ACTIVATION
-from relational_tensat.tensor.operators.attributes import bool_of
+from relational_tensat.tensor.operators.attributes import bool_of, ints_of
 from relational_tensat.tensor.operators.base import tensor
+from relational_tensat.tensor.operators.work_steps import moved_axes, stretches_of_transposition
 
 _POOLS = ("max_pool", "avg_pool")
 _OF_BLOCKS = frozenset(kernel.name for kernel in BLOCKED_KERNELS)
 #: So many times more.
-_SLOWER_BY_GROUPS, _SLOWER_WITH_SKIP = 2, 10
-#: Elements of a matrix that is not in a near cache once the rest of a model has run.
-_LARGE_MATRIX = 98_304
+_SLOWER_WITH_SKIP, _SLOWER_OUT_OF_BLOCKS = 7, 3
+#: As what floats are computed, and what is about their type.
+_FLOATS = {"float16": "float32"}
+_STAY_HALF = ("cast",)
 _PRODUCTS = ("matmul", ScaledProduct.name)
 _CONVOLUTIONS = (BlockedConv.name, BlockedConvAdd.name)
 
@@ -53,10 +55,11 @@ def kernels_of(
             arranged before inference is copied.
     """
     whole = with_channels_last(_flat(configuration))
-    kernels = [part for each in _blocked(whole) for part in _apart(each)]
+    kernels = [_full(part) for each in _blocked(whole) for part in _apart(each)]
     if tells_computed:
-        return [_full(kernel) for kernel in kernels]
-    return [*kernels, *_unprepared(configuration), *_slow(kernels)]
+        return kernels
+    every = [*kernels, *_unprepared(configuration), *_slow(kernels)]
+    return [_as_floats(kernel) for kernel in every]
 
 
 def _flat(configuration: Configuration) -> Configuration:
@@ -66,6 +69,26 @@ def _flat(configuration: Configuration) -> Configuration:
     if not is_kernel or kinds == configuration.inputs or configuration.op == "part":
         return configuration
     return replace(configuration, inputs=kinds)
+
+
+def _as_floats(kernel: Configuration) -> Configuration:
+    """Return a kernel with float32 for float16, of which onnxruntime has hardly any on processors.
+
+    It casts where such a value is given or returned only, and weights before inference.
+    """
+    if kernel.op in _STAY_HALF:
+        return kernel
+    return replace(
+        kernel,
+        inputs=tuple(map(_as_float, kernel.inputs)),
+        output=_as_float(kernel.output),
+    )
+
+
+def _as_float(kind: ValueType) -> ValueType:
+    if isinstance(kind, tuple):
+        return tuple(replace(part, dtype=_FLOATS.get(part.dtype, part.dtype)) for part in kind)
+    return replace(kind, dtype=_FLOATS.get(kind.dtype, kind.dtype))
 
 
 def _full(kernel: Configuration) -> Configuration:
@@ -159,30 +182,61 @@ def _runs_as_one(configuration: Configuration) -> bool:
 def _slow(kernels: list[Configuration]) -> list[Configuration]:
     """Return kernels once more for each time that they take longer than their arithmetic says.
 
-    A convolution of several groups that is none of blocks is a product for each, with a matrix of patches:
-    27 Gflop/s where one of blocks had 90 (groups of 8 channels, 3x3, AMD EPYC, 2026-11-23); 58 channels
-    of 16x16, each alone, took 32 us, in blocks 10. The layer norm of a sum: see ``norms``.
+    A convolution of several groups that is none of blocks is a product for each, with a matrix of patches
+    (of 440 channels in groups of 8, 3x3, 4x4 places: 51 us; of 104, 16x16: 80; 128 channels, each alone,
+    5x5: 35). Of the largest of windows outside of blocks, each element is compared by itself (24 channels,
+    64x64: 19 us; in blocks 5). The layer norm of a sum: see ``norms``. A transposition that moves one axis
+    copies in a loop that takes twice as long for each stretch. All on an AMD EPYC, 2026-11-27.
     """
-    slow = [kernel for kernel in kernels if kernel.op == "conv" and _groups(kernel) > 1]
-    patches = [_copy(_patches(kernel)) for kernel in slow]
+    grouped = [kernel for kernel in kernels if kernel.op == "conv" and _groups(kernel) > 1]
+    products = [each for kernel in grouped for each in (_products(kernel), _copy(_patches(kernel)))]
     norms = [kernel for kernel in kernels if kernel.op == SkipLayerNorm.name]
+    pools = [kernel for kernel in kernels if kernel.op == "max_pool"]
+    moves = [kernel for kernel in kernels if kernel.op == "transpose" and _moves_one(kernel)]
     fetched = [copy for kernel in kernels for copy in _fetched(kernel)]
-    return [*slow * _SLOWER_BY_GROUPS, *patches, *norms * _SLOWER_WITH_SKIP, *fetched]
+    slower = [*norms * _SLOWER_WITH_SKIP, *pools * _SLOWER_OUT_OF_BLOCKS]
+    return [*products, *moves, *slower, *fetched]
+
+
+def _products(kernel: Configuration) -> Configuration:
+    """Return the products of a convolution's groups."""
+    filters, patches = tensor(kernel.inputs[1], kernel.op), _patches(kernel)
+    groups, (count, rows, places) = _groups(kernel), patches.shape
+    left = TensorType(patches.dtype, (groups, filters.shape[0] // groups, rows // groups))
+    right = TensorType(patches.dtype, (groups, rows // groups, count * places))
+    result = TensorType(patches.dtype, (*left.shape[:2], right.shape[2]))
+    return configuration_of("matmul", (left, right), result, {})
+
+
+def _moves_one(kernel: Configuration) -> bool:
+    """Whether a transposition moves one axis, and not the last ones."""
+    shape = tensor(kernel.inputs[0], kernel.op).shape
+    perm = ints_of(dict(kernel.attrs), "perm")
+    axes = moved_axes(shape, perm)
+    if not stretches_of_transposition(shape, perm):
+        return False
+    others = [[*axes[:n], *axes[n + 1 :]] for n in range(len(axes))]
+    return any(other == sorted(other) for other in others)
 
 
 def _fetched(kernel: Configuration) -> list[Configuration]:
-    """Return a copy of a product's constant matrix where that is in no near cache: it comes so much later.
+    """Return what a product's constant matrix costs once more: it comes half as fast as filters do.
 
-    A product of 8 to 128 rows took 30 to 60 us longer than a convolution in blocks with the same numbers
-    as filters, reorders included, for 2.4 MB of them, 10 to 20 us for 1 MB, of models larger than the L3
-    cache (AMD EPYC, 2026-11-23).
+    32 rows times 256x256 took 35 us, a convolution in blocks with the same numbers as filters 27; 78 and 61
+    with 384x384, 283 and 220 with 384x1536; for one row, it comes as fast (chains of such products with
+    60 MB of weights, AMD EPYC, 2026-11-27). A convolution of one place stands for it: it does little else.
     """
     if kernel.op not in _PRODUCTS or kernel.computed:
         return []
     left, matrix = (tensor(kind, kernel.op) for kind in kernel.inputs[:2])
-    if matrix.rank != 2 or left.size == left.shape[-1] or matrix.size < _LARGE_MATRIX:
+    if matrix.rank != 2 or left.size == left.shape[-1]:
         return []
-    return [configuration_of("concat", (matrix,), matrix, {"axis": 0})]
+    rows, columns = matrix.shape
+    place = TensorType(matrix.dtype, (1, rows, 1, 1))
+    filters = TensorType(matrix.dtype, (columns, rows, 1, 1))
+    result = place.with_shape((1, columns, 1, 1))
+    attrs: dict[str, AttrValue] = {"stride": (1, 1), "pad": "valid"}
+    return [configuration_of(BlockedConv.name, (place, filters), result, attrs)]
 
 
 def _groups(kernel: Configuration) -> int:

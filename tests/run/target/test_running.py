@@ -1,0 +1,50 @@
+"""Which kernels, of what types, an operator costs what they do for."""
+
+from __future__ import annotations
+
+from relational_tensat.cost.key import configuration_of
+from relational_tensat.rules.targets.known import load_target
+from relational_tensat.rules.targets.onnxruntime.running import kernels_of
+from relational_tensat.tensor import TensorType, tensors_of
+from tests.cost.fakes import configuration
+from tests.graphs import f32
+
+load_target("onnxruntime")
+
+
+def test_halves_cost_what_floats_do() -> None:
+    half = TensorType("float16", (1, 32, 64))
+    (softmax,) = kernels_of(configuration("softmax", half, axis=2))
+    assert softmax == configuration("softmax", f32(1, 32, 64), axis=2)
+    cast = configuration("cast", half, dtype="float32")
+    assert kernels_of(cast) == [cast]
+    measured = kernels_of(configuration("softmax", half, axis=2), tells_computed=True)
+    assert measured == [configuration("softmax", half, axis=2)]
+
+
+def test_blocks_are_full() -> None:
+    attrs = {"stride": (1, 1), "pad": "same"}
+    own = configuration("conv", f32(1, 40, 8, 8), f32(40, 40, 3, 3), **attrs)
+    kernels = {kernel.op: kernel for kernel in kernels_of(own)}
+    assert kernels["ort_blocked_conv"].inputs == (f32(1, 48, 8, 8), f32(48, 48, 3, 3))
+    assert kernels["ort_to_blocks"].inputs == (f32(1, 48, 8, 8),)
+
+
+def test_transpositions_that_move_one_axis_count_twice() -> None:
+    def count(*perm: int) -> int:
+        x = f32(1, 5, 4, 3, 8)
+        return len(kernels_of(configuration("transpose", x, perm=perm)))
+
+    assert count(0, 2, 1, 3, 4) == count(0, 2, 3, 1, 4) == 2
+    assert count(0, 3, 2, 1, 4) == 1  # two axes
+    assert count(0, 1, 2, 4, 3) == 1  # elements
+    assert count(0, 1, 2, 3, 4) == 1
+
+
+def test_groups_out_of_blocks_are_products_of_their_patches() -> None:
+    attrs = {"stride": (1, 1), "pad": "same", "act": "none"}
+    own = configuration_of("conv", (f32(1, 40, 8, 8), f32(40, 8, 3, 3)), f32(1, 40, 8, 8), attrs)
+    conv, product, patches = kernels_of(own)
+    assert conv.op == "conv"
+    assert product.inputs == (f32(5, 8, 72), f32(5, 72, 64))
+    assert tensors_of(patches.inputs[0]) == (f32(1, 360, 64),)
