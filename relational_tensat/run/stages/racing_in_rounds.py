@@ -103,6 +103,7 @@ def race_in_rounds(
             return _settled_before(state, state.settled, timed)
     clock = _Clock(budget_s - (timed.seconds_before if is_total else 0.0))
     learns = state.cost.is_lazy and state.extractor.is_of_last
+    is_ended = True
     try:
         for number in range(1, _MOST_ROUNDS + 1):
             lap = _Clock(clock.left_s * (_OF_THE_REST if learns else 1.0))
@@ -118,8 +119,17 @@ def race_in_rounds(
         if not timed.winners:
             raise
         state = _out_of_date(state).noting("racing was interrupted")
+        is_ended = False
+    if not timed.winners:
+        return state
     with state.phases.phase("whole"):
-        return _concluded(state, timed, is_total=is_total) if timed.winners else state
+        concluded, winner = _concluded(state, timed)
+        has_held = state.is_unchanged or timed.hash_of(state.chosen) in timed.known
+        # runs that repeat this one have what time is left; where a faster graph is known they need none
+        is_enough = has_held or (is_total and not concluded.is_unchanged)
+        if is_enough and is_ended and state.run and not state.watch.happened:
+            remember(state, timed, winner, has_held=has_held)
+    return concluded
 
 
 def _settled_before(state: RunState, settled: Settled, timed: TimedGraphs) -> RunState:
@@ -229,13 +239,10 @@ def _out_of_date(state: RunState) -> RunState:
     return replace(state, extraction=extraction)
 
 
-def _concluded(state: RunState, timed: TimedGraphs, *, is_total: bool) -> RunState:
-    """Choose the fastest of those that won a race; or the original. Remember it if nothing is left to do.
+def _concluded(state: RunState, timed: TimedGraphs) -> tuple[RunState, str]:
+    """Choose the fastest of those that won a race, or the original; return the hash of the former, too.
 
     One that costs more than the original has to be faster beyond the noise.
-
-    Args:
-        is_total: runs that repeat this one have what time is left.
     """
     table = extraction_problem(state.egraph, state.cost, CostSource.about)
     most_us = graph_cost_us(state.original, state.cost) * (1 + COST_TOLERANCE)
@@ -249,12 +256,7 @@ def _concluded(state: RunState, timed: TimedGraphs, *, is_total: bool) -> RunSta
         each for each in timed.winners if each not in dearer or timed.known[each].standing.is_faster
     ]
     winner = (eligible or timed.winners)[0]
-    has_held = state.is_unchanged or timed.hash_of(state.chosen) in timed.known
-    concluded = _with_winner(state, table, timed, winner, is_dearer=winner in dearer)
-    is_over = has_held or (is_total and not concluded.is_unchanged)
-    if is_over and state.run and not state.watch.happened:
-        remember(state, table, timed, winner, has_held=has_held)
-    return concluded
+    return _with_winner(state, table, timed, winner, is_dearer=winner in dearer), winner
 
 
 def _with_winner(

@@ -52,15 +52,14 @@ def recall(state: RunState) -> Settled | None:
     return _in_egraph(state, saved)
 
 
-def remember(
-    state: RunState, table: TableProblem, timed: TimedGraphs, winner: str, *, has_held: bool
-) -> None:
+def remember(state: RunState, timed: TimedGraphs, winner: str, *, has_held: bool) -> None:
     """Remember who won the races of a run.
 
     Args:
         winner: hash of its graph.
         has_held: there was nothing left to race; else the time was over.
     """
+    table = extraction_problem(state.egraph, state.cost, CostSource.about)
     candidate = timed.candidates[winner]
     enodes = enodes_in_order(table, candidate.found.choice)
     text = json.dumps(

@@ -218,6 +218,25 @@ def test_another_run_looks_for_its_own_choice(
     assert result.race is not None and not result.race.is_remembered
 
 
+def test_what_was_interrupted_is_not_remembered(
+    device: TimedDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heat = device.heat
+
+    def interrupted(graphs: Sequence[Graph], inputs: Mapping[str, Array], seed: int) -> list[float]:
+        if FASTEST in map(ops, graphs):
+            raise KeyboardInterrupt
+        return heat(graphs, inputs, seed)
+
+    monkeypatch.setattr(device, "heat", interrupted)
+    first = run(tmp_path)
+    assert any("racing was interrupted" in note for note in first.notes)
+    monkeypatch.setattr(device, "heat", heat)
+    again = run(tmp_path)
+    assert again.race is not None and not again.race.is_remembered
+    assert ops(again.graph) == FASTEST
+
+
 def test_where_nothing_races_nothing_is_remembered(device: TimedDevice, tmp_path: Path) -> None:
     assert ops(run(tmp_path).graph) == FASTEST
     result = run(tmp_path, budget_s=0.0, learn_costs=False)
