@@ -25,7 +25,10 @@ _NO_TYPES = ("",)
 #: Per file, the types that each of its kernels is compiled for; a file is one translation unit.
 UNITS: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
-        "map.cu": dict.fromkeys(("unary", "binary", "is_nan", "batch_norm"), _FLOATS),
+        "map.cu": {
+            **dict.fromkeys(("unary", "binary", "is_nan", "compare", "batch_norm"), _FLOATS),
+            "decide": _NO_TYPES,
+        },
         "move.cu": {
             **dict.fromkeys(("strided_copy", "transpose", "concat", "split", "gather"), _MOVED),
             **dict.fromkeys(("pad", "fill", "choose"), _NUMBERS),

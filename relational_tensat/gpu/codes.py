@@ -14,6 +14,12 @@ UNARY_CODES = {
 #: ``binary`` in kernels/map.cu.
 BINARY_CODES = {"add": 0, "sub": 1, "mul": 2, "div": 3, "pow": 4}
 
+#: ``compare`` in kernels/map.cu.
+COMPARISON_CODES = {"less": 0, "less_or_equal": 1, "equal": 2}
+
+#: ``decide`` in kernels/map.cu.
+LOGIC_CODES = {"logical_and": 0, "logical_or": 1, "logical_not": 2}
+
 #: ``reduce_rows`` and ``reduce_columns`` in kernels/rows.cu.
 REDUCTION_CODES = {
     "reduce_sum": 0, "reduce_mean": 1, "reduce_max": 2, "reduce_min": 3, "reduce_prod": 4,

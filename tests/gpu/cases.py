@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from relational_tensat.gpu.codes import BINARY_CODES, REDUCTION_CODES, UNARY_CODES
+from relational_tensat.gpu.codes import (
+    BINARY_CODES,
+    COMPARISON_CODES,
+    LOGIC_CODES,
+    REDUCTION_CODES,
+    UNARY_CODES,
+)
 from relational_tensat.tensor import Graph, Node, TensorType, build_graph
 from tests.gpu.running import one_node
 
@@ -42,6 +48,11 @@ def _choices(dtype: str) -> Iterator[Graph]:
     yield guarded(kind(5, 7, 9))
     for condition, one, other in (((5, 7, 9), (7, 1), (5, 1, 9)), ((1,), (3, 8), ()), ((), (), ())):
         yield one_node("where", TensorType("bool", condition), kind(*one), kind(*other))
+    for op in COMPARISON_CODES:
+        yield one_node(op, kind(5, 7, 9), kind(7, 1))
+    for op in LOGIC_CODES:
+        shapes = [(5, 7, 9), (7, 1)][: 1 if op == "logical_not" else 2]
+        yield one_node(op, *(TensorType("bool", shape) for shape in shapes))
     yield one_node("expand", kind(5, 1, 8), shape=(3, 5, 4, 8))
     yield one_node("expand", kind(1), shape=(1, 37))
 

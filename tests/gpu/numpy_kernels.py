@@ -75,6 +75,23 @@ def is_nan(memory: NumpyMemory, kind: str, a: Arguments) -> None:
     memory.store(a["dst"], "bool", np.arange(a["n"]), np.isnan(x))
 
 
+def compare(memory: NumpyMemory, kind: str, a: Arguments) -> None:
+    _write_conditions(memory, _DTYPES[kind], a, (np.less, np.less_equal, np.equal)[a["op"]])
+
+
+def decide(memory: NumpyMemory, kind: str, a: Arguments) -> None:
+    functions = (np.logical_and, np.logical_or, lambda x, _: np.logical_not(x))
+    _write_conditions(memory, "bool", a, functions[a["op"]])
+
+
+def _write_conditions(
+    memory: NumpyMemory, dtype: str, a: Arguments, function: Callable[[Any, Any], Any]
+) -> None:
+    assert np.prod(a["sizes"]) == a["n"]
+    x, y = (memory.load(a[n], dtype, strided(a["sizes"], a[f"{n}_strides"])) for n in "ab")
+    memory.store(a["dst"], "bool", np.arange(a["n"]), function(x, y).ravel())
+
+
 def choose(memory: NumpyMemory, kind: str, a: Arguments) -> None:
     assert np.prod(a["sizes"]) == a["n"]
     width, places = _WIDTHS[kind], np.arange(a["n"])
@@ -280,7 +297,8 @@ def gemm(memory: NumpyMemory, kind: str, a: Arguments) -> None:
 #: By name, as the launches have it without its type.
 KERNELS: dict[str, Kernel] = {
     **{f.__name__: f for f in (
-        unary, binary, is_nan, choose, batch_norm, strided_copy, transpose, concat, split, gather, pad,
+        unary, binary, is_nan, compare, decide, choose, batch_norm, strided_copy, transpose, concat, split,
+        gather, pad,
         fill, cast, reduce_rows, reduce_columns, softmax, layer_norm, rms_norm, pool, depthwise,
     )},
     "gemm_simt": gemm, "gemm_mma": gemm, "conv_simt": conv, "conv_mma": conv,

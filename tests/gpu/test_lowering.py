@@ -10,7 +10,13 @@ import pytest
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.gpu.calls import Product
-from relational_tensat.gpu.codes import BINARY_CODES, REDUCTION_CODES, UNARY_CODES
+from relational_tensat.gpu.codes import (
+    BINARY_CODES,
+    COMPARISON_CODES,
+    LOGIC_CODES,
+    REDUCTION_CODES,
+    UNARY_CODES,
+)
 from relational_tensat.gpu.lowering import _LOWERINGS
 from relational_tensat.gpu.plan import plan_graph
 from relational_tensat.tensor import Node, TensorType, build_graph
@@ -21,10 +27,10 @@ from tests.graphs import f32
 
 FLOATS = ("float32", "float16", "bfloat16")
 _NOT_LOWERED = {"input", "weight", "fill", "noop", "part", "opaque"}
-#: Quantized values, hard sigmoids and conditions have no kernels here yet: measuring on a GPU reports that.
+#: Quantized values and hard sigmoids have no kernels here yet: measuring on a GPU reports that.
 _WITHOUT_KERNELS = {
     "quantize", "dequantize", "dynamic_quantize", "matmul_integer", "hard_sigmoid", "hard_swish",
-    "reduce_l2", "less", "less_or_equal", "equal", "logical_not", "logical_and", "logical_or",
+    "reduce_l2",
 }  # fmt: skip
 
 
@@ -71,6 +77,22 @@ def test_choices_broadcast(dtype: str) -> None:
     check(one_node("where", TensorType("bool", (3, 4)), *kinds))
     check(one_node("expand", kinds[0], shape=(2, 3, 5)))
     check(one_node("expand", kinds[0], shape=(1, 3, 1)))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_comparisons_broadcast_and_nan_compares_to_nothing(dtype: str) -> None:
+    values = np.array([[-1.0, 0.0, 1.0, np.nan]], np.float32)
+    for op in COMPARISON_CODES:
+        graph = one_node(op, TensorType(dtype, (1, 4)), TensorType(dtype, (4, 1)))
+        check(graph, dict(zip(graph.inputs, (values, values.T), strict=True)))
+
+
+def test_conditions_broadcast() -> None:
+    both = np.array([[False, True]])
+    for op in LOGIC_CODES:
+        kinds = [TensorType("bool", (1, 2)), TensorType("bool", (2, 1))]
+        graph = one_node(op, *kinds[: 1 if op == "logical_not" else 2])
+        check(graph, dict(zip(graph.inputs, (both, both.T), strict=False)))
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

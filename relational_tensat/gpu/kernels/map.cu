@@ -95,6 +95,27 @@ template <class T> __global__ void is_nan(u8* dst, const T* src, i64 n) {
   }
 }
 
+// dst = whether a and b compare so, broadcast; NaN compares to nothing.
+template <class T>
+__global__ void compare(u8* dst, const T* a, const T* b, i64 op, i64 n, Sizes<5> sizes,
+                        Sizes<5> a_strides, Sizes<5> b_strides) {
+  for (i64 i = first_index(); i < n; i += index_step()) {
+    const float x = to_float(a[offset_of((u32)i, sizes, a_strides)]);
+    const float y = to_float(b[offset_of((u32)i, sizes, b_strides)]);
+    dst[i] = op == 0 ? x < y : op == 1 ? x <= y : x == y;
+  }
+}
+
+// dst = whether both conditions hold, one does, or the first does not; broadcast.
+__global__ void decide(u8* dst, const u8* a, const u8* b, i64 op, i64 n, Sizes<5> sizes,
+                       Sizes<5> a_strides, Sizes<5> b_strides) {
+  for (i64 i = first_index(); i < n; i += index_step()) {
+    const bool x = a[offset_of((u32)i, sizes, a_strides)];
+    const bool y = b[offset_of((u32)i, sizes, b_strides)];
+    dst[i] = op == 0 ? x && y : op == 1 ? x || y : !x;
+  }
+}
+
 // scale (x - mean) / sqrt(var + epsilon) + bias, per channel; x is [.., channels, inner].
 template <class T>
 __global__ void batch_norm(T* dst, const T* x, const T* scale, const T* bias, const T* mean,

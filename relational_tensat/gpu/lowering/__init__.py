@@ -12,11 +12,18 @@ from typing import Any, TypeAlias
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.gpu.calls import Tensor
-from relational_tensat.gpu.codes import BINARY_CODES, REDUCTION_CODES, UNARY_CODES
+from relational_tensat.gpu.codes import (
+    BINARY_CODES,
+    COMPARISON_CODES,
+    LOGIC_CODES,
+    REDUCTION_CODES,
+    UNARY_CODES,
+)
 from relational_tensat.gpu.lowering.elementwise import (
     lower_batch_norm,
     lower_binary,
     lower_cast,
+    lower_condition,
     lower_is_nan,
     lower_unary,
     lower_where,
@@ -47,6 +54,7 @@ _Lowering: TypeAlias = Callable[[Emitter, str, tuple[Tensor, ...], Any, Attrs], 
 _LOWERINGS: dict[str, _Lowering] = {
     **dict.fromkeys((op for op in UNARY_CODES if op != "gelu_tanh"), lower_unary),
     **dict.fromkeys(BINARY_CODES, lower_binary),
+    **dict.fromkeys((*COMPARISON_CODES, *LOGIC_CODES), lower_condition),
     **dict.fromkeys(REDUCTION_CODES, lower_reduction),
     **dict.fromkeys(("identity", "dropout", "reshape"), lower_view),
     **dict.fromkeys(("layer_norm", "rms_norm"), lower_norm),

@@ -9,7 +9,9 @@ from relational_tensat.gpu.calls import Tensor
 from relational_tensat.gpu.codes import (
     ACTIVATION_CODES,
     BINARY_CODES,
+    COMPARISON_CODES,
     DTYPE_CODES,
+    LOGIC_CODES,
     MOVED_TYPES,
     UNARY_CODES,
 )
@@ -88,6 +90,30 @@ def lower_is_nan(
     (x,) = inputs
     kind, result = float_type(op, x.type), emitter.tensor(output)
     emitter.launch_over(f"is_nan<{kind}>", output.size, dst=result.ref, src=x.ref, n=output.size)
+    return result
+
+
+def lower_condition(
+    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
+) -> Tensor:
+    """Lower a comparison of elements, or a function of conditions, operands broadcast."""
+    a, b = inputs[0], inputs[-1]
+    result = emitter.tensor(output)
+    views = [broadcast(operand.type.shape, output.shape) for operand in (a, b)]
+    sizes, left, right = collapse(output.shape, *views)
+    is_logic = op in LOGIC_CODES
+    emitter.launch_over(
+        "decide" if is_logic else f"compare<{float_type(op, a.type)}>",
+        output.size,
+        dst=result.ref,
+        a=a.ref,
+        b=b.ref,
+        op=LOGIC_CODES[op] if is_logic else COMPARISON_CODES[op],
+        n=output.size,
+        sizes=padded(sizes, _RANK, 1),
+        a_strides=padded(left, _RANK, 0),
+        b_strides=padded(right, _RANK, 0),
+    )
     return result
 
 
