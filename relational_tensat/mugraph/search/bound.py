@@ -33,7 +33,7 @@ class Bound(Protocol):
         """Return what the cheapest of some ways takes; infinite where none fits a device."""
 
     def is_over(self, least_us: float) -> bool:
-        """Whether something that takes no less is dearer than what was found."""
+        """Whether something that takes no less is dearer than what was found; never where nothing was."""
 
 
 class NoBound:

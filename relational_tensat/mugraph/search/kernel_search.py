@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -250,7 +251,7 @@ class _Search:
                 len(outputs.tensors), len(hits),
             )
         )  # fmt: skip
-        if level == self._options.max_kernels or self._watch.is_over:
+        if level == self._options.max_kernels:
             return []
         search.keep_derivations()
         return self._next_works(search, level, outputs, work_of)
@@ -305,6 +306,9 @@ class _Search:
             self._given,
             None if "reachability" in self._options.disable else self._roots,
         ):
+            if self._watch.is_over:
+                self._is_complete = False
+                return []
             least_us = min(
                 work_of[job_id].least_us + self._least_storing_us(work_of[job_id], chosen)
                 for job_id in _makers(search, chosen)
@@ -329,6 +333,8 @@ class _Search:
 
     def _is_too_dear(self, work: _Work) -> bool:
         """Whether all that begins with a work is dearer than what was found."""
+        if not self._bound.is_over(math.inf):  # nothing was: ways need not be asked
+            return False
         loads = () if self._has_several else work.operands  # of several outputs, each may need some
         last_us = self._bound.least_kernel_us((*loads, *self._results))
         if self._bound.is_over(work.least_us + last_us):

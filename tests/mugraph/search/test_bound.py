@@ -8,6 +8,7 @@ from functools import cache
 
 import pytest
 
+from relational_tensat.base.watch import Watch
 from relational_tensat.mugraph import finding
 from relational_tensat.mugraph.candidates import Candidates
 from relational_tensat.mugraph.cheapest_so_far import CheapestSoFar
@@ -15,6 +16,8 @@ from relational_tensat.mugraph.finding import find_kernels, searched
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.programs import program
+from relational_tensat.mugraph.search.bound import NoBound
+from relational_tensat.mugraph.search.found import Route
 from relational_tensat.mugraph.search.kernel_search import search_kernels
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.sizing.least import Traffic, least_kernel_us
@@ -96,6 +99,17 @@ def test_where_the_cheapest_is_refused_what_was_left_out_is_searched(
     assert found.result.complete_to_us == math.inf
     assert found.best is not None and len(found.best.graph.steps) == len(first.graph.steps)
     assert found.result.graphs[found.refused] == first
+
+
+def test_a_search_that_is_ended_between_kernels_is_not_complete() -> None:
+    class Ending(NoBound):
+        def note(self, route: Route) -> None:
+            found.append(route)
+
+    found: list[Route] = []
+    watch = Watch(should_stop=lambda: bool(found))
+    result = search_kernels(PROGRAMS["mlp"], THREE, watch=watch, bound=Ending())
+    assert len(result.levels) == 1 and result.routes and not result.is_complete
 
 
 def test_what_could_not_be_made_ready_bounds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
