@@ -22,6 +22,7 @@ from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded
 from relational_tensat.mugraph.programs import PROGRAMS, program
 from relational_tensat.mugraph.verify.shrinking_sizes import shrunk
 from tests.mugraph.kernels.mugraphs import rmsnorm_linear
+from tests.with_triton import skip_without_triton
 
 #: Sizes at which NumPy and Triton's interpreter take no time, by program.
 SMALL = {
@@ -84,7 +85,7 @@ class Clock:
 def interpreted() -> Iterator[None]:
     """Triton decides when it is imported whether it interprets."""
     pytest.importorskip("torch")
-    pytest.importorskip("triton")
+    skip_without_triton()
     os.environ["TRITON_INTERPRET"] = "1"
     with np.errstate(all="ignore"):  # what padding holds
         yield

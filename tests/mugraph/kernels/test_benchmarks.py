@@ -29,6 +29,7 @@ from relational_tensat.mugraph.kernels.cuda.compile_cuda import ARCHITECTURES
 from tests.gpu.test_nvrtc import needs_nvrtc
 from tests.mugraph.kernels.compiled_benchmarks import compiled_rows
 from tests.mugraph.kernels.inputs import numbered
+from tests.with_triton import skip_without_triton
 
 KEPT = max(RESULTS.glob("mirage-*/benchmarks.json"))
 
@@ -57,7 +58,7 @@ def test_cuda_computes_what_the_programs_do(tmp_path: Path) -> None:
 
 def test_triton_computes_what_the_programs_do() -> None:
     """With its own tiles, too; in a process of its own, where Triton is interpreted."""
-    pytest.importorskip("triton")
+    skip_without_triton()
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
     command = [
         sys.executable,
@@ -79,7 +80,7 @@ def test_cuda_compiles_for_each_generation() -> None:
 
 
 def test_triton_compiles_for_each_generation(tmp_path: Path) -> None:
-    pytest.importorskip("triton")
+    skip_without_triton()
     environment = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path)}
     environment.pop("TRITON_INTERPRET", None)
     command = [

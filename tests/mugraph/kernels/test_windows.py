@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
+import json
+import os
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -23,6 +26,7 @@ from relational_tensat.mugraph.regions.lowering_regions import lowered
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
 from tests.mugraph.parts import joint_attention, rotary
+from tests.with_triton import skip_without_triton
 
 
 @cache
@@ -43,9 +47,8 @@ def products() -> MuGraph:
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 def test_parts_of_inputs_are_loaded_from_where_they_lie(tmp_path: Path) -> None:
-    targets = ["cuda", *(["triton"] if importlib.util.find_spec("triton") else [])]
     for place, (graph, target) in enumerate(
-        [(rows(), "c"), *((graph, t) for graph in (rows(), products()) for t in targets)]
+        [(rows(), "c"), (rows(), "cuda"), (products(), "cuda")]
     ):
         folder = tmp_path / str(place)
         folder.mkdir()
@@ -53,6 +56,16 @@ def test_parts_of_inputs_are_loaded_from_where_they_lie(tmp_path: Path) -> None:
         values = run_kernels(graph, inputs, target, folder)
         tolerance = TOLERANCES[DTYPES[target]]
         assert norm_error(values[graph.outputs[0]], exact(graph, inputs)) < tolerance
+
+
+def test_triton_loads_them_from_where_they_lie() -> None:
+    """In a process of its own: Triton decides when it is imported whether it is interpreted."""
+    skip_without_triton()
+    command = [sys.executable, "-m", "tests.mugraph.kernels.triton.interpreting_windows"]
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    errors = json.loads(printed.stdout)
+    assert len(errors) == 2 and max(errors) < TOLERANCES[DTYPES["triton"]]
 
 
 def test_sixteen_bytes_are_copied_where_rows_of_a_part_begin_at_such() -> None:

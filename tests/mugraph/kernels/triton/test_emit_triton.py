@@ -27,6 +27,7 @@ from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.kernels.triton import machine_code
 from relational_tensat.mugraph.kernels.triton.emit_triton import emit_triton
 from tests.mugraph.kernels.mugraphs import SMALL, attention, split_attention
+from tests.with_triton import skip_without_triton
 
 ATTENTION = '''\
 """flash_attention: grid 2 x 2, loop 4, 4 warps."""
@@ -102,7 +103,7 @@ def test_names_of_variables_need_be_no_identifiers() -> None:
 
 def test_kernels_compute_what_their_graphs_mean() -> None:
     """In a process of its own: Triton decides when it is imported whether it is interpreted."""
-    pytest.importorskip("triton")
+    skip_without_triton()
     command = [sys.executable, "-m", "tests.mugraph.kernels.triton.interpreting"]
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
     printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
@@ -114,7 +115,7 @@ def test_kernels_compute_what_their_graphs_mean() -> None:
 
 def test_a_kernel_compiles_for_each_generation_of_tensor_cores(tmp_path: Path) -> None:
     """And what needs more shared memory than there is is refused."""
-    pytest.importorskip("triton")
+    skip_without_triton()
     environment = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path)}
     environment.pop("TRITON_INTERPRET", None)
     command = [sys.executable, "-m", "tests.mugraph.kernels.triton.compiling"]

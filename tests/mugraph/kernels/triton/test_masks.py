@@ -7,14 +7,13 @@ import os
 import subprocess
 import sys
 
-import pytest
-
 from bench.emulation.comparing import TOLERANCES
 from tests.mugraph.masks import MASKED
+from tests.with_triton import skip_without_triton
 
 
 def test_attention_is_right_and_0_where_nothing_is_left() -> None:
-    pytest.importorskip("triton")
+    skip_without_triton()
     command = [sys.executable, "-m", "tests.mugraph.kernels.triton.interpreting_masks"]
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
     printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)

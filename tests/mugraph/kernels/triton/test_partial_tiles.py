@@ -7,13 +7,12 @@ import os
 import subprocess
 import sys
 
-import pytest
-
 from bench.emulation.comparing import TOLERANCES
 from relational_tensat.mugraph.kernels.triton.emit_triton import emit_triton
 from relational_tensat.mugraph.kernels.triton.fitting import fitted
 from tests.mugraph.kernels.mugraphs import attention
 from tests.mugraph.kernels.partial import PARTIAL
+from tests.with_triton import skip_without_triton
 
 
 def test_what_a_last_tile_lacks_is_masked_with_what_does_not_count() -> None:
@@ -38,7 +37,7 @@ def test_a_loop_that_takes_shorter_steps_leaves_none_without_an_element() -> Non
 
 
 def test_kernels_compute_what_their_graphs_mean_and_no_more() -> None:
-    pytest.importorskip("triton")
+    skip_without_triton()
     command = [sys.executable, "-m", "tests.mugraph.kernels.triton.interpreting_partial_tiles"]
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
     printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
