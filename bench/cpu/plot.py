@@ -6,10 +6,11 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench.common.plotting import label_heights
 from bench.cpu.measure import CpuRun
 
 #: A label's extent in the plot, in units of speed-up.
-_LABEL_WIDTH, _LABEL_HEIGHT = 0.12, 0.022
+_LABEL = (0.12, 0.022)
 
 _COLUMNS = ("model", "optimizations", "modelled", "measured", "p10", "p90")
 
@@ -39,25 +40,6 @@ def write_points(runs: Sequence[CpuRun], path: Path) -> None:
             writer.writerow([model, mode, *(f"{number:.4f}" for number in numbers)])
 
 
-def label_heights(places: Sequence[tuple[float, float]]) -> list[float]:
-    """Return where labels to the right of points are written, so that none covers another.
-
-    From the lowest upwards, each at its point's height, or as much higher as those near it make it.
-    """
-    heights = [0.0] * len(places)
-    placed: list[int] = []
-    for index in sorted(range(len(places)), key=lambda place_index: places[place_index][1]):
-        x, height = places[index]
-        for other in placed:  # these rise
-            is_near = abs(places[other][0] - x) < _LABEL_WIDTH
-            if is_near and abs(heights[other] - height) < _LABEL_HEIGHT:
-                height = heights[other] + _LABEL_HEIGHT
-        heights[index] = height
-        placed.append(index)
-        placed.sort(key=heights.__getitem__)
-    return heights
-
-
 def plot(runs: Sequence[CpuRun], path: Path) -> None:
     """Draw the points with their spread; on the diagonal, the model is right."""
     from matplotlib.figure import Figure  # heavy, and needed here only
@@ -81,8 +63,8 @@ def plot(runs: Sequence[CpuRun], path: Path) -> None:
     axes.margins(x=0.2)
     off = [(point[2], point[3]) for point in all_points if point[1] == "off"]
     names = [point[0] for point in all_points if point[1] == "off"]
-    for name, place, height in zip(names, off, label_heights(off), strict=True):
-        text = (place[0] + 0.1 * _LABEL_WIDTH, height)
+    for name, place, height in zip(names, off, label_heights(off, _LABEL), strict=True):
+        text = (place[0] + 0.1 * _LABEL[0], height)
         axes.annotate(name, place, text, size=7, arrowprops={"arrowstyle": "-", "lw": 0.3})
     axes.axline((1, 1), slope=1, color="grey", linewidth=0.8)
     axes.axhline(1, color="grey", linewidth=0.5, linestyle=":")

@@ -105,12 +105,19 @@ def run(options: argparse.Namespace) -> int:
 
 
 def time_all(names: list[str], options: argparse.Namespace) -> int:
-    """Time models' files, print the table."""
+    """Time models' files, print the table.
+
+    Raises:
+        MissingDependencyError: they shall be kept, and what draws their plot is not installed.
+    """
+    from bench.common.plotting import check_plotting
     from bench.exports.kept_timings import Kept, read_timing
     from bench.exports.timing import time_model
     from bench.exports.timing_report import markdown as table
     from bench.exports.timing_report import save as save_timings
 
+    if options.save:
+        check_plotting()
     ours = _own_options(options, TIMED_OPTIONS)
     setting = {"options": ours, "heats": options.heats, "threads": options.threads}
     kept = Kept(options.kept, {**setting, "commit": _commit()}, read_timing)

@@ -13,6 +13,7 @@ import onnxruntime
 from bench.common.saving import provenance, save_with_table
 from bench.common.table import table_row
 from bench.exports.timing import AGAIN, OURS, Timing
+from bench.exports.timing_plot import plot
 from relational_tensat.cost.race import Standing
 
 
@@ -50,12 +51,13 @@ def markdown(timings: Sequence[Timing]) -> str:
 
 
 def save(timings: Sequence[Timing], folder: Path, options: Sequence[str], note: str) -> Path:
-    """Write ``exports-time-DATE.json`` and the table beside it; return the first.
+    """Write ``exports-time-DATE.json``, the table and the plot beside it; return the first.
 
     Where not all is of one thread, the name says of how many.
 
     Raises:
         InputError: they cannot be written.
+        MissingDependencyError: what draws the plot is not installed.
     """
     threads = sorted({timing.threads for timing in timings})
     suffix = "" if threads == [1] else f"-threads-{'-'.join(map(str, threads))}"
@@ -70,7 +72,9 @@ def save(timings: Sequence[Timing], folder: Path, options: Sequence[str], note: 
         f"{note}\n\nHow many times as fast as the original, with its interval of 99 % over heats of new "
         "sessions in shuffled order.\n\n"
     )
-    return save_with_table(path, content, versions, f"{head}{markdown(timings)}\n")
+    plot(timings, path.with_suffix(".png"))
+    picture = f"![predicted and measured]({path.with_suffix('.png').name})"
+    return save_with_table(path, content, versions, f"{head}{markdown(timings)}\n\n{picture}\n")
 
 
 def _span(standing: Standing | None) -> str:

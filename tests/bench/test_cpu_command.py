@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from bench.common.plotting import label_heights
 from bench.cpu import command as cpu_command
 from bench.cpu.additivity import Additivity, operator_counts
 from bench.cpu.measure import CpuRun, cpu_options, measure_model
-from bench.cpu.plot import label_heights, points, write_points
+from bench.cpu.plot import points, write_points
 from bench.cpu.report import losses, print_runs
 from relational_tensat.base.errors import UsageError
 from relational_tensat.cli.console import stdout_console
@@ -131,7 +132,7 @@ def test_unknown_models_are_refused() -> None:
 
 def test_labels_do_not_cover_one_another() -> None:
     places = [(1.0, 1.0), (1.0, 1.001), (1.01, 1.02), (1.3, 1.0), (1.0, 1.5)]
-    heights = label_heights(places)
+    heights = label_heights(places, (0.12, 0.022))
     assert heights[0] == 1.0
     assert heights[3:] == [1.0, 1.5]  # far from the others
     assert min(heights[1] - heights[0], heights[2] - heights[1]) >= 0.02

@@ -145,6 +145,24 @@ def test_what_is_kept_has_a_row_for_each_model(tmp_path: Path) -> None:
     assert rows[2] in path.with_suffix(".md").read_text()
 
 
+def test_timings_are_saved_with_their_table_and_plot(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the bench extra is not installed")
+    from bench.exports.timing_report import save as save_timings
+
+    near, far = (Standing(speedup, speedup - 0.02, speedup + 0.02, 8) for speedup in (1.1, 3.8))
+    timings = [
+        Timing("small", 1, 2.0, {"ours": near, "original again": near}, predicted=1.12),
+        Timing("quantized", 1, 2.0, {"ours": far}, predicted=3.7),
+        Timing("kept", 1, 2.0, {"ours": near}, kept=True),
+    ]
+    path = save_timings(timings, tmp_path, ["--cost", "analytic:cpu"], "idle")
+    assert len(json.loads(path.read_text("utf-8"))["timings"]) == 3
+    text = path.with_suffix(".md").read_text("utf-8")
+    assert "| small | 1 | 2.00 | 1.100 [1.080, 1.120] |" in text
+    assert f"({path.with_suffix('.png').name})" in text
+    assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_timings_are_kept_model_by_model(tmp_path: Path) -> None:
     standing = Standing(1.01, 0.99, 1.03, 8)
     timing = Timing(

@@ -58,6 +58,15 @@ KERNELS = [
     (configuration("ort_integer_product", _A, _ONE, _MATRIX), "MatMulIntegerToFloat"),
     (configuration("ort_integer_product", _A, _ONE, _MATRIX, f32(8)), "MatMulIntegerToFloat"),
 ]  # fmt: skip
+
+
+def test_a_kernel_as_it_runs_is_the_one_that_runs() -> None:
+    """Estimates are asked for such kernels; images with channels last were brought there once more."""
+    for whole, _ in KERNELS:
+        for kernel in kernels_of(whole, tells_computed=True):
+            assert kernels_of(kernel, tells_computed=True) == [kernel]
+
+
 RNG = np.random.default_rng(5)
 
 

@@ -298,8 +298,11 @@ class FromChannelsLast(ToChannelsLast):
 
 
 def with_channels_last(kernel: Configuration) -> Configuration:
-    """Return a kernel on integers as it runs: its images with channels last, or what brings one there."""
-    if kernel.op not in _LAST:
+    """Return a kernel on integers as it runs: its images with channels last, or what brings one there.
+
+    One that is given as it runs stays so.
+    """
+    if kernel.op not in _LAST or dict(kernel.attrs).get(_IS_LAST.name):
         return kernel
     image, others = tensor(kernel.inputs[0], kernel.op), kernel.inputs[1:]
     if kernel.op in _BROUGHT:
