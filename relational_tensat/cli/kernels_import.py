@@ -41,7 +41,7 @@ def execute(args: argparse.Namespace) -> int:
     from relational_tensat.mugraph.candidate_cache import CandidateCache
     from relational_tensat.mugraph.graph.cores import core, core_like, has_windows
     from relational_tensat.mugraph.graph.wide_results import with_wide_results
-    from relational_tensat.mugraph.readying import made_ready
+    from relational_tensat.mugraph.ready_candidates import made_ready
     from relational_tensat.mugraph.sizing.modelled import graph_us
     from relational_tensat.mugraph.sizing.multiprocessors import a100
     from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.mugraph.graph.dims import Dims, with_sizes
 from relational_tensat.mugraph.graph.mugraph import MuGraph
-from relational_tensat.mugraph.readying import ready
+from relational_tensat.mugraph.ready_candidates import ready
 from relational_tensat.mugraph.search.block_terms import Operand
 from relational_tensat.mugraph.search.bound import Ways
 from relational_tensat.mugraph.search.found import Route

@@ -14,7 +14,7 @@ from relational_tensat.mugraph.cheapest_so_far import CheapestSoFar
 from relational_tensat.mugraph.graph.cores import core, has_windows, with_windows
 from relational_tensat.mugraph.graph.expanded import expanded
 from relational_tensat.mugraph.graph.mugraph import MuGraph
-from relational_tensat.mugraph.readying import ready
+from relational_tensat.mugraph.ready_candidates import ready
 from relational_tensat.mugraph.search.kernel_search import Progress, search_kernels
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.search.search_tables import SearchTables

@@ -23,6 +23,7 @@ from relational_tensat.cost.cuda.protocol import (
     Stopwatch,
     observe,
 )
+from relational_tensat.cost.device import Unmeasurable
 from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import decoded
@@ -121,11 +122,9 @@ def _tried(
     try:
         run = way()
         return Contestant(name, _error(run(), wanted)), run
-    except (
-        Exception
-    ) as error:  # Triton raises errors of many kinds; a fault of the device ends it all
+    except Exception as error:  # Triton raises errors of many kinds
         if torch.cuda.is_available():
-            torch.cuda.synchronize()
+            torch.cuda.synchronize()  # where the device is at fault, this ends the command
         return Contestant(name, float("nan"), remark=first_line(error)), None
 
 
@@ -158,12 +157,12 @@ def _error(made: Sequence[Placed], wanted: Sequence[Placed]) -> float:
     return max(error if error == error else float("inf") for error in errors)
 
 
-def _timed(contestant: Contestant, observation: object) -> Contestant:
+def _timed(contestant: Contestant, observation: Observation | Unmeasurable | None) -> Contestant:
     if observation is None:
         remark = contestant.remark or "not timed: it does not compute the same"
         return Contestant(contestant.name, contestant.error, remark=remark)
-    if not isinstance(observation, Observation):
-        return Contestant(contestant.name, contestant.error, remark=str(observation))
+    if isinstance(observation, Unmeasurable):
+        return Contestant(contestant.name, contestant.error, remark=observation.reason)
     samples = observation.samples
     return Contestant(
         contestant.name, contestant.error, samples[WARM].median_us, samples[COLD].median_us
