@@ -23,7 +23,8 @@ class Forms:
     Attributes:
         signatures: of each form, its operator's.
         operands: of each form, the forms that it is computed from.
-        time: how many unions there were so far, congruence not counted.
+        time: how many unions there were so far, requested or by congruence. Each has a time of its own:
+            a congruence may make two operands one that were one before, and comes after what it needs.
     """
 
     def __init__(self, connect: Callable[[Congruence], None]) -> None:
@@ -52,13 +53,12 @@ class Forms:
             self._joined.append(_NEVER)
             for operand in set(map(self._root, operands)):
                 self._users[operand].append(form)
-            self._unite_all(self._congruences([form]))
+            self._unite_congruent(self._congruences([form]))
         return form
 
     def unite(self, a: int, b: int) -> None:
         """Make two forms one, and then all that is congruent."""
-        self.time += 1
-        self._unite_all([(a, b)])
+        self._unite_congruent(self._unite(a, b))
 
     def one_since(self, a: int, b: int) -> float:
         """Return the time of the last union that two forms need to be one; infinity where they are not."""
@@ -72,16 +72,23 @@ class Forms:
             a = self._parent[a]
         return time
 
-    def _unite_all(self, pairs: list[tuple[int, int]]) -> None:
+    def _unite_congruent(self, pairs: list[tuple[int, int]]) -> None:
         while pairs:
-            roots = map(self._root, pairs.pop())
-            small, large = sorted(roots, key=self._size.__getitem__)
-            if small != large:
-                self._parent[small], self._joined[small] = large, self.time
-                self._size[large] += self._size[small]
-                users = self._users.pop(small, [])
-                self._users[large] += users
-                pairs += self._congruences(users)
+            pair = pairs.pop()
+            self._connect(Congruence(*pair, self.time + 1))
+            pairs += self._unite(*pair)
+
+    def _unite(self, a: int, b: int) -> list[tuple[int, int]]:
+        """Make two forms one; return what is congruent by that."""
+        self.time += 1
+        small, large = sorted(map(self._root, (a, b)), key=self._size.__getitem__)
+        if small == large:
+            return []
+        self._parent[small], self._joined[small] = large, self.time
+        self._size[large] += self._size[small]
+        users = self._users.pop(small, [])
+        self._users[large] += users
+        return self._congruences(users)
 
     def _congruences(self, forms: list[int]) -> list[tuple[int, int]]:
         """Return what forms are congruent to, after one of their operands has got another class."""
@@ -91,7 +98,6 @@ class Forms:
             other = self._congruent.setdefault(key, form)
             if other != form:
                 found.append((other, form))
-                self._connect(Congruence(other, form, self.time))
         return found
 
     def _root(self, form: int) -> int:

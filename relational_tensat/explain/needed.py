@@ -32,8 +32,8 @@ def needed_unions(connection: duckdb.DuckDBPyConnection) -> list[int]:
         seen.add(form)
         stack += graph.operands(form)
         edge = maker.get(form)
-        if edge is not None and edge.time not in needed:
-            needed.add(edge.time)
+        if edge is not None and edge.number not in needed:
+            needed.add(edge.number)
             stack += edge.source
     return sorted(needed)
 

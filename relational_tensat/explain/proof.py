@@ -161,8 +161,9 @@ class ProofGraph:
         backward = 1 + sum(far.setdefault(form, 0) for form in targets_below)
         far.setdefault(end, far[start] + forward)
         classes = tuple([self._classes[name] for name in names])
-        steps, time = (backward, forward), len(self.edges) + 1
-        edge = Edge(law, classes, output, source, target, start, end, steps, time)
+        number, time = len(self.edges) + 1, self._forms.time + 1
+        steps = backward, forward
+        edge = Edge(law, classes, output, source, target, start, end, steps, number, time)
         self.edges.append(edge)
         self._connect(edge)
         self._forms.unite(start, end)

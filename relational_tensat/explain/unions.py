@@ -19,7 +19,8 @@ class Edge:
         start, end: the forms that the union connects. Where the rule's target is a variable, the end is
             the form that the variable's class had first.
         steps: an estimate of how many steps it takes to walk it backward and forward.
-        time: its place among all unions, from 1.
+        number: its place among the unions that rules requested, from 1.
+        time: its place among all unions, those by congruence, too, from 1.
     """
 
     law: Law
@@ -30,6 +31,7 @@ class Edge:
     start: int
     end: int
     steps: tuple[int, int]
+    number: int
     time: int
 
     def side(self, forward: bool) -> tuple[Side, tuple[int, ...]]:
@@ -47,7 +49,7 @@ class Congruence(NamedTuple):
     """Two forms with the same operator, one since their operands are: no step leads from one to the other.
 
     Attributes:
-        time: that of the union by which the operands became one.
+        time: its place among all unions: later than what made the operands one.
     """
 
     start: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from itertools import combinations
 from random import Random
 
@@ -33,15 +34,15 @@ def test_each_of_two_forms_is_reached_by_its_own_way(wanted: str) -> None:
 
 
 def test_forms_are_one_since_the_last_union_that_they_need() -> None:
-    """f(a) = f(b) since a = b, the third union; each way from f(b) to others needs it, too."""
+    """f(a) = f(b) right after a = b, the third union; each way from f(b) to others needs it, too."""
     found: list[Congruence] = []
     forms = Forms(found.append)
     a, b, c, d = (forms.form(signature, ()) for signature in range(4))
     fa, fb = (forms.form(4, (operand,)) for operand in (a, b))
     for pair in ((c, d), (fa, c), (a, b)):
         forms.unite(*pair)
-    assert [({*edge[:2]}, edge.time) for edge in found] == [({fa, fb}, 3)]
-    assert [forms.one_since(*pair) for pair in ((c, d), (fa, d), (fb, d), (a, a))] == [1, 2, 3, 0]
+    assert [({*edge[:2]}, edge.time) for edge in found] == [({fa, fb}, 4)]
+    assert [forms.one_since(*pair) for pair in ((c, d), (fa, d), (fb, d), (a, a))] == [1, 2, 4, 0]
     assert forms.one_since(a, c) == float("inf")
     assert forms.form(4, (a,)) == fa
 
@@ -52,6 +53,7 @@ def test_when_forms_became_one_is_what_a_slow_closure_finds(seed: int) -> None:
     found: list[Congruence] = []
     forms = Forms(found.append)
     unions: list[tuple[int, int]] = []
+    starts: list[float] = []  # the time of each union
     created: list[int] = []  # how many unions there were before each form
     one_since: dict[tuple[int, int], float] = {}
     for _ in range(25):
@@ -65,12 +67,17 @@ def test_when_forms_became_one_is_what_a_slow_closure_finds(seed: int) -> None:
         _record(forms, unions, one_since)
         if created:
             unions.append((random.randrange(len(created)), random.randrange(len(created))))
+            starts.append(forms.time + 1)
             forms.unite(*unions[-1])
             _record(forms, unions, one_since)
     for a, b in combinations(range(len(created)), 2):
-        assert forms.one_since(a, b) == one_since.get((a, b), float("inf"))
+        time = forms.one_since(a, b)
+        n_unions = bisect_right(starts, time) if time < float("inf") else time
+        assert n_unions == one_since.get((a, b), float("inf"))
     for edge in found:
         assert forms.one_since(edge.start, edge.end) <= edge.time
+        operands = zip(forms.operands[edge.start], forms.operands[edge.end], strict=True)
+        assert all(forms.one_since(*pair) < edge.time for pair in operands)
 
 
 def _record(
