@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from relational_tensat.formats.onnx_opaque import input_names
@@ -45,6 +45,27 @@ def find_kept(graph: Graph, origin: Origin) -> dict[str, Kept]:
                 if match is not None:
                     kept.update((value, match) for value in match.outputs.values())
     return kept
+
+
+def kept_alike(found: Sequence[Mapping[str, Kept]]) -> list[dict[str, Kept]]:
+    """Return what is kept of a graph at several sizes where that is the same at all.
+
+    Args:
+        found: by the graph's values, at each size.
+    """
+
+    def is_alike(value: str) -> bool:
+        all_kept = [kept.get(value) for kept in found]
+        return len({_spelling(kept) for kept in all_kept}) == 1
+
+    return [{value: own for value, own in kept.items() if is_alike(value)} for kept in found]
+
+
+def _spelling(kept: Kept | None) -> tuple[object, ...]:
+    """Return what is equal for the same node of the file on the same values."""
+    if kept is None:
+        return ()
+    return kept.unit.place, tuple(kept.inputs.items()), tuple(sorted(kept.outputs.items()))
 
 
 class _Finder:

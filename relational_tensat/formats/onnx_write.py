@@ -9,7 +9,7 @@ import onnx
 
 from relational_tensat.formats.onnx_emit import Emitter
 from relational_tensat.formats.onnx_frame import Parts, frame
-from relational_tensat.formats.onnx_keep import Kept, find_kept
+from relational_tensat.formats.onnx_keep import Kept, find_kept, kept_alike
 from relational_tensat.formats.onnx_metadata import written_imports
 from relational_tensat.formats.onnx_names import rename_node
 from relational_tensat.formats.onnx_opaque import restore
@@ -61,22 +61,49 @@ def write_skeleton(
     Raises:
         UsageError, ModelError: as ``write_model``.
     """
+    return write_skeletons([graph], opset)[0]
+
+
+def write_skeletons(
+    graphs: Sequence[Graph], opset: int | None = None
+) -> list[tuple[onnx.ModelProto, dict[str, Array]]]:
+    """Return a graph that is known at several sizes as it is at each, as ``write_skeleton`` does.
+
+    A node of the file is written as it is there if it is so at all sizes: at size 1, nodes may equal
+    another one of the file.
+
+    Args:
+        graphs: the same nodes, with other attributes and types.
+
+    Raises:
+        UsageError, ModelError: as ``write_model``.
+    """
     check_opset(opset)
-    writer = _writer(graph, opset)
-    return writer.write(), writer.large_weights
+    writers = _writers(graphs, opset)
+    return [(writer.write(), writer.large_weights) for writer in writers]
 
 
-def _writer(graph: Graph, opset: int | None) -> _Writer:
-    origin = origin_of(graph)
-    if origin is None:
-        return _Writer(graph, None, {}, opset)
-    graph = unfuse(graph, origin)
-    kept = find_kept(graph, origin)
+def _writers(graphs: Sequence[Graph], opset: int | None) -> list[_Writer]:
+    origins = [origin_of(graph) for graph in graphs]
+    graphs = [_unfused(graph, origin) for graph, origin in zip(graphs, origins, strict=True)]
+    sized = list(zip(graphs, origins, strict=True))
+    kept = kept_alike([find_kept(graph, origin) if origin else {} for graph, origin in sized])
     try:
-        return _Writer(graph, origin, kept, opset)
+        return [_Writer(*there, own, opset) for there, own in zip(sized, kept, strict=True)]
     except CyclicError:
-        kept = {name: own for name, own in kept.items() if own.unit not in origin.calls.values()}
-        return _Writer(graph, origin, kept, opset)
+        return [
+            _Writer(graph, origin, _without_calls(own, origin), opset)
+            for (graph, origin), own in zip(sized, kept, strict=True)
+        ]
+
+
+def _unfused(graph: Graph, origin: Origin | None) -> Graph:
+    return graph if origin is None else unfuse(graph, origin)
+
+
+def _without_calls(kept: Mapping[str, Kept], origin: Origin | None) -> dict[str, Kept]:
+    calls = () if origin is None else origin.calls.values()
+    return {name: own for name, own in kept.items() if own.unit not in calls}
 
 
 class _Writer:

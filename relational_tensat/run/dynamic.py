@@ -20,7 +20,7 @@ from relational_tensat.formats.dynamic.sized_model import (
     text_of,
 )
 from relational_tensat.formats.dynamic.writing import write_dynamic
-from relational_tensat.rules.targets.as_written import as_written
+from relational_tensat.rules.targets.as_written import as_written_alike
 from relational_tensat.run.sized_result import SizedResult
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Array, Graph, TensorType, Weight
@@ -104,7 +104,9 @@ class _History:
             graph = _like(
                 graph_of(outputs, terms, stored, names, there), self.original, sized.graph
             )
-            graphs.append(as_written(graph, _with_shared_weights(sized.graph, self.original)))
+            graphs.append(graph)
+        originals = [_with_shared_weights(sized.graph, self.original) for sized in self.model.all]
+        graphs = as_written_alike(graphs, originals)
         return SizedResult(tuple(graphs), write_dynamic(self.model, fold_alike(graphs), self.opset))
 
     def first_unwritable(self) -> int | None:

@@ -24,7 +24,7 @@ from relational_tensat.formats.onnx_names import (
 from relational_tensat.formats.onnx_opset import read_imports
 from relational_tensat.formats.onnx_plan import plan_names
 from relational_tensat.formats.onnx_types import array_of
-from relational_tensat.formats.onnx_write import write_skeleton
+from relational_tensat.formats.onnx_write import write_skeletons
 from relational_tensat.tensor import Graph, TensorType
 from relational_tensat.tensor.types import Array
 
@@ -35,7 +35,7 @@ _END = 2**63 - 1
 def write_dynamic(
     model: DynamicModel, graphs: Sequence[Graph], opset: int | None = None
 ) -> tuple[onnx.ModelProto, dict[str, Array]]:
-    """Return a graph as an ONNX model with dynamic dimensions, unchecked, as ``write_skeleton`` does.
+    """Return a graph as an ONNX model with dynamic dimensions, unchecked, as ``write_skeletons`` does.
 
     Args:
         graphs: the same graph at each of ``model.all``; its inputs are the model's and values that the
@@ -53,7 +53,7 @@ class _Joiner:
     def __init__(self, model: DynamicModel, graphs: Sequence[Graph], opset: int | None) -> None:
         self._model = model
         self._graphs = graphs
-        skeletons = [write_skeleton(graph, opset) for graph in graphs]
+        skeletons = write_skeletons(graphs, opset)
         self._files = [file for file, _ in skeletons]
         self._large = [weights for _, weights in skeletons]
         self._file, self._large_weights = skeletons[0]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from relational_tensat.rules.targets.fused_kernel import FusedKernel
+from relational_tensat.base.errors import ModelError
+from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part
 from relational_tensat.tensor import AttrValue, Graph, Node, build_graph
 from relational_tensat.tensor.operators import get_operator
 
-#: What says that two nodes compute the same: operator, operands, attributes.
-_Application: TypeAlias = tuple[str, tuple[str, ...], tuple[tuple[str, AttrValue], ...]]
+#: A node as it is at each size.
+_Nodes: TypeAlias = tuple[Node, ...]
+
+#: What says that two nodes compute the same: operator, operands, attributes at each size.
+_Application: TypeAlias = tuple[str, tuple[str, ...], tuple[tuple[tuple[str, AttrValue], ...], ...]]
 
 
 def as_written(graph: Graph, original: Graph) -> Graph:
@@ -19,9 +24,25 @@ def as_written(graph: Graph, original: Graph) -> Graph:
     Args:
         original: the graph that it was made of: what it computes there, too, keeps its name.
     """
-    if not any(_is_replaced(node) for node in graph.nodes):
-        return graph
-    return _Writer(graph, original).written()
+    return as_written_alike([graph], [original])[0]
+
+
+def as_written_alike(graphs: Sequence[Graph], originals: Sequence[Graph]) -> list[Graph]:
+    """Return a graph that is known at several sizes with the operators that its kernels are, at each.
+
+    All have the same nodes: two that compute the same at some sizes only stay two, and what the original
+    computes at some sizes only has a name of its own.
+
+    Args:
+        graphs: the same nodes, with other attributes and types.
+        originals: the graph that it was made of, at the same sizes.
+
+    Raises:
+        ModelError: at another size a kernel is made of other operators.
+    """
+    if not any(_is_replaced(node) for node in graphs[0].nodes):
+        return list(graphs)
+    return _Writer(graphs, originals).written()
 
 
 def _is_replaced(node: Node) -> bool:
@@ -30,31 +51,36 @@ def _is_replaced(node: Node) -> bool:
 
 
 class _Writer:
-    def __init__(self, graph: Graph, original: Graph) -> None:
-        self._graph = graph
-        self._original = original
+    def __init__(self, graphs: Sequence[Graph], originals: Sequence[Graph]) -> None:
+        self._graphs = graphs
+        self._graph = graph = graphs[0]
+        self._original = original = originals[0]
         self._taken = {*graph.types, *original.types}
         self._defined = set(graph.types)
-        self._known = {_application(node): node.outputs[0] for node in original.nodes}
+        alike: Iterable[_Nodes] = zip(*(there.nodes for there in originals), strict=True)
+        self._known = {_application(nodes): nodes[0].outputs[0] for nodes in alike}
         #: What values of the graph are called, where that is not their name there.
         self._names = self._names_of_same()
         #: What is computed so far.
         self._computed: dict[_Application, str] = {}
-        self._nodes: list[Node] = []
+        #: The nodes written so far, each as it is at all sizes.
+        self._nodes: list[_Nodes] = []
 
-    def written(self) -> Graph:
-        graph = self._graph
-        for node in graph.nodes:
-            self._write(node)
-        return build_graph(
-            graph.name,
-            graph.inputs,
-            graph.weights,
-            self._nodes,
-            graph.outputs,
-            graph.metadata,
-            origin=graph.origin,
-        )
+    def written(self) -> list[Graph]:
+        for nodes in zip(*(graph.nodes for graph in self._graphs), strict=True):
+            self._write(nodes)
+        return [
+            build_graph(
+                graph.name,
+                graph.inputs,
+                graph.weights,
+                nodes,
+                graph.outputs,
+                graph.metadata,
+                origin=graph.origin,
+            )
+            for graph, nodes in zip(self._graphs, zip(*self._nodes, strict=True), strict=True)
+        ]
 
     def _names_of_same(self) -> dict[str, str]:
         """Return the name of each value that is one with others, which kernels only bring elsewhere.
@@ -86,42 +112,65 @@ class _Writer:
         kinds = tuple(self._graph.types[name] for name in node.inputs)
         return isinstance(operator, FusedKernel) and not operator.parts(kinds, node.attrs)
 
-    def _write(self, node: Node) -> None:
+    def _write(self, nodes: _Nodes) -> None:
         """Write the nodes that one is written as, but for those that are there already."""
-        operator = get_operator(node.op)
+        node = nodes[0]
         if self._computes_nothing(node):
             return
         values = [self._name_of(name) for name in node.inputs]
         outputs = tuple(self._name_of(name) for name in node.outputs)
-        if not _is_replaced(node) or not isinstance(operator, FusedKernel):
-            self._write_last(replace(node, inputs=tuple(values), outputs=outputs))
+        if not _is_replaced(node):
+            self._write_last(
+                tuple(replace(there, inputs=tuple(values), outputs=outputs) for there in nodes)
+            )
             return
-        kinds = tuple(self._graph.types[name] for name in node.inputs)
-        *parts, last = operator.typed_parts(kinds, node.attrs)[0]
+        *parts, last = self._parts(nodes)
         for part in parts:
-            made = Node(part.op, tuple(values[n] for n in part.operands), (), part.attrs)
+            operands = tuple(values[n] for n in part[0].operands)
+            made = tuple(Node(there.op, operands, (), there.attrs) for there in part)
             key = _application(made)
             if key not in self._computed:
                 self._computed[key] = self._known_name(key) or self._new_name(key, outputs[0])
-                self._nodes.append(replace(made, outputs=(self._computed[key],)))
+                self._nodes.append(_named(made, self._computed[key]))
             values.append(self._computed[key])
-        operands = tuple(values[n] for n in last.operands)
-        self._write_last(Node(last.op, operands, outputs, last.attrs, node.name))
+        operands = tuple(values[n] for n in last[0].operands)
+        self._write_last(
+            tuple(Node(there.op, operands, outputs, there.attrs, node.name) for there in last)
+        )
 
-    def _write_last(self, node: Node) -> None:
+    def _parts(self, nodes: _Nodes) -> list[tuple[Part, ...]]:
+        """Return the operators that a kernel is made of, each as it is at all sizes.
+
+        Raises:
+            ModelError: they are others at another size.
+        """
+        parts = []
+        for graph, node in zip(self._graphs, nodes, strict=True):
+            operator = get_operator(node.op)
+            assert isinstance(operator, FusedKernel)
+            kinds = tuple(graph.types[name] for name in node.inputs)
+            parts.append(operator.typed_parts(kinds, node.attrs)[0])
+        if len({tuple((part.op, part.operands) for part in there) for there in parts}) > 1:
+            raise ModelError(
+                f"{self._graph.name}: {nodes[0].op} -> {nodes[0].outputs[0]!r} is made of other "
+                "operators at another size"
+            )
+        return list(zip(*parts, strict=True))
+
+    def _write_last(self, nodes: _Nodes) -> None:
         """Write what computes a value of the graph, under the original's name for it if that is free."""
-        if len(node.outputs) == 1:
-            (name,) = node.outputs
-            key = _application(node)
+        if len(nodes[0].outputs) == 1:
+            (name,) = nodes[0].outputs
+            key = _application(nodes)
             if name not in self._graph.outputs and key in self._computed:
                 self._names[name] = self._computed[key]
                 return
             known = None if name in self._original.types else self._known_name(key)
             if known is not None:
                 self._names[name] = known
-                node = replace(node, outputs=(known,))
-            self._computed[key] = node.outputs[0]
-        self._nodes.append(node)
+                nodes = _named(nodes, known)
+            self._computed[key] = nodes[0].outputs[0]
+        self._nodes.append(nodes)
 
     def _known_name(self, application: _Application) -> str | None:
         """Return the original's name for a value, unless it is another's."""
@@ -140,5 +189,10 @@ class _Writer:
         return name
 
 
-def _application(node: Node) -> _Application:
-    return node.op, node.inputs, tuple(node.attrs.items())
+def _application(nodes: _Nodes) -> _Application:
+    node = nodes[0]
+    return node.op, node.inputs, tuple(tuple(there.attrs.items()) for there in nodes)
+
+
+def _named(nodes: _Nodes, output: str) -> _Nodes:
+    return tuple(replace(node, outputs=(output,)) for node in nodes)

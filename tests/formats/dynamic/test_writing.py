@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from relational_tensat.formats.dynamic.size_reader import read_dynamic
 from relational_tensat.formats.dynamic.sized_model import DynamicModel, SizeError
 from relational_tensat.formats.dynamic.writing import write_dynamic
 from relational_tensat.formats.onnx_wire import LARGE_BYTES
+from relational_tensat.tensor import Node, tensors_of
 from relational_tensat.verify.fold_alike import fold_alike
 from tests.formats.dynamic.models import attention, mlp, reshaped, saved
 from tests.formats.onnx_tools import INT64, assert_same_results, constant, model, tensor
@@ -90,6 +92,33 @@ def test_a_large_weight_of_a_node_that_was_kept_stays_out_of_the_file(tmp_path: 
     assert [list(item.input) for item in result.graph.node] == [["x", "w"]]
     assert weights.keys() == {"w"}
     assert np.array_equal(weights["w"], data)
+
+
+def test_a_node_that_is_one_of_the_files_at_size_1_only_is_written_alike_at_all_sizes(
+    tmp_path: Path,
+) -> None:
+    """Of a row, a reshape by [n, 1, 4] is the file's Unsqueeze, which gives [1, n, 4] of more."""
+    nodes = [
+        node("Unsqueeze", ["x", "zero"], ["u"]),
+        node("Transpose", ["u"], ["v"], perm=[1, 0, 2]),
+        node("Mul", ["u", "v"], ["y"]),
+    ]
+    zero = constant("zero", [0], np.int64)
+    file = model(nodes, [tensor("x", ["n", 4])], [tensor("y", ["n", "n", 4])], [zero])
+    sized = read_dynamic(saved(file, tmp_path), {})
+    assert isinstance(sized, DynamicModel)
+    assert 1 in {there.graph.inputs["x"].shape[0] for there in sized.all}
+    graphs = []
+    for graph in (there.graph for there in sized.all):
+        shape = tensors_of(graph.types["v"])[0].shape
+        reshape = Node("reshape", ("x",), ("v",), {"shape": shape})
+        first, _, last = graph.nodes
+        graphs.append(replace(graph, nodes=(reshape, first, last)))
+    result, _ = write_dynamic(sized, graphs)
+    assert {item.op_type for item in result.graph.node} >= {"Unsqueeze", "Reshape", "Mul"}
+    for n in (1, 6):
+        data = np.random.default_rng(n).random((n, 4)).astype(np.float32)
+        assert_same_results(file, result, {"x": data})
 
 
 def test_a_fixed_model_in_a_dynamic_one_is_written_as_it_is(tmp_path: Path) -> None:
