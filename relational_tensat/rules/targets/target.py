@@ -49,6 +49,7 @@ class Target:
         as_read: what it makes of a graph before it makes kernels, where how often a value is read decides
             about that: rules cannot.
         as_fused: what it makes of the kernels in the end, whatever that costs: extraction would not.
+        left_out: shipped rules whose results never pay there, and only let the e-graph grow.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Target:
     kernels_of: KernelsOf
     as_read: Callable[[Graph], Graph]
     as_fused: AsFused
+    left_out: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         known = operators()

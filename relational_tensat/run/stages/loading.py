@@ -103,6 +103,8 @@ def read_rules(state: RunState) -> list[Rule]:
             # first, so that what the target does itself is not called another rule's doing
             target, is_fixed = load_target(name), state.dynamic is None
             own = target.rules(has_fixed_shapes=is_fixed)
+            if not (options.files or options.only):  # who names rules wants these
+                rules = [rule for rule in rules if rule.name not in target.left_out]
             rules = [*own, *rules, *target.rules(has_fixed_shapes=is_fixed, offered=True)]
         if schedule := state.options.exploration.schedule:
             check_rulesets(parse_schedule(schedule), rules)

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 
 from relational_tensat import Options, load_model, load_profile, optimize, save_model
 from relational_tensat.cost import as_source, graph_cost_us
+from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.soundness.gate import check_trust
 from relational_tensat.rules.targets.as_written import as_written
 from relational_tensat.rules.targets.fused_kernel import FusedKernel
 from relational_tensat.rules.targets.known import load_target
 from relational_tensat.run.target.target_costs import TargetCosts
-from relational_tensat.tensor import Graph
+from relational_tensat.tensor import Graph, Node, Weight, build_graph
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify.evaluate import evaluate_graph
+from tests.graphs import f32
 from tests.run.target.test_onnxruntime_kernels import (
     convolutions,
     encoder_layer,
@@ -84,6 +88,33 @@ def test_a_run_finds_no_gain_where_the_target_fuses_anyway(tmp_path: Path) -> No
     assert targeted.verification.max_relative_error < 1e-5
     kernels = load_target("onnxruntime").kernels
     assert not {kernel.name for kernel in kernels} & load_model(output).count_ops().keys()
+
+
+def test_what_never_pays_there_is_left_out_unless_it_is_named(tmp_path: Path) -> None:
+    nodes = [
+        *(
+            Node("conv", ("x", w), (w + "x",), {"stride": (1, 1), "pad": "valid"})
+            for w in ("v", "w")
+        ),
+        Node("add", ("vx", "wx"), ("y",)),
+    ]
+    weights = {name: Weight(f32(16, 16, 1, 1)) for name in ("v", "w")}
+    graph = build_graph("g", {"x": f32(1, 16, 4, 4)}, weights, nodes, ["y"])
+    (name, _) = left_out = sorted(load_target("onnxruntime").left_out)
+    assert {*left_out} <= {rule.name for rule in load_rules()}
+
+    def built_by(database: str, **options: Any) -> set[str]:
+        """Return the rules that built the e-nodes of a run."""
+        file = tmp_path / database
+        settings = {"target": "onnxruntime", "cost": "analytic:cpu", **options}
+        optimize(graph, Options.of(**settings, db=file, allow_unsound=True))
+        with duckdb.connect(str(file)) as connection:
+            rows = connection.execute("SELECT r.name FROM enode JOIN rule r ON r.id = enode.rule")
+            return {rule for (rule,) in rows.fetchall()}
+
+    assert name not in built_by("target.duckdb")
+    assert name in built_by("named.duckdb", only=(name,))
+    assert name in built_by("no_target.duckdb", target=None)
 
 
 def test_its_rules_are_sound() -> None:
