@@ -169,14 +169,18 @@ class DynamicDimensions:
 
     def _default(self, symbol: str, avoided: set[int], scale: int) -> int:
         places = [item for item in self.dimensions if item.symbol == symbol]
-        is_image = bool(places) and all(item.rank == 4 and item.axis >= 2 for item in places)
-        if is_image:
+        if places and all(self._is_side(item) for item in places):
             return scale * next(side for side in _SIDES if scale * side not in avoided)
         is_batch = "batch" in symbol.lower() or any(item.axis == 0 for item in places)
         start = _BATCH if is_batch else scale * _SEQUENCE
         while start in avoided or not _is_prime(start):
             start += 1
         return start
+
+    def _is_side(self, item: DynamicDimension) -> bool:
+        """Whether a dimension is one of an image's sides; a cache of keys has a dynamic axis of the two."""
+        axes = {other.axis for other in self.dimensions if other.input == item.input}
+        return item.rank == 4 and item.axis >= 2 and {2, 3} <= axes
 
 
 def _dynamic(inputs: Sequence[onnx.ValueInfoProto]) -> Iterator[DynamicDimension]:

@@ -31,6 +31,8 @@ def test_defaults_are_none_of_the_models_own_sizes() -> None:
     assert dims.base({"x:0": 2}, set())["batch"] == 2
     image = DynamicDimensions.of([tensor("x", ["n", 3, "h", "w"])])
     assert image.base({}, set()) == {"n": 3, "h": 224, "w": 192}
+    cache = DynamicDimensions.of([tensor("keys", ["n", 4, "past", 64])])
+    assert cache.base({}, set()) == {"n": 3, "past": 61}
 
 
 def test_other_sizes_differ_from_the_base_and_from_each_other() -> None:
