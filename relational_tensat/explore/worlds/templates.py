@@ -54,9 +54,10 @@ class Templates:
         last = self.last
         rows = self._database.execute(self._text, {"last": last}, "instances")
         if rows:
-            missing = rows[0][0] - self._instances.count  # of explorations before this one
-            self._instances.add(np.zeros((missing, self._columns + 3), np.int32))
-            self._instances.add(np.array([row[1:] for row in rows], np.int32))
+            # Ids are missing: of explorations before this one, and of iterations that were undone.
+            new = np.zeros((rows[-1][0] - last, self._columns + 3), np.int32)
+            new[[row[0] - last - 1 for row in rows]] = [row[1:] for row in rows]
+            self._instances.add(new)
             self._read_templates(last)
         return rows
 
