@@ -20,7 +20,6 @@ from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cost import Profile, load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions
-from relational_tensat.explore.exploration_options import LEARNING
 from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.strategies.best_first import explore_best_first
 from relational_tensat.explore.strategies.focus import explore_focus
@@ -62,7 +61,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "learn", help="a search with what runs on other models have taught"
     )
     parser.add_argument("models", nargs="*", metavar="MODEL", help="[six models]")
-    parser.add_argument("--search", choices=LEARNING, default="focus", help="(focus)")
+    parser.add_argument(
+        "--search", choices=("focus", "best-first"), default="focus", help="(focus)"
+    )
     parser.add_argument("--node-limit", type=int, default=2_000, help="of a world (2000)")
     parser.add_argument("--cpu-seconds", type=float, default=10.0, help="of exploration (10)")
     parser.add_argument("--seeds", type=int, default=1, help="(1)")
