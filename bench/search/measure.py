@@ -29,7 +29,7 @@ from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.strategies.backtracking import backtrack
 from relational_tensat.explore.strategies.best_first import explore_best_first
 from relational_tensat.explore.strategies.focus import explore_and_go_on, explore_focus
-from relational_tensat.explore.strategies.mcts.deciding import explore_tree
+from relational_tensat.explore.strategies.mcts.exploring import explore_tree
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
 from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.anytime import AnytimeExtractor, ExtractionEntry
@@ -39,7 +39,7 @@ from relational_tensat.run.progress import Silent
 from relational_tensat.tensor import Graph
 
 #: What is compared: values of ``--search``, and TASO's search on graphs.
-SEARCHES = ("saturation", "auto", "focus", "best-first", "mcts", "backtracking")
+SEARCHES = ("saturation", "auto", "focus", "focus-mcts", "best-first", "mcts", "backtracking")
 
 #: CPU seconds at which searches are compared.
 BUDGETS_S = (5.0, 20.0, 60.0)
@@ -135,7 +135,8 @@ def measure(
             extracted from whole.
     """
     if cpu_limit_s is not None:
-        limits = replace(limits, time_limit_s=None)
+        # The tree search within focus may have a part of the time that is left.
+        limits = replace(limits, time_limit_s=cpu_limit_s if search == "focus-mcts" else None)
     if search == "backtracking":
         return _backtracked(graph, limits, rules, profile, cpu_limit_s)
     reference_ms = join_ms()
@@ -205,7 +206,8 @@ def _explore(
         limits, options = replace(limits, world_nodes=limits.node_limit), TreeOptions()
         return explore_tree(egraph, rules, limits, options, extractor, seed=seed, observer=observer)
     limits = replace(limits, search=search)
-    return explore_focus(egraph, rules, limits, extractor, observer, seed=seed)
+    tree = TreeOptions() if search == "focus-mcts" else None
+    return explore_focus(egraph, rules, limits, extractor, observer, seed=seed, tree=tree)
 
 
 def _grown(exploration: Exploration, course: _Course) -> tuple[GrownWorld, ...]:

@@ -206,7 +206,22 @@ class Guard:
         self.reason: str | None = None
         self._pressed = False
         self._interrupt = stop
+        self._defers = False
         self._deadline = now_s() + limit_s
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the limit, not negative."""
+        return max(0.0, self._deadline - now_s())
+
+    @contextmanager
+    def deferring(self) -> Iterator[None]:
+        """Stop nothing in the block: what runs there asks for ``reason`` between its steps."""
+        self._defers = True
+        try:
+            yield
+        finally:
+            self._defers = False
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -244,4 +259,5 @@ class Guard:
     def _stop(self, reason: str) -> None:
         if self.reason is None:
             self.reason = reason
-        self._interrupt()
+        if not self._defers:
+            self._interrupt()

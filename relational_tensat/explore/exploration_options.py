@@ -16,7 +16,7 @@ def _check_schedule(text: str) -> None:
 
 
 #: Searches that learn from earlier runs.
-LEARNING = ("auto", "focus", "best-first")
+LEARNING = ("auto", "focus", "focus-mcts", "best-first")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,9 @@ class ExplorationOptions(OptionGroup):
             ``node_limit`` ends it, or ``iterations`` that are no fewer than by default, ``focus`` goes on
             from there within the time limit (in ``explore``, which has no costs, nothing goes on).
             ``focus``: worlds, parts of one universe, from the original graph and from the cheapest found
-            in the world before; it extracts from each, so it needs costs. ``best-first``: one e-graph,
+            in the world before; it extracts from each, so it needs costs. ``focus-mcts``: the same; once
+            the first width's restarts find nothing, a tree search of the same universe follows, within half
+            of the time that is left, then focus from the graph that it found. ``best-first``: one e-graph,
             grown by the applications that promise most. ``mcts``: worlds of a tree of rules, by which it
             decides what to apply next to the real one. These two need costs, too.
         world_nodes: the first worlds of a search have no more e-nodes, later ones of ``focus`` twice as
@@ -86,9 +88,10 @@ class ExplorationOptions(OptionGroup):
     search: str = option(
         "auto",
         "what decides what is grown; auto: saturation, and focus where --node-limit or 15 iterations "
-        "ended it; focus: worlds, each from the cheapest graph of the one before; best-first: one "
-        "e-graph, by what promises most; mcts: worlds of a tree of rules",
-        choices=("saturation", "auto", "focus", "best-first", "mcts"),
+        "ended it; focus: worlds, each from the cheapest graph of the one before; focus-mcts: the same, "
+        "and a tree search where that finds nothing more; best-first: one e-graph, by what promises most; "
+        "mcts: worlds of a tree of rules",
+        choices=("saturation", "auto", "focus", "focus-mcts", "best-first", "mcts"),
     )
     world_nodes: int = option(
         2_000,

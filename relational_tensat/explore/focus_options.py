@@ -19,7 +19,8 @@ class FocusOptions(OptionGroup):
 
     Attributes:
         restarts: at each width, the search ends after so many restarts in a row that found nothing
-            cheaper.
+            cheaper; four are one of each kind (the original graph twice, that beside the cheapest, the
+            cheapest with more iterations of multi-pattern rules).
         seed_graphs: a world is grown from the graph that was chosen, and from so many in all with the
             cheapest of other costs beside it.
         temperature: restarts that go on from a graph take the last one that a restart ended with, if it
@@ -30,7 +31,7 @@ class FocusOptions(OptionGroup):
     """
 
     restarts: int = option(
-        3,
+        4,
         "a search by focus ends after so many restarts in a row that found nothing cheaper",
         metavar="N",
         minimum=0,

@@ -11,7 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from relational_tensat.egraph.cycles import HEIGHT_STEP, filter_cycles
+from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.loading import fitting_labels
 
@@ -110,3 +114,23 @@ class Members:
 def show_universe(egraph: EGraph) -> None:
     """Show all e-nodes of the universe: what is extracted from is all that any world has."""
     egraph.database.run("worlds/show_all")
+
+
+def follow_members(database: Database, became: NDArray[np.int32]) -> None:
+    """Let worlds have, for e-nodes that have become others, these: the first one's place and reason stay.
+
+    Args:
+        became: by id, the e-node that it is by now; 0 where there was none.
+    """
+    gone = np.flatnonzero((became != np.arange(len(became))) & (became > 0))
+    if len(gone):
+        ids = {"gone": gone.tolist(), "kept": became[gone].tolist()}
+        if database.change("worlds/became_members", **ids):
+            database.run("worlds/drop_equal_members")
+            database.run("worlds/merge_equal_members")
+
+
+def forget_worlds(database: Database, last: int) -> None:
+    """Delete what the tables have of worlds after one, which are not noted yet."""
+    database.run("worlds/forget_nodes", world=last)
+    database.run("worlds/forget_applications", world=last)

@@ -99,10 +99,10 @@ class WorldReport:
 
 @record
 class DecisionReport:
-    """A decision of a tree search.
+    """A decision of a tree search, perhaps one within focus.
 
     Attributes:
-        decision: its number, from 1 on.
+        decision: its iteration, from 1 on; within focus, from that after the last of focus on.
         rule_id, rule: the rule that was applied to the real world, and its name.
         rollouts: of the tree.
         mean_ms: mean return of the rollouts through the rule.
@@ -144,7 +144,7 @@ class Exploration:
         statements: SQL statements run in the iterations.
         seconds: wall seconds; of one that was resumed, since then.
         worlds: of a search, those that it has grown; of a tree search, those that it has kept.
-        decisions: of a tree search.
+        decisions: of a tree search, also of one within focus.
         is_exhaustive: whether the e-graph has every graph that the rules can reach: it is saturated, more
             iterations of multi-pattern rules would add nothing either, and no application was left out
             and no e-node filtered because of a cycle. False where that is not known.

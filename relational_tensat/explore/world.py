@@ -61,6 +61,13 @@ class World:
         """Continue with a world that another process began, matched as far as this world has been."""
         self.members = members
 
+    def end_members(self) -> None:
+        """Let the world be its whole universe from now on; no rule has been matched on that."""
+        self.members = None
+        self.matcher.forget_edges()
+        self.matcher.order = None
+        self._matched.clear()
+
     def since(self, rules: Iterable[int]) -> int:
         """Return from which clock on rows are new to some of these rules; 0 where all are."""
         return self.last_matched(rules) if self.options.semi_naive else 0

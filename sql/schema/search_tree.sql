@@ -1,5 +1,6 @@
 -- The search tree
--- What a tree search (`--search mcts`) found out about which rules to apply; only its runs have these tables.
+-- What a tree search (`--search mcts`, and that of `--search focus-mcts`) found out about which rules to apply; only their
+-- runs have these tables.
 
 CREATE TABLE tree_decision (
     decision INTEGER NOT NULL, rule INTEGER NOT NULL, rollouts INTEGER NOT NULL, mean_ms DOUBLE NOT NULL,
@@ -7,7 +8,7 @@ CREATE TABLE tree_decision (
     live INTEGER[] NOT NULL, applications INTEGER[] NOT NULL, seconds DOUBLE NOT NULL
 );
 COMMENT ON TABLE tree_decision IS 'The decisions: which rule was applied next to the real world, after the rollouts of a tree.';
-COMMENT ON COLUMN tree_decision.decision IS 'Key, from 1 on; joins iteration_log.iteration.';
+COMMENT ON COLUMN tree_decision.decision IS 'Key, from 1 on, or from the iteration after focus on; joins iteration_log.iteration.';
 COMMENT ON COLUMN tree_decision.rule IS 'The rule of the best mean; joins rule.id.';
 COMMENT ON COLUMN tree_decision.rollouts IS 'Rollouts of the tree.';
 COMMENT ON COLUMN tree_decision.mean_ms IS 'Mean return of the rollouts through that rule, in ms.';

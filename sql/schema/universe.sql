@@ -1,13 +1,13 @@
 -- The universe
--- What rules can do in the one e-graph that all worlds of a search are parts of; runs with `--search mcts` and `--search
--- best-first` have this table. Each application is found and built once, whichever world asks first.
+-- What rules can do in the one e-graph that all worlds of a search are parts of; runs with `--search mcts`, `--search
+-- focus-mcts` and `--search best-first` have this table. Each application is found and built once, whichever world asks first.
 
 CREATE TABLE universe_application (
     id INTEGER NOT NULL, rule INTEGER NOT NULL, instance INTEGER NOT NULL, state VARCHAR NOT NULL,
     sources INTEGER[] NOT NULL, targets INTEGER[] NOT NULL, bindings INTEGER[] NOT NULL
 );
 COMMENT ON TABLE universe_application IS
-'Every application of a rule that was found in the universe: a rule on e-nodes. Those of multi-pattern rules are looked for only where a world has both sources.';
+'Every application of a rule that was found in the universe: a rule on e-nodes. Those of multi-pattern rules are looked for only where a world has both sources. With `--search focus-mcts`, as all was when tree search ended: e-nodes that became equal since are not there any more.';
 COMMENT ON COLUMN universe_application.id IS 'Key, from 1 on, in the order in which they were found.';
 COMMENT ON COLUMN universe_application.rule IS 'Joins rule.id.';
 COMMENT ON COLUMN universe_application.instance IS 'What the rule matched, a rule on e-nodes of given signatures; as union_log.instance.';

@@ -109,3 +109,14 @@ def test_a_guard_waits_for_cpu_seconds_where_limits_are_these() -> None:
                 pass
         assert guard.reason == "time"
         assert now_s() >= began_s + 0.2
+
+
+def test_a_guard_that_defers_remembers_its_limit_and_stops_nothing() -> None:
+    stopped: list[bool] = []
+    guard = Guard(lambda: stopped.append(True), 0.05)
+    assert 0 < guard.seconds_left <= 0.05
+    with guard.watching(), guard.deferring():
+        began_s = time.monotonic()
+        while guard.reason is None and time.monotonic() < began_s + 10:
+            time.sleep(0.01)
+    assert (guard.reason, stopped, guard.seconds_left) == ("time", [], 0.0)

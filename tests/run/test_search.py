@@ -96,7 +96,7 @@ class Copies(Silent):
         self.copies: list[Path] = []
         self._database = database
         self._moments = moments
-        self._n_reports = 0
+        self.n_reports = 0
 
     def iteration(self, report: IterationReport) -> None:
         self._count()
@@ -105,10 +105,10 @@ class Copies(Silent):
         self._count()
 
     def _count(self) -> None:
-        self._n_reports += 1
-        if self._n_reports in self._moments:
+        self.n_reports += 1
+        if self.n_reports in self._moments:
             self.copies.append(
-                copied(self._database, self._database.with_name(str(self._n_reports)))
+                copied(self._database, self._database.with_name(str(self.n_reports)))
             )
 
 

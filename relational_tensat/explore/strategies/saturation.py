@@ -135,6 +135,26 @@ class Saturation:
         """The last iteration that is complete."""
         return self._state.iteration
 
+    @property
+    def world(self) -> World:
+        """The e-graph, or one world of it, with the rules."""
+        return self._world
+
+    @property
+    def journal(self) -> Journal:
+        """The iterations so far."""
+        return self._journal
+
+    @property
+    def left_out(self) -> bool:
+        """Whether a limit left something out, as another process that was here knew."""
+        return self._state.left_out
+
+    def go_on_after(self, iteration: int) -> None:
+        """Continue after an iteration that another search has made; a world is begun next."""
+        self._state = Checkpoint(self._state.first_rule, iteration)
+        self._world.steps = iteration
+
     def begin_world(
         self,
         members: Members,

@@ -13,7 +13,7 @@ from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.strategies.best_first import explore_best_first
 from relational_tensat.explore.strategies.blocks import explore_blocks
 from relational_tensat.explore.strategies.focus import explore_and_go_on, explore_focus
-from relational_tensat.explore.strategies.mcts.deciding import explore_tree
+from relational_tensat.explore.strategies.mcts.exploring import explore_tree
 from relational_tensat.extract.costing import forget_costs
 from relational_tensat.extract.tables import chosen_graph, extraction_problem, rules_of_chosen
 from relational_tensat.rules.targets.as_written import as_written
@@ -32,7 +32,7 @@ def explore(state: RunState) -> RunState:
     )
     blocks = None
     with phases.phase("explore"), stopwatch.phase("explore"):
-        if options.search == "focus":
+        if options.search in ("focus", "focus-mcts"):
             exploration = explore_focus(
                 state.egraph,
                 state.rules,
@@ -42,6 +42,7 @@ def explore(state: RunState) -> RunState:
                 state.options.focus,
                 state.options.process.seed,
                 state.start,
+                tree=state.options.tree if options.search == "focus-mcts" else None,
             )
         elif options.search == "best-first":
             exploration = explore_best_first(

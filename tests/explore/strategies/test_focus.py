@@ -8,6 +8,7 @@ import pytest
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.process import ProcessOptions
+from relational_tensat.base.resources import resource_dir
 from relational_tensat.cost import load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, explore
@@ -15,6 +16,7 @@ from relational_tensat.explore.focus_options import FocusOptions
 from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.outcome import IterationReport
 from relational_tensat.explore.strategies.focus import explore_focus
+from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
 from relational_tensat.extract import Extraction, ExtractionOptions
 from relational_tensat.extract.anytime import AnytimeExtractor
 from relational_tensat.models import MODELS
@@ -38,12 +40,13 @@ def focus(
     progress: Callable[[IterationReport], None] | None = None,
     after: Callable[[int], str | None] | None = None,
     restarts: int = 1,
+    tree: TreeOptions | None = None,
 ) -> tuple[Exploration, Extraction]:
     """Search and extract."""
     extractor = extractor_of(egraph)
     observer = Observer(progress, after=after, watch=extractor.watch)
     exploration = explore_focus(
-        egraph, load_rules(), options, extractor, observer, FocusOptions(restarts)
+        egraph, load_rules(), options, extractor, observer, FocusOptions(restarts), tree=tree
     )
     return exploration, extractor.finish(exploration.iterations)
 
@@ -103,6 +106,36 @@ def test_all_holds_after_each_step_of_a_small_run() -> None:
     assert steps == exploration.iterations
     assert len(exploration.worlds) > 1
     assert extraction.cost_us < exploration.worlds[0].best_us
+
+
+def test_all_holds_after_each_step_of_a_small_run_with_a_tree_search() -> None:
+    egraph = EGraph.create(layers(2, 5))
+    grown: list[int] = []
+    tree = TreeOptions(budget=8, steps=3, decisions=2, threshold_us=0.0)
+
+    def check(report: IterationReport) -> None:
+        ((world, hidden),) = egraph.connection.execute(
+            "SELECT (SELECT max(world) FROM world_node), (SELECT count(*) FROM enode WHERE filtered)"
+        ).fetchall()
+        egraph.catalogue.flush(egraph.database)
+        if hidden:
+            assert_world_invariants(egraph, world)
+        else:  # all worlds are shown while a tree grows
+            grown.append(report.iteration)
+            assert_invariants(egraph, "none")
+            for path in sorted((resource_dir("sql") / "invariants" / "worlds").glob("*.sql")):
+                query = path.read_text(encoding="utf-8")
+                assert egraph.connection.execute(query).fetchall() == [], path.stem
+
+    limits = {"node_limit": 90, "world_nodes": 90, "time_limit_s": None}
+    options = ExplorationOptions(search="focus-mcts", **limits)
+    exploration, extraction = focus(egraph, options, check, restarts=0, tree=tree)
+    decided = [decision.decision for decision in exploration.decisions]
+    assert decided and set(decided) <= set(grown)
+    assert exploration.iterations > decided[-1]
+    assert extraction.cost_us <= min(world.best_us for world in exploration.worlds) + 1e-6
+    ids_of_worlds = ids(egraph, "SELECT DISTINCT world FROM world_node")
+    assert ids_of_worlds == {w.world for w in exploration.worlds if w.kind != "universe"}
 
 
 def test_where_the_universe_is_full_it_ends() -> None:

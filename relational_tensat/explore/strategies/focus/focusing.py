@@ -5,16 +5,21 @@ not. All worlds are parts of one universe: what any of them built and united sta
 
 At each width, first a world is grown from the original graph, as saturation would at that node limit, then
 others from what was chosen, until nothing gets cheaper. That is a local optimum, which depends on what the
-node limit let in. So the search starts again, from the original graph, or from that beside the cheapest so
-far, with the applications of multi-pattern rules in another order and another share of the room. After each
-time, it extracts from all worlds together, which have graphs that none of them has, and continues from
-there; until so many restarts in a row found nothing cheaper. Then wider. So the result costs no more than
-saturation's at any of the widths that were reached.
+node limit let in. So the search starts again, from the original graph, from that beside the cheapest so
+far, or from the cheapest with more iterations of multi-pattern rules, with applications of these in another
+order and another share of the room. After each time, it extracts from all worlds together, which have
+graphs that none of them has, and continues from there; until so many restarts in a row found nothing
+cheaper. Then wider. So the result costs no more than saturation's at any of the widths that were reached.
+
+With a tree search (``focus-mcts``), that comes once the first width's restarts find nothing: what it builds
+is extracted from with all else, and restarts begin again, from the graph of its cheapest world instead of
+the original. Until then all is as without it, so the result costs no more than focus's at that width.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, cycle
 from math import exp
 from random import Random
@@ -28,23 +33,28 @@ from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.focus_options import FocusOptions
 from relational_tensat.explore.members import show_universe
 from relational_tensat.explore.observer import Observer
-from relational_tensat.explore.outcome import Exploration, WorldReport
-from relational_tensat.explore.seed import Chooser
+from relational_tensat.explore.outcome import DecisionReport, Exploration, WorldReport
+from relational_tensat.explore.seed import PricingChooser
+from relational_tensat.explore.strategies.focus.tree_part import TREE_KINDS, TreePart
 from relational_tensat.explore.strategies.focus.worlds import (
     EQUAL_COSTS,
     Growth,
     SearchOver,
     Worlds,
 )
+from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
 from relational_tensat.explore.strategies.saturation import Saturation
 from relational_tensat.explore.variation import PLAIN, Variation
 from relational_tensat.rules.model import Rule
 
 #: What restarts are grown from; the next once one found nothing cheaper.
-_RESTARTS = ("original", "original", "beside")
+_RESTARTS = ("original", "original", "beside", "chosen")
 
 #: Parts of the room in a world that multi-pattern rules may take, in turn.
 _SHARES = (0.25, 0.5, 0.35, 0.75)
+
+#: Kinds of worlds that were not grown by focus.
+_NOT_GROWN = ("saturation", *TREE_KINDS)
 
 #: What a restart leaves of the temperature.
 _COOLING = 0.8
@@ -54,11 +64,13 @@ def explore_focus(
     egraph: EGraph,
     rules: Sequence[Rule],
     options: ExplorationOptions,
-    chooser: Chooser,
+    chooser: PricingChooser,
     observer: Observer | None = None,
     focus: FocusOptions | None = None,
     seed: int = 0,
     start: Checkpoint | None = None,
+    *,
+    tree: TreeOptions | None = None,
 ) -> Exploration:
     """Grow worlds of an e-graph, until none has a cheaper graph or a limit is reached.
 
@@ -71,6 +83,7 @@ def explore_focus(
         seed: of all that is drawn at random.
         start: where another process left a search of this e-graph, with these rules and options; it is
             resumed there, as ``explore`` resumes an exploration.
+        tree: of a tree search that comes where restarts find nothing more; None for none.
 
     Raises:
         UnsoundRuleError: as ``explore``.
@@ -87,11 +100,17 @@ def explore_focus(
         egraph, saturation, chooser, observer.watch, options.universe_limit, stored,
         unexcluded=focus.unexcluded,
     )  # fmt: skip
+    part = None
+    if tree is not None:
+        part = TreePart(egraph, saturation, tree, chooser, observer, seed, start)
     with saturation.watching() as guard:
-        search = Focus(worlds, options, focus, chooser.original_us, seed, guard)
+        search = Focus(worlds, options, focus, chooser.original_us, seed, guard, tree=part)
         reason = search.run()
     show_universe(egraph)
-    return saturation.finish(reason, tuple(worlds.reports))
+    exploration = saturation.finish(reason, tuple(worlds.reports))
+    if tree is None:
+        return exploration
+    return replace(exploration, decisions=tuple(DecisionReport.read(egraph.database)))
 
 
 class Focus:
@@ -106,12 +125,15 @@ class Focus:
         seed: int,
         guard: Guard,
         first: WorldReport | None = None,
+        tree: TreePart | None = None,
     ) -> None:
         """Begin.
 
         Args:
             first: what the first world is grown from, instead of the original graph.
+            tree: a search that follows once restarts of the first width find nothing; None for none.
         """
+        self._tree = tree
         self._worlds = worlds
         self._options = options
         self._focus = focus
@@ -120,6 +142,7 @@ class Focus:
         self._guard = guard
         self._shares = cycle(_SHARES)
         self._rounds: int | None = None
+        self._more_rounds: int | None = None
         self._best = self._first = first
         self._current: WorldReport | None = None
         self._heat = focus.temperature
@@ -129,7 +152,9 @@ class Focus:
         try:
             for width in self._widths():
                 self._search(width)
-                grown = (w for w in self._worlds.reports if w.kind != "saturation")
+                if self._tree is not None and width == self._first_width:
+                    self._search_tree(self._tree, width)
+                grown = (w for w in self._worlds.reports if w.kind not in _NOT_GROWN)
                 if all(w.stop_reason != "nodes" for w in grown if w.node_limit == width):
                     break  # wider worlds would be the same
         except SearchOver as over:
@@ -143,14 +168,48 @@ class Focus:
     def _search(self, width: int) -> None:
         """Grow worlds of one width, until so many restarts in a row found nothing cheaper."""
         first = Variation(order=width) if self._options.learn_from else PLAIN
-        kind = "original" if self._first is None else "chosen"
-        self._follow(self._grow(kind, width, first if self._first else PLAIN), first)
+        if self._first is None:
+            self._follow(self._grow_first(width), first)
+        else:
+            self._follow(self._grow("chosen", width, first), first)
+        self._restart(width)
+
+    def _search_tree(self, tree: TreePart, width: int) -> None:
+        """Search by a tree, and begin again from the graph of its cheapest world."""
+        if self._worlds.is_closed:  # it would find nothing else
+            return
+        found = self._worlds.grow_tree(tree, self._guard)
+        self._extract_all(width)
+        # What the worlds from there find is compared among themselves: what is dear now may lead on.
+        self._worlds.begin_anew()
+        self._best = self._current = origin = min(found, key=lambda world: world.best_us)
+        self._rounds = self._more_rounds = None
+        first = self._grow_first(width, PLAIN, origin)
+        self._follow(first)
+        if first.stop_reason == "closed":  # restarts would find nothing else
+            self._extract_all(width)
+        else:
+            self._restart(width, origin)
+        self._best = self._current = min(self._worlds.reports, key=lambda world: world.best_us)
+
+    def _restart(self, width: int, origin: WorldReport | None = None) -> None:
+        """Start again, until so many restarts in a row found nothing cheaper.
+
+        Args:
+            origin: a world whose cheapest graph stands in the place of the original graph.
+        """
         kinds = cycle(_RESTARTS)
         kind, stale = next(kinds), 0
         while stale < self._focus.restarts and not self._worlds.is_closed:
             before_us = self._best_us
             variation = self._next_variation()
-            last = self._follow(self._grow(kind, width, variation), variation)
+            if kind == "original":
+                world = self._grow_first(width, variation, origin)
+            elif kind == "chosen":
+                world = self._grow_more(width, variation)
+            else:
+                world = self._grow(kind, width, variation)
+            last = self._follow(world, variation)
             self._go_on_from(last)
             self._extract_all(width)
             if _is_less(self._best_us, before_us):
@@ -206,10 +265,26 @@ class Focus:
             enodes = list(dict.fromkeys(chain(*parts)))
             seed_us = min(world.best_us for world in self._seeds(start))
             growth = Growth(kind, enodes, seed_us, width, variation)
-        world = self._note(self._worlds.grow(growth, self._guard))
-        if kind == "original" and world.stop_reason == "saturated":  # there is room for more
+        return self._note(self._worlds.grow(growth, self._guard))
+
+    def _grow_first(
+        self, width: int, variation: Variation = PLAIN, origin: WorldReport | None = None
+    ) -> WorldReport:
+        """Grow a world from the original graph, or from that of an origin.
+
+        Where it has room for more, multi-pattern rules take part in more iterations of the next.
+        """
+        kind = "original" if origin is None else "chosen"
+        world = self._grow(kind, width, variation, origin)
+        if world.stop_reason == "saturated":
             self._rounds = 2 * (self._rounds or self._options.multi_iterations)
         return world
+
+    def _grow_more(self, width: int, variation: Variation) -> WorldReport:
+        """Grow a world from the cheapest graph, with more iterations of multi-pattern rules than before."""
+        self._more_rounds = 2 * (self._more_rounds or self._options.multi_iterations)
+        variation = replace(variation, multi_iterations=self._more_rounds)
+        return self._grow("chosen", width, variation)
 
     def _seeds(self, start: WorldReport) -> list[WorldReport]:
         """Return worlds whose graphs are grown together: one, and the cheapest of other costs."""
@@ -231,10 +306,13 @@ class Focus:
         """Return how the worlds of the next restart are grown."""
         return Variation(self._random.getrandbits(30), next(self._shares), self._rounds)
 
+    @property
+    def _first_width(self) -> int:
+        return min(self._options.world_nodes, self._options.node_limit)
+
     def _widths(self) -> Iterator[int]:
         """Yield node limits of worlds, each twice the last, up to the options'."""
-        most = self._options.node_limit
-        width = min(self._options.world_nodes, most)
+        most, width = self._options.node_limit, self._first_width
         yield width
         while width < most:
             width = min(2 * width, most)

@@ -12,6 +12,7 @@ from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.members import Members, show_universe
 from relational_tensat.explore.outcome import WorldReport
 from relational_tensat.explore.seed import Chooser, Seed, choice_of
+from relational_tensat.explore.strategies.focus.tree_part import TREE_KINDS, TreePart
 from relational_tensat.explore.strategies.saturation import Saturation
 from relational_tensat.explore.variation import PLAIN, Variation
 
@@ -83,6 +84,7 @@ class Worlds:
         self._may_continue = stored is not None
         self._started = time.perf_counter() - (stored[-1].seconds if stored else before_s)
         self._size_extracted = 0
+        self._since = 0
         self._unexcluded = unexcluded
 
     @property
@@ -93,13 +95,17 @@ class Worlds:
         )
 
     def has_grown_from(self, cost_us: float, node_limit: int) -> bool:
-        """Whether a world of this width was grown from a chosen graph of this cost."""
+        """Whether a world of this width was grown from a chosen graph of this cost; see ``begin_anew``."""
         return any(
             world.kind == "chosen"
             and world.node_limit == node_limit
             and abs(world.seed_us - cost_us) <= EQUAL_COSTS * cost_us
-            for world in self.reports
+            for world in self.reports[self._since :]
         )
+
+    def begin_anew(self) -> None:
+        """Let no world so far count as one that has been grown from a cost."""
+        self._since = len(self.reports)
 
     def grow(self, growth: Growth, guard: Guard) -> WorldReport:
         """Grow a world and extract from it.
@@ -115,6 +121,26 @@ class Worlds:
             raise SearchOver(reason)
         seed = self._chooser.choose(self._saturation.iteration)
         return self._note(growth, seed, members.size, reason)
+
+    def grow_tree(self, tree: TreePart, guard: Guard) -> list[WorldReport]:
+        """Search by a tree from the original graph; return the worlds that it leaves.
+
+        Raises:
+            SearchOver: a limit of the search was reached.
+        """
+        n_worlds = len(self.reports)
+        if self._stored:
+            while self._stored and self._stored[0].kind in TREE_KINDS:
+                self._add(self._stored.popleft())
+            return self.reports[n_worlds:]
+        reason, found = tree.run(n_worlds, self._started, guard)
+        for report in found:
+            self.reports.append(report)
+        if reason in ("memory", "interrupted") or guard.reason or not found:
+            raise SearchOver(guard.reason or reason)
+        if found[-1].universe >= self._universe_limit:
+            raise SearchOver("universe")
+        return list(found)
 
     def begin_with(self, seed: Seed | None, node_limit: int, reason: str) -> WorldReport:
         """Note the e-graph as it is, which saturation has grown, as the first world.

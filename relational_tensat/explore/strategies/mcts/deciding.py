@@ -1,4 +1,4 @@
-"""The search: decide which rule to apply next by the rollouts of a tree, apply it, and so on.
+"""Decisions: which rule to apply next is decided by the rollouts of a tree, then it is applied, and so on.
 
 All worlds are parts of one universe (``explore.worlds``): what a rollout finds and builds stays there for
 all others, and the last extraction chooses from all of it.
@@ -10,29 +10,13 @@ or Ctrl-C ends a tree between two steps of its rollouts, and what these have fou
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
+from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
-from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.egraph.published import (
-    create_search_tree,
-    create_universe,
-    create_worlds,
-)
-from relational_tensat.explore.checkpoint import Checkpoint
-from relational_tensat.explore.ending import write_ending
-from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.journal import Journal
-from relational_tensat.explore.members import show_universe
+from relational_tensat.explore.members import follow_members, forget_worlds, show_universe
 from relational_tensat.explore.observer import Observer
-from relational_tensat.explore.outcome import (
-    DecisionReport,
-    Exploration,
-    IterationReport,
-    WorldReport,
-    read_log,
-    rule_stats,
-)
+from relational_tensat.explore.outcome import DecisionReport, IterationReport, WorldReport
 from relational_tensat.explore.seed import PricingChooser, Seed
 from relational_tensat.explore.strategies.mcts.keeping import (
     write_decision,
@@ -51,83 +35,105 @@ from relational_tensat.explore.strategies.mcts.tree_growth import TreeGrower
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
 from relational_tensat.explore.worlds.application_rows import write_applications
 from relational_tensat.explore.worlds.moves import CheapGraph
-from relational_tensat.explore.worlds.universe import Universe, begin_universe, restore_universe
+from relational_tensat.explore.worlds.universe import Universe
 from relational_tensat.explore.worlds.universe_checkpoint import write_universe_checkpoint
-from relational_tensat.rules.model import Rule
 
 
-def explore_tree(
-    egraph: EGraph,
-    rules: Sequence[Rule],
-    options: ExplorationOptions,
-    tree_options: TreeOptions,
-    chooser: PricingChooser,
-    *,
-    seed: int = 0,
-    observer: Observer | None = None,
-    start: Checkpoint | None = None,
-) -> Exploration:
-    """Grow the worlds of a tree search, decision by decision, until one of its limits is reached.
+@record
+class Place:
+    """What there is of a search before its tree search.
 
-    Args:
-        egraph: holds an original graph and nothing else.
-        options: each world has at most ``world_nodes`` e-nodes (or ``node_limit``, if that is less), all
-            together ``universe_limit``.
-        chooser: prices e-nodes, and extracts from the worlds that are kept in the end.
-        seed: of all that is drawn.
-        observer: as ``explore``; an iteration is a decision.
-        start: where another process left a search of this e-graph, with these rules and options; it is
-            resumed there, as ``explore`` resumes an exploration.
-
-    Raises:
-        UnsoundRuleError: as ``explore``.
+    Attributes:
+        iteration: the last one.
+        worlds: how many it has grown.
+        original_nodes: e-nodes of the original graph.
+        started_s: when it began, by ``time.perf_counter``.
+        is_all: whether the tree search is all of the search; else the search goes on after it.
     """
-    search = _TreeSearch(
-        egraph, rules, options, tree_options, chooser, seed, observer or Observer(), start
-    )
-    return search.run()
+
+    iteration: int
+    worlds: int
+    original_nodes: int
+    started_s: float
+    is_all: bool = True
 
 
-class _TreeSearch:
-    """A search that is running."""
+class TreeSearch:
+    """A tree search in a universe.
+
+    Attributes:
+        decisions: those so far.
+    """
 
     def __init__(
         self,
-        egraph: EGraph,
-        rules: Sequence[Rule],
-        options: ExplorationOptions,
+        universe: Universe,
         tree_options: TreeOptions,
         chooser: PricingChooser,
-        seed: int,
         observer: Observer,
-        start: Checkpoint | None,
+        journal: Journal,
+        place: Place,
+        time_limit_s: float | None,
     ) -> None:
-        self._egraph = egraph
-        self._database = egraph.database
-        self._options = options
-        self._tree_options = tree_options
+        """Set up in a universe; ``begin`` or ``resume`` comes next.
+
+        Args:
+            chooser: prices e-nodes, and extracts from the worlds that are kept in the end.
+            observer: as ``explore``; an iteration is a decision.
+            journal: has the iterations of the search before.
+        """
+        self._universe = universe
+        self._egraph = universe.egraph
+        self._database = universe.egraph.database
+        self._options = tree_options
         self._chooser = chooser
         self._observer = observer
-        self._guard = observer.watch.guard(self._interrupt, options.time_limit_s)
+        self._journal = journal
+        self._place = place
+        self._guard = observer.watch.guard(self._interrupt, time_limit_s)
         self._may_interrupt = False
-        self._saw_all = start is None
+        self._undecided: IterationReport | None = None
+        self._extra = 0
+        options = universe.world.options
         self._node_limit = min(options.world_nodes, options.node_limit)
-        self._original_nodes = egraph.e_nodes if start is None else start.original
-        self._universe: Universe
-        self._rewards: Rewards
+        self._rewards = Rewards(universe, chooser, tree_options.extractor, self._should_stop)
         self._state: SearchState
-        with egraph.transaction():
-            create_worlds(self._database)  # of the search before, or when it was about to end
-            if start is None:
-                self._begin(rules, seed)
-            else:
-                self._resume(rules, start)
-        self._started = time.perf_counter()
-        if self._state.decisions:
-            self._started -= self._state.decisions[-1].seconds
+        self._simulator: Simulator
+        self._grower: TreeGrower
+
+    @property
+    def decisions(self) -> list[DecisionReport]:
+        """Those so far."""
+        return self._state.decisions
+
+    def begin(self, seed: int) -> None:
+        """Begin with the original graph, in the caller's transaction.
+
+        Args:
+            seed: of all that is drawn.
+        """
+        rules = self._universe.world.rules
+        original = self._universe.original()
+        self._state = first_state(original, self._rewards, rules.first + len(rules.rules), seed)
+        self._write_checkpoint()
+        self._set_up()
+
+    def resume(self, iteration: int) -> None:
+        """Continue from what another process left in the tables, in the caller's transaction.
+
+        Args:
+            iteration: its last complete one.
+        """
+        self._database.run("tree/forget_nodes", decision=iteration)
+        self._database.run("tree/forget_rollouts", decision=iteration)
+        forget_worlds(self._database, self._place.worlds)
+        self._state = read_state(self._database, self._rewards)
+        self._set_up()
+
+    def _set_up(self) -> None:
         self._simulator = Simulator(
             self._universe,
-            tree_options,
+            self._options,
             self._node_limit,
             self._state.rng,
             self._state.averages,
@@ -135,7 +141,7 @@ class _TreeSearch:
             self._should_stop,
         )
         self._grower = TreeGrower(
-            tree_options,
+            self._options,
             self._simulator,
             self._rewards,
             self._state,
@@ -143,35 +149,8 @@ class _TreeSearch:
             self._should_stop,
         )
 
-    def _begin(self, rules: Sequence[Rule], seed: int) -> None:
-        """Begin with the original graph."""
-        if self._database.is_file:  # of an exploration before this one
-            self._database.script("explore/forget_exploration")
-        create_universe(self._database)
-        create_search_tree(self._database)
-        self._journal = Journal([])
-        universe = self._universe = begin_universe(self._egraph, rules, self._options)
-        self._rewards = self._new_rewards()
-        n_rules = universe.world.rules.first + len(universe.world.rules.rules)
-        self._state = first_state(universe.original(), self._rewards, n_rules, seed)
-        self._write_checkpoint()
-
-    def _resume(self, rules: Sequence[Rule], start: Checkpoint) -> None:
-        """Continue from what another process left in the tables."""
-        self._database.run("tree/forget_nodes", decision=start.iteration)
-        self._database.run("tree/forget_rollouts", decision=start.iteration)
-        self._journal = Journal(read_log(self._database))
-        universe = self._universe = restore_universe(self._egraph, rules, self._options, start)
-        self._rewards = self._new_rewards()
-        self._state = read_state(self._database, self._rewards)
-        seconds = enumerate(start.rule_seconds, start=start.first_rule)
-        universe.world.matcher.rule_seconds = {rule: taken for rule, taken in seconds if taken}
-
-    def _new_rewards(self) -> Rewards:
-        extractor = self._tree_options.extractor
-        return Rewards(self._universe, self._chooser, extractor, self._should_stop)
-
-    def run(self) -> Exploration:
+    def run(self) -> tuple[str, tuple[WorldReport, ...]]:
+        """Decide until there is a reason to stop; return it, and the worlds that are kept."""
         worlds: tuple[WorldReport, ...] = ()
         with self._guard.watching():
             try:
@@ -183,7 +162,12 @@ class _TreeSearch:
                 reason = "memory"
         self._database.resume()
         show_universe(self._egraph)
-        return self._finish(reason, worlds)
+        return reason, worlds
+
+    @property
+    def iteration(self) -> int:
+        """The last one: a decision, or rollouts that came to none."""
+        return self._place.iteration + len(self._state.decisions) + self._extra
 
     def _search(self) -> str:
         """Decide until there is a reason to stop; return it."""
@@ -193,6 +177,8 @@ class _TreeSearch:
             try:
                 with self._universe.world.transaction():
                     reason = self._decide()
+                    if self._place.worlds:
+                        follow_members(self._database, self._universe.arrays.became)
                     self._state.refresh(self._rewards)
                     self._write_checkpoint()
             except OutOfMemory:
@@ -207,9 +193,9 @@ class _TreeSearch:
     def _follow(self) -> str | None:
         """Do what follows a decision; return a reason to stop."""
         after = self._observer.after
-        reason = None if after is None else after(len(self._state.decisions))
-        self._chooser.note(_seed_of(self._state.best.graph), len(self._state.decisions))
-        if self._state.root.cost_us < self._tree_options.threshold_us:
+        reason = None if after is None else after(self.iteration)
+        self._chooser.note(_seed_of(self._state.best.graph), self.iteration)
+        if self._state.root.cost_us < self._options.threshold_us:
             return "threshold"
         return reason
 
@@ -219,48 +205,59 @@ class _TreeSearch:
             return "saturated"
         if not root.is_whole or len(root.members) >= self._node_limit:
             return "nodes"
-        if len(self._state.decisions) >= self._tree_options.decisions:
+        if len(self._state.decisions) >= self._options.decisions:
             return "iterations"
         return self._reason_to_end
 
     def _decide(self) -> str | None:
         """Grow a tree, and let the child of the best mean be the real world; return a reason to stop."""
-        started, statements = time.perf_counter(), self._database.statements
-        unions, found = self._universe.unions, self._universe.applications.count
+        before = self._sizes()
         root = self._state.root
         root.live = self._simulator.live_rules(root.members)
         reason = self._reason_to_stop(root)
         if reason is not None:
             return reason
-        decision = len(self._state.decisions) + 1
-        tree = Tree(root, self._tree_options, self._state.rng)
+        decision = self.iteration + 1
+        tree = Tree(root, self._options, self._state.rng)
         rollouts = self._grower.grow(tree, decision)
         write_tree(self._database, decision, tree.nodes)
-        if self._should_stop():
-            return self._reason_to_end
-        best = tree.best_child()
+        best = None if self._should_stop() else tree.best_child()
         if best is None:
-            return "nodes" if self._universe.is_full else "saturated"
-        self._journal.note_iteration(
-            IterationReport(
-                decision,
-                self._egraph.e_nodes,
-                self._egraph.e_classes,
-                self._universe.applications.count - found,
-                self._universe.unions - unions,
-                0,
-                self._database.statements - statements,
-                time.perf_counter() - started,
-            )
-        )
+            reason = self._reason_to_end or ("nodes" if self._universe.is_full else "saturated")
+            self._undecided = self._iteration_since(before)
+            return reason
+        self._journal.note_iteration(self._iteration_since(before))
         self._apply(best, rollouts)
         return None
+
+    def _sizes(self) -> tuple[float, int, int, int]:
+        """Return the time, and how many statements, unions and applications there have been."""
+        universe = self._universe
+        counts = self._database.statements, universe.unions, universe.applications.count
+        return time.perf_counter(), *counts
+
+    def _iteration_since(self, before: tuple[float, int, int, int]) -> IterationReport:
+        """Return what has been done since then as an iteration."""
+        started, *counts = before
+        now, *counts_now = self._sizes()
+        statements, unions, found = (a - b for a, b in zip(counts_now, counts, strict=True))
+        egraph = self._egraph
+        return IterationReport(
+            self.iteration + 1,
+            egraph.e_nodes,
+            egraph.e_classes,
+            found,
+            unions,
+            0,
+            statements,
+            now - started,
+        )
 
     def _apply(self, best: TreeNode, rollouts: int) -> None:
         """Let a node of the tree be the real world, and write that down."""
         assert best.history is not None
         report = DecisionReport(
-            len(self._state.decisions) + 1,
+            self.iteration + 1,
             best.rule,
             self._universe.world.rules.rule(best.rule).rule.name,
             rollouts,
@@ -269,7 +266,7 @@ class _TreeSearch:
             self._state.best.cost_us,
             len(best.members),
             self._egraph.e_nodes,
-            time.perf_counter() - self._started,
+            time.perf_counter() - self._place.started_s,
         )
         write_decision(self._database, report, self._state.root.live, best.history.applications)
         self._state.decisions.append(report)
@@ -281,41 +278,61 @@ class _TreeSearch:
         """Write the cheapest world of any rollout and the real one, and the cheapest graphs of both."""
         root, best = self._state.root, self._state.best
         assert root.graph is not None
-        self._chooser.note(_seed_of(best.graph), len(self._state.decisions))
+        if not self._place.is_all and self._undecided is not None:
+            self._note_undecided(self._undecided)
+        self._chooser.note(_seed_of(best.graph), self.iteration)
         kept = [("decision", root.history, root.graph)]
         if best.history is not None:
             kept.insert(0, ("rollout", best.history, best.graph))
-        reports: list[WorldReport] = []
-        for number, (kind, history, graph) in enumerate(kept, start=1):
+        found: list[tuple[WorldReport, Seed]] = []
+        for number, (kind, history, graph) in enumerate(kept, start=self._place.worlds + 1):
             with self._egraph.transaction():
                 size = write_world(self._universe, number, self._universe.original(), history)
                 self._database.run("worlds/show", world=number)
             seed = self._choose(graph)
-            reports.append(
-                WorldReport(
-                    number,
-                    kind,
-                    self._node_limit,
-                    self._chooser.original_us,
-                    seed.cost_us,
-                    size,
-                    self._egraph.e_nodes,
-                    len(self._state.decisions),
-                    reason,
-                    time.perf_counter() - self._started,
-                )
+            report = WorldReport(
+                number,
+                kind,
+                self._node_limit,
+                self._chooser.original_us,
+                seed.cost_us,
+                size,
+                self._egraph.e_nodes,
+                self.iteration,
+                reason,
+                time.perf_counter() - self._place.started_s,
             )
-            with self._egraph.transaction():
-                self._database.run("worlds/keep_choice", world=number, enodes=list(seed.enodes))
-                self._database.append("world", [reports[-1].row])
-        return tuple(reports)
+            found.append((report, seed))
+        with self._egraph.transaction():
+            for report, seed in found:
+                enodes = list(seed.enodes)
+                self._database.run("worlds/keep_choice", world=report.world, enodes=enodes)
+            self._database.append("world", [report.row for report, _ in found])
+            if not self._place.is_all:
+                self._end_in_search()
+        return tuple(report for report, _ in found)
+
+    def _note_undecided(self, report: IterationReport) -> None:
+        """Let rollouts that came to no decision be an iteration: what follows has iterations of its own."""
+        self._journal.note_iteration(report)
+        self._extra = 1
+        if self._observer.progress is not None:
+            self._observer.progress(report)
+
+    def _end_in_search(self) -> None:
+        """Write where the search goes on, in the caller's transaction."""
+        self._database.run("tree/forget_state")
+        if self._database.is_file:
+            self._write_universe()
+        else:
+            write_applications(self._database, self._universe.applications)
 
     def _choose(self, graph: CheapGraph) -> Seed:
         """Return the cheapest graph of the world that is shown; where there is no time, that by moves."""
         self._may_interrupt = True
         try:
             if not self._should_stop():
-                return self._chooser.choose(len(self._state.decisions), anew=True)
+                return self._chooser.choose(self.iteration, anew=True)
         except Interrupted:
             pass
         finally:
@@ -341,41 +358,20 @@ class _TreeSearch:
 
     def _write_checkpoint(self) -> None:
         """Write down what another process would need to resume; in memory, none could."""
-        if not self._database.is_file:
-            return
-        self._state.write(self._database, self._rewards)
-        write_universe_checkpoint(
-            self._universe, self._journal, len(self._state.decisions), self._original_nodes
-        )
+        if self._database.is_file:
+            self._state.write(self._database, self._rewards)
+            self._write_universe()
 
-    def _finish(self, reason: str, worlds: tuple[WorldReport, ...]) -> Exploration:
-        """Write down what is not written yet, and why it ended; return how it went."""
-        database = self._database
-        with self._egraph.transaction():
-            if reason != "memory":  # then the tables have what they had before the last decision
-                write_applications(database, self._universe.applications)
-            database.run("tree/forget_state")
-            write_ending(self._egraph, self._universe.world.matcher, self._journal)
-            self._egraph.set_stop_reason(reason)
-        log = self._journal.log
-        return Exploration(
-            reason,
-            len(self._state.decisions),
-            rule_stats(database, self._universe.world.rules.first),
-            tuple(log),
-            sum(entry.statements for entry in log),
-            time.perf_counter() - self._started,
-            worlds,
-            is_exhaustive=reason == "saturated" and self._has_all,
-            decisions=tuple(self._state.decisions),
+    def _write_universe(self) -> None:
+        write_universe_checkpoint(
+            self._universe, self._journal, self.iteration, self._place.original_nodes
         )
 
     @property
-    def _has_all(self) -> bool:
+    def has_all(self) -> bool:
         """Whether no rule changes the real world, and nothing was kept out of the universe."""
         universe = self._universe
-        is_closed = not self._state.root.live
-        return is_closed and self._saw_all and not universe.is_full and not universe.rejected
+        return not self._state.root.live and not universe.is_full and not universe.rejected
 
 
 def _seed_of(graph: CheapGraph) -> Seed:

@@ -1,0 +1,182 @@
+"""A run with ``--search focus-mcts``: focus, a tree search of its universe, focus from what that found."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from relational_tensat import Options, optimize
+from relational_tensat.base.resources import resource_dir
+from relational_tensat.cli.main import main
+from relational_tensat.explore.outcome import WorldReport
+from relational_tensat.explore.strategies.mcts.deciding import TreeSearch
+from relational_tensat.explore.worlds.firing import Fired, Worlds
+from relational_tensat.explore.worlds.node_arrays import Ints
+from relational_tensat.models import MODELS
+from relational_tensat.run.pipeline import resume
+from relational_tensat.run.result import Result
+from tests.run.resume.models import RULES, layers
+from tests.run.test_search import Copies, model_in, rows_of
+
+LIMITS = {
+    "cost": "tensat_t4", "rules": RULES, "verify_runs": 1, "time_limit_s": None,
+    "world_nodes": 120, "node_limit": 120, "restarts": 1,
+    "tree_budget": 16, "tree_steps": 4, "tree_threshold": 0.0,
+}  # fmt: skip
+
+
+def options(path: Path | None = None, search: str = "focus-mcts", **changes: object) -> Options:
+    """Return the options of a small search."""
+    return Options.of(search=search, db=path, **{**LIMITS, **changes})
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+    """Return the database of a run, and its result."""
+    path = tmp_path_factory.mktemp("search") / "run.duckdb"
+    return path, optimize(model_in(path.parent), options(path), output=path.with_name("out.json"))
+
+
+def test_its_result_is_verified_and_explained(
+    stored: tuple[Path, Result], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, result = stored
+    assert result.verification.ok
+    assert result.stop_reason == "focus"
+    assert result.cost_after_us <= min(world.best_us for world in result.worlds) + 1e-6
+    assert main(["explain", str(path), "--check"]) == 0
+    assert "checked: every step is what its rule says" in capsys.readouterr().out
+
+
+def test_the_tree_search_has_worlds_between_those_of_focus(stored: tuple[Path, Result]) -> None:
+    _, result = stored
+    kinds = [world.kind for world in result.worlds]
+    first = kinds.index("rollout")
+    assert kinds[first : first + 3] == ["rollout", "decision", "universe"]
+    assert {"rollout", "decision"}.isdisjoint(kinds[:first] + kinds[first + 2 :])
+    assert kinds[first + 3] == "chosen"
+    rollout, chosen = result.worlds[first], result.worlds[first + 3]
+    assert chosen.seed_us == min(rollout.best_us, result.worlds[first + 1].best_us)
+    assert [world.world for world in result.worlds] == list(range(1, len(kinds) + 1))
+    assert [decision.decision for decision in result.decisions] == list(
+        range(result.worlds[first - 1].iteration + 1, rollout.iteration + 1)
+    )
+    iterations = [world.iteration for world in result.worlds]
+    assert iterations == sorted(iterations)
+    assert [entry.iteration for entry in result.log] == list(range(1, result.iterations + 1))
+
+
+def test_it_is_never_dearer_than_either_alone() -> None:
+    for graph in (layers(2, 5), layers(3, 3)):
+        both = optimize(graph, options(node_limit=150, world_nodes=150))
+        for search in ("focus", "mcts"):
+            alone = optimize(graph, options(None, search, node_limit=150, world_nodes=150))
+            assert both.cost_after_us <= alone.cost_after_us + 1e-6
+            if search == "focus":
+                before = [w.row[:9] for w in alone.worlds]
+                assert [w.row[:9] for w in both.worlds][: len(before)] == before
+
+
+def test_what_holds_of_worlds_and_trees_holds_in_its_database(stored: tuple[Path, Result]) -> None:
+    path, _ = stored
+    with duckdb.connect(str(path), read_only=True) as connection:
+        for file in sorted((resource_dir("sql") / "invariants" / "worlds").glob("*.sql")):
+            query = file.read_text(encoding="utf-8")
+            assert connection.execute(query).fetchall() == [], file.stem
+        for name in ("not_live", "twice", "visits"):
+            file = resource_dir("sql") / "invariants" / "search_tree" / f"{name}.sql"
+            query = file.read_text(encoding="utf-8")
+            assert connection.execute(query).fetchall() == [], name
+        ((n_states,),) = connection.execute("SELECT count(*) FROM tree_state").fetchall()
+    assert n_states == 0
+
+
+def test_the_same_seed_draws_the_same(tmp_path: Path) -> None:
+    rows = []
+    for name in ("one", "again"):
+        path = tmp_path / f"{name}.duckdb"
+        optimize(layers(2, 4), options(path, seed=3))
+        with duckdb.connect(str(path), read_only=True) as connection:
+            rows.append(
+                [
+                    connection.execute(f"FROM {table}").fetchall()
+                    for table in ("tree_rollout", "world_node", "enode")
+                ]
+            )
+    assert rows[0] == rows[1]
+
+
+def test_once_it_has_ended_it_is_extracted_from_again(stored: tuple[Path, Result]) -> None:
+    path, result = stored
+    again = resume(path, output=path.with_name("again.json"))
+    assert again.cost_after_us == pytest.approx(result.cost_after_us)
+    assert again.stop_reason == result.stop_reason
+    assert [d.rule for d in again.decisions] == [d.rule for d in result.decisions]
+
+
+def test_killed_at_any_moment_it_is_resumed_to_the_same_end(tmp_path: Path) -> None:
+    db, model = tmp_path / "run.duckdb", model_in(tmp_path)
+    counted = Copies(db, ())
+    optimize(model, options(), progress=counted)
+    moments = range(2, counted.n_reports, 6)
+    progress = Copies(db, moments)
+    expected = optimize(model, options(db), progress=progress)
+    rows, reached = rows_of(db), set()
+    for copy in progress.copies:
+        result = resume(copy)
+        reached.add(result.resumed_after)
+        assert result.stop_reason == expected.stop_reason
+        assert [d.decision for d in result.decisions] == [d.decision for d in expected.decisions]
+        assert [world.row[:9] for world in result.worlds] == [w.row[:9] for w in expected.worlds]
+        assert result.cost_after_us == expected.cost_after_us
+        assert rows_of(copy) == rows
+    decided = {decision.decision for decision in expected.decisions}
+    assert reached & decided
+    assert min(reached) < min(decided) and max(reached) > max(decided)
+
+
+def test_ctrl_c_in_the_tree_keeps_what_focus_has_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db, model = tmp_path / "run.duckdb", model_in(tmp_path)
+    alone = optimize(model, options(None, "focus"))
+    fire = Worlds.fire
+
+    def pressing(worlds: Worlds, rules: Ints, iteration: int) -> Fired:
+        signal.raise_signal(signal.SIGINT)
+        monkeypatch.setattr(Worlds, "fire", fire)
+        return fire(worlds, rules, iteration)
+
+    monkeypatch.setattr(Worlds, "fire", pressing)
+    result = optimize(model, options(db))
+    assert result.stop_reason == "interrupted"
+    before = [world.row[:9] for world in alone.worlds]
+    assert [world.row[:9] for world in result.worlds][: len(before)] == before
+    assert {world.kind for world in result.worlds[len(before) :]} <= {"rollout", "decision"}
+    assert result.cost_after_us <= alone.cost_after_us + 1e-6
+    assert resume(db).cost_after_us <= result.cost_after_us + 1e-6
+
+
+def test_a_tree_search_has_half_of_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits_s: list[float | None] = []
+    run = TreeSearch.run
+
+    def noting(search: TreeSearch) -> tuple[str, tuple[WorldReport, ...]]:
+        limits_s.append(search._guard.seconds_left)
+        return run(search)
+
+    monkeypatch.setattr(TreeSearch, "run", noting)
+    result = optimize(layers(2, 5), options(time_limit_s=1_000.0))
+    assert result.stop_reason == "focus"
+    (limit_s,) = limits_s
+    assert limit_s is not None and 450 < limit_s <= 500
+
+
+def test_where_focus_has_found_everything_there_is_no_tree_search() -> None:
+    limits = {"node_limit": 50_000, "world_nodes": 2_000, "multi_iterations": 99}
+    result = optimize(MODELS["vgg19"](), options(**limits, multi_schedule="saturated"))
+    assert result.stop_reason == "saturated"
+    assert result.decisions == ()
