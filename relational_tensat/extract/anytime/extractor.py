@@ -21,16 +21,13 @@ from relational_tensat.base.clock import now_s
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.watch import ShouldStop, Watch
 from relational_tensat.cost import CostModel, CostSource, as_source, graph_cost_us
-from relational_tensat.cost.source import ABOUT
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.seed import Seed, Slack
 from relational_tensat.explore.worlds.world_arrays import WorldArrays
 from relational_tensat.extract.anytime.entry import ExtractionEntry, ExtractionProgress
 from relational_tensat.extract.anytime.kept import KeptChoice, seed_of
 from relational_tensat.extract.costing import (
-    ask_for_chosen,
     fill_costs,
-    forget_costs,
     signature_costs,
 )
 from relational_tensat.extract.extraction import extract
@@ -45,9 +42,9 @@ from relational_tensat.extract.problem import (
     dag_cost_us,
     relative_gap,
 )
-from relational_tensat.extract.settling import chosen_enodes, settle
+from relational_tensat.extract.settling import settle
 from relational_tensat.extract.slack import slack_of
-from relational_tensat.extract.tables import TableProblem, choose, extraction_problem
+from relational_tensat.extract.tables import TableProblem, choose
 from relational_tensat.extract.unexcluded import unexcluded
 
 LEAST_S = 0.5
@@ -204,28 +201,6 @@ class AnytimeExtractor:
         options = replace(self._options, extractor=extractor)
         watch = self.watch.within(options.time_limit_s, should_stop)
         return extract(problem, options, self._process, watch=watch, start=world.known).cost_us
-
-    def by_profile(self) -> Seed | None:
-        """Return the cheapest graph by the profile alone, and measure its kernels before any others.
-
-        None where costs are not measured, or are a profile's anyway.
-
-        Raises:
-            KeyboardInterrupt: Ctrl-C was pressed twice, or while measuring.
-            NoSolutionError: the root has no acyclic derivation.
-        """
-        if not as_source(self._cost).is_lazy:
-            return None
-        forget_costs(self._egraph)
-        table = extraction_problem(self._egraph, self._cost, CostSource.modelled)
-        with self.watch.watching():
-            watch = self.watch.within(self._options.time_limit_s)
-            extraction = extract(table.problem, self._options, self._process, watch=watch)
-        with self.watch.final():
-            enodes = chosen_enodes(table, extraction.choice)
-            ask_for_chosen(self._egraph, self._cost, enodes, ABOUT)
-        forget_costs(self._egraph)
-        return seed_of(table, extraction)
 
     def finish(self, iteration: int) -> Extraction:
         """Extract from the explored e-graph and write the cheapest choice into ``chosen``.

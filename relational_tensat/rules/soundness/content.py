@@ -17,9 +17,9 @@ _MEANING = (
 )  # fmt: skip
 #: What is in these folders and changes no verdict: keeping, printing and loading.
 _NO_MEANING = frozenset({
-    "content.py", "counterexample.py", "diagnosis.py", "gate.py", "library.py", "parallel.py",
-    "replay.py", "saved_kernels.py", "sharing.py", "showing.py", "shrinking.py", "store.py", "text.py",
-    "trimming.py",
+    "as_written.py", "content.py", "counterexample.py", "diagnosis.py", "gate.py", "library.py",
+    "parallel.py", "quantized_graphs.py", "replay.py", "saved_kernels.py", "sharing.py",
+    "showing.py", "shrinking.py", "store.py", "text.py", "trimming.py",
 })  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from relational_tensat.explore.strategies.best_first import explore_best_first
 from relational_tensat.explore.strategies.blocks import explore_blocks
 from relational_tensat.explore.strategies.focus import explore_and_go_on, explore_focus
 from relational_tensat.explore.strategies.mcts.exploring import explore_tree
+from relational_tensat.extract.anytime.by_profile import cheapest_by_profile
 from relational_tensat.extract.costing import forget_costs
 from relational_tensat.extract.tables import chosen_graph, extraction_problem, rules_of_chosen
 from relational_tensat.rules.targets.as_written import as_written
@@ -76,7 +77,12 @@ def _begun(state: RunState) -> RunState:
     """
     if state.settled is None and state.by_profile is None:
         settled = recall(state)
-        by_profile = None if settled else state.extractor.by_profile()
+        options, watch = state.options, state.extractor.watch
+        by_profile = None
+        if not settled:
+            by_profile = cheapest_by_profile(
+                state.egraph, state.cost, options.extraction, options.process, watch
+            )
         state = replace(state, settled=settled, by_profile=by_profile)
     if state.settled is not None:
         state.extractor.note(state.settled.seed, state.exploration.iterations)

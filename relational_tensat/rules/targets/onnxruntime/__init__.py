@@ -7,8 +7,8 @@ from relational_tensat.rules.targets.onnxruntime.blocks import BLOCKED_KERNELS
 from relational_tensat.rules.targets.onnxruntime.integer_products import INTEGER_KERNELS
 from relational_tensat.rules.targets.onnxruntime.kernels import KERNELS
 from relational_tensat.rules.targets.onnxruntime.norms import NORM_KERNELS, with_skip_norms
-from relational_tensat.rules.targets.onnxruntime.quantized import (
-    QUANTIZED_KERNELS,
+from relational_tensat.rules.targets.onnxruntime.quantized import QUANTIZED_KERNELS
+from relational_tensat.rules.targets.onnxruntime.quantized_graphs import (
     as_unsigned,
     dequantized_for_each,
 )
