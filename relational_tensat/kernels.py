@@ -125,6 +125,10 @@ def function_of(entry: KernelEntry, runner: str) -> KernelFunction:
         for operand, own, shape in zip(operands, entry.operands, shapes, strict=True):
             if not _groups(operand.shape, shape):
                 raise InputError(f"{entry.key}: an operand of {operand.shape}, expected {own}")
+        for name, operand in zip(graph.inputs, operands, strict=True):
+            if (operand.dtype == bool) != (name in graph.conditions):
+                kind = "bools" if name in graph.conditions else entry.dtype
+                raise InputError(f"{entry.key}: an operand of {operand.dtype}, expected {kind}")
         given = [
             np.ascontiguousarray(operand).reshape(shape)
             for operand, shape in zip(operands, shapes, strict=True)
@@ -170,7 +174,8 @@ def _by_numpy(step: Operation, tensors: _Tensors, device: Mapping[str, Dims]) ->
     """Return what an operator of a library gives: NumPy is the library."""
     inputs = {name: device[name] for name in step.operands}
     values = {
-        name: tensors[name].reshape([dim.size for dim in dims]) for name, dims in inputs.items()
+        name: _as_numbers(tensors[name], "float32").reshape([dim.size for dim in dims])
+        for name, dims in inputs.items()
     }
     alone = MuGraph(step.op, inputs, (step,), step.outputs)
     made = evaluate(alone, values, Numbers("float32"))
@@ -178,4 +183,13 @@ def _by_numpy(step: Operation, tensors: _Tensors, device: Mapping[str, Dims]) ->
 
 
 def _evaluated(graph: MuGraph, dtype: str) -> _Run:
-    return lambda given: evaluate(graph, given, Numbers(dtype))
+    def run(given: _Tensors) -> _Tensors:
+        values = {name: _as_numbers(value, dtype) for name, value in given.items()}
+        return evaluate(graph, values, Numbers(dtype))
+
+    return run
+
+
+def _as_numbers(value: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """Return bools as 1 and 0; others as they are."""
+    return value.astype(dtype) if value.dtype == bool else value

@@ -53,8 +53,9 @@ def _registered(entry: KernelEntry) -> Callable[..., Any]:
     given_back = "Tensor" if one else f"({', '.join(['Tensor'] * len(entry.results))})"
 
     def run(*given: Any) -> Any:
-        dtype = getattr(torch, entry.dtype)
-        for tensor in given:
+        graph = entry.graph
+        for name, tensor in zip(graph.inputs, given, strict=True):
+            dtype = torch.bool if name in graph.conditions else getattr(torch, entry.dtype)
             if tensor.dtype != dtype:
                 raise InputError(f"{entry.key}: an operand of {tensor.dtype}, expected {dtype}")
         if given[0].is_cuda:
@@ -75,8 +76,9 @@ def _registered(entry: KernelEntry) -> Callable[..., Any]:
 
 
 def _empty(entry: KernelEntry, like: Any) -> list[Any]:
-    """Return tensors for results, of another's device and element type."""
-    return [like.new_empty(shape) for shape in entry.results]
+    """Return tensors for results, on another's device."""
+    dtype = getattr(_torch(), entry.dtype)
+    return [like.new_empty(shape, dtype=dtype) for shape in entry.results]
 
 
 def _as_returned(results: list[Any]) -> Any:
@@ -93,12 +95,13 @@ def _on_gpu(entry: KernelEntry, given: tuple[Any, ...]) -> Any:
     graph, device = entry.graph, kernel_tensors(entry.graph)
     results = _empty(entry, given[0])
     tensors = {name: x.contiguous() for name, x in zip(graph.inputs, given, strict=True)}
+    tensors |= {name: tensors[name].view(_torch().uint8) for name in graph.conditions}
     tensors |= dict(zip(graph.outputs, results, strict=True))
     for kernel in graph.kernels:
         for name in kernel.outputs:
             if name not in tensors:  # what one kernel leaves to the next
-                wide = {"dtype": _torch().float32} if name in graph.wide else {}
-                tensors[name] = given[0].new_empty(count(device[name]), **wide)
+                dtype = getattr(_torch(), "float32" if name in graph.wide else entry.dtype)
+                tensors[name] = given[0].new_empty(count(device[name]), dtype=dtype)
         operands = [tensors[name] for name in (*kernel.operands, *kernel.outputs)]
         module, name = _triton_module(entry), identifier(kernel.name)
         # Files of earlier versions state no warps: their kernels are made for Triton's 4.

@@ -24,10 +24,11 @@ TOLERANCES = {"float16": 1e-3, "float32": 2e-6, "bfloat16": 8e-3}
 def drawn(graph: MuGraph, dtype: str = "float16", scale: float = 0.5) -> dict[str, Array]:
     """Return random inputs."""
     random = np.random.default_rng(0)
-    return {
+    values = {
         name: (random.standard_normal([dim.size for dim in dims]) * scale).astype(dtype)
         for name, dims in graph.inputs.items()
     }
+    return values | {name: values[name] > 0 for name in graph.conditions}
 
 
 def exact(graph: MuGraph, inputs: Mapping[str, Array]) -> Array:
@@ -43,7 +44,7 @@ def exact_outputs(graph: MuGraph, inputs: Mapping[str, Array]) -> dict[str, Arra
 
 def run_all(graph: MuGraph, inputs: Mapping[str, Array], run: RunKernel) -> Array:
     """Return the only output of kernels run one after the other; see ``run_each``."""
-    dtype = str(next(iter(inputs.values())).dtype)
+    dtype = next(str(value.dtype) for value in inputs.values() if value.dtype != bool)
     return run_each(graph, inputs, dtype, run)[graph.outputs[0]]
 
 

@@ -59,10 +59,11 @@ class Emulated:
     ) -> list[Array]:
         kernel = self._kernels[name]
         types = _types(kernel)
+        dtypes = {"float": "float32", "u8": "bool", "T": kernel.dtype}
         for operand, kind in zip(operands, types, strict=False):
-            assert operand.dtype == ("float32" if kind == "float" else kernel.dtype)
+            assert operand.dtype == dtypes[kind]
         outputs = [
-            np.full(shape, np.nan, "float32" if kind == "float" else kernel.dtype)
+            np.full(shape, np.nan, dtypes[kind])
             for shape, kind in zip(results.values(), types[len(operands) :], strict=True)
         ]
         memory = DeviceMemory([*operands, *outputs])
@@ -78,10 +79,10 @@ class Emulated:
 
 
 def _types(kernel: CudaKernel) -> list[str]:
-    """Return the element types of a kernel's parameters, ``T`` or ``float``."""
+    """Return the element types of a kernel's parameters, ``T``, ``float`` or ``u8``."""
     signature = re.search(rf"{kernel.name}\(([^)]*)\)", kernel.source)
     assert signature is not None
-    return re.findall(r"(T|float)\* __restrict__", signature[1])
+    return re.findall(r"(T|float|u8)\* __restrict__", signature[1])
 
 
 def _source(kernel: CudaKernel) -> str:

@@ -66,7 +66,8 @@ def run_interpreted(
         IndexError: it reads or writes outside of operands and results.
     """
     function = load_triton(kernel)
-    arrays = [*map(np.ascontiguousarray, operands), *results]
+    given = [value.view(np.uint8) if value.dtype == bool else value for value in operands]
+    arrays = [*map(np.ascontiguousarray, given), *results]
     with _watched(arrays):
         try:
             function[kernel.grid](*map(_HostTensor, arrays))

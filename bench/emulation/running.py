@@ -62,7 +62,7 @@ def run_kernels(
 
     Args:
         graph: of kernels only.
-        inputs: by name, of the target's element type, or float32: these are wide.
+        inputs: by name, of the target's element type, bool, or float32: these are wide.
         target: ``cuda``: thread by thread, forward and backward, races in shared memory and writes outside
             of results looked for; ``triton``: by its interpreter; ``c``.
         folder: for what is compiled.
@@ -77,7 +77,8 @@ def run_kernels(
     if target not in _RUNNERS:
         raise unknown("target", target, _RUNNERS)
     dtype = DTYPES[target]
-    wide = graph.wide | {name for name, value in inputs.items() if value.dtype != dtype}
+    kinds = {name: value.dtype for name, value in inputs.items()}
+    wide = graph.wide | {name for name, kind in kinds.items() if kind not in (dtype, "bool")}
     layouts = chosen_layouts(graph, dtype, wide)
     lying = {k.name: own.device for k, own in zip(graph.kernels, layouts.kernels, strict=True)}
     once = (

@@ -134,7 +134,7 @@ def verification_lines(verification: Verification) -> list[str]:
     if verification.difference is not None:
         return [f"refused: {verification.difference} (modulo p)"]
     if verification.takes_masks is False:
-        return ["refused: where masks are -inf, the result is another (float64)"]
+        return ["refused: where masks leave little or nothing, the result is another"]
     lines = []
     if verification.small_tests:
         odds = (
@@ -173,5 +173,7 @@ def verification_lines(verification: Verification) -> list[str]:
             level = "what is stored between kernels overflows"
         lines.append(f"float16, equal logits, values of 10,000: {level}")
     if verification.takes_masks:
-        lines.append("float64, masks of -inf, some of whole rows: right")
+        lines.append(
+            "float64 and float16, masks that leave half of a row, any part, nothing: right"
+        )
     return lines or ["refused: nothing could be tested"]

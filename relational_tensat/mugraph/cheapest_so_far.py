@@ -76,7 +76,7 @@ class CheapestSoFar:
 
     def least_kernel_us(self, tensors: Iterable[Operand]) -> float:
         """See ``Bound``."""
-        traffic = (Traffic(self._least_dims(t.dims), t.is_wide) for t in tensors)
+        traffic = (Traffic(self._least_dims(t.dims), t.is_wide, t.is_condition) for t in tensors)
         return least_kernel_us(traffic, self._device)
 
     def least_before_us(self, ways: Ways) -> float:

@@ -46,7 +46,8 @@ def parse_rules(text: str, file: str, most_sources: int = MOST_SOURCES) -> list[
 
     Args:
         file: how messages and rules name the file.
-        most_sources: that a rule may have. Those of kernels, which are applied once, may have more.
+        most_sources: that a rule may have. Those of kernels, which are applied once, may have more; they
+            are a model's own, and may name weights of it.
 
     Raises:
         RuleError: the text is malformed; names file, line and reason.
@@ -70,7 +71,8 @@ def read_rule(file: str, form: Form, most_sources: int = MOST_SOURCES) -> list[R
         RuleError: it is malformed; names file, line and reason.
     """
     _check_clauses(file, form)
-    rules = [_read_plain(file, plain) for plain in expand_rule(file, form)]
+    of_a_model = most_sources > MOST_SOURCES
+    rules = [_read_plain(file, plain, of_a_model) for plain in expand_rule(file, form)]
     for rule in rules:
         if not 1 <= len(rule.sources) <= most_sources:
             fail(file, form.line, f"{rule.name}: {len(rule.sources)} sources, expected one or two")
@@ -97,10 +99,10 @@ def _check_clauses(file: str, form: Form) -> None:
         fail(file, form.line, f"{name.text}: ({DIRECTION} …) stands instead of (from …) and (to …)")
 
 
-def _read_plain(file: str, plain: PlainRule) -> Rule:
+def _read_plain(file: str, plain: PlainRule, of_a_model: bool) -> Rule:
     """Read one variant of a rule; what is wrong in it only says so."""
     try:
-        return _RuleReader(file, plain).read()
+        return _RuleReader(file, plain, of_a_model).read()
     except RuleError as error:
         if not plain.variant:
             raise
@@ -110,10 +112,10 @@ def _read_plain(file: str, plain: PlainRule) -> Rule:
 class _RuleReader:
     """Reads one rule, clause by clause, in the order in which names become known."""
 
-    def __init__(self, file: str, plain: PlainRule) -> None:
+    def __init__(self, file: str, plain: PlainRule, of_a_model: bool) -> None:
         self._file = file
         self._plain = plain
-        self._terms = TermReader(file)
+        self._terms = TermReader(file, of_a_model=of_a_model)
 
     def read(self) -> Rule:
         """Return the rule."""

@@ -14,6 +14,8 @@ from relational_tensat.base.errors import RuleError
 
 #: An atom, a bracket, a line's end, a comment, a text, or a quotation mark that has no partner on its line.
 _TOKEN = re.compile(r"""[^\s()\[\]";#][^\s()\[\]";]*|[()\[\]\n]|[;#].*|"[^"\n]*"|\"""")
+#: What is read as itself: no variable, keyword, number or truth.
+_WORD = re.compile(r"""(?!true$|false$)[A-Za-z_/][^\s()\[\]";]*""")
 #: What tokens begin with that are no atoms.
 _MARKS = frozenset('()[]\n;#"')
 _CLOSING = {"(": ")", "[": "]"}
@@ -57,6 +59,11 @@ class Form:
 
 
 Syntax: TypeAlias = Atom | Form
+
+
+def is_word(text: str) -> bool:
+    """Return whether a text is an atom that stands for itself, without quotes."""
+    return _WORD.fullmatch(text) is not None
 
 
 def fail(file: str, line: int, reason: str) -> NoReturn:

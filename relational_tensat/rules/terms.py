@@ -46,10 +46,16 @@ class Scope:
 
 
 class TermReader:
-    """Reads the terms and values of one rule, in the order in which names become known."""
+    """Reads the terms and values of one rule, in the order in which names become known.
 
-    def __init__(self, file: str) -> None:
+    Args:
+        file: how messages name it.
+        of_a_model: whether the rule is one of a model's own, which may name the model's tensors.
+    """
+
+    def __init__(self, file: str, *, of_a_model: bool = False) -> None:
         self._file = file
+        self._of_a_model = of_a_model
         self.scope = Scope()
 
     def source(self, syntax: Syntax) -> Apply:
@@ -126,7 +132,7 @@ class TermReader:
             operator = get_operator(form.head)
         except UsageError as error:
             fail(self._file, form.line, str(error))
-        if not operator.in_rules:
+        if not operator.in_rules and not (self._of_a_model and operator.is_constant):
             fail(self._file, form.line, f"the operator {form.head!r} cannot be used in rules")
         return operator
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from relational_tensat.base.once import once_per_object
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Expr, Literal, Rule, Term, Var
+from relational_tensat.rules.syntax import is_word
 from relational_tensat.tensor.types import AttrValue
 
 
@@ -58,11 +59,13 @@ def expr_text(expr: Expr) -> str:
 
 
 def constant_text(value: AttrValue) -> str:
-    """Return a constant in the rule language: ``true``, ``[1 1]``, ``1.5``, ``same``."""
+    """Return a constant in the rule language: ``true``, ``[1 1]``, ``1.5``, ``same``, ``"a text"``."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
         return f"[{' '.join(constant_text(item) for item in value)}]"
+    if isinstance(value, str) and not is_word(value):
+        return f'"{value}"'
     return str(value)
 
 

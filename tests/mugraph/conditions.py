@@ -32,6 +32,58 @@ def causal_model(nothing: float = -np.inf, heads: int = 2, tokens: int = 16) -> 
     return build_graph("causal", kinds, {"nothing": number}, nodes, ["y"])
 
 
+def given_model(nothing: float = -np.inf, tokens: int = 16, *, is_added: bool = True) -> Graph:
+    """Attention with a mask of bools that is given, and 0 for NaN where that leaves nothing."""
+    heads, width = 2, 16
+    kinds = {name: TensorType("float32", (heads, tokens, width)) for name in "qv"}
+    kinds |= {
+        "k": TensorType("float32", (heads, width, tokens)),
+        "mask": TensorType("bool", (tokens, tokens)),
+    }
+    weights = {
+        name: Weight(TensorType("float32", (1,)), np.asarray([value], "float32"))
+        for name, value in (("zero", 0.0), ("nothing", nothing))
+    }
+    added = [
+        Node("where", ("mask", "zero", "nothing"), ("bias",)),
+        Node("add", ("scores", "bias"), ("masked",)),
+    ]
+    chosen = [Node("where", ("mask", "scores", "nothing"), ("masked",))]
+    nodes = [
+        Node("matmul", ("q", "k"), ("scores",)),
+        *(added if is_added else chosen),
+        Node("softmax", ("masked",), ("weights",), {"axis": 2}),
+        Node("is_nan", ("weights",), ("empty",)),
+        Node("where", ("empty", "zero", "weights"), ("guarded",)),
+        Node("matmul", ("guarded", "v"), ("y",)),
+    ]
+    return build_graph("given", kinds, weights, nodes, ["y"])
+
+
+def sliced_model() -> Graph:
+    """A softmax of what a part of a table of bools leaves."""
+    kinds = {"x": TensorType("float32", (4, 8)), "table": TensorType("bool", (6, 12))}
+    number = Weight(TensorType("float32", ()), np.asarray(-np.inf, "float32"))
+    part = {"axes": (0, 1), "starts": (1, 2), "ends": (5, 10), "steps": (1, 1)}
+    nodes = [
+        Node("slice", ("table",), ("mask",), part),
+        Node("where", ("mask", "x", "nothing"), ("masked",)),
+        Node("softmax", ("masked",), ("y",), {"axis": 1}),
+    ]
+    return build_graph("sliced", kinds, {"nothing": number}, nodes, ["y"])
+
+
+def leaving(rows: int, keys: int) -> Array:
+    """Return a mask that leaves the second half of a row, nothing, any half, or all, in turn."""
+    every = [
+        np.arange(keys) >= keys // 2,
+        np.zeros(keys, bool),
+        np.random.default_rng(4).random(keys) < 0.5,
+        np.ones(keys, bool),
+    ]
+    return np.stack([every[row % len(every)] for row in range(rows)])
+
+
 def chosen_program() -> MuGraph:
     """All comparisons, of two elements and with a number, and what each lets through, added up."""
     b = ProgramBuilder("chosen", x="m=5 n=12", y="m=5 n=12")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -18,6 +19,7 @@ from relational_tensat.mugraph.graph.mugraph import (
 )
 from relational_tensat.mugraph.programs import ProgramBuilder
 from relational_tensat.tensor import Array, Graph, Node, TensorType, Weight, build_graph
+from tests.mugraph.conditions import leaving
 from tests.mugraph.kernels.mugraphs import attention, split_attention
 
 
@@ -60,6 +62,30 @@ def masked_split(q: int = 16, d: int = 16, k: int = 96, e: int = 8) -> MuGraph:
     return _masked(split_attention(q, d, k, e), "masked_split", f"q={q} k={k}", mask)
 
 
+def by_bools(graph: MuGraph) -> MuGraph:
+    """Return attention whose mask is bools: what they do not leave is -inf."""
+    first, *others = graph.kernels
+    loads = tuple(replace(it, is_condition=it.tensor == "mask") for it in first.block.iterators)
+    chosen = Operation("keep", ("mask_tile", "s"), "left", {"value": -math.inf})
+    steps = tuple(chosen if s.outputs == ("left",) else s for s in first.block.steps)
+    block = replace(first.block, iterators=loads, steps=steps)
+    kernels = (replace(first, block=block), *others)
+    name = f"{graph.name}_by_bools"
+    return replace(graph, name=name, steps=kernels, conditions=frozenset({"mask"}))
+
+
+def chosen_attention(**sizes: int) -> MuGraph:
+    """``guarded_program`` whose mask is bools."""
+    program = guarded_program(**sizes)
+    steps = tuple(
+        replace(step, op="keep", operands=step.operands[::-1], attrs={"value": -math.inf})
+        if step.op == "add"
+        else step
+        for step in program.operators
+    )
+    return replace(program, steps=steps, conditions=frozenset({"mask"}))
+
+
 def _masked(graph: MuGraph, name: str, dims: str, mask: Iterator) -> MuGraph:
     first, *others = graph.kernels
     block = first.block
@@ -86,28 +112,21 @@ def _reading_left(step: object) -> object:
 
 #: Keys in one loop, among blocks, and in tiles the last of which is smaller.
 MASKED = (masked_attention(), masked_split(), masked_attention(k=61))
+BY_BOOLS = tuple(map(by_bools, MASKED))
 
 
 def with_mask(inputs: Mapping[str, Array], mask: str = "mask") -> dict[str, Array]:
     """Return inputs whose mask leaves the second half of a row, nothing, any half, or all, in turn."""
-    values = inputs[mask].copy()
-    rows, keys = values.shape
-    random = np.random.default_rng(4)
-    for row in range(rows):
-        left = (
-            np.arange(keys) >= keys // 2,
-            np.zeros(keys),
-            random.random(keys) < 0.5,
-            np.ones(keys),
-        )
-        values[row] = np.where(left[row % 4], values[row], -np.inf)
-    return {**inputs, mask: values}
+    values, left = inputs[mask], leaving(*inputs[mask].shape)
+    return {**inputs, mask: left if values.dtype == bool else np.where(left, values, -np.inf)}
 
 
 def expected(inputs: Mapping[str, Array]) -> Array:
     """Return the attention of Q, K and V with the mask, 0 where nothing is left."""
+    mask = inputs["mask"]
+    bias = np.where(mask, 0, -np.inf) if mask.dtype == bool else mask.astype(np.float64)
     wide = {name: value.astype(np.float64) for name, value in inputs.items()}
-    scores = wide["Q"] @ wide["K"] + wide["mask"]
+    scores = wide["Q"] @ wide["K"] + bias
     largest = scores.max(axis=-1, keepdims=True)
     weights = np.exp(scores - np.where(np.isinf(largest), 0, largest))
     total = weights.sum(axis=-1, keepdims=True)

@@ -169,7 +169,9 @@ def named_by_order(program: MuGraph) -> MuGraph:
         for s in cast(Sequence[Operation], program.steps)
     )
     inputs = {short[name]: dims for name, dims in program.inputs.items()}
-    return MuGraph("region", inputs, steps, tuple(short[name] for name in program.outputs))
+    outputs = tuple(short[name] for name in program.outputs)
+    conditions = frozenset(short[name] for name in program.conditions)
+    return MuGraph("region", inputs, steps, outputs, conditions=conditions)
 
 
 def _of_region(
@@ -189,7 +191,7 @@ def _why_not(
     """Return why no kernel or no rule is made of a region; empty where they are."""
     if not 0 < len(region.inputs) <= MOST_INPUTS:
         return f"{len(region.inputs)} operands, expected 1 to {MOST_INPUTS}"
-    dtypes = _dtypes((*region.inputs, *outputs), graph)
+    dtypes = _dtypes((*_numbers_of(region, graph), *outputs), graph)
     if len(dtypes) != 1 or not dtypes <= {*_DTYPES}:
         return f"elements of {', '.join(sorted(dtypes))}, expected {' or '.join(_DTYPES)}"
     made = _made_dtypes(nodes, graph)
@@ -201,6 +203,11 @@ def _why_not(
     if not factors <= dtypes:  # blocks have what products read in the kernel's elements
         return f"a product of elements of {', '.join(sorted(factors - dtypes))}"
     return ""
+
+
+def _numbers_of(region: LoweredRegion, graph: Graph) -> list[str]:
+    """Return a region's operands but for bools, which kernels read whatever their elements are."""
+    return [name for name in region.inputs if "bool" not in _dtypes([name], graph)]
 
 
 def _dtypes(names: Sequence[str], graph: Graph) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
 from relational_tensat.base.errors import InputError
@@ -59,7 +60,8 @@ def row_kernel(program: MuGraph) -> MuGraph:
         raise InputError(f"{program.name}: a kernel of one block")
     grid = rows[-_AXES:]
     iterators = tuple(
-        Iterator(name, f"{name}_tile", _maps(grid, kind)) for name, kind in program.inputs.items()
+        Iterator(name, f"{name}_tile", _maps(grid, kind), is_condition=name in program.conditions)
+        for name, kind in program.inputs.items()
     )
     renamed = {iterator.tensor: iterator.output for iterator in iterators}
     inner = tuple(
@@ -77,7 +79,7 @@ def row_kernel(program: MuGraph) -> MuGraph:
         for output, result in zip(program.outputs, results, strict=True)
     )
     block = BlockGraph(tuple(dim.size for dim in grid), 1, iterators, inner, savers)
-    return MuGraph(program.name, program.inputs, (Kernel("rows", block),), program.outputs)
+    return replace(program, steps=(Kernel("rows", block),))
 
 
 class _Builder:

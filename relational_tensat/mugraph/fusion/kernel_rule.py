@@ -6,10 +6,13 @@ kernel computes this is what the verification of its μGraph shows.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
+
+import numpy as np
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.egraph.loading import CHILD_COLUMNS, single_number
@@ -18,7 +21,7 @@ from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Term
 from relational_tensat.rules.targets.fused_chain import body_of
 from relational_tensat.rules.targets.fused_kernel import Part
 from relational_tensat.rules.targets.known import FUSED_FILE
-from relational_tensat.tensor import Attrs, Graph, TensorType
+from relational_tensat.tensor import Attrs, Graph, TensorType, Weight
 from relational_tensat.tensor.operators import get_operator
 
 
@@ -39,10 +42,9 @@ def kernel_rule(candidate: Candidate, key: str, name: str) -> Rule:
     for node in candidate.nodes:
         for read in node.inputs:
             if read not in terms:  # a number: the kernel has it
-                fill = _fill(candidate.graph, read)
-                parts.append(Part("fill", (), fill))
+                parts.append(Part("fill", (), _fill(candidate.graph, read)))
                 numbers[read] = len(candidate.inputs) + len(parts) - 1
-                terms[read] = Apply("fill", (), _literals(fill))
+                terms[read] = _number_term(candidate.graph, read)
         parts.append(Part(node.op, tuple(numbers[read] for read in node.inputs), node.attrs))
         whole = len(candidate.inputs) + len(parts) - 1
         children = tuple(terms[read] for read in node.inputs)
@@ -120,17 +122,40 @@ def _conditions(candidate: Candidate) -> Iterator[Expr]:
 
 
 def _fill(graph: Graph, name: str) -> Attrs:
-    """Return the e-node that a weight of one number is.
+    """Return the operator that gives a weight of one number.
 
     Raises:
-        InputError: it is none: negative zero, or not finite.
+        InputError: it is none: negative zero, say, or no number.
     """
     weight, kind = graph.weights[name], graph.types[name]
     assert isinstance(kind, TensorType)
     number = single_number(weight)
+    if number is None and _is_infinite(weight):
+        number = float(np.asarray(weight.data).item())
     if number is None:
         raise InputError(f"{name} is no number that rules know")
     return {"value": number, "dtype": kind.dtype, "shape": kind.shape}
+
+
+def _number_term(graph: Graph, name: str) -> Apply:
+    """Return the e-node that a weight of one number is: an infinite one is a weight of that name.
+
+    Raises:
+        InputError: it has a name that no rule can be written with.
+    """
+    weight = graph.weights[name]
+    if not _is_infinite(weight):
+        return Apply("fill", (), _literals(_fill(graph, name)))
+    if '"' in name or "\n" in name:
+        raise InputError(f"{name!r} is no name that rules know")
+    attrs: Attrs = {"name": name, "dtype": weight.type.dtype, "shape": weight.type.shape}
+    return Apply("weight", (), _literals(attrs))
+
+
+def _is_infinite(weight: Weight) -> bool:
+    if weight.data is None or weight.type.size != 1 or not weight.type.is_float:
+        return False
+    return math.isinf(float(np.asarray(weight.data).item()))
 
 
 def _literals(attrs: Attrs) -> tuple[tuple[str, Expr], ...]:

@@ -42,7 +42,9 @@ def core(program: MuGraph) -> MuGraph:
     steps = tuple(step for step in program.steps if step.outputs[0] not in chains)
     read = {name for step in steps for name in step.operands} | set(program.outputs)
     inputs = {name: dims[name] for name in (*program.inputs, *chains) if name in read}
-    return replace(program, inputs=inputs, steps=steps)
+    bases = {name: chains[name][0] if name in chains else name for name in inputs}
+    conditions = frozenset(name for name, base in bases.items() if base in program.conditions)
+    return replace(program, inputs=inputs, steps=steps, conditions=conditions)
 
 
 def with_windows(graph: MuGraph, program: MuGraph) -> MuGraph:
@@ -64,7 +66,9 @@ def with_windows(graph: MuGraph, program: MuGraph) -> MuGraph:
     )
     read = {name for step in steps if isinstance(step, Operation) for name in step.operands}
     before = tuple(step for step in program.steps if step.outputs[0] in chains) if read else ()
-    whole = replace(graph, inputs=program.inputs, steps=(*before, *steps))
+    whole = replace(
+        graph, inputs=program.inputs, steps=(*before, *steps), conditions=program.conditions
+    )
     kernel_tensors(whole)
     return whole
 
@@ -80,7 +84,8 @@ def core_like(graph: MuGraph, program: MuGraph) -> MuGraph | None:
         return None
     bases = dict(zip(graph.inputs, program.inputs, strict=True))
     named = {chain: name for name, chain in _chains(program).items()}
-    own, inputs = _chains(graph), core(program).inputs
+    own, alone = _chains(graph), core(program)
+    inputs = alone.inputs
 
     def called(base: str, windows: tuple[Window, ...]) -> str:
         """Return the core's name of a tensor in device memory; empty for a window that it has not."""
@@ -106,7 +111,9 @@ def core_like(graph: MuGraph, program: MuGraph) -> MuGraph | None:
             operands = tuple(called(name, ()) for name in step.operands)
             unknown += [step.output] if "" in operands else []
             steps.append(replace(step, operands=operands))
-    return None if unknown else replace(graph, inputs=inputs, steps=tuple(steps))
+    if unknown:
+        return None
+    return replace(graph, inputs=inputs, steps=tuple(steps), conditions=alone.conditions)
 
 
 def _chains(graph: MuGraph) -> Mapping[str, Chain]:

@@ -50,6 +50,10 @@ def to_mirage(graph: MuGraph, accumulators: str = ACCUMULATORS[0]) -> list[dict[
     Raises:
         InputError: it is malformed, or Mirage's JSON has no form for something; says for what.
     """
+    if graph.conditions:
+        raise InputError(
+            f"{graph.name}: elements of {min(graph.conditions)} are bools, as none are in Mirage's JSON"
+        )
     if graph.wide:
         raise InputError(
             f"{graph.name}: {min(graph.wide)} is float32 between kernels, as nothing is in Mirage's JSON"

@@ -21,6 +21,8 @@ from relational_tensat.tensor.types import Attrs
 AXES = ("x", "y", "z")
 #: Of an element of float32, as results of reductions and sums of parts are, whatever the model's are.
 WIDE_BYTES = 4
+#: Of a bool, 1 or 0, in device memory.
+CONDITION_BYTES = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,7 @@ class Iterator:
         fmap: the variable that the loop traverses; empty where all iterations have the same.
         windows: what of the tensor all blocks together load, each window of the one before; maps are of
             the last one's variables. All of the tensor where there is none.
+        is_condition: whether elements of the tensor are bools; the tile's are 1 and 0 of the kernel's type.
     """
 
     tensor: str
@@ -129,6 +132,7 @@ class Iterator:
     imap: tuple[str, ...] = ()
     fmap: str = ""
     windows: tuple[Window, ...] = ()
+    is_condition: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +214,7 @@ class MuGraph:
         steps: operators of libraries and graph-defined kernels, in order.
         outputs: the names of the results.
         rows: those of a search that its kernels came from; they do not count when graphs are compared.
+        conditions: the inputs whose elements are bools: 1 or 0 where they are computed with.
     """
 
     name: str
@@ -217,6 +222,7 @@ class MuGraph:
     steps: tuple[KernelStep, ...]
     outputs: tuple[str, ...]
     rows: tuple[FoundRow, ...] = field(default=(), compare=False)
+    conditions: frozenset[str] = frozenset()
 
     @property
     def operators(self) -> tuple[Operation, ...]:

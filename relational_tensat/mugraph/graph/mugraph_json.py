@@ -38,7 +38,17 @@ def encoded(graph: MuGraph) -> dict[str, Any]:
         "inputs": {name: text_of(dims) for name, dims in graph.inputs.items()},
         "steps": [_encoded_step(step) for step in graph.steps],
         "outputs": list(graph.outputs),
-    } | ({"rows": [row.content() for row in graph.rows]} if graph.rows else {})
+    } | _encoded_options(graph)
+
+
+def _encoded_options(graph: MuGraph) -> dict[str, Any]:
+    """Return what few μGraphs have."""
+    options: dict[str, Any] = {}
+    if graph.conditions:
+        options["conditions"] = sorted(graph.conditions)
+    if graph.rows:
+        options["rows"] = [row.content() for row in graph.rows]
+    return options
 
 
 def content_hash(graph: MuGraph) -> str:
@@ -59,7 +69,9 @@ def decoded(document: Any, where: str) -> MuGraph:
         inputs = {str(name): dims_of(str(text)) for name, text in document["inputs"].items()}
         steps = tuple(_decoded_kernel_step(step) for step in document["steps"])
         rows = tuple(map(found_row, document.get("rows", ())))
-        graph = MuGraph(str(document["name"]), inputs, steps, _texts(document["outputs"]), rows)
+        conditions = frozenset(_texts(document.get("conditions", [])))
+        outputs = _texts(document["outputs"])
+        graph = MuGraph(str(document["name"]), inputs, steps, outputs, rows, conditions)
         kernel_tensors(graph)
     except RelationalTensatError as error:
         raise InputError(f"{where}: {error}") from error
@@ -102,6 +114,7 @@ def _encoded_block(block: BlockGraph) -> dict[str, Any]:
         "iterators": [
             {"tensor": it.tensor, "output": it.output, "imap": list(it.imap), "fmap": it.fmap}
             | ({"windows": [_encoded_window(w) for w in it.windows]} if it.windows else {})
+            | ({"condition": True} if it.is_condition else {})
             for it in block.iterators
         ],
         "steps": [_encoded_step(step) for step in block.steps],
@@ -132,8 +145,9 @@ def _decoded_iterator(it: Mapping[str, Any]) -> Iterator:
         for window in it.get("windows", ())
     )
     return Iterator(
-        str(it["tensor"]), str(it["output"]), _texts(it["imap"]), str(it["fmap"]), windows
-    )
+        str(it["tensor"]), str(it["output"]), _texts(it["imap"]), str(it["fmap"]), windows,
+        bool(it.get("condition", False)),
+    )  # fmt: skip
 
 
 def _decoded_saver(saver: Mapping[str, Any]) -> Saver:

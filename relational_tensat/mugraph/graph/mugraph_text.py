@@ -35,7 +35,10 @@ def mugraph_text(graph: MuGraph) -> str:
         InputError: it is not well-formed.
     """
     dims = kernel_tensors(graph)
-    inputs = ", ".join(_tensor(name, kind) for name, kind in graph.inputs.items())
+    inputs = ", ".join(
+        _tensor(name, kind) + (" of bools" if name in graph.conditions else "")
+        for name, kind in graph.inputs.items()
+    )
     outputs = ", ".join(_tensor(name, dims[name]) for name in graph.outputs)
     lines = [f"{graph.name}({inputs}) → {outputs}"]
     for step in graph.steps:

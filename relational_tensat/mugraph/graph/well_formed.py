@@ -60,8 +60,11 @@ def kernel_tensors(graph: MuGraph) -> dict[str, Dims]:
         InputError: the graph is not well-formed; says which step, and why.
     """
     dims: dict[str, Dims] = dict(graph.inputs)
+    for name in graph.conditions - dims.keys():
+        raise InputError(f"{graph.name}: there is no input {name!r}, whose elements would be bools")
     for step in graph.steps:
         if isinstance(step, Kernel):
+            _check_conditions(step, graph.conditions)
             block_tensors(step, dims)
             made = {saver.output: saver.dims for saver in step.block.savers}
         else:
@@ -73,6 +76,16 @@ def kernel_tensors(graph: MuGraph) -> dict[str, Dims]:
         if name in graph.wide:
             raise InputError(f"{graph.name}: the output {name!r} is wide, as only what is between")
     return dims
+
+
+def _check_conditions(kernel: Kernel, conditions: frozenset[str]) -> None:
+    for iterator in kernel.block.iterators:
+        if iterator.is_condition != (iterator.tensor in conditions):
+            kinds = ("numbers", "bools") if iterator.is_condition else ("bools", "numbers")
+            raise InputError(
+                f"{kernel.name}: {iterator.output}: elements of {iterator.tensor!r} are {kinds[0]}, "
+                f"and are loaded as {kinds[1]}"
+            )
 
 
 def block_tensors(kernel: Kernel, device: Mapping[str, Dims]) -> BlockTensors:

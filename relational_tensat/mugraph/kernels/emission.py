@@ -214,8 +214,10 @@ def _plan(kernel: CudaKernel) -> tuple[PlanRow, ...]:
 
 def _places(kernel: CudaKernel, wide: Collection[str]) -> tuple[PlaceRow, ...]:
     rows = []
+    conditions = {it.tensor for it in kernel.program.block.iterators if it.is_condition}
     for name, dims in kernel.chosen.device.items():
         element = "float32" if name in wide else kernel.dtype
+        element = "bool" if name in conditions else element
         strides = str(row_major(dims))
         rows.append(PlaceRow(name, "device", text_of(dims), element, None, None, "", strides))
     for name, stored in kernel.program.stored.items():

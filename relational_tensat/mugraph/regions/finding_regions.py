@@ -142,15 +142,13 @@ class Cones:
         """
         if root.op in self._without:
             raise InputError(f"{root.op} is left to itself")
-        region = self._begun(root)
-        cone = self._cone(region)
+        region, cone = self._begun(root)
         refused: set[str] = set()
         while True:
             yield cone
             grown = None
             for maker in self._candidates(region, refused):
-                with_it = self._with_conditions({**region, maker.outputs[0]: maker}, maker)
-                grown = self._with_chain(with_it) or self._with_joined(region, maker)
+                grown = self._with_node(region, maker) or self._with_joined(region, maker)
                 if grown is None:
                     refused.add(maker.outputs[0])
                     continue
@@ -162,9 +160,30 @@ class Cones:
                 return
             region, cone = grown
 
-    def _begun(self, root: Node) -> dict[str, Node]:
-        """Return a node; what its condition is computed by, too, which no kernel reads."""
-        return self._with_conditions({root.outputs[0]: root}, root)
+    def _begun(self, root: Node) -> tuple[dict[str, Node], Cone]:
+        """Return a node as a region, with what its conditions are computed by, if it can be.
+
+        Raises:
+            RelationalTensatError: the node alone is none.
+        """
+        *others, plain = self._ways({}, root)
+        for region in others:
+            with suppress(RelationalTensatError):
+                return region, self._cone(region)
+        return plain, self._cone(plain)
+
+    def _ways(self, region: dict[str, Node], node: Node) -> list[dict[str, Node]]:
+        """Return a region with a node: first with what computes its conditions, then reading these."""
+        plain = {**region, node.outputs[0]: node}
+        computed = self._with_conditions(plain, node)
+        return [computed, plain] if computed is not plain else [plain]
+
+    def _with_node(
+        self, region: dict[str, Node], maker: Node
+    ) -> tuple[dict[str, Node], Cone] | None:
+        """Return a region with a node, if it is a program; see ``_with_chain``."""
+        found = (self._with_chain(way) for way in self._ways(region, maker))
+        return next((grown for grown in found if grown is not None), None)
 
     def _with_conditions(self, region: dict[str, Node], node: Node) -> dict[str, Node]:
         """Return a region with what computes the conditions that a node reads."""
@@ -196,12 +215,15 @@ class Cones:
                 return "it is a result of the model"
             if not self._readers[name] <= region.keys():
                 return "others read it, too: with it, the region would not be convex"
-        try:
-            with_it = self._with_conditions({**region, name: maker}, maker)
-            steps = _steps(self._cone(with_it))
-        except RelationalTensatError as error:
-            return str(error)
-        return f"with it, there are {steps} operators, {_MOST_STEPS} at most"
+        reasons = []
+        for way in self._ways(region, maker):
+            try:
+                steps = _steps(self._cone(way))
+            except RelationalTensatError as error:
+                reasons.append(str(error))
+            else:
+                return f"with it, there are {steps} operators, {_MOST_STEPS} at most"
+        return reasons[0]
 
     def _with_chain(self, region: dict[str, Node]) -> tuple[dict[str, Node], Cone] | None:
         """Return a region with up to five more nodes, if it is a program only then, or a shorter one.

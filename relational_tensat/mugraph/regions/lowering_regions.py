@@ -129,8 +129,11 @@ class _Lowering:
 
     def _input(self, name: str) -> Value:
         kind = self._graph.types[name]
-        if not isinstance(kind, TensorType) or not kind.is_float:
-            raise ShapeError(f"{name} is {kind}, expected a tensor of floats")
+        is_condition = isinstance(kind, TensorType) and kind.dtype == "bool"
+        if not isinstance(kind, TensorType) or not (kind.is_float or is_condition):
+            raise ShapeError(f"{name} is {kind}, expected a tensor of floats or bools")
+        if is_condition:
+            self._building.conditions.add(name)
         weight = self._graph.weights.get(name)
         if weight is not None and weight.data is not None and kind.size == 1:
             return Value("", tuple(() for _ in kind.shape), float(np.asarray(weight.data).item()))

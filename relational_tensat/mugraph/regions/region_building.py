@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.mugraph.graph.dims import Dim, Dims, variables
@@ -22,11 +23,13 @@ class Building:
     Attributes:
         atoms: of its dims.
         inputs: by the model's names.
+        conditions: the model's names of inputs whose elements are bools.
     """
 
     def __init__(self) -> None:
         self.atoms = IndexAtoms()
         self.inputs: dict[str, Value] = {}
+        self.conditions: set[str] = set()
         self._steps: dict[str, Step] = {}
         self._taken: dict[str, Taken] = {}
         self._values: dict[str, Value] = {}
@@ -107,10 +110,13 @@ class Building:
         live = self._live(outputs)
         if self._has_twice(live):  # rows and columns of one matrix are the same variable
             raise ShapeError("a tensor has an index variable twice")
-        return _Naming(self.atoms).program(
+        program, inputs, orders = _Naming(self.atoms).program(
             name, outputs, self._inputs_among(live), self._windows(live),
             [step for step in self._steps.values() if step.output in live], self._values,
         )  # fmt: skip
+        named = zip(program.inputs, inputs, strict=True)
+        conditions = frozenset(own for own, read in named if read in self.conditions)
+        return replace(program, conditions=conditions), inputs, orders
 
     def _inputs_among(self, live: frozenset[str]) -> dict[str, Value]:
         return {name: value for name, value in self.inputs.items() if value.name in live}

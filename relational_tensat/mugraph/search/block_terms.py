@@ -23,6 +23,7 @@ class Operand:
     Attributes:
         uses: bits of the program's inputs that it depends on.
         is_wide: whether it is no tensor of the program, but a sum of parts, say, which may be larger.
+        is_condition: whether its elements are bools.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Operand:
     abstract_class: int
     uses: int
     is_wide: bool = False
+    is_condition: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,28 @@ def build(found: FoundGraph, splits: Sequence[Splits]) -> MuGraph:
         for number, (kernel, split) in enumerate(zip(found.kernels, splits, strict=True), 1)
         for row in (kernel.rows if split is not None else ())
     )
-    return MuGraph(found.program.name, found.program.inputs, tuple(steps), found.outputs, rows)
+    graph = MuGraph(found.program.name, found.program.inputs, tuple(steps), found.outputs, rows)
+    return with_conditions(graph, found.program.conditions)
+
+
+def with_conditions(graph: MuGraph, conditions: frozenset[str]) -> MuGraph:
+    """Return a μGraph whose kernels load some inputs as bools."""
+    if not conditions:
+        return graph
+    steps = tuple(
+        with_condition_loads(step, conditions) if isinstance(step, Kernel) else step
+        for step in graph.steps
+    )
+    return replace(graph, steps=steps, conditions=conditions)
+
+
+def with_condition_loads(kernel: Kernel, conditions: frozenset[str]) -> Kernel:
+    """Return a kernel that loads some inputs as bools."""
+    iterators = tuple(
+        replace(iterator, is_condition=iterator.tensor in conditions)
+        for iterator in kernel.block.iterators
+    )
+    return replace(kernel, block=replace(kernel.block, iterators=iterators))
 
 
 def unit_kernel(kernel: FoundKernel, device: Mapping[str, Dims], order: Sequence[str]) -> Kernel:

@@ -205,7 +205,7 @@ class _Search:
             operands = tuple(
                 Operand(
                     name, kind, Labelled(variables(kind), values[name]), abstract.classes[name],
-                    1 << place,
+                    1 << place, is_condition=name in small.conditions,
                 )
                 for place, (name, kind) in enumerate(small.inputs.items())
             )  # fmt: skip

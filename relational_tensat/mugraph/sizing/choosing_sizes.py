@@ -24,6 +24,7 @@ from relational_tensat.mugraph.search.found import (
     build,
     library_operation,
     unit_kernel,
+    with_condition_loads,
 )
 from relational_tensat.mugraph.sizing.choices import Floats
 from relational_tensat.mugraph.sizing.least import Traffic, least_kernel_us
@@ -222,7 +223,11 @@ class Sizing:
         """Return what a kernel cannot take less than after some others, whatever its sizes are."""
         tensors = self._tensors_after(partial.kernels)
         loads = [
-            Traffic(with_sizes(tensors[name], partial.sizes), name in partial.wide)
+            Traffic(
+                with_sizes(tensors[name], partial.sizes),
+                name in partial.wide,
+                name in self._program.conditions,
+            )
             for name, _ in kernel.loads
         ]
         return least_kernel_us(loads, self._device)
@@ -242,7 +247,8 @@ class Sizing:
         device = self._tensors_after(partial.kernels)
         key = id(kernel), tuple(device[name] for name, _ in kernel.loads)
         if key not in self._unsized:
-            step = unit_kernel(kernel, device, list(self._given))
+            bare = unit_kernel(kernel, device, list(self._given))
+            step = with_condition_loads(bare, self._program.conditions)
             splits = kernel_splits(kernel, step, device, self._given)
             self._unsized[key] = kernel, _Unsized(device, partial.wide, splits)
         return self._unsized[key][1]

@@ -12,17 +12,28 @@ from dataclasses import dataclass
 
 from relational_tensat.mugraph.graph.cores import core
 from relational_tensat.mugraph.graph.dims import Dims, count
-from relational_tensat.mugraph.graph.mugraph import WIDE_BYTES, MuGraph
+from relational_tensat.mugraph.graph.mugraph import CONDITION_BYTES, WIDE_BYTES, MuGraph
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """A tensor that a kernel loads or stores, and whether it is float32 whatever the elements are."""
+    """A tensor that a kernel loads or stores.
+
+    Attributes:
+        is_wide: whether it is float32, whatever the elements are.
+        is_condition: whether its elements are bools.
+    """
 
     dims: Dims
     is_wide: bool = False
+    is_condition: bool = False
+
+    def bytes(self, element_bytes: int) -> int:
+        """Return how many there are, of elements of so many."""
+        item_bytes = WIDE_BYTES if self.is_wide else element_bytes
+        return count(self.dims) * (CONDITION_BYTES if self.is_condition else item_bytes)
 
 
 def least_kernel_us(tensors: Iterable[Traffic], device: Multiprocessors) -> float:
@@ -32,10 +43,7 @@ def least_kernel_us(tensors: Iterable[Traffic], device: Multiprocessors) -> floa
         tensors: these, perhaps not all.
         device: what it runs on.
     """
-    moved = sum(
-        count(tensor.dims) * (WIDE_BYTES if tensor.is_wide else device.element_bytes)
-        for tensor in tensors
-    )
+    moved = sum(tensor.bytes(device.element_bytes) for tensor in tensors)
     return device.profile.launch_us + 1e6 * moved / device.profile.bandwidth_bytes_per_s
 
 
@@ -48,6 +56,8 @@ def least_us(program: MuGraph, device: Multiprocessors) -> float:
     """
     program = core(program)
     dims = kernel_tensors(program)
+    moved = (*program.inputs, *program.outputs)
+    conditions = program.conditions
     return least_kernel_us(
-        (Traffic(dims[name]) for name in (*program.inputs, *program.outputs)), device
+        (Traffic(dims[name], is_condition=name in conditions) for name in moved), device
     )

@@ -15,6 +15,7 @@ import numpy as np
 from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.dims import Dims, variables
 from relational_tensat.mugraph.graph.mugraph import (
+    CONDITION_BYTES,
     WIDE_BYTES,
     BlockGraph,
     BlockStep,
@@ -130,6 +131,7 @@ def _bytes(
     moved, unique = np.zeros_like(sizes.blocks), np.zeros_like(sizes.blocks)
     for iterator in block.iterators:
         item_bytes = WIDE_BYTES if iterator.tensor in wide else element_bytes
+        item_bytes = CONDITION_BYTES if iterator.is_condition else item_bytes
         names = [dim.variable for dim in tensors.dims[iterator.output]]
         iterations = sizes.loop if iterator.fmap else 1.0
         moved = moved + product_of(names, sizes.tile, sizes) * iterations * item_bytes

@@ -68,7 +68,7 @@ def _error(expected: Elements, computed: Elements, has_nan: bool) -> float:
             return math.inf
         expected, computed = expected[is_finite], computed[is_finite]
     difference = float(np.linalg.norm((computed - expected).ravel()))
-    return difference / float(np.linalg.norm(expected.ravel()))
+    return difference / float(np.linalg.norm(expected.ravel())) if difference else 0.0
 
 
 def _exact(program: MuGraph, values: Mapping[str, Elements]) -> dict[str, Elements]:
@@ -90,14 +90,14 @@ def level_error(program: MuGraph, graph: MuGraph, seed: int, free: Sequence[str]
     """
     scale = {name: _LARGE if name in free else 0.0 for name in program.inputs}
     expected = _exact(program, drawn(program, seed, scale, "float16")).values()
-    largest = max(float(np.max(np.abs(value))) for value in expected)
+    largest = max(float(np.nanmax(np.abs(value), initial=0.0)) for value in expected)
     if not 0 < largest < _MOST:
         return None
     return relative_error(program, graph, seed, "float16", scale)
 
 
 def drawn(program: MuGraph, seed: int, scale: Scale, dtype: str) -> dict[str, Elements]:
-    """Return normal inputs."""
+    """Return normal inputs; of bools each element is 1 or 0."""
     generator = np.random.default_rng([seed, 64])
     longest = max(dim.size for dims in program.inputs.values() for dim in dims)
     factors = scale if isinstance(scale, Mapping) else {}
@@ -106,4 +106,5 @@ def drawn(program: MuGraph, seed: int, scale: Scale, dtype: str) -> dict[str, El
         name: factors.get(name, factor) * generator.standard_normal([dim.size for dim in dims])
         for name, dims in program.inputs.items()
     }
+    values |= {name: values[name] > 0 for name in program.conditions}
     return {name: value.astype(dtype) for name, value in values.items()}

@@ -1,4 +1,4 @@
-"""Masks: inputs that are added to what an exponential is of, -inf where an element shall not count.
+"""Masks: inputs that are added to what an exponential is of, -inf where an element shall not count; bools.
 
 A kernel that takes keys in parts meets parts of which a mask leaves nothing, and rows of which it leaves
 nothing at all: sums, maxima and quotients of these have to be what the program has, NaN where it has NaN.
@@ -18,8 +18,10 @@ from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
 from relational_tensat.mugraph.verify.floats import drawn
 from relational_tensat.mugraph.verify.random_tests import paired, renamed_inputs
 from relational_tensat.mugraph.verify.shrinking_sizes import summed_variables
+from relational_tensat.mugraph.verify.stability import stable_if_possible
 
-_TOLERANCE = 1e-9
+#: Relative errors by element type.
+_TOLERANCES = {"float64": 1e-9, "float16": 2e-2}
 #: What leads from a mask to the exponential, by the operands that may be one.
 _ADDING = {"add": (0, 1), "sub": (0,), "window": (0,)}
 #: Rows that are masked in turn: the first half, all, any, none.
@@ -45,42 +47,53 @@ def masks_of(program: MuGraph) -> tuple[str, ...]:
 
 
 def takes_masks(program: MuGraph, graph: MuGraph, seed: int) -> bool | None:
-    """Return whether a μGraph in float64 is its program where masks are -inf; None where there are none.
+    """Return whether a μGraph in float64 and float16 is its program where masks are -inf, or bools leave as
+    little; None where there are none of either.
 
     Args:
         program: what it shall compute; its exponentials are of numbers of normal size.
         graph: the μGraph.
         seed: of the inputs and masks.
     """
-    normal = drawn(program, seed, None, "float64")
-    tested = None
-    for values in masked(program, normal, seed):
-        expected = evaluate(program, values, Numbers())
-        computed = evaluate(graph, renamed_inputs(program, graph, values, 0), Numbers())
-        both = paired(program, graph, expected, computed)
-        if not all(are_same(one, other) for _, one, other in both):
-            return False
-        tested = True
+    tested, reference = None, stable_if_possible(program)
+    for dtype, tolerance in _TOLERANCES.items():
+        for values in masked(program, drawn(program, seed, None, dtype), seed):
+            exact = {name: value.astype(np.float64) for name, value in values.items()}
+            expected = evaluate(reference, exact, Numbers())
+            computed = evaluate(graph, renamed_inputs(program, graph, values, 0), Numbers(dtype))
+            both = paired(reference, graph, expected, computed)
+            if not all(are_same(one, other, tolerance) for _, one, other in both):
+                return False
+            tested = True
     return tested
 
 
 def masked(
     program: MuGraph, values: Mapping[str, Elements], seed: int
 ) -> Iterator[dict[str, Elements]]:
-    """Yield a program's inputs with -inf in its masks, in several ways; nothing where it has no masks.
+    """Yield a program's inputs with -inf in its masks, and 0 in its bools, in several ways.
+
+    Nothing where it has neither.
 
     Args:
         program: the program.
         values: of its inputs, by name.
         seed: of what is drawn.
     """
-    masks, summed = masks_of(program), summed_variables(program, program)
-    for turn in range(_TURNS - 1 if masks else 0):
+    masks, summed = (*masks_of(program), *program.conditions), summed_variables(program, program)
+    for turn in range(_TURNS if program.conditions else _TURNS - 1 if masks else 0):
         left = {name: _is_left(program.inputs[name], summed, seed, turn) for name in masks}
         yield {
-            name: np.where(left[name], value, -np.inf) if name in left else value
+            name: _masked(value, left.get(name), is_condition=name in program.conditions)
             for name, value in values.items()
         }
+
+
+def _masked(value: Elements, is_left: Elements | None, *, is_condition: bool) -> Elements:
+    """Return a mask where it leaves some elements; any other value as it is."""
+    if is_left is None:
+        return value
+    return is_left.astype(value.dtype) if is_condition else np.where(is_left, value, -np.inf)
 
 
 def _is_left(dims: Dims, summed: frozenset[str], seed: int, turn: int) -> Elements:
@@ -98,10 +111,13 @@ def _is_left(dims: Dims, summed: frozenset[str], seed: int, turn: int) -> Elemen
     return np.asarray(np.select([rows % _TURNS == n for n in range(3)], kinds, True))
 
 
-def are_same(expected: Elements, computed: Elements) -> bool:
+def are_same(
+    expected: Elements, computed: Elements, tolerance: float = _TOLERANCES["float64"]
+) -> bool:
     """Return whether two results are equal but for rounding, NaN and infinities included."""
+    computed = computed.astype(np.float64)
     is_finite = np.isfinite(expected)
     if not np.array_equal(expected[~is_finite], computed[~is_finite], equal_nan=True):
         return False
-    difference = float(np.linalg.norm((computed - expected)[is_finite]))
-    return difference <= _TOLERANCE * float(np.linalg.norm(expected[is_finite]))
+    difference = float(np.linalg.norm(computed[is_finite] - expected[is_finite]))
+    return difference <= tolerance * float(np.linalg.norm(expected[is_finite]))

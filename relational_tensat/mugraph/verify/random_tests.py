@@ -70,7 +70,7 @@ def first_difference(
 
 
 def check_signature(program: MuGraph, graph: MuGraph) -> None:
-    """Check that two graphs have inputs and outputs of the same sizes.
+    """Check that two graphs have inputs and outputs of the same sizes, and the same inputs of bools.
 
     Raises:
         VerificationError: they do not.
@@ -86,6 +86,9 @@ def check_signature(program: MuGraph, graph: MuGraph) -> None:
             raise VerificationError(
                 f"{graph.name}: {what} of sizes {sizes[1]}, expected {sizes[0]}"
             )
+    bools = [[name in side.conditions for name in side.inputs] for side in (program, graph)]
+    if bools[0] != bools[1]:
+        raise VerificationError(f"{graph.name}: other inputs are bools than the program's")
 
 
 def renamed_inputs(

@@ -64,6 +64,14 @@ def stabilized(graph: MuGraph, seed: int = 0) -> MuGraph:
     return _Stabilizer(graph).result()
 
 
+def stable_if_possible(program: MuGraph) -> MuGraph:
+    """Return a program that does not overflow in float64, if it can be made stable; else itself."""
+    try:
+        return stabilized(program)
+    except VerificationError:
+        return program
+
+
 @dataclass(frozen=True, slots=True)
 class _Scaled:
     """How a tensor in device memory is scaled.

@@ -21,7 +21,7 @@ from relational_tensat.mugraph.verify.shrinking_sizes import (
     summed_variables,
     with_full_sums,
 )
-from relational_tensat.mugraph.verify.stability import stabilized
+from relational_tensat.mugraph.verify.stability import stable_if_possible
 
 #: The odds that a wrong graph passes, where the theorem gives odds.
 ERROR = 1e-6
@@ -55,7 +55,8 @@ class Verification:
         large_error: the same with logits as large as 600; None where there are no exponentials.
         level_error: the same with equal logits, and large numbers that their exponentials weigh; None where
             that is not stored between kernels.
-        takes_masks: whether it is right in float64 where masks are -inf; None where there are none.
+        takes_masks: whether it is right in float64 and float16 where masks are -inf, or bools leave as
+            little; None where there are none of either.
     """
 
     difference: Difference | None
@@ -201,7 +202,7 @@ def is_small_enough(graph: MuGraph) -> bool:
 
 def _with_floats(passed: Verification, program: MuGraph, graph: MuGraph, seed: int) -> Verification:
     """Return a verification with the errors of floating point."""
-    reference, large, level = _reference(program), None, None
+    reference, large, level = stable_if_possible(program), None, None
     if has_exponentials(program):
         scale = _scale_of_large_logits(program)
         large = relative_error(reference, graph, seed, "float16", scale)
@@ -215,14 +216,6 @@ def _with_floats(passed: Verification, program: MuGraph, graph: MuGraph, seed: i
         level_error=level,
         takes_masks=takes_masks(program, graph, seed),
     )
-
-
-def _reference(program: MuGraph) -> MuGraph:
-    """Return a program that does not overflow in float64, if it can be made stable."""
-    try:
-        return stabilized(program)
-    except VerificationError:
-        return program
 
 
 def _scale_of_large_logits(program: MuGraph) -> float:

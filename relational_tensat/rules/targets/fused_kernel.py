@@ -72,7 +72,7 @@ class FusedKernel(Operator):
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         """As ``evaluate_typed``; nothing of its parts depends on the width of floats."""
         values = flatten(inputs)
-        kinds = tuple(TensorType("float64", np.shape(value)) for value in values)
+        kinds = tuple(TensorType(_dtype_of(value), np.shape(value)) for value in values)
         return self.evaluate_typed(values, kinds, attrs)
 
     def evaluate_typed(self, inputs: Values, types: Types, attrs: Attrs) -> Any:
@@ -130,6 +130,10 @@ class FusedKernel(Operator):
                 own, own_kinds, kinds[number], part.attrs, emitter
             )
         return names[-1:]
+
+
+def _dtype_of(value: Any) -> str:
+    return "bool" if np.asarray(value).dtype == bool else "float64"
 
 
 def in_turn(first: Part, *others: Part | None) -> list[Part]:

@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnxruntime
+import pytest
 
-from relational_tensat import Options, kernels, optimize
+from relational_tensat import Options, kernels, optimize, resume
+from relational_tensat.base.errors import InputError
 from relational_tensat.formats import save_model
-from tests.mugraph.conditions import causal_model
+from tests.mugraph.conditions import causal_model, given_model, leaving
 from tests.mugraph.masks import guarded_model, with_mask
 
 
@@ -72,3 +74,35 @@ def test_attention_with_a_computed_mask_is_one_kernel(tmp_path: Path) -> None:
     (kernel,) = kernels.load(tmp_path / "kernels", "numpy").values()
     by_kernel = kernel(*(given[name] for name in kernel_inputs(tmp_path)))
     assert np.allclose(by_kernel.reshape(expected.shape), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("is_added", [True, False])
+def test_attention_with_bools_and_minus_infinity_is_one_kernel(
+    is_added: bool, tmp_path: Path
+) -> None:
+    """As PyTorch exports masks: bools that are given, -inf for what they do not leave."""
+    save_model(given_model(is_added=is_added), tmp_path / "in.onnx")
+    options = Options.of(
+        fuse=True, fuse_kernels=1, fuse_time_limit_s=None, kernels=tmp_path / "kernels",
+        db=tmp_path / "run.duckdb",
+    )  # fmt: skip
+    result = optimize(tmp_path / "in.onnx", options, output=tmp_path / "out.onnx")
+    assert result.graph.count_ops() == {"fused": 1}
+    sessions = [
+        onnxruntime.InferenceSession(tmp_path / name, providers=["CPUExecutionProvider"])
+        for name in ("in.onnx", "out.onnx")
+    ]
+    random = np.random.default_rng(0)
+    given = {name: random.standard_normal((2, 16, 16)).astype("float32") for name in "qkv"}
+    given["mask"] = leaving(16, 16)
+    ((expected,), (computed,)) = (session.run(None, given) for session in sessions)
+    assert np.allclose(computed, expected, atol=1e-6)
+    assert not expected[:, 1::4].any() and np.abs(expected[:, ::4]).max() > 0.1
+    ((key, kernel),) = kernels.load(tmp_path / "kernels", "numpy").items()
+    operands = [given[name] for name in kernel_inputs(tmp_path)]
+    assert np.allclose(kernel(*operands).reshape(expected.shape), expected, atol=1e-5)
+    numbers = [x.astype("float32") for x in operands]
+    with pytest.raises(InputError, match=f"{key}: an operand of float32, expected bools"):
+        kernel(*numbers)
+    again = resume(tmp_path / "run.duckdb", output=tmp_path / "again.onnx")
+    assert again.graph.count_ops() == {"fused": 1} and again.cost_after_us == result.cost_after_us

@@ -21,7 +21,9 @@ from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_dot import mugraph_dot
 from relational_tensat.mugraph.graph.mugraph_files import load_mugraph, save_mugraph
 from relational_tensat.mugraph.graph.mugraph_json import content_hash, decoded, encoded
+from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
 from relational_tensat.mugraph.programs import PROGRAMS, program
+from tests.mugraph.masks import BY_BOOLS, by_bools, masked_attention
 from tests.mugraph.mugraphs import flash_attention
 from tests.mugraph.saved import saved
 
@@ -53,8 +55,30 @@ def test_the_command_shows_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert decoded(json.loads(capsys.readouterr().out), "printed") == flash_attention()
 
 
+def test_bools_are_shown_and_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graph, path = by_bools(masked_attention()), tmp_path / "bools.json"
+    assert "mask[q=16 k=64] of bools)" in mugraph_text(graph)
+    content = encoded(graph)
+    assert content["conditions"] == ["mask"] and content_hash(graph) != content_hash(
+        replace(graph, conditions=frozenset())
+    )
+    for change, reason in (
+        ({"conditions": []}, "mask_tile: elements of 'mask' are numbers, and are loaded as bools"),
+        ({"conditions": ["mask", "Q"]}, "elements of 'Q' are bools, and are loaded as numbers"),
+        ({"conditions": ["M"]}, "there is no input 'M', whose elements would be bools"),
+        ({"conditions": "mask"}, "expected a list of names, not 'mask'"),
+    ):
+        path.write_text(json.dumps(content | change), encoding="utf-8")
+        assert main(["kernels", "show", str(path)]) == 3
+        assert reason in capsys.readouterr().err
+    with pytest.raises(
+        InputError, match="elements of mask are bools, as none are in Mirage's JSON"
+    ):
+        to_mirage(graph)
+
+
 def test_json_there_and_back(tmp_path: Path) -> None:
-    for graph in (flash_attention(), *(program(name) for name in PROGRAMS)):
+    for graph in (flash_attention(), *BY_BOOLS, *(program(name) for name in PROGRAMS)):
         save_mugraph(graph, tmp_path / "graph.json")
         assert load_mugraph(tmp_path / "graph.json") == graph
 

@@ -13,12 +13,12 @@ from bench.emulation.running import DTYPES, run_kernels
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.tensor import Array
 from tests.mugraph.kernels.mugraphs import pooled
-from tests.mugraph.masks import MASKED, expected, with_mask
+from tests.mugraph.masks import BY_BOOLS, MASKED, expected, with_mask
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 
 
-@pytest.mark.parametrize("graph", MASKED)
+@pytest.mark.parametrize("graph", [*MASKED, *BY_BOOLS], ids=lambda graph: graph.name)
 def test_attention_is_right_and_0_where_nothing_is_left(graph: MuGraph, tmp_path: Path) -> None:
     inputs = with_mask(drawn(graph))
     values = run_kernels(graph, inputs, "cuda", tmp_path)[graph.outputs[0]]

@@ -12,13 +12,14 @@ from relational_tensat.mugraph.field.residues import Residues
 from relational_tensat.mugraph.finding import find_kernels
 from relational_tensat.mugraph.fusion.candidates import region_candidates
 from relational_tensat.mugraph.fusion.nodes_check import computes_nodes
+from relational_tensat.mugraph.graph.cores import core
 from relational_tensat.mugraph.regions.finding_regions import find_regions
 from relational_tensat.mugraph.regions.lowering_regions import lowered
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.verify.lax import bound
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
-from tests.mugraph.conditions import causal_model
+from tests.mugraph.conditions import causal_model, given_model, sliced_model
 from tests.mugraph.regions.test_regions import compare
 from tests.mugraph.verify.test_masks import with_operator
 
@@ -32,6 +33,7 @@ def chosen(*nodes: Node) -> Graph:
         for name, value in (("half", 0.5), ("two", 2.0), ("inf", np.inf), ("nothing", -np.inf))
     }
     kinds = {"x": TENSOR, "y": TENSOR, "row": TensorType("float32", (8,))}
+    kinds["given"] = TensorType("bool", (4, 8))
     read = {name for node in nodes for name in node.inputs}
     weights = {name: weight for name, weight in numbers.items() if name in read}
     inputs = {name: kind for name, kind in kinds.items() if name in read}
@@ -96,11 +98,81 @@ def test_others_end_a_region_and_a_row_says_why(nodes: tuple[Node, ...], reason:
     assert any(reason in row.reason for row in rows)
 
 
-def test_a_condition_that_is_given_ends_a_region() -> None:
-    nodes = [Node("where", ("given", "x", "y"), ("z",)), Node("exp", ("z",), ("r",))]
-    kinds = {"x": TENSOR, "y": TENSOR, "given": TensorType("bool", (4, 8))}
-    rows = find_regions(build_graph("given", kinds, {}, nodes, ["r"]))[1]
-    assert any("given is bool[4,8], expected a tensor of floats" in row.reason for row in rows)
+FIRST_ROW = {"axes": (0,), "starts": (1,), "ends": (2,), "steps": (1,)}
+GIVEN = Node("where", ("given", "x", "y"), ("z",))
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        (GIVEN,),
+        (Node("where", ("given", "half", "nothing"), ("z",)),),
+        (Node("where", ("given", "x", "nothing"), ("z",)),),
+        (Node("logical_not", ("given",), ("n",)), Node("where", ("n", "x", "y"), ("z",))),
+        (
+            LESS,
+            Node("logical_or", ("c", "given"), ("b",)),
+            Node("where", ("b", "x", "half"), ("z",)),
+        ),
+        (
+            Node("reshape", ("given",), ("flat",), {"shape": (32,)}),
+            Node("reshape", ("flat",), ("again",), {"shape": (4, 8)}),
+            Node("where", ("again", "x", "y"), ("z",)),
+        ),
+        (
+            Node("cast", ("given",), ("numbers",), {"dtype": "float32"}),
+            Node("mul", ("numbers", "x"), ("z",)),
+        ),
+        (
+            Node("slice", ("given",), ("one",), FIRST_ROW),
+            Node("where", ("one", "x", "y"), ("z",)),
+        ),
+    ],
+)  # fmt: skip
+def test_conditions_that_are_given_are_read(nodes: tuple[Node, ...]) -> None:
+    model = chosen(*nodes)
+    with np.errstate(invalid="ignore"):
+        compare(model, list(model.nodes))
+    program = lowered(model, model.nodes, "region").program
+    assert len(program.conditions) == 1
+
+
+def test_a_condition_that_a_region_cannot_compute_is_read() -> None:
+    """What makes bools of numbers stays outside, and its result is read."""
+    nodes = [
+        Node("cast", ("x",), ("c",), {"dtype": "bool"}),
+        Node("where", ("c", "x", "y"), ("z",)),
+        Node("mul", ("z", "y"), ("r",)),
+    ]
+    model = build_graph("outside", {"x": TENSOR, "y": TENSOR}, {}, nodes, ["r"])
+    candidates = [c for c in region_candidates(model, 9) if c.outputs == ("r",)]
+    largest = max(candidates, key=lambda one: len(one.nodes))
+    assert [node.op for node in largest.nodes] == ["where", "mul"]
+    assert "c" in largest.inputs and len(largest.program.conditions) == 1
+    assert computes_nodes(largest, 1)
+    (border,) = [row for row in find_regions(model)[1] if row.fate == "border"]
+    assert border.operators == ("cast",) and "a cast to bool is no operator" in border.reason
+
+
+@pytest.mark.parametrize("is_added", [True, False])
+def test_attention_with_a_mask_that_is_given_is_one_kernel(is_added: bool) -> None:
+    model = given_model(is_added=is_added)
+    candidate = max(region_candidates(model, 9), key=lambda one: len(one.nodes))
+    assert len(candidate.nodes) == len(model.nodes) and computes_nodes(candidate, 1)
+    turned = tuple(
+        replace(step, attrs={"value": 0.0}) if step.op == "keep" else step
+        for step in candidate.program.operators
+    )
+    wrong = replace(candidate.program, steps=turned)
+    assert not computes_nodes(replace(candidate, program=wrong), 1)
+
+
+def test_a_part_of_bools_is_a_window() -> None:
+    model = sliced_model()
+    candidate = max(region_candidates(model, 9), key=lambda one: len(one.nodes))
+    assert len(candidate.nodes) == 3 and computes_nodes(candidate, 1)
+    alone = core(candidate.program)
+    assert len(alone.conditions) == 1 and alone.conditions.isdisjoint(candidate.program.conditions)
 
 
 def test_attention_with_a_computed_mask_is_one_kernel() -> None:

@@ -71,6 +71,7 @@ def compare(model: Graph, nodes: list[Node]) -> None:
     part = build_graph("part", inputs, weights, nodes, [nodes[-1].outputs[0]])
     random = np.random.default_rng(0)
     values = {n: random.uniform(0.5, 1.5, kind.shape) for n, kind in inputs.items()}
+    values |= {n: v > 1.0 for n, v in values.items() if inputs[n].dtype == "bool"}
     (expected,) = evaluate_graph(part, values, {n: w.data for n, w in weights.items()}).values()
     every = values | {n: w.data for n, w in weights.items() if w.data is not None}
     program = region.program

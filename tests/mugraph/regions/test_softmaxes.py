@@ -61,9 +61,11 @@ def test_other_choices_end_a_region(kind: str) -> None:
     model = chosen(kind)
     with pytest.raises(ShapeError, match=r"where .* is no operator of μGraphs"):
         lowered(model, model.nodes, "region")
-    regions, rows = find_regions(model)
-    assert not regions
-    assert any(row.fate == "left out" and "where" in row.reason for row in rows)
+    ((region,), rows) = find_regions(model)
+    assert region.nodes == 2 and region.program.conditions == {
+        "in0"
+    }  # which reads whether it is NaN
+    assert any(row.fate == "border" and "where" in row.reason for row in rows)
 
 
 def test_another_number_for_nan_ends_a_region() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from relational_tensat.base.errors import VerificationError
 from relational_tensat.mugraph.graph.arithmetic import Elements, Numbers
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
 from relational_tensat.mugraph.programs import ProgramBuilder, program
@@ -16,11 +17,12 @@ from relational_tensat.mugraph.verify.masks import masked, masks_of, takes_masks
 from relational_tensat.mugraph.verify.random_tests import first_difference
 from relational_tensat.mugraph.verify.stability import stabilized
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
-from tests.mugraph.masks import guarded_program, masked_attention
+from tests.mugraph.masks import by_bools, chosen_attention, guarded_program, masked_attention
 from tests.mugraph.mutants import mutants
 
 SIZES = {"h": 2, "q": 8, "d": 4, "k": 16, "e": 4}
 PROGRAM, GRAPH = guarded_program(**SIZES), masked_attention(**SIZES)
+CHOSEN, CHOOSING = chosen_attention(**SIZES), by_bools(GRAPH)
 
 
 @pytest.fixture(autouse=True)
@@ -55,9 +57,45 @@ def test_masks_are_what_exponentials_get_added_and_nothing_else_reads() -> None:
     assert all({0, 8} <= set(rows) for rows in left)  # no element of a row, and all
 
 
-def test_attention_with_a_guard_passes() -> None:
-    verification = verify_mugraph(PROGRAM, GRAPH, 1)
+def test_bools_leave_half_of_a_row_any_part_and_nothing() -> None:
+    values = {name: np.ones([dim.size for dim in dims]) for name, dims in CHOSEN.inputs.items()}
+    every = [given["mask"] for given in masked(CHOSEN, values, 1)]
+    assert len(every) == 4 and {*np.unique(every)} == {0.0, 1.0}
+    for left in every:
+        assert {0, SIZES["k"] // 2, SIZES["k"]} <= {*map(int, left.sum(axis=1))}
+
+
+@pytest.mark.parametrize(("program", "graph"), [(PROGRAM, GRAPH), (CHOSEN, CHOOSING)])
+def test_attention_with_a_guard_passes(program: MuGraph, graph: MuGraph) -> None:
+    verification = verify_mugraph(program, graph, 1)
     assert verification.passed and verification.is_stable and verification.takes_masks
+
+
+def test_what_bools_do_not_leave_is_what_the_program_says() -> None:
+    """Another number is refused, and so is what reads numbers where the program has bools."""
+    steps = CHOOSING.kernels[0].block.steps
+    other = tuple(
+        replace(s, attrs={"value": 0.0}) if isinstance(s, Operation) and s.op == "keep" else s
+        for s in steps
+    )
+    (kernel,) = CHOOSING.kernels
+    wrong = replace(CHOOSING, steps=(replace(kernel, block=replace(kernel.block, steps=other)),))
+    assert first_difference(CHOSEN, wrong, 1) is not None
+    assert takes_masks(CHOSEN, wrong, 1) is False
+    with pytest.raises(VerificationError, match="other inputs are bools than the program's"):
+        verify_mugraph(CHOSEN, GRAPH, 1)
+
+
+def test_masks_are_tried_in_the_element_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that is wrong in float16 only, where little is left, is refused."""
+
+    def of_float16(self: Numbers, condition: Elements, x: Elements, value: float) -> Elements:
+        nothing = value if x.dtype == np.float64 else -10.0
+        return np.where(condition != 0, x, np.asarray(nothing, x.dtype))
+
+    assert takes_masks(CHOSEN, CHOOSING, 1)
+    monkeypatch.setattr(Numbers, "kept", of_float16)
+    assert takes_masks(CHOSEN, CHOOSING, 1) is False
 
 
 @pytest.mark.parametrize(("op", "other"), [("div_or_zero", "div"), ("div", "div_or_zero")])
@@ -83,13 +121,14 @@ def test_an_infinite_maximum_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
     )
 
 
-def test_no_mutant_with_another_mask_passes() -> None:
+@pytest.mark.parametrize(("program", "graph"), [(PROGRAM, GRAPH), (CHOSEN, CHOOSING)])
+def test_no_mutant_with_another_mask_passes(program: MuGraph, graph: MuGraph) -> None:
     """Other maps, operands, operators and loops; what passes is right with masks, too."""
     refused = 0
-    for mutant in mutants(GRAPH, 120, seed=2):
-        if verify_mugraph(PROGRAM, mutant, 3).passed:
-            assert relative_error(stabilized(PROGRAM), mutant, 7) < 1e-9
-            assert takes_masks(PROGRAM, mutant, 8)
+    for mutant in mutants(graph, 120, seed=2):
+        if verify_mugraph(program, mutant, 3).passed:
+            assert relative_error(stabilized(program), mutant, 7) < 1e-9
+            assert takes_masks(program, mutant, 8)
         else:
             refused += 1
     assert refused >= 50  # the others load more, or in another order, and compute the same

@@ -11,7 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from relational_tensat.base.errors import InputError, MissingDependencyError
@@ -27,7 +26,7 @@ FLAGS = (
 
 
 class CFunction:
-    """A compiled kernel, a function of its operands and results: contiguous arrays of float32."""
+    """A compiled kernel, a function of its operands and results: contiguous arrays of float32, or bools."""
 
     def __init__(self, kernel: CKernel, function: Callable[..., None]) -> None:
         """Take a kernel, and its entry in a library that is loaded."""
@@ -51,8 +50,9 @@ class CFunction:
         """
         arrays, function = [*operands, *results], self._function
         for name, array in zip(self._kernel.parameters, arrays, strict=True):
-            if array.dtype != np.float32 or not array.flags.c_contiguous:
-                raise InputError(f"{self._kernel.name}: {name} is no contiguous array of float32")
+            kind = "bool" if name in self._kernel.conditions else "float32"
+            if array.dtype != kind or not array.flags.c_contiguous:
+                raise InputError(f"{self._kernel.name}: {name} is no contiguous array of {kind}")
         pointers = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
 
         def run(kept: Sequence[NDArray[Any]] = arrays) -> None:

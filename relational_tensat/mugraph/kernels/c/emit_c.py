@@ -51,11 +51,13 @@ class CKernel:
         name: of the function; parameters are pointers to float: the operands, then the results.
         source: all of it.
         parameters: their names.
+        conditions: of these, those that are pointers to bytes, 1 or 0.
     """
 
     name: str
     source: str
     parameters: tuple[str, ...]
+    conditions: frozenset[str] = frozenset()
 
 
 def emit_c(
@@ -98,10 +100,12 @@ class _Emission(Formulas):
     def kernel(self) -> CKernel:
         program, text = self._program, self._text
         name = identifier(program.kernel.name)
+        conditions = {it.tensor for it in program.block.iterators if it.is_condition}
+        bytes_of = frozenset(f"in_{identifier(n)}" for n in conditions)
         parameters = [f"in_{identifier(n)}" for n in program.kernel.operands]
         results = [f"out_{identifier(n)}" for n in program.kernel.outputs]
         declared = [
-            *(f"const float *restrict {n}" for n in parameters),
+            *(f"const {_type_of(n in bytes_of)} *restrict {n}" for n in parameters),
             *(f"float *restrict {n}" for n in results),
         ]
         grid = " x ".join(map(str, program.block.grid)) or "1"
@@ -120,7 +124,8 @@ class _Emission(Formulas):
                     self._ends(in_loop=True)
                     self._run(Stage.LOOP)
             self._run(Stage.AFTER)
-        return CKernel(name, f"{read_functions()}\n{text}", (*parameters, *results))
+        source = f"{read_functions()}\n{text}"
+        return CKernel(name, source, (*parameters, *results), bytes_of)
 
     def _declare(self) -> None:
         """Declare what is stored; give what the loop adds to its initial values."""
@@ -166,7 +171,8 @@ class _Emission(Formulas):
         tensor, tile = self._lying[iterator.tensor], program.dims[iterator.output]
         start = tile_start(iterator, tensor, tile, program.block, self._blocks())
         pointer = f"in_{identifier(iterator.tensor)} + {start}"
-        self._text.line(f"const float *restrict {_variable(load.output)} = {pointer};")
+        kind = _type_of(iterator.is_condition)
+        self._text.line(f"const {kind} *restrict {_variable(load.output)} = {pointer};")
 
     def _compute(self, compute: Compute) -> None:
         with self._loops(self._program.dims[compute.operand]) as at:
@@ -210,6 +216,7 @@ class _Emission(Formulas):
             return f"{_variable(name)}[{place}]"
         iterator, program = self._loaded[name], self._program
         element = f"{_variable(name)}[{element_offset(iterator, at, self._lying[iterator.tensor])}]"
+        element = f"(float){element}" if iterator.is_condition else element
         is_there = inside(iterator, program.dims[name], program.block, self._blocks(), at)
         return f"({is_there} ? {element} : 0.0f)" if is_there else element
 
@@ -236,6 +243,10 @@ class _Emission(Formulas):
                 head = f"for (long {index} = 0; {index} < {size}; ++{index}) {{"
                 stack.enter_context(self._text.block(head))
             yield at
+
+
+def _type_of(is_condition: bool) -> str:
+    return "unsigned char" if is_condition else "float"
 
 
 def _variable(name: str) -> str:

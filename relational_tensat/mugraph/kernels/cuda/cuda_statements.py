@@ -98,10 +98,12 @@ class Statements(Formulas):
         layout, order = self._layouts[iterator.output], self._chosen.orders[key_of(load)]
         start = tile_start(iterator, tensor, tile, program.block, BLOCKS)
         is_wide = iterator.tensor in self._wide
-        width = load_width(iterator, tensor, order, layout, 4 if is_wide else self._item_bytes)
+        item_bytes = 4 if is_wide else self._item_bytes
+        width = load_width(iterator, tensor, order, layout, item_bytes)
+        kind = type_of(is_wide, iterator.is_condition)
         with self._text.block("{"):
             self._text.line(
-                f"const {type_of(is_wide)}* const from = in_{identifier(iterator.tensor)} + ({start});"
+                f"const {kind}* const from = in_{identifier(iterator.tensor)} + ({start});"
             )
             with self._loops.elements(order, width) as at:
                 to, source = shared(iterator.output), element_offset(iterator, at, tensor)
@@ -113,8 +115,10 @@ class Statements(Formulas):
                 elif width > 1:
                     self._text.line(f"copy16({to} + {layout.offset(at)}, from + {source});")
                 else:
-                    none = "0.0f" if is_wide else "from_float<T>(0.0f)"
-                    value = if_any(condition, f"from[{source}]", none)
+                    none, value = "0.0f" if is_wide else "from_float<T>(0.0f)", f"from[{source}]"
+                    if iterator.is_condition:
+                        value = f"(float){value}" if is_wide else f"from_float<T>((float){value})"
+                    value = if_any(condition, value, none)
                     self._text.line(f"{to}[{layout.offset(at)}] = {value};")
 
     def _multiply(self, product: Multiply) -> None:

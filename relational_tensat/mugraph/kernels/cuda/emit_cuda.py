@@ -98,8 +98,9 @@ class _Emission:
     def kernel(self) -> CudaKernel:
         program, plan, text = self._program, self._schedule, self._text
         name = identifier(program.kernel.name)
+        conditions = {it.tensor for it in program.block.iterators if it.is_condition}
         parameters = [
-            f"const {type_of(n in self._wide)}* __restrict__ in_{identifier(n)}"
+            f"const {type_of(n in self._wide, n in conditions)}* __restrict__ in_{identifier(n)}"
             for n in program.kernel.operands
         ]
         parameters += [

@@ -26,9 +26,9 @@ def registers(name: str) -> str:
     return f"sums_{identifier(name)}"
 
 
-def type_of(is_wide: bool) -> str:
-    """Return the type of elements: float, or the kernel's."""
-    return "float" if is_wide else "T"
+def type_of(is_wide: bool, is_condition: bool = False) -> str:
+    """Return the type of elements: float, or the kernel's; of bools in device memory, bytes."""
+    return "u8" if is_condition else "float" if is_wide else "T"
 
 
 def if_any(condition: str, value: str, none: str = "0.0f") -> str:

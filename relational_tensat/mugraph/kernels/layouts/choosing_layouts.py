@@ -18,7 +18,13 @@ import numpy as np
 
 from relational_tensat.base.errors import unknown
 from relational_tensat.mugraph.graph.dims import Dims, count
-from relational_tensat.mugraph.graph.mugraph import WIDE_BYTES, Kernel, MuGraph, Operation
+from relational_tensat.mugraph.graph.mugraph import (
+    CONDITION_BYTES,
+    WIDE_BYTES,
+    Kernel,
+    MuGraph,
+    Operation,
+)
 from relational_tensat.mugraph.graph.well_formed import Stage, kernel_tensors
 from relational_tensat.mugraph.kernels.cuda.partials import with_partials
 from relational_tensat.mugraph.kernels.layouts.accesses import Access, accesses, order_of
@@ -318,7 +324,8 @@ class LayoutProblem:
     def _load(self, mine: _KernelProblem, load: Load, number: int, times: int) -> None:
         """Add what a copy costs: 16 bytes at once, where all three have as many in a row."""
         name, tile = load.iterator.tensor, mine.program.dims[load.output]
-        item_bytes, lying = self._device_bytes(name), self._device_variable(name)
+        item_bytes, lying = self._bytes_of(mine, load.output), self._device_variable(name)
+        device_bytes = CONDITION_BYTES if load.iterator.is_condition else item_bytes
         shared = mine.shared[load.output]
         table = np.zeros(
             [len(self._values(variable)) for variable in (number, lying, shared)], np.int64
@@ -329,7 +336,7 @@ class LayoutProblem:
             width = load_width(load.iterator, device, order, layout, item_bytes)
             source, target = accesses(mine.program, load, order, width)
             lies = source_layout(load.iterator, device)
-            table[place] = device_cost(source, lies, item_bytes)
+            table[place] = device_cost(source, lies, device_bytes)
             table[place] += shared_cost(target, layout, tile, item_bytes)
         self._tables.append(Table((number, lying, shared), table * times))
 

@@ -92,7 +92,7 @@ def load_width(
     """Return how many elements of a tile threads copy at once: see ``copy_width``.
 
     Of a window only where each row of it begins at a multiple of them, and nothing of it is 0; of tiles the
-    last of which is smaller only where all of them exist, or none.
+    last of which is smaller only where all of them exist, or none. Bools become numbers one by one.
 
     Args:
         iterator: the load.
@@ -102,7 +102,7 @@ def load_width(
         item_bytes: of an element.
     """
     width = PADDING_BYTES // item_bytes
-    if order and order[-1].whole % width:
+    if iterator.is_condition or (order and order[-1].whole % width):
         return 1
     if not iterator.windows:
         return copy_width(tensor, order, layout, item_bytes)

@@ -70,6 +70,7 @@ class TritonKernel:
         grid: blocks along x, y and z.
         warps: of a block, to be stated at the launch.
         wide: parameters that are float32.
+        conditions: parameters that are bytes, 1 or 0.
     """
 
     name: str
@@ -79,6 +80,7 @@ class TritonKernel:
     grid: tuple[int, int, int]
     warps: int
     wide: frozenset[str] = frozenset()
+    conditions: frozenset[str] = frozenset()
 
 
 def emit_triton(
@@ -168,11 +170,12 @@ class _Emission:
         )
         grid = (*block.grid, 1, 1, 1)
         name = identifier(kernel.name)
+        conditions = {f"in_{identifier(it.tensor)}" for it in block.iterators if it.is_condition}
         wide = {f"in_{identifier(operand)}" for operand in self._wide}
         wide |= {f"out_{identifier(saver.output)}" for saver in block.savers if saver.is_wide}
         return TritonKernel(
             name, self._module(name, parameters, warps, stages), parameters, self._dtype,
-            (grid[0], grid[1], grid[2]), warps, frozenset(wide),
+            (grid[0], grid[1], grid[2]), warps, frozenset(wide), frozenset(conditions),
         )  # fmt: skip
 
     def _module(self, name: str, parameters: Sequence[str], warps: int, stages: int) -> str:
@@ -225,8 +228,11 @@ class _Emission:
         is_there = inside(iterator, tile, self._kernel.block, _BLOCKS, at)
         own = [f"({part})" for part in is_there.split(" && ")] if is_there else []
         mask = " & ".join([*filter(None, [self._axes.mask(axes)]), *own])
-        text = f"tl.load({source}{mask and f', mask={mask}, other=0.0'})"
-        self._let(iterator.output, Value(text, axes, iterator.tensor in self._wide))
+        is_wide, other = iterator.tensor in self._wide, "0" if iterator.is_condition else "0.0"
+        text = f"tl.load({source}{mask and f', mask={mask}, other={other}'})"
+        if iterator.is_condition:
+            text += ".to(tl.float32)" if is_wide else f".to({TYPES[self._dtype]})"
+        self._let(iterator.output, Value(text, axes, is_wide))
 
     def _pointers(self, pointer: str, start: str, strides: Mapping[str, int], axes: Dims) -> str:
         parts = [pointer, *([start] if start != "0" else [])]

@@ -14,7 +14,7 @@ from typing import Any
 from relational_tensat.base.errors import InputError, MissingDependencyError, first_line
 from relational_tensat.mugraph.kernels.triton.emit_triton import TritonKernel
 
-_POINTERS = {"float32": "*fp32", "float16": "*fp16", "bfloat16": "*bf16"}
+_POINTERS = {"float32": "*fp32", "float16": "*fp16", "bfloat16": "*bf16", "bool": "*u8"}
 #: Of shared memory that a block may have, by the first digits of an architecture's number.
 _SHARED_BYTES = {8: 163 << 10, 9: 227 << 10, 10: 227 << 10}
 _USED = re.compile(r"Used (\d+) registers")
@@ -82,10 +82,12 @@ def compile_triton(
 
     function = load_triton(kernel)
     places = range(len(kernel.parameters))
-    signature = {
-        name: _POINTERS["float32" if name in kernel.wide else kernel.dtype]
-        for name in kernel.parameters
+    dtypes = {
+        **dict.fromkeys(kernel.parameters, kernel.dtype),
+        **dict.fromkeys(kernel.wide, "float32"),
+        **dict.fromkeys(kernel.conditions, "bool"),
     }
+    signature = {name: _POINTERS[dtypes[name]] for name in kernel.parameters}
     aligned = {(place,): [["tt.divisibility", 16]] for place in places}
     source = ASTSource(fn=function, signature=signature, constexprs={}, attrs=aligned)
     try:

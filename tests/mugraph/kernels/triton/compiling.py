@@ -11,6 +11,7 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.kernels.triton import machine_code
 from relational_tensat.mugraph.kernels.triton.emit_triton import emit_triton
 from tests.mugraph.kernels.mugraphs import attention
+from tests.mugraph.masks import BY_BOOLS
 
 
 def _codes() -> list[dict[str, object]]:
@@ -29,6 +30,15 @@ def _codes() -> list[dict[str, object]]:
     return codes
 
 
+def _of_bools() -> list[int]:
+    """Return the spilled bytes of attention with a mask of bools, by element type."""
+    graph = BY_BOOLS[0]
+    emitted = (
+        emit_triton(graph.kernels[0], graph.inputs, dtype) for dtype in ("float16", "float32")
+    )
+    return [machine_code.compile_triton(kernel, "sm_90").spilled_bytes for kernel in emitted]
+
+
 def _refused() -> str:
     machine_code._SHARED_BYTES = {8: 1024}
     graph = attention()
@@ -40,4 +50,5 @@ def _refused() -> str:
 
 
 if __name__ == "__main__":
-    print(json.dumps({"codes": _codes(), "refused": _refused()}))  # noqa: T201
+    found = {"codes": _codes(), "of_bools": _of_bools(), "refused": _refused()}
+    print(json.dumps(found))  # noqa: T201

@@ -15,11 +15,11 @@ import numpy as np
 from bench.emulation.comparing import drawn, norm_error
 from bench.emulation.running import run_kernels
 from tests.mugraph.conditions import CHOSEN, chosen_expected, chosen_inputs
-from tests.mugraph.masks import MASKED, expected, with_mask
+from tests.mugraph.masks import BY_BOOLS, MASKED, expected, with_mask
 
 
 def _errors() -> Iterator[tuple[str, float, float]]:
-    for graph in MASKED:
+    for graph in (*MASKED, *BY_BOOLS):
         inputs = with_mask(drawn(graph))
         with tempfile.TemporaryDirectory() as folder, np.errstate(all="ignore"):
             values = run_kernels(graph, inputs, "triton", Path(folder))[graph.outputs[0]]

@@ -129,6 +129,7 @@ def test_a_kernel_compiles_for_each_generation_of_tensor_cores(tmp_path: Path) -
         assert 0 < code["registers"] <= 192
         assert 0 < code["shared_bytes"] <= 64 << 10
         assert bytes.fromhex(code["begins"]) == b"\x7fELF"
+    assert made["of_bools"] == [0, 0]
     assert re.search(r"needs [\d,]+ bytes of shared .*, sm_80 has 1,024", made["refused"])
 
 
