@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from relational_tensat.base.errors import UsageError
 from relational_tensat.cli.parser import Parser, dimensions, merged
 from relational_tensat.cli.rules_frame import add_json, report
 
@@ -24,11 +25,15 @@ def add_arguments(parser: Parser) -> None:
     """Declare the flags of ``kernels regions``."""
     parser.add_argument(
         "model", type=Path, metavar="MODEL",
-        help="a .json or .onnx model; or a database of run --fuse --db: what became of its parts",
+        help="a .json or .onnx model; or a database of --db, or run --fuse --db: what became of its parts",
     )  # fmt: skip
     parser.add_argument(
         "--dim", type=dimensions, action="append", default=[], metavar="NAME=SIZE,…",
         help="sizes of the model's dynamic dimensions",
+    )  # fmt: skip
+    parser.add_argument(
+        "--db", type=Path, metavar="FILE",
+        help="write them to a new database, which sql reads: tables region and fused_region",
     )  # fmt: skip
     add_json(parser)
 
@@ -36,13 +41,11 @@ def add_arguments(parser: Parser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Find, or read, and list."""
     if args.model.suffix == ".duckdb":
-        rows = _stored(args.model)
-        report(lambda: _json((), rows), lambda console: _show((), rows, console), as_json=args.json)
-        return 0
-    from relational_tensat.formats import load_model
-    from relational_tensat.mugraph.regions.finding_regions import find_regions
-
-    regions, left_out = find_regions(load_model(args.model, merged(args.dim, "--dim")))
+        if args.db is not None:
+            raise UsageError(f"--db goes with a model, {args.model} is a database already")
+        regions, left_out = _stored(args.model)
+    else:
+        regions, left_out = _found(args)
     report(
         lambda: _json(regions, left_out),
         lambda console: _show(regions, left_out, console),
@@ -51,21 +54,36 @@ def execute(args: argparse.Namespace) -> int:
     return 0
 
 
-def _stored(path: Path) -> list[RegionRow]:
-    """Return the rows of a run's database.
+def _found(args: argparse.Namespace) -> tuple[list[Region], list[RegionRow]]:
+    """Return the regions of a model, and what was left out; written to a database, if one is named."""
+    from relational_tensat.formats import load_model
+    from relational_tensat.mugraph.regions.finding_regions import find_regions
+    from relational_tensat.mugraph.regions.region_tables import write_regions
+
+    regions, left_out = find_regions(load_model(args.model, merged(args.dim, "--dim")))
+    if args.db is not None:
+        write_regions(args.db, regions, left_out)
+    return regions, left_out
+
+
+def _stored(path: Path) -> tuple[list[Region], list[RegionRow]]:
+    """Return the rows of a database, and the regions, which that of a run has not.
 
     Raises:
-        InputError: it is none of a run with ``--fuse``.
+        InputError: it is none of a run with ``--fuse``, or of this command.
     """
     from relational_tensat.cli.database import RunDatabase
     from relational_tensat.mugraph.regions.region_row import RegionRow
+    from relational_tensat.mugraph.regions.region_tables import regions_of
 
     database = RunDatabase(path)
     try:
         rows = database.named("inspect/fused_regions").rows
+        tables = database.query("SELECT 1 FROM duckdb_tables() WHERE table_name = 'region'").rows
+        regions = regions_of(database.named("inspect/regions").rows if tables else ())
     finally:
         database.close()
-    return [
+    return regions, [
         RegionRow(
             source, tuple(outputs), tuple(operators), fate, reason, us, kernel_us, mugraph or ""
         )
@@ -113,10 +131,7 @@ def _show(regions: Sequence[Region], rows: Sequence[RegionRow], console: Console
 
 def _ends(region: Region) -> str:
     """Return what regions give: those of several values as a + b."""
-    ends = (
-        region.outputs[n : n + region.values] for n in range(0, len(region.outputs), region.values)
-    )
-    return " ".join(map(" + ".join, ends))
+    return " ".join(map(" + ".join, region.places))
 
 
 def _us(value: float | None) -> str:

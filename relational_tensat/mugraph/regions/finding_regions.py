@@ -42,6 +42,12 @@ class Region:
     program: MuGraph
     values: int = 1
 
+    @property
+    def places(self) -> list[tuple[str, ...]]:
+        """What each of the equal regions gives."""
+        starts = range(0, len(self.outputs), self.values)
+        return [self.outputs[start : start + self.values] for start in starts]
+
 
 def find_regions(graph: Graph) -> tuple[list[Region], list[RegionRow]]:
     """Return the regions of a model, recurring ones once, and what was left out, with their borders.
