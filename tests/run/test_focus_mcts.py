@@ -160,6 +160,22 @@ def test_ctrl_c_in_the_tree_keeps_what_focus_has_found(
     assert resume(db).cost_after_us <= result.cost_after_us + 1e-6
 
 
+def test_ctrl_c_while_the_worlds_of_the_tree_are_kept_ends_the_search(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keep = TreeSearch._keep_worlds
+
+    def pressing(search: TreeSearch, reason: str) -> tuple[WorldReport, ...]:
+        signal.raise_signal(signal.SIGINT)
+        return keep(search, reason)
+
+    monkeypatch.setattr(TreeSearch, "_keep_worlds", pressing)
+    result = optimize(layers(2, 5), options())
+    assert result.stop_reason == "interrupted"
+    assert result.worlds[-1].kind == "decision"
+    assert result.cost_after_us <= min(world.best_us for world in result.worlds) + 1e-6
+
+
 def test_a_tree_search_has_half_of_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     limits_s: list[float | None] = []
     run = TreeSearch.run

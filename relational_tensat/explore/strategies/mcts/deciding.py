@@ -162,6 +162,8 @@ class TreeSearch:
                 reason = "memory"
         self._database.resume()
         show_universe(self._egraph)
+        if not self._place.is_all and self._guard.reason == "interrupted":
+            reason = "interrupted"  # perhaps while worlds were kept: nothing follows, either
         return reason, worlds
 
     @property
