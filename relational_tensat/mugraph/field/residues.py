@@ -118,6 +118,10 @@ class Residues:
         """
         return self._reduced(self.divide(a, b) * self._factor)
 
+    def power(self, a: Elements, b: Elements) -> Elements:
+        """Return a random function of both: exponents are no residues."""
+        return self._function_of_two("pow", a, b)
+
     def compared(self, name: str, a: Elements, b: Elements | float) -> Elements:
         """Return a random function: residues have no order, and nothing may hold because of one."""
         if isinstance(b, float):

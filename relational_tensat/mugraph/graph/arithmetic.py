@@ -49,6 +49,9 @@ class Arithmetic(Protocol):
     def divide_or_zero(self, a: Elements, b: Elements) -> Elements:
         """Return a / b, and 0 where b is 0 or NaN."""
 
+    def power(self, a: Elements, b: Elements) -> Elements:
+        """Return a to the b."""
+
     def compared(self, name: str, a: Elements, b: Elements | float) -> Elements:
         """Return 1 where a comparison holds (``COMPARISONS``), and 0 elsewhere."""
 
@@ -127,6 +130,10 @@ class Numbers:
     def divide_or_zero(self, a: Elements, b: Elements) -> Elements:
         """Return a / b, and 0 where b is 0 or NaN, whatever a is there."""
         return self._rounded(np.where((b == 0) | np.isnan(b), 0, a / b))
+
+    def power(self, a: Elements, b: Elements) -> Elements:
+        """Return a to the b; NaN where no real number is."""
+        return self._rounded(np.power(a, b))
 
     def compared(self, name: str, a: Elements, b: Elements | float) -> Elements:
         """Return 1 where a comparison holds, and 0 elsewhere, as for NaN."""

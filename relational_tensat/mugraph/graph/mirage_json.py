@@ -6,11 +6,13 @@ renamed. Dims of size 1 that no grid splits carry none.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from relational_tensat.base.errors import InputError, RelationalTensatError
 from relational_tensat.mugraph.graph.dims import Dim, Dims
+from relational_tensat.mugraph.graph.input_windows import Window
 from relational_tensat.mugraph.graph.mirage_steps import BINARY, FUNCTIONS
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
@@ -29,6 +31,8 @@ from relational_tensat.tensor.types import Attrs
 _AXES = ("x", "y", "z")
 #: Operators of a number or two, which Mirage's writer leaves out.
 _WITHOUT_NUMBERS = ("clamp", "mul_scalar")
+#: Operators of parts, with the position that these lie along.
+_PARTS = re.compile(r"(split|chunk|concat)_([0-2])")
 
 
 def from_mirage(document: Any, name: str) -> MuGraph:
@@ -96,9 +100,74 @@ class _Level:
         if op == "rms_norm":
             (x,) = operands
             return self._elementwise("div", x, self._root_mean_square(x))
+        if op == "concat_then_matmul":
+            return self._concat_matmul(*operands)
+        if _PARTS.fullmatch(op):
+            raise InputError(f"Mirage's operator {op!r} within a kernel is not known here")
         if op in _WITHOUT_NUMBERS:
             raise InputError(f"Mirage's JSON has {op!r} without its numbers, so it could be any")
         raise InputError(f"Mirage's operator {op!r} is not known here")
+
+    def joined(self, operands: Sequence[_Tensor], position: int) -> _Tensor:
+        """Put tensors one after the other: each with zeros beside it, added up.
+
+        Raises:
+            InputError: the first has one element there, and no variable to stand before its others.
+        """
+        first, *others = operands
+        if first.labels[position] is None and any(first.labels[position + 1 :]):
+            raise InputError(f"concat_{position} begins with one element, which is not known here")
+        wanted = {p: label for p, label in enumerate(first.labels) if p != position}
+        parts = [first, *(self._aligned(x, wanted, first) for x in others)]
+        size = sum(part.sizes[position] for part in parts)
+        sizes = [*first.sizes[:position], size, *first.sizes[position + 1 :]]
+        into, start = self.fresh("i"), 0
+        total: _Tensor | None = None
+        for part in parts:
+            end = start + part.sizes[position]
+            along = tuple(label for label in part.labels[position : position + 1] if label)
+            window = Window(along, (into,), (size,), -start, 1, start, end)
+            labels = [*part.labels[:position], into, *part.labels[position + 1 :]]
+            one = self.emit("window", [part], labels, sizes, window.attrs)
+            total = one if total is None else self.emit("add", [total, one], labels, sizes)
+            start = end
+        assert total is not None
+        return total
+
+    def pieces(self, x: _Tensor, position: int, sizes: Sequence[int]) -> list[_Tensor]:
+        """Return parts of a tensor that are all of it.
+
+        Raises:
+            InputError: they are not.
+        """
+        if sum(sizes) != x.sizes[position]:
+            raise InputError(f"parts of {sizes}, expected {x.sizes[position]} together")
+        label = x.labels[position]
+        made, start = [], 0
+        for size in sizes:
+            into = self.fresh("i") if size > 1 else None
+            along, own = (() if name is None else (name,) for name in (label, into))
+            window = Window(along, own, (size,) * len(own), start, 1, 0, size)
+            labels = [*x.labels[:position], into, *x.labels[position + 1 :]]
+            new = [*x.sizes[:position], size, *x.sizes[position + 1 :]]
+            made.append(self.emit("window", [x], labels, new, window.attrs))
+            start += size
+        return made
+
+    def _concat_matmul(self, w: _Tensor, x: _Tensor, y: _Tensor, z: _Tensor) -> _Tensor:
+        """Return [W ‖ X]·[Y ‖ Z]; where a factor has one column, the sum of two products."""
+        last = len(w.sizes) - 1
+        if None in (w.labels[-1], x.labels[-1], y.labels[-2], z.labels[-2]):
+            return self._elementwise("add", self._matmul(w, y), self._matmul(x, z))
+        batch = {p: label for p, label in enumerate(w.labels[: last - 1]) if label is not None}
+        rows = batch if w.labels[-2] is None else {**batch, last - 1: w.labels[-2]}
+        x = self._aligned(x, rows, w)
+        y = self._aligned(y, {**batch, last - 1: w.labels[-1]}, w)
+        columns = {} if y.labels[-1] is None else {last: y.labels[-1]}
+        z = self._aligned(z, {**batch, last - 1: x.labels[-1], **columns}, x)
+        labels, sizes = [*w.labels[:-1], y.labels[-1]], [*w.sizes[:-1], y.sizes[-1]]
+        over: Attrs = {"over": (str(w.labels[-1]), str(x.labels[-1]))}
+        return self.emit("concat_matmul", [w, x, y, z], labels, sizes, over)
 
     def summed(self, x: _Tensor, position: int) -> _Tensor:
         """Sum over a position, which stays with size 1."""
@@ -203,8 +272,31 @@ class _Reader:
             self._read_kernel(operator["bgraph"])
         else:
             operands = [tensors[given["guid"]] for given in operator["input_tensors"]]
-            (made,) = operator["output_tensors"]
-            tensors[made["guid"]] = self._kernel.apply(op, operands)
+            made = operator["output_tensors"]
+            results = self._applied(op, operands, made)
+            for given, result in zip(made, results, strict=True):
+                tensors[given["guid"]] = result
+
+    def _applied(
+        self, op: str, operands: list[_Tensor], made: Sequence[Mapping[str, Any]]
+    ) -> list[_Tensor]:
+        """Return what an operator of the kernel graph gives."""
+        parts = _PARTS.fullmatch(op)
+        if parts is None:
+            return [self._kernel.apply(op, operands)]
+        position = int(parts[2])
+        if parts[1] == "concat":
+            result = self._kernel.joined(operands, position)
+            _check_sizes(op, result, made[0])
+            return [result]
+        (x,) = operands
+        sizes = [given["dim"][position] for given in made]
+        if parts[1] == "chunk" and len(set(sizes)) > 1:
+            raise InputError(f"{op} has parts of {sizes}, expected equal ones")
+        results = self._kernel.pieces(x, position, sizes)
+        for result, given in zip(results, made, strict=True):
+            _check_sizes(op, result, given)
+        return results
 
     def _read_kernel(self, graph: Mapping[str, Any]) -> None:
         grid = [graph["grid_dim"][axis] for axis in _AXES]

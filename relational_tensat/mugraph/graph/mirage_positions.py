@@ -63,6 +63,9 @@ class Positions:
         """Add what an operator asks of its operands and its result."""
         result = scope, step.output
         operands = [(scope, name) for name in step.operands]
+        if step.op in ("split", "concat"):
+            self._parts(step, scope)
+            return
         for operand in operands:
             self.equal(operand, result, step.over)
         if step.op in BINARY:
@@ -71,8 +74,24 @@ class Positions:
             self._join((operands[0], step.over[0]), (result, step.into))
         elif step.op == "matmul":
             self._product(operands[0], operands[1], step.over[0])
+        elif step.op == "concat_then_matmul":
+            self._product(operands[0], operands[2], step.over[0])
+            self._product(operands[1], operands[3], step.over[1])
         elif step.op != "reduction":
             self._last(operands[0], result, step)
+
+    def _parts(self, step: MirageStep, scope: str) -> None:
+        """Have a whole's dim, and those of its parts, at one position."""
+        if step.op == "split":
+            whole, own = (scope, step.operands[0]), step.over[0]
+            parts = [((scope, name), into) for name, into in step.pieces]
+        else:
+            whole, own = (scope, step.output), step.into
+            parts = [((scope, name), v) for name, v in zip(step.operands, step.over, strict=True)]
+        for part, variable in parts:
+            self.equal(whole, part, (own, variable))
+            if variable:
+                self._join((whole, own), (part, variable))
 
     def _last(self, operand: Key, result: Key, step: MirageStep) -> None:
         """Have what a sum or a mean is over last, or nothing there."""

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.described import names
+from relational_tensat.mugraph.graph.input_windows import Window
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockStep,
@@ -23,7 +24,7 @@ from relational_tensat.mugraph.graph.well_formed import Stage
 
 #: Functions of one element, which Mirage has at both levels, and functions of two.
 FUNCTIONS = frozenset({"exp", "square", "sqrt", "silu", "sigmoid", "gelu", "relu", "log"})
-BINARY = frozenset({"add", "sub", "mul", "div"})
+BINARY = frozenset({"add", "sub", "mul", "div", "pow"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,9 @@ class MirageStep:
     Attributes:
         op: its name without level and suffix; ``reduction`` without its position.
         operands, output: tensors by name.
-        over: the variables that a sum or a mean is over.
+        over: the variables that a sum or a mean is over; of a concatenation each operand's.
         into: the new name of ``over``, or what a sum in strides leaves of it.
+        pieces: of a split: each with the name of ``over`` there.
     """
 
     op: str
@@ -42,6 +44,12 @@ class MirageStep:
     output: str
     over: tuple[str, ...] = ()
     into: str = ""
+    pieces: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """What it gives."""
+        return tuple(name for name, _ in self.pieces) or (self.output,)
 
 
 def plain(graph: MuGraph) -> MuGraph:
@@ -95,7 +103,12 @@ def mirage_steps(
         if isinstance(step, Kernel):
             yield step
         else:
-            made, taken = _several(steps[place : place + 3], readers) or (_one(where, step), 1)
+            made, taken = (
+                _joined(steps[place:], readers)
+                or _split(steps[place:])
+                or _several(steps[place : place + 3], readers)
+                or (_one(where, step), 1)
+            )
             yield made
         place += taken
 
@@ -126,6 +139,70 @@ def _several(
     return None
 
 
+def _split(steps: Sequence[BlockStep | KernelStep]) -> tuple[MirageStep, int] | None:
+    """Return windows of one tensor, each beginning where the one before ends, as a split of it."""
+    pieces: list[tuple[str, str]] = []
+    first = _window(steps[0])
+    end = 0
+    for step in steps:
+        window = _window(step)
+        if (
+            first is None or window is None or window.is_bounded or window.step != 1
+            or step.operands != steps[0].operands or window.offset != end
+            or window.variables != first.variables or len(window.variables) != 1
+            or len(window.into) > 1
+        ):  # fmt: skip
+            break
+        pieces.append((step.outputs[0], "".join(window.into)))
+        end += window.size
+    if first is None or not pieces:
+        return None
+    whole, (output, _) = steps[0].operands, pieces[0]
+    made = MirageStep("split", whole, output, first.variables, pieces=tuple(pieces))
+    return made, len(pieces)
+
+
+def _joined(
+    steps: Sequence[BlockStep | KernelStep], readers: Mapping[str, int]
+) -> tuple[MirageStep, int] | None:
+    """Return windows with zeros beside them, and their sum, as a concatenation."""
+    operands: list[str] = []
+    over: list[str] = []
+    end, total, pending = 0, "", ""
+    first = _window(steps[0])
+    if first is None or len(first.into) != 1:
+        return None
+    for place, step in enumerate(steps):
+        window = _window(step)
+        if window is not None:
+            is_next = (window.first, window.offset, window.step) == (end, -end, 1)
+            if not is_next or window.into != first.into or readers[step.outputs[0]] != 1:
+                return None
+            operands += step.operands
+            over.append("".join(window.variables))
+            end = window.last
+            pending = step.outputs[0]
+            total = total or pending
+            continue
+        if not isinstance(step, Operation) or step.op != "add":
+            return None
+        if step.operands != (total, pending):
+            return None
+        total = step.output
+        if end == first.size:
+            made = MirageStep("concat", tuple(operands), total, tuple(over), first.into[0])
+            return made, place + 1
+        if readers[total] != 1:
+            return None
+    return None
+
+
+def _window(step: BlockStep | KernelStep) -> Window | None:
+    if not isinstance(step, Operation) or step.op != "window":
+        return None
+    return Window.of(step.attrs)
+
+
 def _is_chain(steps: Sequence[Operation | Accumulate], readers: Mapping[str, int]) -> bool:
     return all(
         after.operands == before.outputs and readers[before.outputs[0]] == 1
@@ -142,6 +219,9 @@ def _one(where: str, step: BlockStep) -> MirageStep:
             return MirageStep("reduction", step.operands, step.output, names(step.attrs, "over"))
         case Operation(op="matmul") if len(names(step.attrs, "over")) == 1:
             return MirageStep("matmul", step.operands, step.output, names(step.attrs, "over"))
+        case Operation(op="concat_matmul"):
+            summed = names(step.attrs, "over")
+            return MirageStep("concat_then_matmul", step.operands, step.output, summed)
         case Operation() if step.op in FUNCTIONS | BINARY:
             return MirageStep(step.op, step.operands, step.output)
         case Accumulate(kind="sum", rescale=""):

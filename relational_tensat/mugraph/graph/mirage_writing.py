@@ -1,7 +1,8 @@
 """μGraphs as Mirage's JSON, which ``mirage_json`` reads.
 
 What it has no form for is refused: results in float32 between kernels, running maxima, concatenating
-accumulators, merges and splits, more than four dims, dims in an order that no product can have.
+accumulators, merges and splits of dims, parts within kernels, more than four dims, dims in an order that no
+product can have.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from itertools import count
 from typing import Any
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.mugraph.graph.dims import Dims
+from relational_tensat.mugraph.graph.dims import Dims, size_of
 from relational_tensat.mugraph.graph.mirage_positions import MOST_DIMS, Positions
 from relational_tensat.mugraph.graph.mirage_steps import (
     MirageStep,
@@ -166,11 +167,33 @@ class _Writer:
             if place == MOST_DIMS - 1:
                 raise InputError(f"{step.output}: Mirage's JSON has no sum over a fourth dim")
             op = f"reduction_{place}"
+        if op in ("split", "concat"):
+            op = self._part_op(step, level, dims)
         if op.startswith("accum_"):
             op = self._accumulators + op.removeprefix("accum")
         operands = [level.tensors[name] for name in step.operands]
-        made = self._made(level, step.output, dims[step.output])
-        yield _operator(f"{'tb' if level.scope else 'kn'}_{op}_op", operands, [made])
+        made = [self._made(level, name, dims[name]) for name in step.outputs]
+        yield _operator(f"{'tb' if level.scope else 'kn'}_{op}_op", operands, made)
+
+    def _part_op(self, step: MirageStep, level: _Level, dims: Mapping[str, Dims]) -> str:
+        """Return Mirage's name of a split, of equal parts a chunk, or of a concatenation.
+
+        Raises:
+            InputError: parts are not all of it, or of a fourth dim.
+        """
+        is_split = step.op == "split"
+        name, variable = (step.operands[0], step.over[0]) if is_split else (step.output, step.into)
+        place = self._places[(level.scope, name)][variable]
+        if place == MOST_DIMS - 1:
+            raise InputError(f"{name}: Mirage's JSON has no parts of a fourth dim")
+        if not is_split:
+            return f"concat_{place}"
+        sizes = [size_of(dims[part], into) if into else 1 for part, into in step.pieces]
+        if sum(sizes) != size_of(dims[name], variable):
+            raise InputError(
+                f"{step.output}: a part of {name} alone; Mirage's JSON has splits into all parts"
+            )
+        return f"{'split' if len(set(sizes)) > 1 else 'chunk'}_{place}"
 
     def _customized(self, kernel: Kernel, device: _Level) -> dict[str, Any]:
         block, tensors = kernel.block, self._blocks[kernel.name]

@@ -279,6 +279,7 @@ _DESCRIPTIONS: tuple[MuOperator, ...] = (
     Elementwise("sub", lambda arithmetic: arithmetic.subtract),
     Elementwise("mul", lambda arithmetic: arithmetic.multiply),
     Elementwise("div", lambda arithmetic: arithmetic.divide),
+    Elementwise("pow", lambda arithmetic: arithmetic.power),
     Elementwise("div_or_zero", lambda arithmetic: arithmetic.divide_or_zero),
     Keep(),
     *map(_comparison, ("less", "less_or_equal", "equal")),

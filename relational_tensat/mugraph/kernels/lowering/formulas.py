@@ -24,6 +24,7 @@ _SPELLED: Mapping[str, str] = {
     "mul": "({} * {})",
     "nan_to_zero": "nan_to_zero({})",
     "neg": "(-{})",
+    "pow": "powf({}, {})",
     "reciprocal": "(1.0f / {})",
     "relu": "relu({})",
     "sigmoid": "sigmoid({})",

@@ -111,6 +111,8 @@ class Expressions:
                 return values[0]
             case "split" | "merge":
                 return self._reshaped(step, values[0])
+        if step.op not in _SPELLED:
+            raise InputError(f"{self._where}: {step.output}: Triton has no {step.op}")
         axes = union(values)
         operands = [self.axes.aligned(value, axes, value.wide) for value in values]
         value = _number(step.attrs.get("value", 0.0))
