@@ -10,8 +10,10 @@ import pytest
 
 from relational_tensat import Options, optimize
 from relational_tensat.base.resources import resource_dir
+from relational_tensat.base.watch import Guard
 from relational_tensat.cli.main import main
 from relational_tensat.explore.outcome import WorldReport
+from relational_tensat.explore.strategies.focus.tree_part import TreePart
 from relational_tensat.explore.strategies.mcts.deciding import TreeSearch
 from relational_tensat.explore.worlds.firing import Fired, Worlds
 from relational_tensat.explore.worlds.node_arrays import Ints
@@ -19,6 +21,7 @@ from relational_tensat.models import MODELS
 from relational_tensat.run.pipeline import resume
 from relational_tensat.run.result import Result
 from tests.run.resume.models import RULES, layers
+from tests.run.resume.test_moments import copied
 from tests.run.test_search import Copies, model_in, rows_of
 
 LIMITS = {
@@ -136,6 +139,30 @@ def test_killed_at_any_moment_it_is_resumed_to_the_same_end(tmp_path: Path) -> N
     decided = {decision.decision for decision in expected.decisions}
     assert reached & decided
     assert min(reached) < min(decided) and max(reached) > max(decided)
+
+
+def test_where_the_tree_search_fills_the_universe_both_its_worlds_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, db, copies = model_in(tmp_path), tmp_path / "run.duckdb", list[Path]()
+    whole = optimize(model, options())
+    limit = next(world.universe for world in whole.worlds if world.kind == "decision")
+    run = TreePart.run
+
+    def copying(
+        part: TreePart, n_worlds: int, started_s: float, guard: Guard
+    ) -> tuple[str, tuple[WorldReport, ...]]:
+        found = run(part, n_worlds, started_s, guard)
+        copies.append(copied(db, tmp_path / "killed"))  # what a process killed now would leave
+        return found
+
+    monkeypatch.setattr(TreePart, "run", copying)
+    expected = optimize(model, options(db, universe_limit=limit))
+    assert expected.stop_reason == "universe"
+    assert [world.kind for world in expected.worlds][-2:] == ["rollout", "decision"]
+    result = resume(copies[0])
+    assert [world.row[:9] for world in result.worlds] == [w.row[:9] for w in expected.worlds]
+    assert (result.stop_reason, result.cost_after_us) == ("universe", expected.cost_after_us)
 
 
 def test_ctrl_c_in_the_tree_keeps_what_focus_has_found(

@@ -128,19 +128,18 @@ class Worlds:
         Raises:
             SearchOver: a limit of the search was reached.
         """
-        n_worlds = len(self.reports)
+        n_worlds, reason = len(self.reports), ""
         if self._stored:
             while self._stored and self._stored[0].kind in TREE_KINDS:
-                self._add(self._stored.popleft())
-            return self.reports[n_worlds:]
-        reason, found = tree.run(n_worlds, self._started, guard)
-        for report in found:
-            self.reports.append(report)
-        if reason in ("memory", "interrupted") or guard.reason or not found:
+                self.reports.append(self._stored.popleft())
+        else:
+            reason, found = tree.run(n_worlds, self._started, guard)
+            self.reports += found
+        if reason in ("memory", "interrupted") or guard.reason or len(self.reports) == n_worlds:
             raise SearchOver(guard.reason or reason)
-        if found[-1].universe >= self._universe_limit:
+        if self.reports[-1].universe >= self._universe_limit:
             raise SearchOver("universe")
-        return list(found)
+        return self.reports[n_worlds:]
 
     def begin_with(self, seed: Seed | None, node_limit: int, reason: str) -> WorldReport:
         """Note the e-graph as it is, which saturation has grown, as the first world.
