@@ -7,7 +7,6 @@ elements. The same name and seed give the same values, whatever else is drawn an
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, Node, TensorType, numpy_dtype
-from relational_tensat.tensor.operators import Use, get_operator
+from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, TensorType, numpy_dtype
+from relational_tensat.tensor.operators import Use
+from relational_tensat.tensor.uses import Uses
 from relational_tensat.verify.magnitude import weight_scales
 
 _EXPONENT = 2.0
@@ -34,7 +34,7 @@ def random_inputs(graph: Graph, seed: int) -> dict[str, Array]:
     Raises:
         InputError: an input is of an element type that cannot be drawn (strings, sequences).
     """
-    uses = _Uses(graph)
+    uses = Uses(graph)
     result = {}
     for name, kind in graph.inputs.items():
         if kind.dtype not in DTYPE_BYTES:
@@ -42,7 +42,7 @@ def random_inputs(graph: Graph, seed: int) -> dict[str, Array]:
                 f"the input {name!r} is {kind}, which cannot be drawn: it must be given"
             )
         rng = _generator("input", name, seed)
-        elements = _draw(rng, kind, list(uses.of(name)), graph, 1.0)
+        elements = _draw(rng, kind, uses, name, 1.0)
         result[name] = _repeat(elements, kind.shape, elements.dtype)
     return result
 
@@ -66,7 +66,7 @@ class SeededWeights(Mapping[str, Array]):
     def __init__(self, graph: Graph, seed: int) -> None:
         self._graph = graph
         self._seed = seed
-        self._uses = _Uses(graph)
+        self._uses = Uses(graph)
         self._scales = weight_scales(graph)
 
     def __getitem__(self, name: str) -> Array:
@@ -85,13 +85,13 @@ class SeededWeights(Mapping[str, Array]):
                 type can hold; by default that.
         """
         weight = self._graph.weights[name]
-        uses = list(self._uses.of(name))
-        if weight.data is not None and _is_structural(weight.type, uses):
+        uses = self._uses
+        if weight.data is not None and _is_structural(weight.type, uses, name):
             return weight.data
         if weight.type.dtype not in DTYPE_BYTES:
             raise InputError(f"the weight {name!r} is {weight.type}, which cannot be drawn")
         rng = _generator("weight", name, self._seed)
-        elements = _draw(rng, weight.type, uses, self._graph, self._scales[name])
+        elements = _draw(rng, weight.type, uses, name, self._scales[name])
         if not weight.type.is_float:
             return _repeat(elements, weight.type.shape, elements.dtype)
         if factor != 1.0:
@@ -105,48 +105,25 @@ class SeededWeights(Mapping[str, Array]):
         return len(self._graph.weights)
 
 
-class _Uses:
-    """What operators do with a value, and the nodes that do."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._consumers: dict[str, list[tuple[Use, Node]]] = defaultdict(list)
-        for node in graph.nodes:
-            operator = get_operator(node.op)
-            for operand, name in enumerate(node.inputs):
-                self._consumers[name].append((operator.use_of(operand), node))
-
-    def of(self, name: str) -> Iterator[tuple[Use, Node]]:
-        """Yield the uses of a value, also behind operators that only move its elements."""
-        pending, visited = [name], {name}
-        while pending:
-            for use, node in self._consumers[pending.pop()]:
-                if use not in (Use.MOVED, Use.JOINED):
-                    yield use, node
-                    continue
-                outputs = [output for output in node.outputs if output not in visited]
-                pending += outputs
-                visited.update(outputs)
-
-
-def _is_structural(kind: TensorType, uses: list[tuple[Use, Node]]) -> bool:
+def _is_structural(kind: TensorType, uses: Uses, name: str) -> bool:
     if not kind.is_float or kind.size == 1:
         return True
-    return any(use in (Use.STRUCTURE, Use.EXPONENT) for use, _ in uses)
+    return any(use in (Use.STRUCTURE, Use.EXPONENT) for use, _ in uses.of(name))
 
 
 def _draw(
     rng: np.random.Generator,
     kind: TensorType,
-    uses: list[tuple[Use, Node]],
-    graph: Graph,
+    uses: Uses,
+    name: str,
     scale: float,
 ) -> NDArray[Any]:
     """Draw a tensor's elements; of many, the first ``_BLOCK``, which are then repeated."""
     if kind.dtype == "bool":
         return rng.integers(0, 2, kind.size).astype(bool)
     if not kind.is_float:
-        return rng.integers(0, _index_range(uses, graph), kind.size).astype(kind.dtype)
-    kinds_of_use = {use for use, _ in uses}
+        return rng.integers(0, uses.index_range(name), kind.size).astype(kind.dtype)
+    kinds_of_use = {use for use, _ in uses.of(name)}
     if Use.EXPONENT in kinds_of_use:
         return np.full(1, _EXPONENT, numpy_dtype(kind.dtype))
     count = min(kind.size, _BLOCK)
@@ -166,16 +143,6 @@ def _repeat(elements: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]
         part = flat[start : start + elements.size]
         part[...] = elements[: part.size]
     return result
-
-
-def _index_range(uses: list[tuple[Use, Node]], graph: Graph) -> int:
-    """Return the count of values that integers may have: what all indexed axes have, or 2."""
-    lengths = []
-    for use, node in uses:
-        if use is Use.INDEX:
-            types = tuple(graph.types[name] for name in node.inputs)
-            lengths.append(get_operator(node.op).index_range(types, node.attrs))
-    return min(lengths, default=2)
 
 
 def _representable(array: NDArray[np.float32], dtype: str) -> NDArray[Any]:

@@ -10,6 +10,7 @@ operator rounds has to agree as it is. Zeros are equal whatever their sign.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ from relational_tensat.tensor.types import TensorType, tensors_of
 _ROUNDINGS = 16
 #: How many neighbours of the operands show how well the left side is conditioned.
 _NEIGHBOURS = 8
+#: Numbers of at least so much of the largest of their type are masks.
+_MASKS = 0.01
 
 
 def on_machine(node: TargetNode, operands: Sequence[Any]) -> Any:
@@ -59,18 +62,25 @@ def _check_fits(values: Any, kind: Any) -> None:
         raise Undefined
 
 
+class Operands(Enum):
+    """What operands are, and so how closely, and where, the two sides have to agree."""
+
+    MODERATE = "moderate"
+    #: Elements are compared one by one, relative to their own size, where the left side is finite.
+    EXTREME = "extreme"
+    #: One has rows that are masked: what is lost beside the lowest number counts no more.
+    MASKED = "masked"
+
+
 def compared(
-    sides: Sides, operands: Sequence[Any], *, everywhere: bool = False
+    sides: Sides, operands: Sequence[Any], what: Operands = Operands.MODERATE
 ) -> tuple[Outcome, Element | None]:
     """Compare the two sides for given operands.
-
-    Args:
-        everywhere: the operands are extreme: elements are compared one by one, relative to their own
-            size, where the left side is finite.
 
     Returns:
         What came out, and the first element that differs.
     """
+    everywhere = what is Operands.EXTREME
     with np.errstate(all="ignore"):
         results = evaluate_both(sides, operands, on_machine)
         if isinstance(results, Outcome):
@@ -80,10 +90,16 @@ def compared(
         outcome, element = _compared(sides, left, right, [None] * n_roots, everywhere)
         if outcome is Outcome.HOLDS or not any(map(_rounds, (sides.left, sides.right))):
             return outcome, element
-        scale = 0.0 if everywhere else max(_largest(left), _largest(right))
+        scale = 0.0
+        if what is Operands.MODERATE:
+            scale = max(_largest(left), _largest(right))
+        elif what is Operands.MASKED:
+            scale = _largest([left[root] for root in sides.left.roots])
         outcome, element = _compared(sides, left, right, [scale] * n_roots, everywhere)
         if outcome is Outcome.FAILS and not everywhere:
-            scale = max(scale, _largest_term(sides.left, left), _largest_term(sides.right, right))
+            if what is Operands.MODERATE:
+                terms = (_largest_term(sides.left, left), _largest_term(sides.right, right))
+                scale = max(scale, *terms)
             scales = [scale + shift for shift in _shifts(sides, operands, left)]
             outcome, element = _compared(sides, left, right, scales, everywhere)
         return outcome, element
@@ -114,11 +130,16 @@ def _shifts(sides: Sides, operands: Sequence[Any], left: Sequence[Any]) -> list[
 
 
 def _neighbour(operand: Any, kind: TensorType, random: np.random.Generator) -> Any:
-    """Return floats of which each is the next of its type, above or below; other numbers as they are."""
+    """Return floats of which each is the next of its type, above or below; other numbers as they are.
+
+    So are those of masks: the lowest, and infinities.
+    """
     if not kind.is_float:
         return operand
+    format_ = FLOAT_FORMATS[kind.dtype]
     signs = random.choice((-1.0, 1.0), kind.shape)
-    return rounded(operand * (1.0 + signs * FLOAT_FORMATS[kind.dtype].epsilon), kind.dtype)
+    moved = rounded(operand * (1.0 + signs * format_.epsilon), kind.dtype)
+    return np.where(np.abs(operand) < _MASKS * format_.largest, moved, operand)
 
 
 def _compared(

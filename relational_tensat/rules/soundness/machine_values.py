@@ -11,7 +11,10 @@ import numpy as np
 
 from relational_tensat.rules.instance import Instance
 from relational_tensat.rules.soundness.tensor_values import index_ranges
+from relational_tensat.tensor import Graph, Node
 from relational_tensat.tensor.floats import FLOAT_FORMATS, integer_range, rounded
+from relational_tensat.tensor.mask_inputs import find_masks
+from relational_tensat.tensor.operators import Use, get_operator
 from relational_tensat.tensor.types import Array, TensorType, numpy_dtype
 
 #: Numbers at which functions and formats change: beside those of the type itself.
@@ -32,6 +35,7 @@ class MachineValues:
     def __init__(self, types: tuple[TensorType, ...], left: Instance, seed: int) -> None:
         self._types = types
         self._index_ranges = dict(index_ranges(left, len(types)))
+        self._left = left
         self._rng = np.random.default_rng([seed, zlib.crc32(repr(types).encode())])
 
     def moderate(self) -> Iterator[list[Array]]:
@@ -48,6 +52,18 @@ class MachineValues:
                 self._drawn(i, operand_kind, scale if i == index else "ordinary")
                 for i, operand_kind in enumerate(self._types)
             ]
+
+    def masked(self) -> Iterator[list[Array]]:
+        """Yield operands of which one at a time is a mask of scores, with rows of all sorts."""
+        if not any(Use.SCORE in get_operator(node.op).uses for node in self._left.nodes):
+            return
+        for name, mask in find_masks(_graph(self._types, self._left)).items():
+            index = int(name)
+            if mask.infinity is None:
+                continue
+            ordinary = [self._drawn(i, kind, "ordinary") for i, kind in enumerate(self._types)]
+            for rows in mask.draws(ordinary[index]):
+                yield [rows if i == index else array for i, array in enumerate(ordinary)]
 
     def extreme(self) -> list[Array]:
         """Draw operands from the ends of their types: NaN and infinities among the floats."""
@@ -104,6 +120,18 @@ class MachineValues:
     def _chosen(self, numbers: Array, kind: TensorType) -> Any:
         """Return one of some numbers per element."""
         return np.asarray(numbers[self._rng.integers(0, len(numbers), size=kind.shape)])
+
+
+def _graph(types: tuple[TensorType, ...], left: Instance) -> Graph:
+    """Return the sources as a graph, whose values have their indices as names; nothing is returned."""
+    names = [str(index) for index in range(len(types) + len(left.nodes))]
+    nodes = tuple(
+        Node(node.op, tuple(names[child] for child in node.children), (name,), dict(node.attrs))
+        for node, name in zip(left.nodes, names[len(types) :], strict=True)
+    )
+    kinds = [*types, *(node.type for node in left.nodes)]
+    inputs = dict(zip(names, types, strict=False))
+    return Graph("sources", inputs, {}, nodes, (), dict(zip(names, kinds, strict=True)))
 
 
 _SIGNS = np.array((-1.0, 1.0))

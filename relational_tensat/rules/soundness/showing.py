@@ -53,7 +53,7 @@ def machine_counterexample(rule: Rule, failure: Failure) -> Counterexample:
     """Return the counterexample that a failure in machine arithmetic is."""
     sides, operands = failure.sides, failure.operands
     pairs = list(zip(sides.types(sides.left), sides.types(sides.right), strict=True))
-    _, element = compared(sides, operands)
+    _, element = compared(sides, operands, failure.what)
     source = 0 if element is None else element.source
     names = [type_text(kind) for kind in pairs[source]]
     difference = Difference(source, names[0], names[1], undefined=True)

@@ -15,7 +15,7 @@ import numpy as np
 from relational_tensat.rules.soundness import bitvectors
 from relational_tensat.rules.soundness.drawing import Configuration
 from relational_tensat.rules.soundness.judging import Judge, Outcome
-from relational_tensat.rules.soundness.machine import compared
+from relational_tensat.rules.soundness.machine import Operands, compared
 from relational_tensat.rules.soundness.machine_values import MachineValues
 from relational_tensat.rules.soundness.retyping import in_dtype, main_dtype
 from relational_tensat.rules.soundness.sides import Sides, has_floats
@@ -48,11 +48,12 @@ _FEW_ELEMENTS = 2048
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Operands, in their own types, for which the two sides differ on a machine."""
+    """Operands, in their own types, for which the two sides differ on a machine; what they are."""
 
     configuration: Configuration
     sides: Sides
     operands: Sequence[Array]
+    what: Operands = Operands.MODERATE
 
 
 class TypedJudge:
@@ -125,16 +126,18 @@ class TypedJudge:
         samples = list(values.moderate())
         if not _has_floats(sides):  # integers are what they are: their ends are as good as any
             samples += [values.extreme() for _ in range(_count(sides))]
-        for operands in samples:
-            outcome, _ = compared(sides, operands)
+        tries = [(operands, Operands.MODERATE) for operands in samples]
+        tries += [(operands, Operands.MASKED) for operands in values.masked()]
+        for operands, what in tries:
+            outcome, _ = compared(sides, operands, what)
             if outcome is Outcome.FAILS:
-                return Failure(configuration, sides, operands)
+                return Failure(configuration, sides, operands, what)
         return None
 
     def _everywhere(self, sides: Sides) -> bool:
         """Whether the sides agree on extreme operands, too; integers were tried on them already."""
         values = self._values(sides)
-        tries = (compared(sides, values.extreme(), everywhere=True) for _ in range(_count(sides)))
+        tries = (compared(sides, values.extreme(), Operands.EXTREME) for _ in range(_count(sides)))
         return all(outcome is not Outcome.FAILS for outcome, _ in tries)
 
     def _values(self, sides: Sides) -> MachineValues:

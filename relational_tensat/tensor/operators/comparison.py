@@ -15,6 +15,7 @@ from relational_tensat.tensor.operators.onnx_read import input_type
 from relational_tensat.tensor.operators.registry import register
 from relational_tensat.tensor.operators.sampling import PartialApplication
 from relational_tensat.tensor.operators.shapes import broadcast, one_dtype, operands
+from relational_tensat.tensor.operators.traits import Use
 from relational_tensat.tensor.types import FLOAT_DTYPES, Attrs, TensorType
 
 #: Since when ONNX's operators align operands from the last axis on.
@@ -28,6 +29,7 @@ class _Comparison(Operator):
     """
 
     arity = (2, 2)
+    uses = (Use.CONDITION,)
     tells_nan = True
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
@@ -89,6 +91,7 @@ class _Logical(Operator):
     """A function of conditions."""
 
     arity = (2, 2)
+    uses = (Use.CONDITION,)
     is_exact = True
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:

@@ -27,6 +27,7 @@ class Exp(Unary):
     """e to the x."""
 
     name = "exp"
+    uses = (Use.SCORE,)
     onnx = ("Exp",)
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:

@@ -219,6 +219,7 @@ class Softmax(Operator):
     """exp(x) over its sum along one axis."""
 
     name = "softmax"
+    uses = (Use.SCORE,)
     computes = Family.NORMALIZATION
     attrs = (Attr("axis", "int"),)
     onnx = ("Softmax",)

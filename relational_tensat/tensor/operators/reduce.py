@@ -147,6 +147,7 @@ class ReduceMax(_Reduce):
     """The largest element."""
 
     name = "reduce_max"
+    uses = (Use.SCORE,)
     is_exact = True
     onnx = ("ReduceMax",)
     reducer = np.max

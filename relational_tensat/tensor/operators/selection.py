@@ -58,7 +58,7 @@ class Where(Operator):
 
     name = "where"
     arity = (3, 3)
-    uses = (Use.VALUE, Use.MOVED)
+    uses = (Use.CONDITION, Use.MOVED)
     is_exact = True
     #: What a condition chooses at run time counts as moderate, as all does that is computed then: a mask
     #: of -inf would keep every rule from what it is added to.

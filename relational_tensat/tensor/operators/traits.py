@@ -49,6 +49,10 @@ class Use(Enum):
     JOINED = "joined"
     #: Adds it.
     ADDED = "added"
+    #: Takes exponentials of it, or its largest element: -inf and the lowest number leave elements out.
+    SCORE = "score"
+    #: Makes a condition of it, or is told by it what to do: 0 and 1 make sense.
+    CONDITION = "condition"
     #: Multiplies its elements with each other.
     MULTIPLIED = "multiplied"
     #: Divides by it, or takes its root or logarithm: numbers away from 0 and above it.

@@ -54,6 +54,13 @@ WRONG = {
     "abs-of-product": "(from (abs (mul ?x ?y))) (to (mul (abs ?x) (abs ?y))) " + _typed("int16"),
     "relu-of-double": "(from (relu (add ?x ?x))) (to (add (relu ?x) (relu ?x))) " + _typed("int8"),
     # --- laws of the reals that floats do not have ---
+    # What does not vary along the axis may be a mask: NaN of -inf, equal weights of the lowest number.
+    "shift-before-softmax": "(from (softmax (add ?x ?c) :axis ?i)) (to (softmax ?x :axis ?i))"
+    " (where (= (broadcast-dim ?c (rank ?x) ?i) 1)"
+    " (= (broadcast (shape ?x) (shape ?c)) (shape ?x)))",
+    "bias-before-softmax": "(from (softmax (matmul ?a ?b ?c) :axis ?i))"
+    " (to (softmax (matmul ?a ?b) :axis ?i))"
+    " (where (= (broadcast-dim ?c (max (rank ?a) (rank ?b)) ?i) 1))",
     "shifted-relu": f"(from (relu (add ?x {_ONE.format(20)}))) (to (add ?x {_ONE.format(20)}))"
     " (where (is-float ?x))",
     "shifted-sigmoid": f"(from (sigmoid (add ?x {_ONE.format(60)})))"

@@ -57,7 +57,7 @@ class _Attention(FusedKernel):
 
     is_written = True
     computes = Family.MATRIX_PRODUCT
-    uses = (Use.VALUE, Use.VALUE, Use.VALUE, Use.ADDED)
+    uses = (Use.VALUE, Use.VALUE, Use.VALUE, Use.SCORE)
     arity = (3, 4)
     onnx_since: ClassVar[int] = 23
 
