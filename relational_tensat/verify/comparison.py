@@ -33,6 +33,7 @@ class OutputCheck:
         tolerance: the largest error that passes.
         proves_something: whether a wrong graph could have been found by this.
         note: why the figure proves little or nothing; empty where there is no remark.
+        place: where the error is largest, and both values there; "" where shapes differ, or nothing does.
     """
 
     check: str
@@ -42,6 +43,7 @@ class OutputCheck:
     tolerance: float
     proves_something: bool = True
     note: str = ""
+    place: str = ""
 
     @property
     def ok(self) -> bool:
@@ -76,6 +78,26 @@ def relative_error(reference: Array, candidate: Array) -> float:
     return error if reference.dtype.kind == "f" else max(error, TINY)  # int64 that float64 lacks
 
 
+def worst_place(reference: Array, candidate: Array) -> str:
+    """Return the element at which two arrays of one shape differ most, and what both have there."""
+    if reference.shape != candidate.shape or not reference.size:
+        return ""
+    if reference.dtype.kind not in _NUMBERS or candidate.dtype.kind not in _NUMBERS:
+        differs = reference != candidate
+    else:
+        a, b = reference.astype(np.float64), candidate.astype(np.float64)
+        with np.errstate(all="ignore"):
+            differs = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(a - b))
+        differs = np.nan_to_num(differs, nan=np.inf)
+    index = np.unravel_index(int(np.argmax(differs)), reference.shape)
+    at = f"at {list(map(int, index))}" if index else "there"
+    return f"{at} {_text(candidate[index])} instead of {_text(reference[index])}"
+
+
+def _text(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, np.floating) else str(value)
+
+
 class Comparison:
     """Collects the worst error of every output over several runs of two graphs.
 
@@ -107,6 +129,7 @@ class Comparison:
         self._varies = varies
         self._worst = [0.0] * len(types)
         self._not_finite = [0.0] * len(types)
+        self._places = [""] * len(types)
         #: Errors that were explained, and how many times as large they may be.
         self._excused: dict[int, tuple[float, float]] = {}
         self._is_whole = [False] * len(types)
@@ -118,7 +141,10 @@ class Comparison:
         for index, (a, b) in enumerate(zip(reference, candidate, strict=True)):
             if index in self._random:
                 continue
-            self._worst[index] = max(self._worst[index], relative_error(a, b))
+            error = relative_error(a, b)
+            if error > self._worst[index]:
+                self._worst[index] = error
+                self._places[index] = worst_place(a, b) if error > self._tolerance else ""
             self._not_finite[index] = max(self._not_finite[index], _share_not_finite(a))
             if self.runs == 0:
                 self._is_whole[index] = a.dtype.kind in _WHOLE_NUMBERS
@@ -145,6 +171,7 @@ class Comparison:
                 self._worst[index],
                 self._limit(index),
                 *self._verdict(index),
+                self._places[index],
             )
             for index, (name, kind) in enumerate(zip(self._names, self._types, strict=True))
         )
@@ -161,11 +188,17 @@ class Comparison:
             if may_round and self._limit(index) < self._worst[index] <= times * error:
                 self._excused[index] = error, times
 
-    def sentence(self, is_random: bool, smaller: str) -> str:
-        """Return what was compared, in words; ``smaller`` says how inputs were made smaller."""
-        times = "run" if self.runs == 1 else "runs"
+    def sentence(self, is_random: bool, smaller: str, runs: int | None = None) -> str:
+        """Return what was compared, in words.
+
+        Args:
+            smaller: says how inputs were made smaller.
+            runs: of several comparisons of this name; by default of this one.
+        """
+        count = self.runs if runs is None else runs
+        times = "run" if count == 1 else "runs"
         source = "random inputs" if is_random else "the given inputs"
-        return f"{self.check}: {self.runs} {times} on {source}{smaller}, {self._demand()}"
+        return f"{self.check}: {count} {times} on {source}{smaller}, {self._demand()}"
 
     def _demand(self) -> str:
         """Return how close outputs have to be, in words."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, TensorType, numpy_dtype
+from relational_tensat.tensor.mask_inputs import find_masks
 from relational_tensat.tensor.operators import Use
 from relational_tensat.tensor.uses import Uses
 from relational_tensat.verify.magnitude import weight_scales
@@ -28,13 +29,14 @@ _BLOCK = 262_147
 def random_inputs(graph: Graph, seed: int) -> dict[str, Array]:
     """Draw all inputs of a graph, in their declared element types (bfloat16 as float32).
 
-    Floats are standard normal, or in 0.5 to 1.5 where only positive numbers make sense; integers
-    that index something are in its range, others 0 or 1.
+    Floats are standard normal, in 0.5 to 1.5 where only positive numbers make sense, and 0 or 1 in masks
+    that are conditions or multiplied by large numbers; integers that index something are in its
+    range, others 0 or 1.
 
     Raises:
         InputError: an input is of an element type that cannot be drawn (strings, sequences).
     """
-    uses = Uses(graph)
+    uses, masks = Uses(graph), find_masks(graph)
     result = {}
     for name, kind in graph.inputs.items():
         if kind.dtype not in DTYPE_BYTES:
@@ -42,7 +44,10 @@ def random_inputs(graph: Graph, seed: int) -> dict[str, Array]:
                 f"the input {name!r} is {kind}, which cannot be drawn: it must be given"
             )
         rng = _generator("input", name, seed)
-        elements = _draw(rng, kind, uses, name, 1.0)
+        if kind.is_float and name in masks and masks[name].infinity is None:
+            elements = rng.integers(0, 2, kind.size).astype(numpy_dtype(kind.dtype))
+        else:
+            elements = _draw(rng, kind, uses, name, 1.0)
         result[name] = _repeat(elements, kind.shape, elements.dtype)
     return result
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, tensors_of
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify.comparison import Comparison, OutputCheck
 from relational_tensat.verify.evaluate import Weights
+from relational_tensat.verify.masked import Masking
 from relational_tensat.verify.memory import check_memory
 from relational_tensat.verify.outputs import (
     compute_outputs,
@@ -53,7 +54,8 @@ def verify(
 
     Two sets of weights are tried: the model's own, where it has data, and weights drawn at random,
     since constant or zero weights hide mistakes. Outputs correspond by position. Where the original
-    overflows, what is drawn is made smaller.
+    overflows, what is drawn is made smaller. Where inputs are masks, more runs have rows that are masked,
+    wholly and in part, under each set of weights.
 
     Args:
         optimized: refers to the original's weights by their names (nothing folded yet).
@@ -73,8 +75,6 @@ def verify(
             the optimized graph cannot be computed.
     """
     check_signatures(original, optimized)
-    if runs is None:
-        runs = 2 if max(_flops(original), _flops(optimized)) <= _FEW_FLOPS else 1
     return _Verifier(original, optimized, folded, seed, runs, dict(inputs or {})).run()
 
 
@@ -111,13 +111,22 @@ def evaluation_tolerance(graph: Graph) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """One set of weights under which both graphs are run."""
+    """One set of weights under which both graphs are run.
+
+    Attributes:
+        has_own_weights: whether they are the model's; else they are random.
+        runs: how many.
+        masks: which of the runs on masked rows it is; None for random inputs.
+        rows: what reports say of these.
+    """
 
     label: str
-    #: Whether they are the model's; else they are random.
     has_own_weights: bool
     seed: int
     folded: Graph | None
+    runs: int
+    masks: int | None = None
+    rows: str = ""
 
 
 class _Verifier:
@@ -129,7 +138,7 @@ class _Verifier:
         optimized: Graph,
         folded: Graph | None,
         seed: int,
-        runs: int,
+        runs: int | None,
         inputs: dict[str, Array],
     ) -> None:
         self.original = original
@@ -138,6 +147,10 @@ class _Verifier:
         self.seed = seed
         self.inputs = inputs
         self.varies = bool(set(original.inputs) - set(inputs))
+        self.masking = Masking(original, inputs)
+        self.is_large = max(_flops(original), _flops(optimized)) > _FEW_FLOPS
+        if runs is None:
+            runs = 1 if self.is_large else 2
         self.runs = runs if self.varies else 1
         self.unknown = UnknownOperators()
         self.step = 0
@@ -149,10 +162,14 @@ class _Verifier:
 
     def run(self) -> Verification:
         try:
-            for trial in self._trials():
-                self._compare(trial)
+            trials = self._trials()
+            for trial in trials:
+                self._record(trial, [self._compared(trial)])
         except InputError as error:
             self.warnings.append(f"the original cannot be computed here: {error}")
+        else:
+            for trial in trials if all(check.ok for check in self.results) else []:
+                self._compare_masked(trial)
         self._warn_of_unproven()
         self._warn_of_stand_ins()
         return Verification(
@@ -169,63 +186,93 @@ class _Verifier:
         unknown = sum(weight.data is None for weight in weights.values())
         trials: list[_Trial] = []
         if not unknown:
-            trials.append(_Trial("float64, the model's own weights", True, self.seed, self.folded))
+            label = "float64, the model's own weights"
+            trials.append(_Trial(label, True, self.seed, self.folded, self.runs))
         else:
             self.warnings.append(
                 f"{unknown} of {len(weights)} weights have no data in the model: "
                 "verified with random ones only"
             )
         if weights:
-            trials.append(_Trial("float64, random weights", False, self.seed + self.runs, None))
+            seed = self.seed + self.runs
+            trials.append(_Trial("float64, random weights", False, seed, None, self.runs))
         return trials
 
-    def _compare(self, trial: _Trial) -> None:
+    def _compare_masked(self, trial: _Trial) -> None:
+        """Compare on masked rows; on the first of several runs where the model is large."""
+        inputs = draw_inputs(self.original, trial.seed, self.step, self.inputs)
+        count = len(self.masking.runs(inputs))
+        rows = f", {self.masking.label}"
+        rounds = []
+        for number in range(min(count, 1) if self.is_large else count):
+            try:
+                rounds.append(self._compared(replace(trial, runs=1, masks=number, rows=rows)))
+            except InputError as error:
+                self.warnings.append(f"the original cannot be computed here{rows}: {error}")
+        self._record(trial, rounds)
+
+    def _record(self, trial: _Trial, rounds: Sequence[Sequence[tuple[Comparison, str]]]) -> None:
+        """Take in comparisons, each of several runs that are compared for themselves."""
+        smaller = describe_step(self.step, weights=not trial.has_own_weights)
+        for same in zip(*rounds, strict=True):
+            for comparison, _ in same:
+                self.results += comparison.results()
+            runs = sum(comparison.runs for comparison, _ in same)
+            self.n_runs += runs
+            first, suffix = same[0]
+            self.checked.append(first.sentence(self.varies, smaller, runs) + suffix)
+
+    def _compared(self, trial: _Trial) -> list[tuple[Comparison, str]]:
+        """Return the comparisons of a trial, and what is to be said of each beside."""
         names, types = output_names(self.original), self.original.output_types()
         tolerance = rounded_tolerance(self.original)
         limit = evaluation_tolerance(self.original)
-        exact_comparison = Comparison(trial.label, names, types, limit, varies=self.varies)
-        as_folded = f"{trial.label} as folded"
-        stored_comparison = Comparison(as_folded, names, types, tolerance, varies=self.varies)
+        varies = self.varies and trial.masks is None
+        as_it_is, as_folded = (f"{trial.label}{how}{trial.rows}" for how in ("", " as folded"))
+        exact_comparison = Comparison(as_it_is, names, types, limit, varies=varies)
+        stored_comparison = Comparison(as_folded, names, types, tolerance, varies=varies)
         together = put_together(self.original, self.optimized, trial.folded)
         check_memory(together.graph)
-        for run in range(self.runs):
+        for run in range(trial.runs):
             inputs, weights, (reference, *results) = self._outputs(
                 together, trial, trial.seed + run
             )
             exact_comparison.add(reference, results[0])
             if trial.folded is not None:
                 stored_comparison.add(reference, results[1])
-            if run == 0 and not all(map(is_finite, reference)):
+            if run == 0 and trial.masks is None and not all(map(is_finite, reference)):
                 self._explain(trial.label, inputs, weights)
             if trial.folded is not None:
                 excuse_rounding(
-                    stored_comparison, self.original, inputs, weights, self.seed, self.unknown
+                    stored_comparison,
+                    self.original,
+                    inputs,
+                    weights,
+                    self.seed,
+                    self.unknown,
+                    large_sums=trial.masks is not None,
                 )
-        smaller = describe_step(self.step, weights=not trial.has_own_weights)
-        for comparison in (exact_comparison, stored_comparison):
-            if comparison.runs:
-                self.results += comparison.results()
-                self.n_runs += comparison.runs
-                n_factored = together.taken_apart if comparison is exact_comparison else 0
-                suffix = (
-                    f", {n_factored} products of weights applied factor by factor"
-                    if n_factored
-                    else ""
-                )
-                self.checked.append(comparison.sentence(self.varies, smaller) + suffix)
+        n_factored = together.taken_apart
+        suffix = f", {n_factored} products of weights applied factor by factor"
+        comparisons = [(exact_comparison, suffix if n_factored else ""), (stored_comparison, "")]
+        return comparisons if trial.folded is not None else comparisons[:1]
 
     def _outputs(
         self, together: Together, trial: _Trial, seed: int
-    ) -> tuple[dict[str, Array], Weights, list[list[Array]]]:
+    ) -> tuple[Mapping[str, Array], Weights, list[list[Array]]]:
         """Return inputs, weights, and what each graph makes of them; smaller if that overflows."""
         data_by_name = {
             name: w.data for name, w in together.graph.weights.items() if w.data is not None
         }
         while True:
+            inputs: Mapping[str, Array]
             inputs = draw_inputs(self.original, seed, self.step, self.inputs)
+            if trial.masks is not None:
+                inputs = self.masking.runs(inputs)[trial.masks]
             weights = data_by_name if trial.has_own_weights else self._random_weights()
             results = self._results(together, inputs, weights)
-            if self.step == LAST_STEP or not self.varies or not _overflows(results[0]):
+            is_last = self.step == LAST_STEP or not self.varies or trial.masks is not None
+            if is_last or not _overflows(results[0]):
                 return inputs, weights, results
             self.step += 1
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from relational_tensat.tensor import Array, Graph, tensors_of
 from relational_tensat.verify.comparison import as_array
-from relational_tensat.verify.evaluate import Weights, evaluate_graph
+from relational_tensat.verify.evaluate import Weights, evaluate_as_typed, evaluate_graph
 from relational_tensat.verify.unknown_operators import UnknownOperators
 
 
@@ -39,6 +39,20 @@ def compute_outputs(
     with np.errstate(all="ignore"):  # what overflows is looked for, and explained, afterwards
         values = evaluate_graph(graph, inputs, weights, unknown)
     return flat_outputs(graph, values)
+
+
+def compute_typed_outputs(
+    graph: Graph,
+    inputs: Mapping[str, Array],
+    weights: Weights,
+    unknown: UnknownOperators | None = None,
+) -> list[Array]:
+    """Return what ``compute_outputs`` does, every result rounded to its own element type.
+
+    Raises:
+        InputError: an operator cannot be computed.
+    """
+    return flat_outputs(graph, evaluate_as_typed(graph, inputs, weights, unknown))
 
 
 def flat_outputs(graph: Graph, values: Mapping[str, Any]) -> list[Array]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from relational_tensat.base.errors import InputError, VerificationError, first_l
 from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, numpy_dtype
 from relational_tensat.verify.comparison import Comparison, as_array
 from relational_tensat.verify.equivalence import rounded_tolerance
+from relational_tensat.verify.evaluate import Weights
+from relational_tensat.verify.masked import Masking
 from relational_tensat.verify.memory import check_memory
 from relational_tensat.verify.outputs import output_names
 from relational_tensat.verify.randomness import random_positions
@@ -60,6 +63,8 @@ def verify_files(
 ) -> Verification:
     """Run two ONNX files, or models in memory, on the same inputs in onnxruntime; compare all outputs.
 
+    Where inputs are masks, more runs have rows that are masked, wholly and in part.
+
     Args:
         original: what ``before`` was read as: types of inputs and outputs, data of weights.
         inputs: real inputs by name; those missing are drawn.
@@ -77,54 +82,127 @@ def verify_files(
         return not_compared("onnxruntime is not installed: the written file was not run")
     real_inputs = inputs or {}
     refusals: tuple[type[Exception], ...] = (InputError, *runtime_errors())
+    warnings: list[str] = []
     try:
         check_memory(original)
         session = open_session(before, threads, run_as)
         weights = RandomWeights(original, seed, shrink)
         draws = [draw_inputs(original, seed + run, shrink, real_inputs) for run in range(runs)]
-        feeds = [_feeds(session, original, draw, weights) for draw in draws]
-        expected = [_arrays(session.run(None, feed)) for feed in feeds]
+        trials = [_Trial(f"{run_as.value}, {what}", draws)]
+        _run_original(session, original, weights, trials[0])
     except refusals as error:
         return not_compared(f"{run_as.value} cannot run the original: {first_line(error)}")
+    masking = Masking(original, real_inputs)
+    for masked in masking.runs(draws[0]):
+        trial = _Trial(f"{trials[0].label}, {masking.label}", [masked])
+        try:
+            _run_original(session, original, weights, trial)
+        except refusals as error:
+            reason = f"cannot run the original with {masking.label}: {first_line(error)}"
+            warnings.append(f"{run_as.value} {reason}")
+        else:
+            trials.append(trial)
     del session  # one at a time: each has a copy of the weights
-    has_random_inputs = bool(set(original.inputs) - set(real_inputs))
     try:
         session = open_session(after, threads, run_as)
-        results = [_arrays(session.run(None, _of_session(session, feed))) for feed in feeds]
+        for trial in trials:
+            trial.results = [
+                _arrays(session.run(None, _of_session(session, feed))) for feed in trial.feeds
+            ]
     except refusals as error:
         raise VerificationError(
             f"{run_as.value} cannot run the optimized model: {first_line(error)}"
         ) from error
+    judge = _Judge(original, own_weights(original, weights), seed, run_as)
+    has_random_inputs = bool(set(original.inputs) - set(real_inputs))
+    comparisons = [
+        judge.compared(trial, is_masked=number > 0, varies=runs > 1 and has_random_inputs)
+        for number, trial in enumerate(trials)
+    ]
+    smaller = describe_step(shrink, weights=False)
+    return Verification(
+        runs=sum(comparison.runs for comparison in comparisons),
+        outputs=tuple(check for comparison in comparisons for check in comparison.results()),
+        checked=tuple(
+            same[0].sentence(has_random_inputs, smaller, sum(one.runs for one in same))
+            for same in (comparisons[:1], comparisons[1:])
+            if same
+        ),
+        warnings=tuple(dict.fromkeys((*warnings, *judge.warnings))),
+    )
 
-    def compared(expected: Runs, results: Runs) -> Comparison:
+
+@dataclass
+class _Trial:
+    """Runs that are compared together.
+
+    Attributes:
+        draws: the inputs of each run, as they were drawn.
+        feeds: the same, as a session takes them.
+        expected, results: what the original's file returns, and the optimized one's.
+    """
+
+    label: str
+    draws: Sequence[Mapping[str, Array]]
+    feeds: list[dict[str, Array]] = field(default_factory=list)
+    expected: Runs = field(default_factory=list)
+    results: Runs = field(default_factory=list)
+
+
+def _run_original(session: Any, graph: Graph, weights: RandomWeights, trial: _Trial) -> None:
+    trial.feeds = [_feeds(session, graph, draw, weights) for draw in trial.draws]
+    trial.expected = [_arrays(session.run(None, feed)) for feed in trial.feeds]
+
+
+@dataclass
+class _Judge:
+    """Compares what two files return, and takes out what is undefined, or rounding.
+
+    Attributes:
+        weights: those that the files have.
+        warnings: of what could not be compared.
+    """
+
+    original: Graph
+    weights: Weights
+    seed: int
+    run_as: Session
+    warnings: list[str] = field(default_factory=list)
+
+    def compared(self, trial: _Trial, *, is_masked: bool, varies: bool) -> Comparison:
+        """Return the comparison of a trial.
+
+        Args:
+            is_masked: whether its inputs have masked rows.
+            varies: whether the inputs differ from run to run.
+        """
+        comparison = self._compared(trial, trial.expected, trial.results, varies)
+        if comparison.ok:
+            return comparison
+        original, weights = self.original, self.weights
+        defined = DefinedElements(original, trial.draws, weights)
+        self.warnings += defined.warnings
+        comparison = self._compared(
+            trial, defined.only(trial.expected), defined.only(trial.results), varies
+        )
+        draw = trial.draws[0]
+        excuse_rounding(comparison, original, draw, weights, self.seed, large_sums=is_masked)
+        if self.run_as is Session.AS_BY_DEFAULT:  # kernels on integers; as written there are none
+            comparison.excuse(relative_steps(original, weights, trial.expected[0]), _STEPS)
+        return comparison
+
+    def _compared(self, trial: _Trial, expected: Runs, results: Runs, varies: bool) -> Comparison:
         comparison = Comparison(
-            f"{run_as.value}, {what}",
-            output_names(original),
-            original.output_types(),
-            rounded_tolerance(original),
-            random=random_positions(original),
-            varies=runs > 1 and has_random_inputs,
+            trial.label,
+            output_names(self.original),
+            self.original.output_types(),
+            rounded_tolerance(self.original),
+            random=random_positions(self.original),
+            varies=varies,
         )
         for outputs, candidates in zip(expected, results, strict=True):
             comparison.add(outputs, candidates)
         return comparison
-
-    warnings: tuple[str, ...] = ()
-    comparison = compared(expected, results)
-    if not comparison.ok:
-        stored = own_weights(original, weights)
-        defined = DefinedElements(original, draws, stored)
-        warnings = defined.warnings
-        comparison = compared(defined.only(expected), defined.only(results))
-        excuse_rounding(comparison, original, draws[0], stored, seed)
-        if run_as is Session.AS_BY_DEFAULT:  # kernels on integers; as written there are none
-            comparison.excuse(relative_steps(original, stored, expected[0]), _STEPS)
-    return Verification(
-        runs=comparison.runs,
-        outputs=comparison.results(),
-        checked=(comparison.sentence(has_random_inputs, describe_step(shrink, weights=False)),),
-        warnings=warnings,
-    )
 
 
 def open_session(

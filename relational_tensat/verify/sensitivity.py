@@ -7,19 +7,25 @@ correct files differ visibly in float32, and comparing them proves nothing about
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.tensor import Array, Graph, TensorType
+from relational_tensat.tensor import Array, Graph, Node, TensorType
+from relational_tensat.tensor.floats import FLOAT_FORMATS
+from relational_tensat.tensor.mask_inputs import find_masks
 from relational_tensat.verify.comparison import Comparison, relative_error
 from relational_tensat.verify.evaluate import Weights, weight_of
-from relational_tensat.verify.outputs import compute_outputs
+from relational_tensat.verify.outputs import compute_outputs, compute_typed_outputs
 from relational_tensat.verify.unknown_operators import UnknownOperators
 
 #: The relative error of rounding to an element type.
 _ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+
+#: Numbers of at least so much of the largest of their type are masks.
+_MASKS = 0.01
 
 
 def excuse_rounding(
@@ -29,6 +35,8 @@ def excuse_rounding(
     weights: Weights,
     seed: int,
     unknown: UnknownOperators | None = None,
+    *,
+    large_sums: bool = False,
 ) -> None:
     """Take errors that rounding alone explains out of a comparison; these outputs prove nothing.
 
@@ -36,11 +44,20 @@ def excuse_rounding(
         graph, inputs, weights: the original, and what it was compared on.
         seed: of the rounding errors.
         unknown: computes opaque operators.
+        large_sums: count what another order of sums moves, too: a summand that is large in a whole row (a
+            mask of -10000) leaves few digits to others. One that leaves none to them moves nothing.
     """
     if comparison.ok:
         return
     try:
-        comparison.excuse(_sensitivity(graph, inputs, weights, seed, unknown))
+        errors = [_sensitivity(graph, inputs, weights, seed, unknown)]
+        if large_sums:
+            exact = compute_typed_outputs(graph, inputs, weights, unknown)
+            for operand in (0, 1):
+                halved = _added_in_halves(graph, operand)
+                moved = compute_typed_outputs(halved, inputs, weights, unknown)
+                errors.append([relative_error(a, b) for a, b in zip(exact, moved, strict=True)])
+        comparison.excuse([max(error) for error in zip(*errors, strict=True)])
     except InputError:
         return  # an operator cannot be computed here: nothing is known, nothing is excused
 
@@ -52,7 +69,10 @@ def _sensitivity(
     seed: int,
     unknown: UnknownOperators | None,
 ) -> Sequence[float]:
-    """Return, per output, the relative change when inputs and weights are rounded differently."""
+    """Return, per output, the relative change when inputs and weights are rounded differently.
+
+    Masks are not: what is about 1 is no mask, and (1 - mask) times the lowest number far from 0 then.
+    """
     rng = np.random.default_rng(seed)
     # Of opaque operators: the next number to a factor of Resize is another size.
     fixed = {name for node in graph.nodes if node.op == "opaque" for name in node.inputs}
@@ -61,19 +81,48 @@ def _sensitivity(
         weight = weight_of(weights, name, kind)
         return weight if name in fixed else _perturb(weight, kind, rng)
 
-    moved_inputs = {name: _perturb(inputs[name], kind, rng) for name, kind in graph.inputs.items()}
+    masks = find_masks(graph)
+    moved_inputs = {
+        name: inputs[name] if name in masks else _perturb(inputs[name], kind, rng)
+        for name, kind in graph.inputs.items()
+    }
     exact = compute_outputs(graph, inputs, weights, unknown)
     moved = compute_outputs(graph, moved_inputs, value, unknown)
     return [relative_error(a, b) for a, b in zip(exact, moved, strict=True)]
 
 
+def _added_in_halves(graph: Graph, operand: int) -> Graph:
+    """Return a graph whose sums and differences of floats take in one of their operands half by half."""
+    nodes: list[Node] = []
+    types = dict(graph.types)
+    for node in graph.nodes:
+        kind = graph.types[node.outputs[0]]
+        if node.op not in ("add", "sub") or not (isinstance(kind, TensorType) and kind.is_float):
+            nodes.append(node)
+            continue
+        other = node.inputs[1 - operand]
+        half, first = (f"{node.outputs[0]}'{part}" for part in ("half", "first"))
+        types |= {half: graph.types[node.inputs[operand]], first: kind}
+        operands = (half, other) if operand == 0 else (other, half)
+        nodes += [
+            Node("smul", (node.inputs[operand],), (half,), {"value": 0.5}),
+            Node(node.op, operands, (first,)),
+            Node("add" if operand == 0 else node.op, (first, half), node.outputs),
+        ]
+    return replace(graph, nodes=tuple(nodes), types=types)
+
+
 def _perturb(array: Any, kind: TensorType, rng: np.random.Generator) -> Array:
-    """Return an array with each row and each column off by one rounding error, up or down."""
+    """Return an array with each row and each column off by one rounding error, up or down.
+
+    Infinities and numbers about the lowest of the type stay as they are: they are masks, and what
+    tells one such number from the next is no rounding.
+    """
     if not kind.is_float:
         return np.asarray(array)
-    moved = np.asarray(array, dtype=np.float64)
+    moved = exact = np.asarray(array, dtype=np.float64)
     for axis in {0, kind.rank - 1} if kind.rank else ():
         shape = [1] * kind.rank
         shape[axis] = kind.shape[axis]
         moved = moved * (1.0 + _ROUNDING[kind.dtype] * rng.choice((-1.0, 1.0), size=shape))
-    return moved
+    return np.where(np.abs(exact) < _MASKS * FLOAT_FORMATS[kind.dtype].largest, moved, exact)

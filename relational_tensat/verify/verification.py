@@ -74,9 +74,11 @@ class Verification:
             return ""
         worst = max(failed, key=lambda check: check.max_relative_error / (check.tolerance or TINY))
         limit = f"at most {worst.tolerance:g}" if worst.tolerance else "none: integers are equal"
+        place = f" ({worst.place})" if worst.place else ""
         return (
             f"the optimized graph computes something else: output {worst.output!r} ({worst.type}) "
-            f"has a relative error of {worst.max_relative_error:.3g}, expected {limit} ({worst.check})"
+            f"has a relative error of {worst.max_relative_error:.3g}{place}, expected {limit} "
+            f"({worst.check})"
         )
 
 

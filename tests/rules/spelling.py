@@ -53,9 +53,17 @@ class Spelling:
 
     def graph(self, *outputs: str, opset: int = 17) -> Graph:
         """Return the graph as it is read."""
+        return from_onnx_model(self.model(*outputs, opset=opset))
+
+    def model(self, *outputs: str, opset: int = 17, **types: str) -> onnx.ModelProto:
+        """Return the model; inputs of other element types than float32 have these by name."""
+        for info in self._inputs:
+            if info.name in types:
+                elem_type = onnx.TensorProto.DataType.Value(types[info.name])
+                info.type.tensor_type.elem_type = elem_type
         open_types = [onnx.ValueInfoProto(name=name) for name in outputs]
         untyped = model(self._nodes, self._inputs, open_types, self._constants, opset=opset)
-        return from_onnx_model(onnx.shape_inference.infer_shapes(untyped, data_prop=True))
+        return onnx.shape_inference.infer_shapes(untyped, data_prop=True)
 
     def _constant(self, value: Any) -> str:
         name = f"c{len(self._constants)}"
