@@ -145,8 +145,10 @@ def test_tuples_are_tried_where_they_may_stand() -> None:
 def test_infinite_constants_are_left_to_floats() -> None:
     mask = "(add ?x (fill :value -inf :dtype ?d :shape []))"
     source = f"(exp {mask})"
-    outcome = verdict(source, "(mul ?x (fill :value 0 :dtype (dtype ?x) :shape []))")
+    zero = "(fill :value 0 :dtype (dtype ?x) :shape [])"
+    outcome = verdict(source, f"(mul (sigmoid ?x) {zero})")
     assert (outcome.status, outcome.evidence) == ("sound", "float64"), outcome.reason
+    assert verdict(source, f"(mul ?x {zero})").status == "unsound"  # where x is masked by -inf
 
 
 def test_the_same_seed_gives_the_same_verdict() -> None:

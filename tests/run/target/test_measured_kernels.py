@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from relational_tensat.base.errors import ShapeError
 from relational_tensat.cost import load_profile
 from relational_tensat.cost.analytic import AnalyticSource
 from relational_tensat.cost.cache import CostCache
@@ -18,6 +19,8 @@ from relational_tensat.formats import to_onnx_model
 from relational_tensat.rules.targets.known import load_target
 from relational_tensat.rules.targets.onnxruntime.running import kernels_of
 from relational_tensat.run.target.target_costs import TargetCosts
+from relational_tensat.tensor import TensorType
+from relational_tensat.tensor.operators import get_operator
 from tests.cost.fakes import FakeDevice, configuration
 from tests.graphs import f32
 
@@ -77,6 +80,15 @@ def test_what_onnxruntime_fuses_is_measured_as_its_own_operator() -> None:
         prepare(probe.with_operator, probe.feeds, "off")()
         nodes = to_onnx_model(probe.with_operator).graph.node
         assert [node.op_type for node in nodes if node.domain == "com.microsoft"] == [name]
+
+
+def test_products_of_integers_are_no_scaled_products() -> None:
+    """onnxruntime makes none of them: their types say so."""
+    kind = TensorType("int32", (2, 3))
+    with pytest.raises(ShapeError, match="ort_scaled_product takes floats, not int32"):
+        get_operator("ort_scaled_product").infer(
+            (kind, kind), {"alpha": 1.0, "trans_a": False, "trans_b": True}
+        )
 
 
 def test_a_convolution_is_measured_as_three_kernels() -> None:

@@ -11,13 +11,15 @@ from relational_tensat.tensor.operators.attributes import bool_of, float_of
 from relational_tensat.tensor.operators.base import Types, tensor
 from relational_tensat.tensor.operators.onnx_form import Names, OnnxEmitter
 from relational_tensat.tensor.operators.sampling import NUMBERS
+from relational_tensat.tensor.operators.shapes import one_dtype
 from relational_tensat.tensor.operators.work_steps import MATRIX, matrices
+from relational_tensat.tensor.types import FLOAT_DTYPES
 
 
 class ScaledProduct(FusedKernel):
-    """alpha · A·B of matrices or batches of them, each transposed first on demand.
+    """alpha · A·B of matrices of floats or batches of them, each transposed first on demand.
 
-    onnxruntime's FusedMatMul.
+    onnxruntime's FusedMatMul: it makes none of products of integers.
     """
 
     name = "ort_scaled_product"
@@ -30,17 +32,22 @@ class ScaledProduct(FusedKernel):
     )
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
-        """Transposes, product, scale."""
+        """Transposes, product, scale.
+
+        Raises:
+            ShapeError: the factors are of integers, or one that is transposed is no matrix.
+        """
+        kinds = [tensor(kind, self.name) for kind in inputs]
+        one_dtype(self.name, kinds, FLOAT_DTYPES)
         parts: list[Part] = []
         factors = []
         for number, name in enumerate(("trans_a", "trans_b")):
             factors.append(number)
             if bool_of(attrs, name):
-                kind = tensor(inputs[number], self.name)
-                if kind.rank < 2:
-                    raise ShapeError(f"{self.name} takes matrices, not {kind}")
+                if kinds[number].rank < 2:
+                    raise ShapeError(f"{self.name} takes matrices, not {kinds[number]}")
                 factors[-1] = len(inputs) + len(parts)
-                parts.append(Part("transpose", (number,), {"perm": last_swapped(kind)}))
+                parts.append(Part("transpose", (number,), {"perm": last_swapped(kinds[number])}))
         parts.append(Part("matmul", tuple(factors)))
         if attrs["alpha"] != 1.0:
             scale = {"value": float_of(attrs, "alpha")}
