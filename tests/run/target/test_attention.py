@@ -191,6 +191,22 @@ def test_a_bias_may_mask_whole_rows_beside_a_finite_mask(tmp_path: Path) -> None
         assert np.isnan(run(path, feeds)[0, 2]).all()
 
 
+def test_the_kernel_leaves_nan_of_queries_and_keys_where_the_spelled_guard_hides_it(
+    tmp_path: Path,
+) -> None:
+    """Both guard rows without any key; what NaN of a row is else is docs/rules-and-numbers.md's."""
+    before, after = written(spelled(guarded=True, lowest=-np.inf), tmp_path)
+    query = _FEEDS["q"].copy()
+    query[0, 3, 0] = np.nan
+    feeds = {**_FEEDS, "q": query, "mask": masked(2)}
+    spelling, kernel = run(before, feeds), run(after, feeds)
+    assert not spelling[0, 2].any() and not kernel[0, 2].any()
+    hidden = np.isnan(kernel)
+    assert hidden.any() and hidden[0, 3].any() and not hidden[0, [0, 1, 2, 4]].any()
+    assert not spelling[hidden].any()
+    np.testing.assert_allclose(kernel[~hidden], spelling[~hidden], atol=1e-5)
+
+
 @pytest.mark.parametrize("scale", [-0.25, 0.0])
 def test_a_scale_that_is_not_above_zero_stays_spelled_out(scale: float, tmp_path: Path) -> None:
     """ONNX's Attention takes its root; nothing is built that a comparison had to refuse."""
