@@ -305,6 +305,7 @@ class _Search:
             [*((t,) for t in useful), *pairs],
             self._given,
             None if "reachability" in self._options.disable else self._roots,
+            self._watch,
         ):
             if self._watch.is_over:
                 self._is_complete = False
@@ -319,6 +320,7 @@ class _Search:
                 too_dear += 1
             else:
                 works.append(work)
+        self._is_complete &= not self._watch.is_over
         self._levels[-1] = replace(self._levels[-1], too_dear=too_dear)
         return works
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from relational_tensat.base.watch import Watch
 from relational_tensat.egraph.database import Database
 from relational_tensat.mugraph.search.block_terms import Operand
 from relational_tensat.mugraph.search.kernel_outputs import KernelTensor
@@ -18,6 +19,7 @@ def needed_sets(
     made: Sequence[tuple[KernelTensor, ...]],
     given: Sequence[Operand],
     roots: Collection[int] | None,
+    watch: Watch | None = None,
 ) -> Iterator[tuple[tuple[KernelTensor, ...], tuple[Operand, ...]]]:
     """Yield sets of tensors of which the program can be computed, and of no part of them.
 
@@ -26,6 +28,7 @@ def needed_sets(
         made: what a kernel can store, alone or together.
         given: the program's inputs.
         roots: the classes of the program's outputs; None for all sets that depend on every input.
+        watch: ends it: some sets may be missing then.
     """
     inputs = {operand.uses: operand for operand in given}
     every = sum(operand.uses for operand in given)
@@ -37,7 +40,7 @@ def needed_sets(
     reach: set[frozenset[int]] | None = None
     if roots is not None:
         asked = {_classes(own, [inputs[bit] for bit in some]) for own in made for some in choices}
-        reach = reaching(database, asked, roots)
+        reach = reaching(database, asked, roots, watch)
     done: set[tuple[frozenset[str], frozenset[int]]] = set()
     for own in sorted(made, key=len):
         for some in choices:
@@ -55,7 +58,10 @@ def needed_sets(
 
 
 def reaching(
-    database: Database, sets: Iterable[frozenset[int]], roots: Collection[int]
+    database: Database,
+    sets: Iterable[frozenset[int]],
+    roots: Collection[int],
+    watch: Watch | None = None,
 ) -> set[frozenset[int]]:
     """Return those sets of abstract classes from which other classes can be derived.
 
@@ -63,12 +69,13 @@ def reaching(
         database: of the abstract e-graph.
         sets: of classes.
         roots: these classes.
+        watch: ends it with those that were found so far.
     """
     numbered = sorted(set(sets), key=sorted)
     database.execute("DELETE FROM reached", name="mugraph/reached")
     rows = [(number, klass) for number, classes in enumerate(numbered) for klass in sorted(classes)]
     database.append("reached", rows)
-    while database.change("mugraph/reach"):
+    while database.change("mugraph/reach") and not (watch and watch.is_over):
         pass
     found = database.execute(
         "SELECT tensors FROM reached SEMI JOIN (SELECT unnest($roots) AS class) USING (class)"

@@ -9,21 +9,23 @@ import numpy as np
 import pytest
 
 from bench.emulation.comparing import TOLERANCES, drawn, norm_error
-from bench.emulation.running import DTYPES, run_kernels
-from relational_tensat.mugraph.graph.mugraph import MuGraph
+from bench.emulation.running import DTYPES, emulated, run_kernels
 from relational_tensat.tensor import Array
+from tests.mugraph.kernels.inputs import numbered
 from tests.mugraph.kernels.mugraphs import pooled
 from tests.mugraph.masks import BY_BOOLS, MASKED, expected, with_mask
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 
 
-@pytest.mark.parametrize("graph", [*MASKED, *BY_BOOLS], ids=lambda graph: graph.name)
-def test_attention_is_right_and_0_where_nothing_is_left(graph: MuGraph, tmp_path: Path) -> None:
-    inputs = with_mask(drawn(graph))
-    values = run_kernels(graph, inputs, "cuda", tmp_path)[graph.outputs[0]]
-    assert norm_error(values, expected(inputs)) < TOLERANCES["float16"]
-    assert not values[..., 1::4, :].any()
+def test_attention_is_right_and_0_where_nothing_is_left(tmp_path: Path) -> None:
+    graphs = numbered((*MASKED, *BY_BOOLS))
+    library = emulated(graphs, tmp_path)
+    for graph in graphs:
+        inputs = with_mask(drawn(graph))
+        values = run_kernels(graph, inputs, "cuda", tmp_path, library)[graph.outputs[0]]
+        assert norm_error(values, expected(inputs)) < TOLERANCES["float16"], graph.name
+        assert not values[..., 1::4, :].any(), graph.name
 
 
 def weighted(scores: Array, values: Array) -> Array:
