@@ -151,3 +151,39 @@ def test_dynamic_dimensions_stay_so_in_what_is_written_for_kernels(tmp_path: Pat
         ("", "Conv"), ("", "Relu"), ("", "Conv"),
     ]  # fmt: skip
     assert written.input[0].type.tensor_type.shape.dim[0].dim_param == "batch"
+
+
+def test_matrices_of_an_unknown_size_are_multiplied_out_of_blocks(tmp_path: Path) -> None:
+    """As images of one row, which onnxruntime does not know to be equally large."""
+    onnx = pytest.importorskip("onnx")
+    from relational_tensat.rules.targets.onnxruntime.saved_kernels import (
+        disagreement,
+        predicted_kernels,
+        saved_kernels,
+    )
+    from tests.formats.dynamic.models import saved, weight
+    from tests.formats.onnx_tools import constant, model, tensor
+
+    node = onnx.helper.make_node
+    layers = [
+        node("Transpose", ["x"], ["t"], perm=[1, 0]),
+        node("Reshape", ["t", "row"], ["r"]),
+        node("Conv", ["r", "v"], ["a"]),
+        node("Conv", ["r", "w"], ["b"]),
+        node("Mul", ["a", "b"], ["c"]),
+        node("Conv", ["c", "u"], ["y"]),
+    ]
+    weights = [weight(name, 32, 32, 1, 1) for name in "uvw"]
+    weights.append(constant("row", [1, 32, 1, -1], np.int64))
+    target = load_target("onnxruntime")
+    left_blocks = []
+    for rows in ("rows", 6):
+        kinds = [tensor("x", [rows, 32])], [tensor("y", [1, 32, 1, rows])]
+        path = saved(model(layers, *kinds, weights), tmp_path)
+        rules = target.rules(has_fixed_shapes=rows == 6)
+        costs = TargetCosts(as_source(load_profile("cpu")), target, rules)
+        sizes = {} if rows == 6 else {"rows": 6}
+        predicted = predicted_kernels(costs.as_run(load_model(path, sizes)))
+        assert disagreement(predicted, saved_kernels(path)) == {}
+        left_blocks.append(predicted["ReorderOutput"])
+    assert left_blocks == [3, 1]
