@@ -36,6 +36,11 @@ class FloatFormat:
         below_one = 1.0 - math.ldexp(1.0, -self.precision)
         return math.ldexp(below_one, self.highest - 1) * 2.0
 
+    def is_mask(self, numbers: Array) -> Array:
+        """Whether numbers are as masks have them: at least a hundredth of the largest, or infinite."""
+        large: Array = np.abs(numbers) >= 0.01 * self.largest
+        return large
+
     @property
     def smallest_normal(self) -> float:
         """The smallest number above zero that has the full precision."""

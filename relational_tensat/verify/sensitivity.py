@@ -24,9 +24,6 @@ from relational_tensat.verify.unknown_operators import UnknownOperators
 #: The relative error of rounding to an element type.
 _ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 
-#: Numbers of at least so much of the largest of their type are masks.
-_MASKS = 0.01
-
 
 def excuse_rounding(
     comparison: Comparison,
@@ -125,4 +122,4 @@ def _perturb(array: Any, kind: TensorType, rng: np.random.Generator) -> Array:
         shape = [1] * kind.rank
         shape[axis] = kind.shape[axis]
         moved = moved * (1.0 + _ROUNDING[kind.dtype] * rng.choice((-1.0, 1.0), size=shape))
-    return np.where(np.abs(exact) < _MASKS * FLOAT_FORMATS[kind.dtype].largest, moved, exact)
+    return np.where(FLOAT_FORMATS[kind.dtype].is_mask(exact), exact, moved)

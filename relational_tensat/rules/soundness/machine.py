@@ -28,8 +28,6 @@ from relational_tensat.tensor.types import TensorType, tensors_of
 _ROUNDINGS = 16
 #: How many neighbours of the operands show how well the left side is conditioned.
 _NEIGHBOURS = 8
-#: Numbers of at least so much of the largest of their type are masks.
-_MASKS = 0.01
 
 
 def on_machine(node: TargetNode, operands: Sequence[Any]) -> Any:
@@ -139,7 +137,7 @@ def _neighbour(operand: Any, kind: TensorType, random: np.random.Generator) -> A
     format_ = FLOAT_FORMATS[kind.dtype]
     signs = random.choice((-1.0, 1.0), kind.shape)
     moved = rounded(operand * (1.0 + signs * format_.epsilon), kind.dtype)
-    return np.where(np.abs(operand) < _MASKS * format_.largest, moved, operand)
+    return np.where(format_.is_mask(operand), operand, moved)
 
 
 def _compared(
