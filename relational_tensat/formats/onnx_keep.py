@@ -53,12 +53,10 @@ def kept_alike(found: Sequence[Mapping[str, Kept]]) -> list[dict[str, Kept]]:
     Args:
         found: by the graph's values, at each size.
     """
-
-    def is_alike(value: str) -> bool:
-        all_kept = [kept.get(value) for kept in found]
-        return len({_spelling(kept) for kept in all_kept}) == 1
-
-    return [{value: own for value, own in kept.items() if is_alike(value)} for kept in found]
+    alike = [
+        value for value in found[0] if len({_spelling(kept.get(value)) for kept in found}) == 1
+    ]
+    return [{value: kept[value] for value in alike} for kept in found]
 
 
 def _spelling(kept: Kept | None) -> tuple[object, ...]:

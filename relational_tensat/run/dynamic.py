@@ -99,12 +99,10 @@ class _History:
         outputs = explanation.rewrites[steps - 1].after if steps else explanation.original
         terms, stored = explanation.terms, explanation.stored
         names = names_after(explanation.names, terms, explanation.rewrites[:steps])
-        graphs = []
-        for sized, there in zip(self.model.all, self.counterparts, strict=True):
-            graph = _like(
-                graph_of(outputs, terms, stored, names, there), self.original, sized.graph
-            )
-            graphs.append(graph)
+        graphs = [
+            _like(graph_of(outputs, terms, stored, names, there), self.original, sized.graph)
+            for sized, there in zip(self.model.all, self.counterparts, strict=True)
+        ]
         originals = [_with_shared_weights(sized.graph, self.original) for sized in self.model.all]
         graphs = as_written_alike(graphs, originals)
         return SizedResult(tuple(graphs), write_dynamic(self.model, fold_alike(graphs), self.opset))

@@ -48,15 +48,11 @@ def test_killed_at_any_moment_it_is_resumed_to_the_same_end(
     options = Options.of(cost="tensat_t4", search="best-first", **LIMITS, **changes, db=db)
     progress = Copies(db, (1, 2, 5, 8))
     expected = optimize(model, options, progress=progress)
-    rows, reached = rows_of(db), set()
-    assert rows["universe_application"]
-    for copy in progress.copies:
-        result = resume(copy)
+    assert rows_of(db)["universe_application"]
+    reached = set()
+    for result in progress.resumed(expected):
         reached.add(result.resumed_after)
-        assert result.stop_reason == expected.stop_reason
         assert [r.e_nodes for r in result.log] == [r.e_nodes for r in expected.log]
-        assert result.cost_after_us == expected.cost_after_us
-        assert rows_of(copy) == rows
     assert len(reached) >= 3
 
 
