@@ -3,7 +3,7 @@
 Chosen are, by one integer program: how each tensor lies in shared memory (which dim is innermost; rows
 as they are, longer by 16 bytes, or swizzled), in which order the threads of a copy or a sweep go over its
 elements, and the order of dims of what lies between kernels. What a statement costs by these is counted
-from the addresses of its threads (``accesses``, ``memory_clocks``); inputs and results are as the model has
+from the addresses of its threads (``accesses``, ``access_costs``); inputs and results are as the model has
 them.
 """
 
@@ -27,14 +27,9 @@ from relational_tensat.mugraph.graph.mugraph import (
 )
 from relational_tensat.mugraph.graph.well_formed import Stage, kernel_tensors
 from relational_tensat.mugraph.kernels.cuda.partials import with_partials
-from relational_tensat.mugraph.kernels.layouts.accesses import Access, accesses, order_of
-from relational_tensat.mugraph.kernels.layouts.memory_clocks import (
-    CLOCK,
-    Flags,
-    Ints,
-    sectors,
-    wavefronts,
-)
+from relational_tensat.mugraph.kernels.layouts.access_costs import device_cost, shared_cost
+from relational_tensat.mugraph.kernels.layouts.accesses import accesses, order_of
+from relational_tensat.mugraph.kernels.layouts.memory_clocks import CLOCK
 from relational_tensat.mugraph.kernels.layouts.tables import Choices, Costs, Limit, Table, solve
 from relational_tensat.mugraph.kernels.lowering.indices import load_width, source_layout
 from relational_tensat.mugraph.kernels.lowering.layouts import (
@@ -50,8 +45,6 @@ from relational_tensat.mugraph.kernels.lowering.statements import Load, Program,
 #: Of shared memory that a block may have on any device, without being asked for more when it is launched.
 STATIC_BYTES = 48 << 10
 _ITEM_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
-#: Each access is an instruction; a swizzled one computes its address in one more.
-_ISSUE = 1
 
 #: A statement of a kernel: its kind and what it makes.
 StatementKey = tuple[str, str]
@@ -373,32 +366,3 @@ class LayoutProblem:
 
     def _orders(self, number: int) -> Sequence[Dims]:
         return cast(Sequence[Dims], self._variables[number].values)
-
-
-def shared_cost(access: Access, layout: Layout, tile: Dims, item_bytes: int) -> int:
-    """Return what an access to shared memory costs, all of its times."""
-    addresses = _addresses(access, layout, item_bytes)
-    is_one = not access.pairs or layout.moves(access.pairs, 2, tile)
-    width = access.width * (2 if access.pairs and is_one else 1) * item_bytes
-    clocks = wavefronts(addresses, _active(access, addresses), width)
-    instructions = np.count_nonzero(clocks) * (_ISSUE + bool(layout.swizzled))
-    once = CLOCK * int(clocks.sum()) + instructions
-    return int(once) * (1 if is_one else 2) * access.times
-
-
-def device_cost(access: Access, layout: Layout, item_bytes: int) -> int:
-    """Return what an access to device memory costs, all of its times."""
-    addresses = _addresses(access, layout, item_bytes)
-    moved = sectors(addresses, _active(access, addresses), access.width * item_bytes)
-    return int(moved.sum() + np.count_nonzero(moved) * _ISSUE) * access.times
-
-
-def _addresses(access: Access, layout: Layout, item_bytes: int) -> Ints:
-    zero = np.zeros((1, 1), np.int64)
-    at = {variable: access.at.get(variable, zero) for variable in layout.strides}
-    shape = np.broadcast_shapes(access.active.shape, *(index.shape for index in at.values()))
-    return np.broadcast_to(layout.offsets(at) * item_bytes, shape)
-
-
-def _active(access: Access, addresses: Ints) -> Flags:
-    return np.broadcast_to(access.active, addresses.shape)
