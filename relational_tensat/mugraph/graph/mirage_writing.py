@@ -1,8 +1,8 @@
 """μGraphs as Mirage's JSON, which ``mirage_json`` reads.
 
 What it has no form for is refused: results in float32 between kernels, running maxima, concatenating
-accumulators, merges and splits of dims, parts within kernels, more than four dims, dims in an order that no
-product can have.
+accumulators, merges and splits of dims, one part without the others, more than four dims, dims in an order
+that no product can have.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class _Writer:
         scope, dims = kernel.name, self._blocks[kernel.name].dims
         steps = self._inner[scope]
         loaded = [iterator.output for iterator in kernel.block.iterators]
-        for name in dict.fromkeys((*loaded, *(s.output for s in steps))):
+        for name in dict.fromkeys((*loaded, *(name for s in steps for name in s.outputs))):
             positions.add((scope, name), dims[name])
         for iterator in kernel.block.iterators:
             positions.equal((_DEVICE, iterator.tensor), (scope, iterator.output))

@@ -122,14 +122,14 @@ class Repeat(View):
 
 
 class WindowOf(View):
-    """A part of an input of the program, by other index variables: see ``Window``.
+    """A part of a tensor, by other index variables: see ``Window``.
 
-    It is no operator of blocks: there it is a load's, so nothing is computed of what is left out.
+    Of a program's input it is a load's, so nothing is computed of what is left out. Within a block it is of
+    a tile; no search proposes that, Mirage's files have it.
     """
 
     name = "window"
     attrs = ("variables", "into", "sizes", "offset", "step", "first", "last")
-    levels = ("kernel",)
 
     def infer(self, operands: Sequence[Dims], attrs: Attrs) -> Dims:
         """Return the dims with those that are taken."""

@@ -34,7 +34,7 @@ _LARGEST_FACTOR = 7
 #: Into how many parts such a variable is split instead, one after the other; 0 for its smallest factor:
 #: where another kernel splits it into tiles that divide, it may have no such size.
 _PARTS = (0, 3, 5, 7)
-_RELABELLINGS = frozenset({"rename", "split", "merge", "repeat"})
+_RELABELLINGS = frozenset({"rename", "split", "merge", "repeat", "window"})
 
 
 def shrunk(program: MuGraph, graph: MuGraph) -> tuple[MuGraph, MuGraph] | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from relational_tensat.mugraph.graph.dims import Dim, Dims, count
+from relational_tensat.mugraph.graph.input_windows import Window
 from relational_tensat.mugraph.kernels.cuda.partials import WARPS
 from relational_tensat.mugraph.kernels.layouts.memory_clocks import Flags, Ints
 from relational_tensat.mugraph.kernels.lowering.statements import (
@@ -24,7 +25,7 @@ from relational_tensat.mugraph.kernels.lowering.statements import (
     Statement,
     fade_of,
 )
-from relational_tensat.mugraph.kernels.lowering.views import viewed_index
+from relational_tensat.mugraph.kernels.lowering.views import Indexing, viewed_index
 
 _LANES = 32
 _THREADS = _LANES * WARPS
@@ -264,9 +265,8 @@ def _collect(
         return
     formula = program.formulas[name]
     at = lanes.at
-    if formula.op in ("rename", "split", "merge", "repeat"):
-        source = program.dims[formula.operands[0]]
-        at = viewed_index(formula, source, at, _joined, numbers_of)
+    if formula.op in ("rename", "split", "merge", "repeat", "window"):
+        at = viewed_index(formula, program.dims[formula.operands[0]], at, _INDEXING)
     inner = _Lanes(at, lanes.active, lanes.times)
     for operand in formula.operands:
         _collect(program, operand, inner, found)
@@ -286,3 +286,11 @@ def _joined(parts: Sequence[tuple[Ints, int]]) -> Ints:
     for index, extent in parts:
         result = result * extent + index
     return np.asarray(result)
+
+
+def _taken(index: Ints, window: Window) -> Ints:
+    """Return indices where a window is not 0; elsewhere that of its first or last such element."""
+    return window.offset + window.step * np.clip(index, window.first, window.last - 1)
+
+
+_INDEXING = Indexing(_joined, numbers_of, _taken)

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, cast
 
 from relational_tensat.mugraph.graph.dims import Dims
+from relational_tensat.mugraph.graph.input_windows import Window
 from relational_tensat.mugraph.graph.mugraph import Operation
 from relational_tensat.mugraph.kernels.lowering.statements import Program, Reduce, fade_of
-from relational_tensat.mugraph.kernels.lowering.views import viewed_index
+from relational_tensat.mugraph.kernels.lowering.views import Indexing, viewed_index, window_index
 
 #: Operators of one element; some are functions that the target's own code declares.
 _SPELLED: Mapping[str, str] = {
@@ -82,7 +83,9 @@ class Formulas(ABC):
                     *(self.element(name, at) for name in operands),
                     value=number(formula.attrs.get("value", 0.0)),
                 )
-        return self.element(operands[0], self.viewed(formula, at))
+        element = self.element(operands[0], self.viewed(formula, at))
+        is_there = _inside(formula, at) if formula.op == "window" else ""
+        return f"({is_there} ? {element} : 0.0f)" if is_there else element
 
     def place(self, name: str, at: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
         """Return the stored tensor that a tensor is a view of, and the element's index there."""
@@ -94,7 +97,7 @@ class Formulas(ABC):
     def viewed(self, view: Operation, at: Mapping[str, str]) -> Mapping[str, str]:
         """Return the index of a view's element in what it is a view of."""
         source = self._program.dims[view.operands[0]]
-        return viewed_index(view, source, at, joined, parts_of)
+        return viewed_index(view, source, at, _INDEXING)
 
 
 def parts_of(index: str, dims: Dims) -> dict[str, str]:
@@ -151,3 +154,20 @@ def number(value: object) -> str:
     if math.isinf(spelled):
         return f"({math.copysign(1.0, spelled)!r}f / 0.0f)"
     return f"{spelled!r}f"
+
+
+def _taken(index: str, window: Window) -> str:
+    step = index if window.step == 1 else f"{window.step} * ({index})"
+    return f"({window.offset} + {step})"
+
+
+_INDEXING = Indexing(joined, parts_of, _taken)
+
+
+def _inside(formula: Operation, at: Mapping[str, str]) -> str:
+    """Return the condition that a window's element is not 0 whatever it is of; empty for none."""
+    window = Window.of(formula.attrs)
+    index = window_index(window, at, _INDEXING)
+    conditions = [f"({index}) >= {window.first}"] if window.first else []
+    conditions += [f"({index}) < {window.last}"] if window.last < window.size else []
+    return " && ".join(conditions)

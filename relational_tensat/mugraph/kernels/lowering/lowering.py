@@ -231,7 +231,7 @@ class _Lowering:
     def _frame(self, step: Operation) -> Frame | None:
         """Return the frame that a function of registers has, if there is one for all its elements."""
         frames = {self._frames[name] for name in step.operands if name in self._frames}
-        if len(frames) != 1 or step.op in _VIEWS:
+        if len(frames) != 1 or step.op in (*_VIEWS, "window"):
             return None
         (frame,) = frames
         dims = self._dims[step.output]

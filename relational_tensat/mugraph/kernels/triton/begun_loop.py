@@ -17,7 +17,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     Operation,
 )
 from relational_tensat.mugraph.graph.well_formed import block_tensors
-from relational_tensat.mugraph.kernels.triton.padding import RENAMES, flat
+from relational_tensat.mugraph.kernels.triton.padding import MOVES, flat
 
 #: What is added up over a loop if what it sums is split.
 _SUMS = ("matmul", "sum")
@@ -90,7 +90,7 @@ def _split(iterator: Iterator, variable: str, tiles: Mapping[str, Dims]) -> Iter
 
 def _added_up(step: BlockStep, variable: str) -> list[BlockStep] | None:
     """Return a step that reads a part of the variable in each iteration; None where it cannot."""
-    if not isinstance(step, Operation) or step.op in RENAMES:
+    if not isinstance(step, Operation) or step.op in MOVES:
         return None
     over = names(step.attrs, "over") if "over" in step.attrs else ()
     if variable not in over:

@@ -46,6 +46,7 @@ from relational_tensat.mugraph.kernels.triton.tensors import (
 )
 from relational_tensat.mugraph.kernels.triton.triton_expressions import (
     LOWEST,
+    POWER,
     PRODUCTS,
     TYPES,
     Expressions,
@@ -183,6 +184,8 @@ class _Emission:
         grid = " x ".join(map(str, block.grid)) or "1"
         head = f"{self._kernel.name}: grid {grid}, loop {block.loop}, {warps} warps."
         text.line(f'"""{head}"""', "", "import triton", "import triton.language as tl", "", "")
+        if any(isinstance(step, Operation) and step.op == "pow" for step in self._steps):
+            text.line(*POWER.splitlines(), "", "")
         text.line("@triton.jit")
         with text.block(f"def {name}({', '.join(parameters)}):", ""):
             text.line(*self._axes.declarations(), *self._ends(in_loop=False))

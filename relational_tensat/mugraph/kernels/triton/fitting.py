@@ -23,7 +23,7 @@ from relational_tensat.mugraph.graph.mugraph import (
 )
 from relational_tensat.mugraph.graph.well_formed import BlockTensors, Stage, block_tensors
 from relational_tensat.mugraph.kernels.triton.begun_loop import with_loop
-from relational_tensat.mugraph.kernels.triton.padding import PAIRS, RENAMES, flat, multiplied
+from relational_tensat.mugraph.kernels.triton.padding import MOVES, PAIRS, flat, multiplied
 from relational_tensat.mugraph.kernels.triton.shared_bytes import LEAST_SHARED_BYTES, operand_bytes
 from relational_tensat.mugraph.kernels.triton.tensors import Axes, count_of, real
 
@@ -138,7 +138,7 @@ class _Loop:
     def _is_local(self, step: Operation) -> bool:
         """Whether elements depend on those of the same place only, or are a sum over the variable."""
         carried = self._along.intersection(step.operands)
-        if not carried or not self._sums.isdisjoint(step.operands) or step.op in RENAMES:
+        if not carried or not self._sums.isdisjoint(step.operands) or step.op in MOVES:
             return False
         over = names(step.attrs, "over") if "over" in step.attrs else ()
         if self._variable in over:

@@ -21,6 +21,8 @@ PAIRS: Mapping[str, tuple[tuple[int, int], ...]] = {
 }
 #: What gives the elements of an axis to another variable, which needs the same length then.
 RENAMES = ("rename", "split", "merge")
+#: What gives elements of an axis to other indices, so that a tile of it is none of the result's.
+MOVES = (*RENAMES, "window")
 
 
 def multiplied(

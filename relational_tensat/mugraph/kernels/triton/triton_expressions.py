@@ -10,7 +10,9 @@ from typing import cast
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.dims import Dims, without
+from relational_tensat.mugraph.graph.input_windows import Window
 from relational_tensat.mugraph.graph.mugraph import Operation
+from relational_tensat.mugraph.kernels.triton.gathered_windows import windowed
 from relational_tensat.mugraph.kernels.triton.tensors import (
     Axes,
     Value,
@@ -35,6 +37,7 @@ _SPELLED: Mapping[str, str] = {
     "mul": "{} * {}",
     "nan_to_zero": "tl.where({0} == {0}, {0}, 0.0)",
     "neg": "-{}",
+    "pow": "_power({}, {})",
     "reciprocal": "1.0 / {}",
     "relu": "tl.where({0} < 0.0, 0.0, {0})",
     "sigmoid": "1.0 / (1.0 + tl.exp(-{}))",
@@ -53,6 +56,20 @@ _SPELLED: Mapping[str, str] = {
     "keep": "tl.where({} != 0.0, {}, {value})",
     "tanh": "2.0 / (1.0 + tl.exp(-2.0 * {})) - 1.0",
 }
+
+#: What modules whose kernels have powers begin with. Triton has none that its interpreter knows, too.
+POWER = """\
+@triton.jit
+def _power(x, y):
+    whole = y == tl.floor(y)
+    half = 0.5 * y
+    is_odd = whole & (half != tl.floor(half)) & (tl.abs(y) < 16777216.0)
+    size = tl.exp2(y * tl.log2(tl.abs(x)))
+    signed = tl.where((x < 0.0) & is_odd, -size, size)
+    real = tl.where((x < 0.0) & (x > float("-inf")) & (y == y) & (whole == 0), float("nan"), signed)
+    is_one = (x == 1.0) | (y == 0.0) | ((x == -1.0) & (tl.abs(y) == float("inf")))
+    return tl.where(is_one, 1.0, real)
+"""
 
 
 class Expressions:
@@ -111,6 +128,9 @@ class Expressions:
                 return values[0]
             case "split" | "merge":
                 return self._reshaped(step, values[0])
+            case "window":
+                where = f"{self._where}: {step.output}"
+                return windowed(values[0], Window.of(step.attrs), self.axes, where)
         if step.op not in _SPELLED:
             raise InputError(f"{self._where}: {step.output}: Triton has no {step.op}")
         axes = union(values)
