@@ -7,19 +7,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from relational_tensat.base.errors import InputError, MissingDependencyError
 from relational_tensat.formats import save_model, to_onnx_model
 from relational_tensat.run.options import Options
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.verify import Verification, not_compared, verify, verify_files
 from relational_tensat.verify.fold import fold_weights
 from relational_tensat.verify.quantized import compare_quantized, is_quantized
-from relational_tensat.verify.reseed import can_reseed, reseed
+from relational_tensat.verify.reseed import can_reseed, is_small, reseed
 from relational_tensat.verify.runtime import Session
 from relational_tensat.verify.shrinking import RandomWeights
 
 _NOT_RESEEDED = (
     "onnxruntime's comparison proves nothing with the model's own weights, and random ones were "
     "not tried: they are too large to be written for a check"
+)
+_NOT_WRITTEN = (
+    "compared in float64 only: the weights have more than 256 MiB; "
+    "write the model as .onnx to have it run in onnxruntime"
 )
 
 
@@ -51,6 +56,8 @@ def check_result(
 ) -> tuple[Graph, Verification]:
     """Fold the optimized graph, compare it with the original; return both outcomes.
 
+    Graphs that are of no ONNX file are compared in onnxruntime, too, as the files that they would be.
+
     Args:
         inputs: inputs to compare with, by name.
         source: the file that the original is from, if it is from one.
@@ -66,10 +73,11 @@ def check_result(
         runs=options.verification.runs,
         inputs=inputs,
     )
-    if not outcome.failure() and (_is_onnx(source) or _is_onnx(target)):
-        files = _Files(original, optimized, folded, source, candidate)
-        outcome = outcome.joined(_check_files(files, inputs, options, outcome.shrink))
-    return folded, outcome
+    if outcome.failure():
+        return folded, outcome
+    files = _Files(original, optimized, folded, source, candidate)
+    check = _check_files if _is_onnx(source) or _is_onnx(target) else _check_as_files
+    return folded, outcome.joined(check(files, inputs, options, outcome.shrink))
 
 
 def is_as_quantized(
@@ -89,6 +97,18 @@ def is_as_quantized(
         save_model(fold_weights(optimized), after, options.output.opset)
         check = compare_quantized(before, after, options.process.threads)
     return check is None or not check.loss
+
+
+def _check_as_files(
+    files: _Files, inputs: Mapping[str, Array], options: Options, shrink: int
+) -> Verification:
+    """Compare graphs that are of no ONNX file, and for none, as the files that they would be."""
+    if not is_small(files.original):
+        return not_compared(_NOT_WRITTEN)
+    try:
+        return _check_files(files, inputs, options, shrink)
+    except (InputError, MissingDependencyError) as error:
+        return not_compared(f"compared in float64 only: {error}")
 
 
 def _check_files(

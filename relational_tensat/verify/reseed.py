@@ -12,9 +12,14 @@ from relational_tensat.verify.shrinking import RandomWeights
 _MOST_BYTES = 1 << 28
 
 
+def is_small(graph: Graph) -> bool:
+    """Whether the graph's weights are small enough to be written for a check."""
+    return weight_bytes(graph) <= _MOST_BYTES
+
+
 def can_reseed(graph: Graph) -> bool:
-    """Whether the graph's weights are small enough to be written again for a check."""
-    return 0 < weight_bytes(graph) <= _MOST_BYTES
+    """Whether the graph has weights, small enough to be written again for a check."""
+    return weight_bytes(graph) > 0 and is_small(graph)
 
 
 def reseed(graph: Graph, weights: RandomWeights) -> Graph:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,47 @@ def test_alike_weights_are_checked_in_onnxruntime_with_random_ones(
     checks = [check.check for check in result.verification.outputs if check.proves_something]
     assert "onnxruntime, random weights" in checks
     assert "onnxruntime, the two files" not in checks
+
+
+def far_and_back() -> tuple[Graph, Graph]:
+    """Return |x| after 12 relus, and as roots of x^64: float64 alone has such numbers."""
+    names = ["x", *"abcdefghijk", "y"]
+    steps = list(pairwise(names))
+    squares = [Node("mul", (before, before), (after,)) for before, after in steps[:6]]
+    roots = [Node("sqrt", (before,), (after,)) for before, after in steps[6:]]
+    relus = [
+        Node("relu", (before,), (after,))
+        for before, after in zip("zabcdefghijk", names[1:], strict=True)
+    ]
+    original, changed = (
+        build_graph("far", {"x": f32(64, 64)}, {}, nodes, ["y"])
+        for nodes in ([Node("abs", ("x",), ("z",)), *relus], [*squares, *roots])
+    )
+    return original, changed
+
+
+def test_a_graph_of_no_file_is_compared_with_numbers_that_machines_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("onnxruntime")
+    original, far = far_and_back()
+    search_finds(monkeypatch, search_result(far, cost_us=12.0, bound_us=12.0))
+    result = optimize(original, cost_model=FLAT)
+    assert result.unchanged
+    (rejection,) = result.rejections
+    assert "output 'y'" in rejection.why and "onnxruntime, the two files" in rejection.why
+
+
+def test_a_large_graph_of_no_file_is_compared_in_float64_only_and_the_report_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("relational_tensat.verify.reseed._MOST_BYTES", 1 << 10)
+    search_finds(monkeypatch, search_result(one_relu_less(), cost_us=4.0, bound_us=4.0))
+    result = optimize(shared_matmuls(with_data=True), cost_model=FLAT)
+    assert result.verification.ok and not result.unchanged
+    assert not any("onnxruntime" in text for text in result.verification.checked)
+    (warning,) = [text for text in result.verification.warnings if "float64 only" in text]
+    assert "write the model as .onnx" in warning
 
 
 class Watcher(Silent):
