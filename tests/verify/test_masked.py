@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -165,3 +166,26 @@ def test_given_masks_stay_as_they_are() -> None:
     graph = attention(last="m", m=ROWS)
     outcome = verify(graph, graph, inputs={"m": np.zeros((1, 6, 1))})
     assert not any("masked" in check.check for check in outcome.outputs)
+
+
+def test_a_row_that_the_original_has_no_result_for_is_reported(tmp_path: Path) -> None:
+    """It takes the last token that is kept: of a row without any, the one before the first."""
+    nodes = [
+        Node("cast", ("m",), ("numbers",), {"dtype": "int64"}),
+        Node("reduce_sum", ("numbers",), ("length",), {"axes": (0, 1), "keepdims": False}),
+        Node("fill", (), ("most",), {"value": 7, "dtype": "int64", "shape": ()}),
+        Node("sub", ("length", "most"), ("place",)),
+        Node("gather", ("x", "place"), ("token",), {"axis": 1}),
+        Node("reshape", ("token",), ("row",), {"shape": (1, 1, 8)}),
+        Node("mul", ("o", "row"), ("y",)),
+    ]
+    rows = [
+        Node("reshape", ("m",), ("kept_rows",), {"shape": (1, 1, 6)}),
+        Node("cast", ("kept_rows",), ("added",), {"dtype": "float32"}),
+    ]
+    base = attention(*rows, last="added", m=INT)
+    body = [replace(node, outputs=("o",)) if "y" in node.outputs else node for node in base.nodes]
+    graph = build_graph("last token", base.inputs, base.weights, [*body, *nodes], ["y"])
+    for outcome in (verify(graph, graph), compared_files(graph, graph, tmp_path)):
+        assert outcome.ok and outcome.runs
+        assert any("rows of 'm' masked" in text for text in outcome.warnings)
