@@ -101,11 +101,11 @@ class _Builder:
         match step.op:
             case "matmul":
                 product = self._node("mul", operands, f"{step.output}·")
-                self._sum(product, self._extent(step), step.output)
+                self._sums(product, step)
             case "concat_matmul":
                 self._concat_matmul(step)
             case "sum":
-                self._sum(operands[0], self._extent(step), step.output)
+                self._sums(operands[0], step)
             case "exp":
                 self._node("exp", operands, step.output)
             case "square":
@@ -140,6 +140,15 @@ class _Builder:
         """Return the number of elements that become one."""
         over = names(step.attrs, "over")
         return count(tuple(d for d in self._dims[step.operands[0]] if d.variable in over))
+
+    def _sums(self, operand: str, step: Operation) -> None:
+        """Sum over one variable after the other: blocks may, so each such sum needs a class."""
+        dims, over = self._dims[step.operands[0]], names(step.attrs, "over")
+        if not over:
+            self._alias[step.output] = self._named(operand)
+        for place, variable in enumerate(over):
+            output = f"{step.output}+{place}" if place < len(over) - 1 else step.output
+            operand = self._sum(operand, size_of(dims, variable), output)
 
     def _sum(self, operand: str, size: int, output: str) -> str:
         if size == 1:

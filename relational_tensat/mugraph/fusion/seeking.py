@@ -8,6 +8,7 @@ from relational_tensat.base.errors import RelationalTensatError, VerificationErr
 from relational_tensat.base.watch import Watch
 from relational_tensat.mugraph.candidate_cache import CandidateCache
 from relational_tensat.mugraph.finding import find_kernels
+from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import content_hash
 from relational_tensat.mugraph.search.search_options import SearchOptions
@@ -28,6 +29,7 @@ class Effort:
     Attributes:
         kernels: of a μGraph at most.
         more_operators: of a block, beyond the program's: what a loop adds up takes one more for each sum.
+            (A sum over several variables is several operators of a block.)
     """
 
     kernels: int
@@ -73,7 +75,7 @@ class Seeker:
             limit_s = min(self._watch.seconds_left, _LARGEST_SHARE * limit_s)
         options = replace(
             self._options,
-            max_operators=len(program.operators) + effort.more_operators,
+            max_operators=_operators_of_block(program) + effort.more_operators,
             max_kernels=effort.kernels,
             time_limit_s=limit_s,
         )
@@ -86,3 +88,12 @@ class Seeker:
         raise VerificationError(
             "none found" if finding.result.is_complete else "none found in the time"
         )
+
+
+def _operators_of_block(program: MuGraph) -> int:
+    """Return how many operators a block has that does what a program does, as it does it."""
+    reduced = (
+        names(step.attrs, "over") if step.op in ("sum", "matmul") else ()
+        for step in program.operators
+    )
+    return sum(max(len(over), 1) for over in reduced)

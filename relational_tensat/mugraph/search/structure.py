@@ -1,25 +1,28 @@
 """Structural sizes and configurations: which variable is split by the grid and by the loop, not how often.
 
 A search needs no more than that a variable is split, so each split is by the smallest number. A variable
-that is summed has a prime of its own where there are enough, so that abstract sums over different
-variables differ and prune more; it keeps at least two elements in every tile, so that no sum is of one
-element by chance.
+that is summed has a prime of its own where there are enough and tensors stay small, so that abstract sums
+over different variables differ and prune more; it keeps at least two elements in every tile, so that no
+sum is of one element by chance.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import or_
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.described import names
-from relational_tensat.mugraph.graph.dims import Dims, variables, with_sizes
+from relational_tensat.mugraph.graph.dims import Dims, count, variables, with_sizes
 from relational_tensat.mugraph.graph.mugraph import AXES, MuGraph, Operation
+from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 
-_PRIMES = (2, 3, 5)
+#: The largest ones first that leave all of a program's tensors within so many elements, or the last.
+_PRIMES: tuple[tuple[int, ...], ...] = ((2, 3, 5), (2, 3), (2,))
+_MOST_ELEMENTS = 1 << 14
 _FREE_SIZE, _FREE_FACTOR = 4, 2
 _MOST_VARIABLES = 30
 
@@ -132,10 +135,20 @@ def _variables(program: MuGraph) -> tuple[Variable, ...]:
         raise InputError(
             f"{program.name}: {len(found)} index variables, expected {_MOST_VARIABLES} at most"
         )
-    primes = dict(zip(summed, itertools.cycle(_PRIMES), strict=False))
+    tensors = kernel_tensors(program).values()
+    for primes in _PRIMES:
+        sized = _sized(found, dict(zip(summed, itertools.cycle(primes), strict=False)))
+        sizes = {variable.name: variable.size for variable in sized}
+        if max(count(with_sizes(dims, sizes)) for dims in tensors) <= _MOST_ELEMENTS:
+            break
+    return sized
+
+
+def _sized(found: Iterable[str], primes: Mapping[str, int]) -> tuple[Variable, ...]:
+    """Return variables at structural sizes, given the primes of those that are summed."""
     return tuple(
         Variable(name, 1 << place, primes[name] ** 3, primes[name], True)
-        if name in summed
+        if name in primes
         else Variable(name, 1 << place, _FREE_SIZE, _FREE_FACTOR, False)
         for place, name in enumerate(found)
     )

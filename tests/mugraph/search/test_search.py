@@ -8,11 +8,11 @@ import pytest
 
 from relational_tensat.base.watch import Watch
 from relational_tensat.mugraph.graph.mugraph import Accumulate, MuGraph, Operation
-from relational_tensat.mugraph.programs import program
+from relational_tensat.mugraph.programs import ProgramBuilder, program
 from relational_tensat.mugraph.search.found import FoundGraph, FoundKernel, build
 from relational_tensat.mugraph.search.kernel_search import search_kernels
 from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.search.structure import resized
+from relational_tensat.mugraph.search.structure import resized, structure_of
 from relational_tensat.mugraph.verify.random_tests import first_difference
 from tests.mugraph.searches import graphs, searched
 
@@ -158,3 +158,26 @@ def test_a_time_limit_leaves_what_was_found() -> None:
     result = search_kernels(program("attention"), SearchOptions(time_limit_s=0.0))
     assert not result.is_complete
     assert not result.routes
+
+
+def test_a_sum_over_several_variables_is_one_after_the_other_in_blocks() -> None:
+    """As of heads that a matrix brings together: each of these sums has an abstract class."""
+    b = ProgramBuilder("heads", X="m=12 h=12 k=12", W="h=12 k=12 n=12")
+    heads = b.build(b.apply("matmul", "X", "W", over=("h", "k")))
+    result = search_kernels(heads, SearchOptions(max_kernels=1, max_operators=3))
+    pruned = search_kernels(
+        heads, SearchOptions(max_kernels=1, max_operators=3, disable=("pruning",))
+    )
+    assert len(result.routes) == len(pruned.routes) > 0
+    for found in graphs(result):
+        assert first_difference(*small(found), 1) is None
+
+
+def test_structural_sizes_are_smaller_where_much_is_summed() -> None:
+    b = ProgramBuilder("groups", P="h=2 g=3 q=8 k=16", V="h=2 k=16 d=32", W="h=2 g=3 d=32 n=96")
+    mixed = b.apply("matmul", "P", "V", over=("k",))
+    groups = b.build(b.apply("matmul", mixed, "W", over=("h", "g", "d")))
+    sizes = {v.name: v.size for v in structure_of(groups).variables}
+    assert [sizes[name] for name in "khgd"] == [8, 8, 8, 8]
+    sizes = {v.name: v.size for v in structure_of(program("qknorm")).variables}
+    assert [sizes[name] for name in "dek"] == [8, 27, 125]
