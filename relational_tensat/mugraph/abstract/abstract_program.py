@@ -28,7 +28,7 @@ class AbstractProgram:
     """The abstract expressions of a program.
 
     Attributes:
-        graph: of scalars; its inputs are the program's.
+        graph: of scalars; its inputs are those of the program that something reads.
         outputs: the graph's values that the program's outputs are, in order.
     """
 
@@ -122,8 +122,9 @@ class _Builder:
                 raise InputError(f"{self._program.name}: no abstract expression for {op}")
 
     def build(self) -> AbstractProgram:
-        inputs = dict.fromkeys(self._program.inputs, SCALAR)
         outputs = list(dict.fromkeys(map(self._named, self._program.outputs)))
+        read = {name for node in self._nodes for name in node.inputs} | set(outputs)
+        inputs = {name: SCALAR for name in self._program.inputs if name in read}
         graph = build_graph(self._program.name, inputs, {}, self._nodes, outputs)
         return AbstractProgram(graph, tuple(map(self._named, self._program.outputs)))
 

@@ -7,7 +7,7 @@ say, reflexive and transitive closure included. So pruning is an inner join with
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ class AbstractEGraph:
 
     Attributes:
         database: its tables, and ``abstract``, its e-nodes for joins; further tables may be put there.
-        classes: of the program's inputs, by name.
+        classes: of the program's inputs that something reads, by name.
         outputs: the classes of the program's outputs, in order.
         e_nodes, e_classes: its size.
         is_saturated: whether no axiom has anything to add; if not, pruning may lose μGraphs.
@@ -80,8 +80,8 @@ def saturated(program: MuGraph, time_limit_s: float | None = None) -> AbstractEG
         kept = _kept.pop(form, None)
         if kept is not None:
             _kept[form] = kept
-            return _reopened(kept, program)
-        made = _saturated(abstract, tuple(program.inputs), time_limit_s)
+            return _reopened(kept, abstract.graph.inputs)
+        made = _saturated(abstract, time_limit_s)
     if made.is_saturated and made.e_nodes <= _MOST_KEPT_ENODES:
         rows = made.database.execute("FROM abstract", name="mugraph/abstract_rows")
         classes = tuple(made.classes.values())
@@ -93,9 +93,7 @@ def saturated(program: MuGraph, time_limit_s: float | None = None) -> AbstractEG
     return made
 
 
-def _saturated(
-    abstract: AbstractProgram, inputs: Sequence[str], time_limit_s: float | None
-) -> AbstractEGraph:
+def _saturated(abstract: AbstractProgram, time_limit_s: float | None) -> AbstractEGraph:
     options = ExplorationOptions(
         iterations=_MOST_ITERATIONS,
         node_limit=_MOST_ENODES,
@@ -111,7 +109,7 @@ def _saturated(
     classes = {str(name): int(number) for name, number in database.run("mugraph/classes")}
     return AbstractEGraph(
         database,
-        {name: classes[name] for name in inputs},
+        {name: classes[name] for name in abstract.graph.inputs},
         tuple(classes[name] for name in abstract.outputs),
         egraph.e_nodes,
         egraph.e_classes,
@@ -119,11 +117,11 @@ def _saturated(
     )
 
 
-def _reopened(kept: _Kept, program: MuGraph) -> AbstractEGraph:
+def _reopened(kept: _Kept, inputs: Iterable[str]) -> AbstractEGraph:
     database = Database(process=ProcessOptions(threads=1))
     database.script("mugraph/abstract_table")
     database.append("abstract", kept.rows)
-    classes = dict(zip(program.inputs, kept.inputs, strict=True))
+    classes = dict(zip(inputs, kept.inputs, strict=True))
     return AbstractEGraph(
         database, classes, kept.outputs, kept.e_nodes, kept.e_classes, is_saturated=True
     )

@@ -208,12 +208,13 @@ class _Search:
                     1 << place, is_condition=name in small.conditions,
                 )
                 for place, (name, kind) in enumerate(small.inputs.items())
+                if name in abstract.classes  # the others are read by nothing
             )  # fmt: skip
             dims = kernel_tensors(small)
             self._results = tuple(
                 Operand(
                     name, dims[name], Labelled(variables(dims[name]), results[name]), klass,
-                    (1 << len(operands)) - 1,
+                    (1 << len(small.inputs)) - 1,
                 )
                 for name, klass in zip(small.outputs, abstract.outputs, strict=True)
             )  # fmt: skip

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from relational_tensat.base.watch import Watch
+from relational_tensat.mugraph.finding import find_kernels
 from relational_tensat.mugraph.graph.mugraph import Accumulate, MuGraph, Operation
 from relational_tensat.mugraph.programs import ProgramBuilder, program
 from relational_tensat.mugraph.search.found import FoundGraph, FoundKernel, build
@@ -181,3 +182,11 @@ def test_structural_sizes_are_smaller_where_much_is_summed() -> None:
     assert [sizes[name] for name in "khgd"] == [8, 8, 8, 8]
     sizes = {v.name: v.size for v in structure_of(program("qknorm")).variables}
     assert [sizes[name] for name in "dek"] == [8, 27, 125]
+
+
+def test_an_input_that_nothing_reads_is_no_matter_of_the_search() -> None:
+    b = ProgramBuilder("product", U="u=4", X="m=8 k=8", W="k=8 n=8")
+    product = b.build(b.apply("matmul", "X", "W", over=("k",)))
+    finding = find_kernels(product, SearchOptions(max_kernels=1))
+    assert finding.best is not None and set(finding.best.graph.inputs) == set("UXW")
+    assert first_difference(product, finding.best.graph, 1) is None
