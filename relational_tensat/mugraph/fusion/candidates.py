@@ -16,6 +16,7 @@ import numpy as np
 from relational_tensat.base.errors import InputError, RelationalTensatError
 from relational_tensat.mugraph.fusion.chain_program import dims_of_value, program_of
 from relational_tensat.mugraph.fusion.chains import MOST_INPUTS, chains
+from relational_tensat.mugraph.graph.arithmetic import COMPARISONS
 from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
 from relational_tensat.mugraph.graph.mugraph_json import content_hash
@@ -30,6 +31,10 @@ from relational_tensat.tensor.types import numpy_dtype
 _DTYPES = ("float32", "float16")
 #: What blocks compute in, whatever their operands' elements are: casts to it and back need no rounding.
 _BLOCK_DTYPE = "float32"
+#: What compares, or chooses by a condition.
+_CONDITIONAL = frozenset(
+    {"keep", "nan_to_zero", "div_or_zero", *COMPARISONS, *(f"is_{name}" for name in COMPARISONS)}
+)
 #: No rule matches these: what they are is known to other runtimes only.
 _UNMATCHED = ("opaque",)
 
@@ -62,6 +67,13 @@ class Candidate:
     def is_cast(self) -> bool:
         """Whether some results within have wider elements than operands and results have."""
         return _made_dtypes(self.nodes, self.graph) != {self.dtype}
+
+    @property
+    def has_conditions(self) -> bool:
+        """Whether it reads bools, or compares, or chooses: chains do not."""
+        return bool(self.program.conditions) or any(
+            step.op in _CONDITIONAL for step in self.program.operators
+        )
 
     @property
     def has_products(self) -> bool:

@@ -49,6 +49,9 @@ class Parts:
         found = [*chain_candidates(graph, self._leave, source)]
         if self._worth.profile is not None:
             found += region_candidates(graph, self._most_operators, self._leave, source)
+        elif self._worth.is_measured:  # what has products stays with the runtime
+            regions = region_candidates(graph, self._most_operators, self._leave, source)
+            found += [c for c in regions if c.has_conditions and not c.has_products]
         places = [(pattern_hash(candidate), candidate) for candidate in found]
         self.plans.append(Plan(self._worth.operator_us))
         for plan in (self.plans[-1], self.plan):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
+import onnx
 import pytest
 
 from relational_tensat import Options, kernels, optimize
@@ -23,7 +24,7 @@ from relational_tensat.mugraph.fusion.chain_program import row_kernel
 from relational_tensat.mugraph.fusion.thread_times import measured
 from relational_tensat.mugraph.kernels.c import compile_c
 from relational_tensat.run.result import Result
-from relational_tensat.tensor import Graph
+from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from tests.cost.fakes import FakeDevice, plug_in
 
 #: Loaded before a fake device takes the package's place.
@@ -40,6 +41,18 @@ def row() -> Graph:
     x, y = builder.input("x", 8, 16), builder.input("y", 8, 16)
     total = builder.op("add", builder.op("sigmoid", x), y)
     return builder.build(builder.op("tanh", builder.op("mul", total, x)))
+
+
+def masked_row() -> Graph:
+    """Return tanh(x) x where a mask says so, and -inf elsewhere."""
+    kinds = {"x": TensorType("float32", (8, 16)), "mask": TensorType("bool", (8, 16))}
+    nothing = Weight(TensorType("float32", ()), np.asarray(-np.inf, "float32"))
+    nodes = [
+        Node("tanh", ("x",), ("bent",)),
+        Node("mul", ("bent", "x"), ("product",)),
+        Node("where", ("mask", "product", "nothing"), ("y",)),
+    ]
+    return build_graph("masked", kinds, {"nothing": nothing}, nodes, ["y"])
 
 
 @pytest.fixture
@@ -62,13 +75,30 @@ def kernel_us(monkeypatch: pytest.MonkeyPatch) -> Takes:
     return take
 
 
-def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Result:
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: Graph | None = None) -> Result:
     device = plug_in(monkeypatch, FakeDevice(time_us=lambda configuration: 2.0))
     assert device.key.kind == "cpu"
     options = Options.of(
         cost="cpu", cost_cache=tmp_path / "costs.duckdb", fuse=True, kernels=tmp_path / "kernels"
     )
-    return optimize(row(), options, output=tmp_path / "out.onnx")
+    return optimize(model or row(), options, output=tmp_path / "out.onnx")
+
+
+def test_what_is_chosen_by_a_mask_is_within_a_kernel(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    kernel_us: Takes,
+) -> None:
+    """Infinite numbers, too: where a kernel and its program both have them, they are equal."""
+    runs = kernel_us(1.5)
+    result = run(monkeypatch, tmp_path, masked_row())
+    assert runs and (result.cost_before_us, result.cost_after_us) == (6.0, 1.5)
+    (call,) = kernels.load(tmp_path / "kernels").values()
+    x = np.random.default_rng(0).standard_normal((8, 16)).astype(np.float32)
+    mask = x > 0.5
+    expected = np.where(mask, np.tanh(x) * x, -np.inf)
+    (node,) = onnx.load(tmp_path / "out.onnx").graph.node
+    assert np.allclose(call(*({"x": x, "mask": mask}[name] for name in node.input)), expected)
 
 
 def test_a_kernel_is_chosen_where_it_takes_less_than_the_operators(
