@@ -11,7 +11,7 @@ import numpy as np
 from relational_tensat.base.clock import wall_limit_s
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.extract.exact.solve.constraints import Columns, Rows
-from relational_tensat.extract.exact.solve.running import is_free, run_highs
+from relational_tensat.extract.exact.solve.highs_thread import is_free, run_highs
 from relational_tensat.extract.exact.solve.solver_options import Progress, SolverOptions
 from relational_tensat.extract.problem import Floats, Ints
 
