@@ -42,6 +42,7 @@ def print_report(result: Result, console: Console, *, profile: bool = False) -> 
     console.print(cost_line(result))
     if result.costs.are_found_out:
         console.print(counts_line(result))
+    if result.lists_kernels:
         print_kernels(result.kernels_us, console)
     if result.race is not None:
         print_race(result.race, result.bound_us, console)

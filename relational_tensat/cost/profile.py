@@ -26,6 +26,8 @@ class Profile:
             then with a ``default`` for the types that are not listed.
         bandwidth_bytes_per_s: of the device's main memory.
         launch_us: what one kernel costs before it does anything.
+        graph_launch_us: the same where all launches of a model are recorded once and started as one CUDA
+            graph; 0 where there is no such thing.
         free: names of operators that launch no kernel under this profile.
         multiprocessors: how many the device has; 0 where it has none that blocks of a kernel run on.
         shared_bytes: of the shared memory that a block may have.
@@ -55,6 +57,7 @@ class Profile:
     weight_cache_bytes: int = 0
     weight_cache_bandwidth_bytes_per_s: float = 0.0
     view_us: float = 0.0
+    graph_launch_us: float = 0.0
 
     def peak_for(self, dtype: str) -> float:
         """Return the operations per second on elements of type ``dtype``."""
@@ -71,6 +74,10 @@ class Profile:
         s_per_byte = near / self.weight_cache_bandwidth_bytes_per_s
         s_per_byte += (1 - near) / self.weight_bandwidth_bytes_per_s
         return replace(self, weight_bandwidth_bytes_per_s=1 / s_per_byte, weight_cache_bytes=0)
+
+    def in_a_graph(self) -> Profile:
+        """Return the profile of launches that are recorded in a CUDA graph, where the device has these."""
+        return replace(self, launch_us=self.graph_launch_us) if self.graph_launch_us else self
 
     def cost_us(
         self, op: str, inputs: tuple[ValueType, ...], output: ValueType, attrs: Attrs

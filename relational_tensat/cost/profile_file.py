@@ -1,4 +1,4 @@
-"""Reading profiles: TOML files of thirteen keys, checked strictly.
+"""Reading profiles: TOML files of fourteen keys, checked strictly.
 
 peak_flops_per_s = 8.1e12                  # or a table, one number per element type and default
 bandwidth_bytes_per_s = 320e9
@@ -13,6 +13,7 @@ weight_bandwidth_bytes_per_s = 30e9        # where weights come before they are 
 weight_cache_bytes = 8388608               # of these, what a cache has since the last run; may be left out
 weight_cache_bandwidth_bytes_per_s = 80e9  # of that cache; goes with it
 view_us = 0.2                              # what a reshape costs where it is free else; may be left out
+graph_launch_us = 1.3                      # of a launch recorded in a CUDA graph; may be left out
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from relational_tensat.tensor.operators.work_steps import STEPS
 _KEYS = (
     "peak_flops_per_s", "bandwidth_bytes_per_s", "launch_us", "free", "multiprocessors", "shared_bytes",
     "cache_bytes", "cache_bandwidth_bytes_per_s", "elements_per_s", "weight_bandwidth_bytes_per_s",
-    "weight_cache_bytes", "weight_cache_bandwidth_bytes_per_s", "view_us",
+    "weight_cache_bytes", "weight_cache_bandwidth_bytes_per_s", "view_us", "graph_launch_us",
 )  # fmt: skip
 _CACHE_BANDWIDTH = "cache_bandwidth_bytes_per_s"
 _WEIGHT_BANDWIDTH = "weight_bandwidth_bytes_per_s"
@@ -102,6 +103,7 @@ def _read(path: Path) -> Profile:
             table.get(_WEIGHT_CACHE_BANDWIDTH, 0.0), _WEIGHT_CACHE_BANDWIDTH, path
         ),
         view_us=_number(table.get("view_us", 0.0), "view_us", path),
+        graph_launch_us=_number(table.get("graph_launch_us", 0.0), "graph_launch_us", path),
     )
 
 

@@ -100,11 +100,13 @@ class CostSource(ABC):
         is_instant: asking costs nothing, so that what no result depends on may be asked for, too.
         is_lazy: answers may have to be measured, so that a choice is settled with bounds of most.
         tells_computed: whether operands that are computed instead of constant change an answer.
+        gives_kernels: whether what runs graphs is given those of ``as_run``; else it is given operators.
     """
 
     is_instant: ClassVar[bool] = False
     is_lazy: ClassVar[bool] = False
     tells_computed: bool = False
+    gives_kernels: bool = False
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -137,6 +139,10 @@ class CostSource(ABC):
 
     def price_by(self, prices: Prices) -> None:  # noqa: B027  # most costs are not estimated
         """Take what configurations cost by a profile from somebody who knows more of them."""
+
+    def as_timed(self, graph: Graph) -> Graph:
+        """Return what a device that times whole graphs is given for one."""
+        return self.as_run(graph) if self.gives_kernels else graph
 
     def as_run(self, graph: Graph) -> Graph:
         """Return the kernels that a graph is run by; unless overridden, each of its operators is one."""

@@ -57,15 +57,17 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """act(A B + bias): row-major A [m, k], B [k, n], C [m, n], for every product of a batch.
+    """act(alpha A B + addend + bias): row-major A [m, k], B [k, n], C [m, n], for each of a batch.
 
     Attributes:
+        addend: as C in type and strides.
         dtype: of all operands; sums are float32.
         math: one of ``MATH_MODES``.
         batches: sizes of three batch axes; C has them all.
         a_strides, b_strides: elements from one matrix to the next along each; 0 where repeated.
         bias_strides: likewise, and then along rows and along columns.
         act: one of ``ACTIVATION_CODES``.
+        transposes_a, transposes_b: whether the factor lies there transposed, A as [k, m], B as [n, k].
     """
 
     c: Ref
@@ -82,12 +84,15 @@ class Product:
     b_strides: Triple
     bias_strides: tuple[int, int, int, int, int]
     act: str
+    addend: Ref | None = None
+    alpha: float = 1.0
+    transposes_a: bool = False
+    transposes_b: bool = False
 
     def refs(self) -> Iterator[Ref]:
         """Yield the buffers that it reads or writes."""
         yield from (self.c, self.a, self.b)
-        if self.bias is not None:
-            yield self.bias
+        yield from (ref for ref in (self.bias, self.addend) if ref is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +110,12 @@ class Windows:
 
 @dataclass(frozen=True, slots=True)
 class Convolution:
-    """act(x * w + bias): x [batch, groups · channels, sizes], w [groups · filters, channels, kernel].
+    """act(x * w + addend + bias).
+
+    x is [batch, groups · channels, sizes], w [groups · filters, channels, kernel].
 
     Attributes:
+        addend: as y in type.
         channels, filters: of one group.
         rank: how many spatial dimensions the tensors have; the windows always have three.
     """
@@ -125,12 +133,12 @@ class Convolution:
     windows: Windows
     rank: int
     act: str
+    addend: Ref | None = None
 
     def refs(self) -> Iterator[Ref]:
         """Yield the buffers that it reads or writes."""
         yield from (self.y, self.x, self.w)
-        if self.bias is not None:
-            yield self.bias
+        yield from (ref for ref in (self.bias, self.addend) if ref is not None)
 
 
 @dataclass(frozen=True, slots=True)

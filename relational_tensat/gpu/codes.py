@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 #: ``activate`` in kernels/common.cuh.
-ACTIVATION_CODES = {"none": 0, "relu": 1, "sigmoid": 2, "tanh": 3}
+ACTIVATION_CODES = {"none": 0, "relu": 1, "sigmoid": 2, "tanh": 3, "gelu_tanh": 4}
 
 #: ``unary`` in kernels/map.cu; gelu's tanh approximation is an operator of its own there.
 UNARY_CODES = {

@@ -27,6 +27,9 @@ from relational_tensat.gpu.elements import item_bytes
 from relational_tensat.gpu.lowering.emitter import THREADS, blocks_for
 from relational_tensat.gpu.strides import collapse, contiguous, padded
 
+#: What cuBLASLt applies on its way out; its GELU is the approximation by tanh.
+BLAS_ACTIVATIONS = ("none", "relu", "gelu_tanh")
+
 
 @dataclass(frozen=True, slots=True)
 class BlasProduct:
@@ -37,7 +40,7 @@ class BlasProduct:
         count: products in the batch.
         a_stride, b_stride, c_stride: elements from one to the next.
         bias: whether cuBLAS adds it, a number per row of C'.
-        relu: whether cuBLAS applies it.
+        act: the activation that cuBLAS applies.
         rest: what is left of bias and activation, for our kernel; None where cuBLAS does it all.
     """
 
@@ -49,7 +52,7 @@ class BlasProduct:
     b_stride: int
     c_stride: int
     bias: bool
-    relu: bool
+    act: str
     rest: Launch | None
 
 
@@ -59,7 +62,7 @@ def blas_product(call: Product) -> BlasProduct | None:
     if len(sizes) > 1:
         return None
     per_column = call.bias is not None and call.bias_strides == (0, 0, 0, 0, 1)
-    fused = (call.bias is None or per_column) and call.act in ("none", "relu")
+    fused = (call.bias is None or per_column) and call.act in BLAS_ACTIVATIONS
     rest = None if fused else product_epilogue(call)
     return BlasProduct(
         rows=call.n,
@@ -70,7 +73,7 @@ def blas_product(call: Product) -> BlasProduct | None:
         b_stride=b[0] if b else 0,
         c_stride=call.m * call.n,
         bias=fused and call.bias is not None,
-        relu=fused and call.act == "relu",
+        act=call.act if fused else "none",
         rest=rest,
     )
 
@@ -79,6 +82,12 @@ def product_epilogue(call: Product) -> Launch:
     """Return the launch that adds a product's bias and applies its activation, in place."""
     sizes = (*call.batches, call.m, call.n)
     return _epilogue(call.dtype, call.c, call.bias, sizes, call.bias_strides, call.act)
+
+
+def cudnn_fuses(call: Convolution) -> bool:
+    """Whether cuDNN does all of a convolution's way out in its own call: addend, bias, relu or nothing."""
+    adds = call.addend is not None or call.bias is not None
+    return call.act == "relu" or (adds and call.act == "none")
 
 
 def convolution_epilogue(call: Convolution) -> Launch | None:

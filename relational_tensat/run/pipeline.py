@@ -186,6 +186,7 @@ def _result(state: RunState) -> Result:
         untrusted_rules=state.untrusted,
         costs=cost.counts,
         kernels_us=_kernels_us(state),
+        lists_kernels=cost.gives_kernels or cost.counts.are_found_out,
         whole=state.whole,
         race=state.race,
         unchanged=state.is_unchanged,

@@ -121,6 +121,7 @@ class Result:
         cost_profile: the name of the cost model.
         costs: how many configurations were measured, cached, recorded and estimated.
         kernels_us: what kernels cost before and after, by operator, the dearest first.
+        lists_kernels: whether the report has these: where they are measured, or are what will be run.
         cost_before_us, cost_after_us: of one inference; after is never more than before.
         whole: original and extracted graph run whole, where costs are measured here and a graph other
             than the original was extracted; None where they were not run.
@@ -191,6 +192,7 @@ class Result:
     untrusted_rules: Mapping[str, str] = field(default_factory=dict)
     costs: CostCounts = field(default_factory=CostCounts)
     kernels_us: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    lists_kernels: bool = False
     extraction: ExtractionSummary = field(default_factory=ExtractionSummary)
     extractions: tuple[ExtractionEntry, ...] = ()
     worlds: tuple[WorldReport, ...] = ()

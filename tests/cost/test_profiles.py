@@ -129,6 +129,14 @@ def test_a_view_may_cost_something(tmp_path: Path) -> None:
     assert profile.cost_us("noop", (f32(4), f32(4)), (f32(4), f32(4)), {}) == 0.0
 
 
+def test_launches_may_cost_less_in_a_cuda_graph(tmp_path: Path) -> None:
+    profile = load_profile(write(tmp_path, GOOD))
+    assert profile.in_a_graph() is profile
+    recorded = load_profile(write(tmp_path, GOOD + "graph_launch_us = 0.5\n"))
+    assert recorded.launch_us == profile.launch_us
+    assert recorded.in_a_graph().launch_us == 0.5
+
+
 def test_an_unknown_name_gets_the_nearest() -> None:
     with pytest.raises(UsageError, match=r"unknown cost profile 'a10'.*did you mean 'a100'"):
         load_profile("a10")

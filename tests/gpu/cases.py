@@ -11,6 +11,7 @@ from relational_tensat.gpu.codes import (
     REDUCTION_CODES,
     UNARY_CODES,
 )
+from relational_tensat.rules.targets.known import load_target
 from relational_tensat.tensor import Graph, Node, TensorType, build_graph
 from tests.gpu.running import one_node
 
@@ -39,6 +40,39 @@ def cases(dtype: str) -> Iterator[Graph]:
     yield from _layouts(dtype)
     yield from _norms(dtype)
     yield from _products(dtype)
+
+
+def kernel_cases(dtype: str) -> Iterator[Graph]:
+    """Yield small graphs of the kernels of the target ``cuda``."""
+    load_target("cuda")
+
+    def kind(*shape: int) -> TensorType:
+        return TensorType(dtype, shape)
+
+    for act in ("relu", "sigmoid", "tanh", "gelu_tanh"):
+        yield one_node("cuda_elementwise", kind(5, 7, 64), kind(7, 1), op="sub", act=act)
+    for act in ("none", "relu", "gelu_tanh"):
+        scaled = {"alpha": -0.5, "act": act}
+        yield one_node("cuda_product", kind(70, 130), kind(130, 100), kind(100), **scaled)
+        yield one_node("cuda_product_add", kind(70, 33), kind(33, 40), kind(70, 40), **scaled)
+    for act in ("none", "relu"):
+        for filters, pad in ((kind(24, 16, 3, 3), "same"), (kind(24, 4, 2, 2), (1, 1, 0, 0))):
+            window = {"stride": (1, 1), "pad": pad, "act": act}
+            image = kind(2, 16, 15, 15)
+            yield one_node("cuda_conv_add", image, filters, kind(2, 24, 15, 15), **window)
+        bias = kind(16)
+        depthwise = kind(1, 16, 15, 15), kind(16, 1, 3, 3), kind(1, 16, 8, 8), bias
+        yield one_node("cuda_conv_add", *depthwise, stride=(2, 2), pad="same", act=act)
+    row, rows = kind(700), kind(9, 700)
+    yield one_node("cuda_skip_layer_norm", rows, rows, row, row, axis=1, epsilon=1e-5)
+    yield one_node("cuda_skip_layer_norm", rows, rows, row, axis=1, epsilon=1e-5)
+    yield one_node("cuda_skip_rms_norm", rows, rows, row, axis=1, epsilon=1e-5)
+    for trans_a, trans_b in ((True, False), (False, True), (True, True)):
+        a = kind(3, 65, 70) if trans_a else kind(3, 70, 65)
+        b = kind(3, 40, 65) if trans_b else kind(3, 65, 40)
+        order = {"trans_a": trans_a, "trans_b": trans_b}
+        yield one_node("cuda_product_add", a, b, kind(3, 70, 40), kind(40), **order)
+        yield one_node("cuda_product", a, kind(*b.shape[1:]), **order)
 
 
 def _choices(dtype: str) -> Iterator[Graph]:

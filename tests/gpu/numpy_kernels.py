@@ -41,6 +41,11 @@ def unary(memory: NumpyMemory, kind: str, a: Arguments) -> None:
     memory.store(a["dst"], _DTYPES[kind], every, y)
 
 
+def _activate(code: int, x: Any) -> Any:
+    act = _ACTS[code]
+    return _unary(act, x, 0.0, 0.0) if act == "gelu_tanh" else activate(act, x)
+
+
 def _unary(op: str, x: Any, low: float, high: float) -> Any:
     functions: dict[str, Callable[[], Any]] = {
         "relu": lambda: activate("relu", x),
@@ -66,7 +71,7 @@ def binary(memory: NumpyMemory, kind: str, a: Arguments) -> None:
     x = memory.load(a["a"], _DTYPES[kind], strided(a["sizes"], a["a_strides"]))
     y = memory.load(a["b"], _DTYPES[kind], strided(a["sizes"], a["b_strides"]))
     with np.errstate(all="ignore"):
-        z = activate(_ACTS[a["act"]], _BINARY[a["op"]](x, y))
+        z = _activate(a["act"], _BINARY[a["op"]](x, y))
     memory.store(a["dst"], _DTYPES[kind], np.arange(a["n"]).reshape(z.shape), z)
 
 
@@ -222,6 +227,8 @@ def _norm(memory: NumpyMemory, kind: str, a: Arguments, *, centred: bool) -> Non
     dtype, shape = _DTYPES[kind], (a["rows"], a["width"])
     every = np.arange(np.prod(shape)).reshape(shape)
     x = memory.load(a["src"], dtype, every)
+    if a["skip"]:
+        x = x + memory.load(a["skip"], dtype, every)
     if centred:
         x = x - x.mean(axis=1, keepdims=True)
     y = x / np.sqrt((x * x).mean(axis=1, keepdims=True) + a["epsilon"])
@@ -244,7 +251,7 @@ def pool(memory: NumpyMemory, kind: str, a: Arguments) -> None:
     met = np.stack([tap for _, tap in taps(padded, *slide)])
     total = np.sum([tap for _, tap in taps(counts, *slide)], axis=0)
     y = met.sum(axis=0) / total if mean else met.max(axis=0)
-    y = activate(_ACTS[a["act"]], y)
+    y = _activate(a["act"], y)
     memory.store(a["dst"], _DTYPES[kind], np.arange(y.size), y.reshape(-1))
 
 
@@ -277,21 +284,30 @@ def _convolve(memory: NumpyMemory, kind: str, a: Arguments) -> None:
     for tap, met in taps(padded, a["kernel"], a["stride"], a["dilation"], a["out"]):
         grouped = met.reshape(a["batch"], groups, channels, *a["out"])
         y += np.einsum("gfc,ngcxyz->ngfxyz", w[(..., *tap)], grouped)
+    if a["addend"]:
+        y += memory.load(a["addend"], dtype, np.arange(y.size).reshape(y.shape))
     if a["bias"]:
         bias = memory.load(a["bias"], dtype, np.arange(groups * filters))
         y += bias.reshape(groups, filters, 1, 1, 1)
-    y = activate(_ACTS[a["act"]], y)
+    y = _activate(a["act"], y)
     memory.store(a["dst"], dtype, np.arange(y.size), y.reshape(-1))
 
 
 def gemm(memory: NumpyMemory, kind: str, a: Arguments) -> None:
     dtype, m, n, k, batches = _DTYPES[kind], a["m"], a["n"], a["k"], a["batches"]
-    x = memory.load(a["a"], dtype, strided((*batches, m, k), (*a["a_strides"], k, 1)))
-    y = memory.load(a["b"], dtype, strided((*batches, k, n), (*a["b_strides"], n, 1)))
-    z = x @ y
+    x_steps, y_steps = _steps(m, k, a["transposes_a"]), _steps(k, n, a["transposes_b"])
+    x = memory.load(a["a"], dtype, strided((*batches, m, k), (*a["a_strides"], *x_steps)))
+    y = memory.load(a["b"], dtype, strided((*batches, k, n), (*a["b_strides"], *y_steps)))
+    z = x @ y * a["alpha"]
+    if a["addend"]:
+        z = z + memory.load(a["addend"], dtype, np.arange(z.size).reshape(z.shape))
     if a["bias"]:
         z = z + memory.load(a["bias"], dtype, strided((*batches, m, n), a["bias_strides"]))
-    memory.store(a["c"], dtype, np.arange(z.size), activate(_ACTS[a["act"]], z).reshape(-1))
+    memory.store(a["c"], dtype, np.arange(z.size), _activate(a["act"], z).reshape(-1))
+
+
+def _steps(rows: int, columns: int, is_transposed: int) -> tuple[int, int]:
+    return (1, rows) if is_transposed else (columns, 1)
 
 
 #: By name, as the launches have it without its type.

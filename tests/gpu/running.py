@@ -18,7 +18,7 @@ from tests.gpu.numpy_library import NumpyLibrary
 TOLERANCES = {"float64": 1e-12, "float32": 1e-5, "float16": 2e-2, "bfloat16": 1e-1}
 
 
-def one_node(op: str, *types: TensorType, **attrs: Any) -> Graph:
+def one_node(op: str, /, *types: TensorType, **attrs: Any) -> Graph:
     """Return the graph of one operator, all operands being inputs."""
     from relational_tensat.tensor.operators import get_operator
 

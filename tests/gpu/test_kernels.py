@@ -18,7 +18,7 @@ from relational_tensat.gpu.plan import plan_graph
 from relational_tensat.tensor import Graph
 from relational_tensat.verify.fold import fold_weights
 from relational_tensat.verify.outputs import compute_outputs
-from tests.gpu.cases import cases
+from tests.gpu.cases import cases, kernel_cases
 from tests.gpu.host_library import HostLibrary, compile_for_host
 from tests.gpu.running import one_node
 from tests.gpu.small_models import small_model
@@ -55,6 +55,14 @@ def test_every_operator(compiled: Any, dtype: str) -> None:
         met[graph.name] += 1
         tensor_cores = graph.name in ("matmul", "conv") and dtype != "float32"
         if not tensor_cores or met[graph.name] == 2:  # slow here: one of each
+            _check(graph, HostLibrary(compiled))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_every_kernel_of_the_target(compiled: Any, dtype: str) -> None:
+    for number, graph in enumerate(kernel_cases(dtype)):
+        tensor_cores = graph.name.startswith(("cuda_product", "cuda_conv")) and dtype != "float32"
+        if not tensor_cores or number % 3 == 0:  # slow here: a third
             _check(graph, HostLibrary(compiled))
 
 

@@ -17,11 +17,12 @@ from relational_tensat.gpu.codes import (
     REDUCTION_CODES,
     UNARY_CODES,
 )
-from relational_tensat.gpu.lowering import _LOWERINGS
+from relational_tensat.gpu.lowering import _FUSED, _LOWERINGS
 from relational_tensat.gpu.plan import plan_graph
+from relational_tensat.rules.targets.known import load_target
 from relational_tensat.tensor import Node, TensorType, build_graph
 from relational_tensat.tensor.operators import operators
-from tests.gpu.cases import guarded
+from tests.gpu.cases import guarded, kernel_cases
 from tests.gpu.running import check, one_node
 from tests.graphs import f32
 
@@ -37,6 +38,16 @@ _WITHOUT_KERNELS = {
 @pytest.mark.usefixtures("plain_operators")
 def test_every_operator_is_lowered() -> None:
     assert set(_LOWERINGS) == set(operators()) - _NOT_LOWERED - _WITHOUT_KERNELS
+
+
+def test_every_kernel_of_the_target_is_lowered() -> None:
+    assert set(_FUSED) == {kernel.name for kernel in load_target("cuda").kernels}
+    for dtype in FLOATS:
+        met = set()
+        for graph in kernel_cases(dtype):
+            assert sum(check(graph).bound.values()) == 1  # one launch
+            met.add(graph.name)
+        assert met == set(_FUSED)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

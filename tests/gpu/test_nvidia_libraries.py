@@ -15,12 +15,13 @@ from relational_tensat.gpu.cuda.cudnn import Cudnn
 from relational_tensat.gpu.cuda.cudnn_types import AlgorithmPerformance
 from relational_tensat.gpu.cuda.shared import SharedLibrary
 from relational_tensat.gpu.plan import plan_graph
+from relational_tensat.rules.targets.known import load_target
 from tests.gpu.fake_cuda import FakeHandle, FakeModules, fake_gpu
 from tests.gpu.running import one_node
 from tests.graphs import f32
 
 _ADDRESSES = {"a": 0x10000, "b": 0x20000, "c": 0x30000, "bias": 0x40000, "x": 0x50000,
-              "w": 0x60000, "y": 0x70000}  # fmt: skip
+              "w": 0x60000, "y": 0x70000, "addend": 0x80000}  # fmt: skip
 
 
 def _resolve(ref: Ref) -> int:
@@ -80,6 +81,28 @@ def test_a_product_is_handed_over_column_by_column() -> None:
     assert modules.started == []
     bound.close()
     assert handle.alive == 1  # the library's own handle
+
+
+def test_what_else_cublas_does_on_its_way_is_asked_for() -> None:
+    load_target("cuda")
+    attrs = {"alpha": -0.5, "trans_a": True, "trans_b": True, "act": "gelu_tanh"}
+    graph = one_node("cuda_product_add", f32(4, 3), f32(5, 4), f32(3, 5), f32(5), **attrs)
+    refs: dict[str, Any] = {name: Ref(name) for name in ("a", "b", "c", "bias", "addend")}
+    blas, handle, modules = _blas()
+    bound = blas.bind(replace(_call(graph), **refs), _resolve)
+    assert bound.implementation == "cublasLt"
+    shapes = [arguments[2:] for arguments in handle.called("cublasLtMatrixLayoutCreate")]
+    assert shapes == [(4, 5, 4), (3, 4, 3), (5, 3, 5)]
+    attributes = {
+        arguments[1]: arguments[2]._obj.value
+        for arguments in handle.called("cublasLtMatmulDescSetAttribute")
+    }
+    assert attributes == {3: 1, 4: 1, 7: 32 | 4, 8: _ADDRESSES["bias"], 26: 0}
+    bound.start(0)
+    (started,) = handle.called("cublasLtMatmul")
+    assert (started[2]._obj.value, started[7]._obj.value) == (-0.5, 1.0)
+    assert (started[8], started[10]) == (_ADDRESSES["addend"], _ADDRESSES["c"])
+    assert modules.started == []
 
 
 def test_other_epilogues_are_a_launch_of_ours_behind_it() -> None:
@@ -178,6 +201,25 @@ def test_a_convolution_with_bias_and_relu_is_one_call() -> None:
         0x70000,
     )
     assert modules.started == []
+
+
+@pytest.mark.parametrize(("act", "algorithm"), [("relu", 0), ("none", 1)])
+def test_an_addend_is_part_of_the_call(act: str, algorithm: int) -> None:
+    dnn, handle, modules = _dnn((0, 0, 0), (1, 0, 512))
+    call = replace(_convolution(act=act, bias=True), addend=Ref("addend"))
+    bound = dnn.bind(call, _resolve, fused=True)
+    assert (bound.implementation, bound.algorithm) == ("cudnn", algorithm)
+    bound.start(0x9000)
+    (started,) = handle.called("cudnnConvolutionBiasActivationForward")
+    assert (started[1]._obj.value, started[10]._obj.value) == (1.0, 1.0)
+    assert (started[12], started[14], started[17]) == (
+        _ADDRESSES["addend"],
+        _ADDRESSES["bias"],
+        _ADDRESSES["y"],
+    )
+    assert modules.started == []
+    with pytest.raises(InputError, match="added by cuDNN, or by our own"):
+        dnn.bind(call, _resolve, fused=False)
 
 
 def test_relu_without_bias_adds_zeros() -> None:

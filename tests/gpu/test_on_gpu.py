@@ -25,7 +25,7 @@ from relational_tensat.tensor import Graph
 from relational_tensat.verify.fold import fold_weights
 from relational_tensat.verify.outputs import compute_outputs
 from tests.cost.cuda.test_single import configuration
-from tests.gpu.cases import cases
+from tests.gpu.cases import cases, kernel_cases
 from tests.gpu.small_models import small_model
 from tests.graphs import f32, shared_matmuls
 
@@ -67,11 +67,11 @@ def _check(graph: Graph, library: CudaLibrary, math: str = "fp32", scale: float 
 
 @pytest.mark.parametrize("math", ["fp32", "tf32"])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_every_operator(library: CudaLibrary, dtype: str, math: str) -> None:
+def test_every_operator_and_kernel(library: CudaLibrary, dtype: str, math: str) -> None:
     if math == "tf32" and dtype != "float32":
         pytest.skip("tf32 is a way to multiply float32")
     wrong = []
-    for graph in cases(dtype):
+    for graph in (*cases(dtype), *kernel_cases(dtype)):
         try:
             _check(graph, library, math)
         except AssertionError as error:

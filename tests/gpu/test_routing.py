@@ -14,11 +14,13 @@ from relational_tensat.gpu.plan import plan_graph
 from relational_tensat.gpu.routing import (
     blas_product,
     convolution_epilogue,
+    cudnn_fuses,
     cudnn_takes_pool,
     even_padding,
     padded_bytes,
     with_padded_operand,
 )
+from relational_tensat.rules.targets.known import load_target
 from tests.gpu.numpy_library import NumpyLibrary
 from tests.gpu.running import one_node
 from tests.graphs import f32
@@ -63,12 +65,30 @@ def test_products_column_by_column(
     a: tuple[int, ...], b: tuple[int, ...], bias: tuple[int, ...] | None, act: str
 ) -> None:
     kinds = [f32(*shape) for shape in (a, b, bias) if shape is not None]
-    graph = one_node("matmul", *kinds, act=act)
+    _check_product(one_node("matmul", *kinds, act=act), act)
+
+
+@pytest.mark.parametrize("act", ["none", "relu", "gelu_tanh"])
+@pytest.mark.parametrize("trans_a", [False, True])
+@pytest.mark.parametrize("trans_b", [False, True])
+def test_scaled_products_column_by_column(act: str, trans_a: bool, trans_b: bool) -> None:
+    load_target("cuda")
+    for batch in ((), (3,)):
+        a = f32(*batch, *((4, 5) if trans_a else (5, 4)))
+        b = f32(*batch, *((6, 4) if trans_b else (4, 6)))
+        attrs = {"act": act, "trans_a": trans_a, "trans_b": trans_b, "alpha": -0.5}
+        _check_product(one_node("cuda_product", a, b, f32(6), **attrs), act)
+        _check_product(one_node("cuda_product_add", a, b, f32(*batch, 5, 6), **attrs), act)
+
+
+def _check_product(graph: Any, act: str) -> None:
+    """Check what cuBLASLt is asked for against our own kernel."""
     call: Product = _call(graph)
     names: dict[str, Any] = {"c": call.c, "a": call.a, "b": call.b}
-    sizes = {"c": graph.output_types()[0].size, "a": kinds[0].size, "b": kinds[1].size}
-    if call.bias is not None:
-        names["bias"], sizes["bias"] = call.bias, kinds[2].size
+    names |= {name: ref for name in ("bias", "addend") if (ref := getattr(call, name)) is not None}
+    of_buffer = {f"in:{name}": kind.size for name, kind in graph.inputs.items()}
+    sizes = {name: of_buffer.get(ref.buffer, 0) for name, ref in names.items()}
+    sizes["c"] = graph.output_types()[0].size
     memory = Memory(**sizes)
     places: dict[str, Any] = {name: Ref(name) for name in names}
     call = replace(call, **places)
@@ -76,28 +96,39 @@ def test_products_column_by_column(
     expected = memory.get("c")
     blas = blas_product(call)
     assert blas is not None
-    memory.put("c", _as_blas_would(blas, memory, act))
+    memory.put("c", _as_blas_would(blas, call, memory, act))
     if blas.rest is not None:
         memory.start(blas.rest)
     np.testing.assert_allclose(memory.get("c"), expected, rtol=1e-5, atol=1e-5)
 
 
-def _as_blas_would(blas: Any, memory: Memory, act: str) -> Any:
+def _as_blas_would(blas: Any, call: Product, memory: Memory, act: str) -> Any:
     """Column-major matrices: element (row, column) at column * height + row."""
     n, m, k = blas.rows, blas.columns, blas.depth
     result = np.zeros(blas.count * n * m, np.float32)
     for i in range(blas.count):
-        left = memory.get("b")[i * blas.b_stride :][: n * k].reshape(n, k, order="F")
-        right = memory.get("a")[i * blas.a_stride :][: k * m].reshape(k, m, order="F")
-        product = left @ right
+        left = _matrix(memory.get("b")[i * blas.b_stride :], n, k, call.transposes_b)
+        right = _matrix(memory.get("a")[i * blas.a_stride :], k, m, call.transposes_a)
+        product = call.alpha * left @ right
+        if call.addend is not None:
+            product += _matrix(memory.get("addend")[i * blas.c_stride :], n, m, False)
         if blas.bias:
             product = product + memory.get("bias")[:, None]
-        if blas.relu:
+        if blas.act == "relu":
             product = np.maximum(product, 0)
+        if blas.act == "gelu_tanh":
+            inner = np.sqrt(2 / np.pi) * (product + 0.044715 * product**3)
+            product = product / 2 * (1 + np.tanh(inner))
         start = i * blas.c_stride
         result[start : start + n * m] = product.reshape(-1, order="F")
-    assert blas.relu in (False, act == "relu")
+    assert blas.act in ("none", act)
     return result
+
+
+def _matrix(data: Any, rows: int, columns: int, is_transposed: bool) -> Any:
+    """Return a matrix of that size, column by column in memory, or its transpose."""
+    flat = data[: rows * columns]
+    return flat.reshape((rows, columns), order="C" if is_transposed else "F")
 
 
 def test_batches_of_several_axes_of_strides_stay_with_our_kernel() -> None:
@@ -121,6 +152,17 @@ def test_epilogues_of_convolutions(act: str, with_bias: bool) -> None:
     if epilogue is not None:
         memory.start(epilogue)
     np.testing.assert_allclose(memory.get("y"), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_what_cudnn_does_on_its_way_out() -> None:
+    kinds = f32(2, 4, 5, 5), f32(6, 4, 3, 3)
+    plain: Convolution = _call(one_node("conv", *kinds, stride=(1, 1), pad="same"))
+    assert not cudnn_fuses(plain)  # there is nothing to do
+    assert cudnn_fuses(replace(plain, act="relu"))
+    assert not cudnn_fuses(replace(plain, bias=Ref("bias"), act="tanh"))
+    for added in ("bias", "addend"):
+        with_one: Any = {added: Ref(added)}
+        assert cudnn_fuses(replace(plain, **with_one))
 
 
 @pytest.mark.parametrize(

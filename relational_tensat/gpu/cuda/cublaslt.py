@@ -1,9 +1,12 @@
-"""Products through cuBLASLt: bias per column and relu fused, the algorithm by its own heuristic."""
+"""Products through cuBLASLt: scale, transposed factors, an addend, bias per column, and relu or gelu fused.
+
+The algorithm is the one that its own heuristic names first.
+"""
 
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from relational_tensat.base.errors import InputError
@@ -29,8 +32,11 @@ _WORKSPACE_BYTES = 32 << 20
 # Values of cublasLt.h, cublas_api.h and library_types.h.
 _DTYPES = {"float32": 0, "float16": 2, "bfloat16": 14}
 _COMPUTE_FLOAT32, _COMPUTE_TF32 = 68, 77
+_DESC_TRANSPOSE_LEFT, _DESC_TRANSPOSE_RIGHT = 3, 4
 _DESC_EPILOGUE, _DESC_BIAS_POINTER, _DESC_BIAS_TYPE = 7, 8, 26
-_EPILOGUE_DEFAULT, _EPILOGUE_RELU, _EPILOGUE_BIAS = 1, 2, 4
+_TRANSPOSED = 1
+_EPILOGUE_DEFAULT, _EPILOGUE_BIAS = 1, 4
+_EPILOGUES = {"none": 0, "relu": 2, "gelu_tanh": 32}
 _LAYOUT_BATCH_COUNT, _LAYOUT_BATCH_STRIDE = 5, 6
 _PREFERENCE_WORKSPACE = 1
 
@@ -103,10 +109,12 @@ class CublasLt:
         dtype, count = _DTYPES[call.dtype], product.count
         rows, columns, depth = product.rows, product.columns, product.depth
         description = self._describe(call, product, dtype, resolve, objects)
+        left = (depth, rows) if call.transposes_b else (rows, depth)
+        right = (columns, depth) if call.transposes_a else (depth, columns)
         layouts = (
-            self._layout(objects, dtype, rows, depth, count, product.b_stride),
-            self._layout(objects, dtype, depth, columns, count, product.a_stride),
-            self._layout(objects, dtype, rows, columns, count, product.c_stride),
+            self._layout(objects, dtype, left, count, product.b_stride),
+            self._layout(objects, dtype, right, count, product.a_stride),
+            self._layout(objects, dtype, (rows, columns), count, product.c_stride),
         )
         heuristic = self._choose(description, layouts)
         rest = None if product.rest is None else self._modules.bind(product.rest, resolve)
@@ -118,8 +126,11 @@ class CublasLt:
             description=description,
             layouts=layouts,
             addresses=(resolve(call.b), resolve(call.a), resolve(call.c)),
+            addend=None if call.addend is None else resolve(call.addend),
             heuristic=heuristic,
             rest=rest,
+            alpha=ctypes.c_float(call.alpha),
+            beta=ctypes.c_float(0.0 if call.addend is None else 1.0),
         )
 
     def _describe(
@@ -128,10 +139,14 @@ class CublasLt:
         tf32 = call.dtype == "float32" and call.math == "tf32"
         compute = _COMPUTE_TF32 if tf32 else _COMPUTE_FLOAT32
         description = objects.create("cublasLtMatmulDescCreate", compute, _DTYPES["float32"])
-        epilogue = (_EPILOGUE_RELU if product.relu else 0) | (_EPILOGUE_BIAS if product.bias else 0)
+        epilogue = _EPILOGUES[product.act] | (_EPILOGUE_BIAS if product.bias else 0)
         setter = "cublasLtMatmulDescSetAttribute"
         number = ctypes.c_uint32(epilogue or _EPILOGUE_DEFAULT)
         self._set(setter, description, _DESC_EPILOGUE, number)
+        if call.transposes_b:
+            self._set(setter, description, _DESC_TRANSPOSE_LEFT, ctypes.c_int32(_TRANSPOSED))
+        if call.transposes_a:
+            self._set(setter, description, _DESC_TRANSPOSE_RIGHT, ctypes.c_int32(_TRANSPOSED))
         if product.bias and call.bias is not None:
             address = ctypes.c_void_p(resolve(call.bias))
             self._set(setter, description, _DESC_BIAS_POINTER, address)
@@ -139,8 +154,9 @@ class CublasLt:
         return description
 
     def _layout(
-        self, objects: Objects, dtype: int, rows: int, columns: int, count: int, stride: int
+        self, objects: Objects, dtype: int, sizes: tuple[int, int], count: int, stride: int
     ) -> int:
+        rows, columns = sizes
         layout = objects.create("cublasLtMatrixLayoutCreate", dtype, rows, columns, rows)
         if count > 1:
             setter = "cublasLtMatrixLayoutSetAttribute"
@@ -189,8 +205,9 @@ class BoundProduct:
     addresses: tuple[int, int, int]
     heuristic: _Heuristic
     rest: BoundLaunch | None
-    alpha: Any = field(default_factory=lambda: ctypes.c_float(1.0))
-    beta: Any = field(default_factory=lambda: ctypes.c_float(0.0))
+    addend: int | None
+    alpha: Any
+    beta: Any
 
     @property
     def implementation(self) -> str:
@@ -209,9 +226,10 @@ class BoundProduct:
             InputError: cuBLASLt refuses.
         """
         (b, a, c), (b_layout, a_layout, c_layout) = self.addresses, self.layouts
+        addend = c if self.addend is None else self.addend
         self.library.call(
             "cublasLtMatmul", self.handle, self.description, ctypes.byref(self.alpha),
-            b, b_layout, a, a_layout, ctypes.byref(self.beta), c, c_layout, c, c_layout,
+            b, b_layout, a, a_layout, ctypes.byref(self.beta), addend, c_layout, c, c_layout,
             ctypes.byref(self.heuristic), workspace, self.workspace_bytes, self.stream,
         )  # fmt: skip
         if self.rest is not None:

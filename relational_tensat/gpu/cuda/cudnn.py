@@ -1,8 +1,8 @@
 """Convolutions and pools through cuDNN's functions of fixed operations.
 
 The algorithm is the first that cuDNN's heuristic names and that fits into the workspace: the same one
-whenever the configuration is the same, on its own or in a graph. Bias and relu are fused where cuDNN
-does so; what is left is one launch of ours.
+whenever the configuration is the same, on its own or in a graph. Addend, bias and relu are fused where
+cuDNN does so; what is left is one launch of ours.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from relational_tensat.gpu.library import Resolve
 from relational_tensat.gpu.memory import aligned
 from relational_tensat.gpu.routing import (
     convolution_epilogue,
+    cudnn_fuses,
     cudnn_takes_pool,
     even_padding,
     padded_bytes,
@@ -81,14 +82,15 @@ class Cudnn:
         """Prepare a convolution.
 
         Args:
-            fused: whether cuDNN adds bias and applies relu; it has no other activation.
+            fused: whether cuDNN adds addend and bias and applies relu; it has no other activation.
 
         Raises:
             InputError: cuDNN does not have it.
         """
-        relu = call.act == "relu"
-        if fused and not (relu or (call.bias is not None and call.act == "none")):
+        if fused and not cudnn_fuses(call):
             raise InputError("cuDNN fuses relu, or a bias, or both")
+        if call.addend is not None and not fused:
+            raise InputError("an addend is added by cuDNN, or by our own convolution")
         objects = Objects(self.library)
         try:
             return self._bind(call, resolve, objects, fused=fused)
@@ -117,6 +119,7 @@ class Cudnn:
             w=resolve(call.w),
             y=resolve(call.y),
             bias=self._bias(call, resolve) if fused else 0,
+            addend=0 if call.addend is None else resolve(call.addend),
             activation=self._activation(call.act, objects) if fused else 0,
             own_bytes=needed,
             pad=None if pad is None else BoundPad(self._modules, pad, resolve),

@@ -59,6 +59,7 @@ class BoundConvolution:
     w: int
     y: int
     bias: int
+    addend: int
     activation: int
     own_bytes: int
     pad: BoundPad | None
@@ -88,15 +89,16 @@ class BoundConvolution:
             x = workspace
             self.pad.start(workspace)
         scratch = workspace + self.padded_bytes
-        one, zero, descriptors = ctypes.byref(self.one), ctypes.byref(self.zero), self.descriptors
+        one, descriptors = ctypes.byref(self.one), self.descriptors
+        beta = one if self.addend else ctypes.byref(self.zero)
         head = (
             self.handle, one, descriptors.x, x, descriptors.w, self.w, descriptors.convolution,
-            self.algorithm, scratch, self.own_bytes, zero,
+            self.algorithm, scratch, self.own_bytes, beta,
         )  # fmt: skip
         if self.activation:
             self.library.call(
-                "cudnnConvolutionBiasActivationForward", *head, descriptors.y, self.y, descriptors.bias,
-                self.bias, self.activation, descriptors.y, self.y,
+                "cudnnConvolutionBiasActivationForward", *head, descriptors.y, self.addend or self.y,
+                descriptors.bias, self.bias, self.activation, descriptors.y, self.y,
             )  # fmt: skip
         else:
             self.library.call("cudnnConvolutionForward", *head, descriptors.y, self.y)

@@ -51,7 +51,12 @@ DEVICE float smaller(float x, float y) { return x < y || x != x ? x : y; }
 // the cubins several times as large.
 #define CALLED static __device__ __noinline__
 CALLED float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
-CALLED float bend(i64 act, float x) { return act == 2 ? sigmoid(x) : tanhf(x); }
+CALLED float gelu_tanh(float x) {
+  return 0.5f * x * (1.0f + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
+}
+CALLED float bend(i64 act, float x) {
+  return act == 2 ? sigmoid(x) : act == 4 ? gelu_tanh(x) : tanhf(x);
+}
 
 // The activations that kernels have fused, numbered as relational_tensat/gpu/codes.py has them.
 DEVICE float activate(i64 act, float x) {

@@ -62,7 +62,7 @@ template <class T> struct Windows {
 
 template <class T> struct Planes {
   T* data;
-  const T* bias;
+  const T *addend, *bias;
   const Shape& s;
   int group;
   i64 act;
@@ -74,33 +74,35 @@ template <class T> struct Planes {
   }
   DEVICE void operator()(int r, int start, float sum) const {
     if (r >= s.filters || start < 0) return;
+    const int place = start + r * s.places();
+    if (addend) sum += to_float(addend[place]);
     if (bias) sum += to_float(bias[group * s.filters + r]);
-    data[start + r * s.places()] = from_float<T>(activate(act, sum));
+    data[place] = from_float<T>(activate(act, sum));
   }
 };
 
 // dst [batch, groups * filters, out] of x [batch, groups * channels, in] and w [groups * filters,
-// channels, kernel]; a group per block in z. A bias of address 0 is none.
+// channels, kernel]; a group per block in z. An addend (as dst) or bias of address 0 is none.
 template <class T>
 __global__ void __launch_bounds__(256)
-conv_simt(T* dst, const T* x, const T* w, const T* bias, i64 act, i64 batch, i64 groups, i64 channels,
-          i64 filters, Sizes<3> in, Sizes<3> out, Sizes<3> kernel, Sizes<3> stride, Sizes<3> dilation,
+conv_simt(T* dst, const T* x, const T* w, const T* addend, const T* bias, i64 act, i64 batch, i64 groups,
+          i64 channels, i64 filters, Sizes<3> in, Sizes<3> out, Sizes<3> kernel, Sizes<3> stride, Sizes<3> dilation,
           Sizes<3> begins) {
   const Shape s(batch, groups, channels, filters, in, out, kernel, stride, dilation, begins);
   const int depth = s.depth();
   for (int g = blockIdx.z; g < s.groups; g += gridDim.z)
     multiply_simt(Weights<T>{w + g * s.filters * depth, s.filters, depth},
-                  Windows<T>{x, s, g, depth}, Planes<T>{dst, bias, s, g, act}, depth);
+                  Windows<T>{x, s, g, depth}, Planes<T>{dst, addend, bias, s, g, act}, depth);
 }
 
 template <class T>
 __global__ void __launch_bounds__(128)
-conv_mma(T* dst, const T* x, const T* w, const T* bias, i64 act, i64 batch, i64 groups, i64 channels,
-         i64 filters, Sizes<3> in, Sizes<3> out, Sizes<3> kernel, Sizes<3> stride, Sizes<3> dilation,
+conv_mma(T* dst, const T* x, const T* w, const T* addend, const T* bias, i64 act, i64 batch, i64 groups,
+         i64 channels, i64 filters, Sizes<3> in, Sizes<3> out, Sizes<3> kernel, Sizes<3> stride, Sizes<3> dilation,
          Sizes<3> begins) {
   const Shape s(batch, groups, channels, filters, in, out, kernel, stride, dilation, begins);
   const int depth = s.depth();
   for (int g = blockIdx.z; g < s.groups; g += gridDim.z)
     multiply_mma<T>(Weights<T>{w + g * s.filters * depth, s.filters, depth},
-                    Windows<T>{x, s, g, depth}, Planes<T>{dst, bias, s, g, act}, depth);
+                    Windows<T>{x, s, g, depth}, Planes<T>{dst, addend, bias, s, g, act}, depth);
 }

@@ -16,7 +16,7 @@ CALLED float bend_one(i64 op, float x, float low, float high) {
     case 8: return logf(x);
     case 9: return 1.0f / x;
     case 10: return 0.5f * x * (1.0f + erff(x * 0.70710678f));
-    case 11: return 0.5f * x * (1.0f + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
+    case 11: return gelu_tanh(x);
     case 12: return smaller(larger(x, low), high);
     default: return x * low;
   }

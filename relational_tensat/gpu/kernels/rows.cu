@@ -71,37 +71,39 @@ template <class T> __global__ void softmax(T* dst, const T* src, i64 outer, i64 
   }
 }
 
-// Each row of [rows, width], centred or not, over its root mean square; scale and bias are [width].
+// Each row of src + skip [rows, width], centred or not, over its root mean square; scale and bias are [width].
 template <class T>
-DEVICE void normalize(T* dst, const T* src, const T* scale, const T* bias, float epsilon, i64 rows,
-                      i64 width, bool centred) {
+DEVICE void normalize(T* dst, const T* src, const T* skip, const T* scale, const T* bias, float epsilon,
+                      i64 rows, i64 width, bool centred) {
   for (i64 row = blockIdx.x; row < rows; row += gridDim.x) {
-    const T* x = src + row * width;
+    const T *left = src + row * width, *right = skip + row * width;
+    auto x = [&](i64 i) { return skip ? to_float(left[i]) + to_float(right[i]) : to_float(left[i]); };
     float mean = 0.0f, square = 0.0f;
     if (centred) {
-      for (i64 i = threadIdx.x; i < width; i += blockDim.x) mean += to_float(x[i]);
+      for (i64 i = threadIdx.x; i < width; i += blockDim.x) mean += x(i);
       mean = join_block(SUM, mean) / (float)width;
     }
     for (i64 i = threadIdx.x; i < width; i += blockDim.x) {
-      float centre = to_float(x[i]) - mean;
+      float centre = x(i) - mean;
       square += centre * centre;
     }
     const float root = sqrtf(join_block(SUM, square) / (float)width + epsilon);
     for (i64 i = threadIdx.x; i < width; i += blockDim.x) {
-      float y = to_float(scale[i]) * ((to_float(x[i]) - mean) / root);
+      float y = to_float(scale[i]) * ((x(i) - mean) / root);
       dst[row * width + i] = from_float<T>(bias ? y + to_float(bias[i]) : y);
     }
   }
 }
 
-// A bias of address 0 is none.
+// A skip or bias of address 0 is none.
 template <class T>
-__global__ void layer_norm(T* dst, const T* src, const T* scale, const T* bias, f64 epsilon, i64 rows,
-                           i64 width) {
-  normalize(dst, src, scale, bias, (float)epsilon, rows, width, true);
+__global__ void layer_norm(T* dst, const T* src, const T* skip, const T* scale, const T* bias, f64 epsilon,
+                           i64 rows, i64 width) {
+  normalize(dst, src, skip, scale, bias, (float)epsilon, rows, width, true);
 }
 
 template <class T>
-__global__ void rms_norm(T* dst, const T* src, const T* scale, f64 epsilon, i64 rows, i64 width) {
-  normalize(dst, src, scale, (const T*)nullptr, (float)epsilon, rows, width, false);
+__global__ void rms_norm(T* dst, const T* src, const T* skip, const T* scale, f64 epsilon, i64 rows,
+                         i64 width) {
+  normalize(dst, src, skip, scale, (const T*)nullptr, (float)epsilon, rows, width, false);
 }

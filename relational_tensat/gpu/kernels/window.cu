@@ -43,11 +43,11 @@ __global__ void pool(T* dst, const T* src, i64 kind, i64 act, i64 include_pad, i
 }
 
 // x [batch, channels, in] with w [filters, 1, kernel] to dst [batch, filters, out]; filters are a
-// multiple of channels. A bias of address 0 is none.
+// multiple of channels. An addend (as dst) or bias of address 0 is none.
 template <class T>
-__global__ void depthwise(T* dst, const T* x, const T* w, const T* bias, i64 act, i64 batch,
-                          i64 channels, i64 filters, Sizes<3> in, Sizes<3> out, Sizes<3> kernel,
-                          Sizes<3> stride, Sizes<3> dilation, Sizes<3> begins) {
+__global__ void depthwise(T* dst, const T* x, const T* w, const T* addend, const T* bias, i64 act,
+                          i64 batch, i64 channels, i64 filters, Sizes<3> in, Sizes<3> out,
+                          Sizes<3> kernel, Sizes<3> stride, Sizes<3> dilation, Sizes<3> begins) {
   const i64 area = in.v[0] * in.v[1] * in.v[2], places = out.v[0] * out.v[1] * out.v[2];
   const i64 taps = kernel.v[0] * kernel.v[1] * kernel.v[2];
   for (i64 i = first_index(); i < batch * filters * places; i += index_step()) {
@@ -57,6 +57,7 @@ __global__ void depthwise(T* dst, const T* x, const T* w, const T* bias, i64 act
     const T* plane = x + (image * channels + filter / (filters / channels)) * area;
     const T* weights = w + filter * taps;
     float sum = bias ? to_float(bias[filter]) : 0.0f;
+    if (addend) sum += to_float(addend[i]);
     for (i64 z = 0; z < kernel.v[0]; ++z) {
       i64 a = at[0] * stride.v[0] - begins.v[0] + z * dilation.v[0];
       if (a < 0 || a >= in.v[0]) continue;

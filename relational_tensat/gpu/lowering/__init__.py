@@ -19,15 +19,6 @@ from relational_tensat.gpu.codes import (
     REDUCTION_CODES,
     UNARY_CODES,
 )
-from relational_tensat.gpu.lowering.elementwise import (
-    lower_batch_norm,
-    lower_binary,
-    lower_cast,
-    lower_condition,
-    lower_is_nan,
-    lower_unary,
-    lower_where,
-)
 from relational_tensat.gpu.lowering.emitter import Emitter
 from relational_tensat.gpu.lowering.layout import (
     lower_enlarge,
@@ -37,15 +28,34 @@ from relational_tensat.gpu.lowering.layout import (
     lower_transpose,
     lower_view,
 )
+from relational_tensat.gpu.lowering.maps import (
+    lower_batch_norm,
+    lower_binary,
+    lower_cast,
+    lower_condition,
+    lower_elementwise,
+    lower_is_nan,
+    lower_unary,
+    lower_where,
+)
 from relational_tensat.gpu.lowering.pieces import (
     lower_concat,
     lower_gather,
     lower_slice,
     lower_split,
 )
-from relational_tensat.gpu.lowering.products import lower_matmul
-from relational_tensat.gpu.lowering.rows import lower_norm, lower_reduction, lower_softmax
-from relational_tensat.gpu.lowering.windows import lower_conv, lower_pool
+from relational_tensat.gpu.lowering.products import (
+    lower_matmul,
+    lower_product,
+    lower_product_add,
+)
+from relational_tensat.gpu.lowering.rows import (
+    lower_norm,
+    lower_reduction,
+    lower_skip_norm,
+    lower_softmax,
+)
+from relational_tensat.gpu.lowering.windows import lower_conv, lower_conv_add, lower_pool
 from relational_tensat.tensor import Attrs, ValueType, tensors_of
 
 #: (emitter, operator, operands, result's type, attributes) to the result's tensor or tensors.
@@ -76,6 +86,15 @@ _LOWERINGS: dict[str, _Lowering] = {
     "transpose": lower_transpose,
     "where": lower_where,
 }
+#: Of the kernels of the target ``cuda``, which exist where it is known.
+_FUSED: dict[str, _Lowering] = {
+    "cuda_conv_add": lower_conv_add,
+    "cuda_elementwise": lower_elementwise,
+    "cuda_product": lower_product,
+    "cuda_product_add": lower_product_add,
+    "cuda_skip_layer_norm": lower_skip_norm,
+    "cuda_skip_rms_norm": lower_skip_norm,
+}
 
 
 def lower(
@@ -92,9 +111,10 @@ def lower(
     """
     if op == "noop":
         return inputs
-    if op not in _LOWERINGS:
+    lowering = _LOWERINGS.get(op) or _FUSED.get(op)
+    if lowering is None:
         raise InputError(f"no GPU kernel for the operator {op}")
-    result = _LOWERINGS[op](emitter, op, inputs, output, attrs)
+    result = lowering(emitter, op, inputs, output, attrs)
     tensors: tuple[Tensor, ...] = (result,) if isinstance(result, Tensor) else tuple(result)
     expected = tensors_of(output)
     return tuple(Tensor(kind, tensor.ref) for kind, tensor in zip(expected, tensors, strict=True))

@@ -1,17 +1,38 @@
-"""Matrix products: batches broadcast, bias and activation fused."""
+"""Matrix products: batches broadcast; scale, transposed factors, an addend, bias and activation fused."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import cast
 
 from relational_tensat.gpu.calls import Product, Tensor, Triple
 from relational_tensat.gpu.lowering.emitter import Emitter, float_type
 from relational_tensat.gpu.strides import broadcast, collapse, contiguous, padded
 from relational_tensat.tensor import Attrs, TensorType
-from relational_tensat.tensor.operators.attributes import str_of
+from relational_tensat.tensor.operators.attributes import bool_of, float_of, str_of
 
 _BATCH_AXES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Factors:
+    """What is multiplied, and how: alpha A B, each factor transposed first on demand."""
+
+    a: Tensor
+    b: Tensor
+    alpha: float = 1.0
+    transposes_a: bool = False
+    transposes_b: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Epilogue:
+    """What is done to a product on its way out: an addend of its type, a bias, an activation."""
+
+    addend: Tensor | None
+    bias: Tensor | None
+    act: str
 
 
 def lower_matmul(
@@ -19,14 +40,54 @@ def lower_matmul(
 ) -> Tensor:
     """Lower a product; where all products of a batch share B, it is one of more rows."""
     a, b, *bias = inputs
+    epilogue = _Epilogue(None, bias[0] if bias else None, str_of(attrs, "act"))
+    return _emit(emitter, op, _Factors(a, b), epilogue, output)
+
+
+def lower_product(
+    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
+) -> Tensor:
+    """Lower a scaled product of factors that may lie transposed; operands A, B and, if any, bias."""
+    a, b, *bias = inputs
+    return _lower_scaled(emitter, op, (a, b), (None, *bias), output, attrs)
+
+
+def lower_product_add(
+    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
+) -> Tensor:
+    """Lower such a product with an addend; operands A, B, addend and, if any, bias."""
+    a, b, addend, *bias = inputs
+    return _lower_scaled(emitter, op, (a, b), (addend, *bias), output, attrs)
+
+
+def _lower_scaled(
+    emitter: Emitter,
+    op: str,
+    factors: tuple[Tensor, Tensor],
+    added: tuple[Tensor | None, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> Tensor:
+    scaled = _Factors(
+        *factors, float_of(attrs, "alpha"), bool_of(attrs, "trans_a"), bool_of(attrs, "trans_b")
+    )
+    addend, bias = (*added, None)[:2]
+    return _emit(emitter, op, scaled, _Epilogue(addend, bias, str_of(attrs, "act")), output)
+
+
+def _emit(
+    emitter: Emitter, op: str, factors: _Factors, epilogue: _Epilogue, output: TensorType
+) -> Tensor:
     float_type(op, output)
-    batch, m, n, k = output.shape[:-2], output.shape[-2], output.shape[-1], a.type.shape[-1]
+    a, b, bias = factors.a, factors.b, epilogue.bias
+    batch, m, n = output.shape[:-2], output.shape[-2], output.shape[-1]
+    k = a.type.shape[-2 if factors.transposes_a else -1]
     a_view = _batch_strides(a.type, batch)
     b_view = _batch_strides(b.type, batch)
-    bias_view = broadcast(bias[0].type.shape, output.shape) if bias else (0,) * output.rank
+    bias_view = broadcast(bias.type.shape, output.shape) if bias else (0,) * output.rank
     *bias_batch, bias_row, bias_column = bias_view
     rows = _joined_rows(batch, m, a_view, b_view, bias_view, k)
-    if rows is not None:
+    if rows is not None and not factors.transposes_a:
         m, bias_row = rows
         batch, a_view, b_view, bias_batch = (), (), (), []
     batch, a_view, b_view, bias_tuple = collapse(batch, a_view, b_view, bias_batch)
@@ -36,7 +97,7 @@ def lower_matmul(
             c=result.ref,
             a=a.ref,
             b=b.ref,
-            bias=bias[0].ref if bias else None,
+            bias=bias.ref if bias else None,
             dtype=output.dtype,
             math=emitter.math,
             m=m,
@@ -46,7 +107,11 @@ def lower_matmul(
             a_strides=_triple(a_view, 0),
             b_strides=_triple(b_view, 0),
             bias_strides=(*_triple(bias_tuple, 0), bias_row, bias_column),
-            act=str_of(attrs, "act"),
+            act=epilogue.act,
+            addend=epilogue.addend.ref if epilogue.addend else None,
+            alpha=factors.alpha,
+            transposes_a=factors.transposes_a,
+            transposes_b=factors.transposes_b,
         )
     )
     return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from relational_tensat.gpu.calls import Argument, Tensor
 from relational_tensat.gpu.codes import REDUCTION_CODES
@@ -12,6 +13,8 @@ from relational_tensat.tensor import Attrs, TensorType
 from relational_tensat.tensor.operators.attributes import float_of, int_of, ints_of
 
 _WARP = 32
+#: By operator, which norm of a sum it is.
+_NORMS_OF_SUMS = {"cuda_skip_layer_norm": "layer_norm", "cuda_skip_rms_norm": "rms_norm"}
 
 
 def lower_reduction(
@@ -86,17 +89,38 @@ def lower_norm(
     emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
 ) -> Tensor:
     """Lower layer_norm, with or without bias, and rms_norm."""
-    x, scale = inputs[:2]
+    x, *parameters = inputs
+    return _emit_norm(emitter, op, (x, None), parameters, attrs)
+
+
+def lower_skip_norm(
+    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
+) -> Tensor:
+    """Lower such a norm of the sum of the first two operands."""
+    x, skip, *parameters = inputs
+    return _emit_norm(emitter, _NORMS_OF_SUMS[op], (x, skip), parameters, attrs)
+
+
+def _emit_norm(
+    emitter: Emitter,
+    op: str,
+    summands: tuple[Tensor, Tensor | None],
+    parameters: Sequence[Tensor],
+    attrs: Attrs,
+) -> Tensor:
+    x, skip = summands
+    scale, *biases = parameters
     axis, shape = int_of(attrs, "axis"), x.type.shape
     rows, width = math.prod(shape[:axis]), math.prod(shape[axis:])
-    result = emitter.tensor(output)
-    bias = {"bias": inputs[2].ref if len(inputs) == 3 else None} if op == "layer_norm" else {}
+    result = emitter.tensor(x.type)
+    bias = {"bias": biases[0].ref if biases else None} if op == "layer_norm" else {}
     emitter.launch(
         f"{op}<{float_type(op, x.type)}>",
         blocks_for(rows, 1),
         _threads(width),
         dst=result.ref,
         src=x.ref,
+        skip=None if skip is None else skip.ref,
         scale=scale.ref,
         **bias,
         epsilon=float_of(attrs, "epsilon"),

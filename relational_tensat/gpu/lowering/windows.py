@@ -18,7 +18,27 @@ def lower_conv(
 ) -> Tensor:
     """Lower a convolution, its groups read off the shapes."""
     x, w, *bias = inputs
-    float_type(op, x.type)
+    return _emit_conv(emitter, (x, w), (None, *bias), output, attrs)
+
+
+def lower_conv_add(
+    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
+) -> Tensor:
+    """Lower a convolution with an addend; operands x, w, addend and, if any, bias."""
+    x, w, *added = inputs
+    return _emit_conv(emitter, (x, w), tuple(added), output, attrs)
+
+
+def _emit_conv(
+    emitter: Emitter,
+    factors: tuple[Tensor, Tensor],
+    added: tuple[Tensor | None, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> Tensor:
+    x, w = factors
+    addend, bias = (*added, None)[:2]
+    float_type("conv", x.type)
     groups = x.type.shape[1] // w.type.shape[1]
     result = emitter.tensor(output)
     emitter.calls.append(
@@ -26,7 +46,7 @@ def lower_conv(
             y=result.ref,
             x=x.ref,
             w=w.ref,
-            bias=bias[0].ref if bias else None,
+            bias=bias.ref if bias else None,
             dtype=x.type.dtype,
             math=emitter.math,
             batch=x.type.shape[0],
@@ -36,6 +56,7 @@ def lower_conv(
             windows=_windows(x.type, w.type.shape[2:], output, attrs),
             rank=x.type.rank - 2,
             act=str_of(attrs, "act"),
+            addend=addend.ref if addend else None,
         )
     )
     return result

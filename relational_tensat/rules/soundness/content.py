@@ -13,12 +13,12 @@ _PACKAGE = Path(__file__).resolve().parents[2]
 #: The code that says what rules mean, and that judges them.
 _MEANING = (
     "tensor", "tensor/operators", "rules", "rules/functions", "rules/soundness",
-    "rules/targets", "rules/targets/onnxruntime",
+    "rules/targets", "rules/targets/cuda", "rules/targets/onnxruntime",
 )  # fmt: skip
-#: What is in these folders and changes no verdict: keeping, printing and loading.
+#: What is in these folders and changes no verdict: keeping, printing, loading, and what runs and costs.
 _NO_MEANING = frozenset({
     "as_written.py", "content.py", "counterexample.py", "diagnosis.py", "gate.py", "library.py",
-    "parallel.py", "quantized_graphs.py", "replay.py", "saved_kernels.py", "sharing.py",
+    "parallel.py", "quantized_graphs.py", "replay.py", "running.py", "saved_kernels.py", "sharing.py",
     "showing.py", "shrinking.py", "store.py", "text.py", "trimming.py",
 })  # fmt: skip
 

@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 #: Each is a package of this folder, and a file ``rules/targets/NAME.rules``.
-TARGETS = ("onnxruntime",)
+TARGETS = ("onnxruntime", "cuda")

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from relational_tensat.base.resources import resource_dir
 from relational_tensat.cost import Configuration
+from relational_tensat.cost.profile import Profile
 from relational_tensat.rules.library import read_rule_file
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.targets.fused_kernel import FusedKernel
@@ -19,6 +20,9 @@ from relational_tensat.tensor.operators import operators, register
 FIXED_SHAPES, OPEN_SHAPES = "fixed-shapes", "open-shapes"
 #: The ruleset of what it does not do by itself: other spellings, that it has faster kernels for.
 OFFERED = "offered"
+#: Shipped rules that never pay where a kernel adds to a convolution's result: bringing two images side by
+#: side for one convolution costs more, and in a chain of residual sums all ways to do so are an image each.
+SUMS_OF_CONVOLUTIONS = frozenset({"sum-of-convolutions", "sum-of-convolutions-with-bias"})
 
 
 class KernelsOf(Protocol):
@@ -37,6 +41,10 @@ class AsFused(Protocol):
         """Return that graph."""
 
 
+def _as_it_is(graph: Graph, *, has_fixed_shapes: bool) -> Graph:
+    return graph
+
+
 @dataclass(frozen=True, eq=False)
 class Target:
     """A runtime on a kind of device.
@@ -50,14 +58,20 @@ class Target:
             about that: rules cannot.
         as_fused: what it makes of the kernels in the end, whatever that costs: extraction would not.
         left_out: shipped rules whose results never pay there, and only let the e-graph grow.
+        as_priced: a profile as it holds in the setting that the target runs graphs in.
+        takes_kernels: whether what runs graphs is given kernels; else it makes these of operators itself.
+        measured_on: the kind of device that its kernels can be measured on; "" where that is not checked.
     """
 
     name: str
     kernels: Sequence[type[FusedKernel]]
     kernels_of: KernelsOf
-    as_read: Callable[[Graph], Graph]
-    as_fused: AsFused
+    as_read: Callable[[Graph], Graph] = lambda graph: graph
+    as_fused: AsFused = _as_it_is
     left_out: frozenset[str] = frozenset()
+    as_priced: Callable[[Profile], Profile] = lambda profile: profile
+    takes_kernels: bool = False
+    measured_on: str = ""
 
     def __post_init__(self) -> None:
         known = operators()

@@ -97,9 +97,8 @@ def _timed(state: RunState) -> WholeTiming | Unmeasurable:
     seed = state.options.process.seed
     try:
         with state.phases.phase("whole"):
-            return time_on_device(
-                state.cost.device, state.original, state.folded, state.inputs, seed
-            )
+            graphs = state.cost.as_timed(state.original), state.cost.as_timed(state.folded)
+            return time_on_device(state.cost.device, *graphs, state.inputs, seed)
     except KeyboardInterrupt:
         return Unmeasurable("interrupted")
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from relational_tensat.base.errors import UsageError
 from relational_tensat.cost import Configuration, CostCounts, CostSource, Device
+from relational_tensat.cost.analytic import AnalyticSource
 from relational_tensat.cost.calibration import profile_us
 from relational_tensat.cost.profile import Profile
 from relational_tensat.cost.source import Answer, Race
@@ -21,14 +23,25 @@ class TargetCosts(CostSource):
     Args:
         kernels: what single kernels cost.
         rules: those of the target that hold for the file that it reads.
+
+    Raises:
+        UsageError: costs are measured on a device that has no such kernels.
     """
 
     tells_computed = True
 
     def __init__(self, kernels: CostSource, target: Target, rules: Sequence[Rule]) -> None:
+        device = kernels.device
+        if device is not None and target.measured_on not in ("", device.key.kind):
+            raise UsageError(
+                f"kernels of the target {target.name} cannot be measured by {kernels.name}, expected "
+                f"{target.measured_on}, or a profile or table of such a device"
+            )
+        kernels = _as_priced(kernels, target)
         super().__init__(f"{kernels.name} on {target.name}")
         self.is_instant = kernels.is_instant  # type: ignore[misc]  # as is what it asks
         self.is_lazy = kernels.is_lazy  # type: ignore[misc]
+        self.gives_kernels = target.takes_kernels
         self._kernels = kernels
         self._target = target
         self._rules = rules
@@ -132,7 +145,7 @@ class TargetCosts(CostSource):
     def _price_us(self, profile: Profile, configuration: Configuration) -> float:
         """Return what a profile says, with what takes longer on the target than its arithmetic."""
         parts = self._target.kernels_of(configuration, tells_computed=False)
-        return sum(profile_us(profile, part) for part in parts)
+        return sum(profile_us(self._target.as_priced(profile), part) for part in parts)
 
     def _kernels_of_all(self, configurations: Sequence[Configuration]) -> list[Configuration]:
         return [kernel for each in configurations for kernel in self._kernels_of(each)]
@@ -140,6 +153,13 @@ class TargetCosts(CostSource):
     def _kernels_of(self, configuration: Configuration) -> list[Configuration]:
         tells = self._kernels.tells_computed
         return self._target.kernels_of(configuration, tells_computed=tells)
+
+
+def _as_priced(kernels: CostSource, target: Target) -> CostSource:
+    """Return costs as they are in the setting that a target runs graphs in: those of a profile."""
+    if isinstance(kernels, AnalyticSource) and isinstance(kernels.model, Profile):
+        return AnalyticSource(target.as_priced(kernels.model))
+    return kernels
 
 
 def _sum(kernels: Sequence[Configuration], answers: Mapping[Configuration, Answer]) -> Answer:

@@ -16,12 +16,8 @@ from relational_tensat.rules.targets.onnxruntime.running import kernels_of
 from relational_tensat.rules.targets.onnxruntime.spelling import SPELLED_KERNELS, as_spelled
 from relational_tensat.rules.targets.onnxruntime.splitting import with_splits
 from relational_tensat.rules.targets.onnxruntime.spreading import SPREADING_KERNELS
-from relational_tensat.rules.targets.target import Target
+from relational_tensat.rules.targets.target import SUMS_OF_CONVOLUTIONS, Target
 from relational_tensat.tensor import Graph
-
-#: onnxruntime adds to a convolution's result in its kernel: bringing two images side by side for one
-#: convolution costs more, and in a chain of residual sums all ways to do so are one image each.
-_LEFT_OUT = frozenset({"sum-of-convolutions", "sum-of-convolutions-with-bias"})
 
 
 def describe() -> Target:
@@ -36,7 +32,7 @@ def describe() -> Target:
         *SPREADING_KERNELS,
         *BLOCKED_KERNELS,
     )
-    return Target("onnxruntime", kernels, kernels_of, _as_read, _as_fused, _LEFT_OUT)
+    return Target("onnxruntime", kernels, kernels_of, _as_read, _as_fused, SUMS_OF_CONVOLUTIONS)
 
 
 def _as_read(graph: Graph) -> Graph:

@@ -10,6 +10,7 @@ from math import prod
 from typing import Any
 
 from relational_tensat.base.errors import ShapeError
+from relational_tensat.rules.targets.conv_add import WINDOW, ConvAdd, window_of
 from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part, in_turn
 from relational_tensat.rules.targets.onnxruntime.contrib import (
     CHANNELS_FIRST,
@@ -141,17 +142,12 @@ class BlockedConv(FusedKernel):
     computes = Family.CONVOLUTION
     uses = (Use.VALUE, Use.VALUE, Use.ADDED)
     arity = (2, 3)
-    attrs = (
-        Attr("stride", "ints"),
-        Attr("pad", "padding"),
-        Attr("dilation", "ints", ()),
-        *_ACTIVATION,
-    )
+    attrs = (*WINDOW, *_ACTIVATION)
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
         """Convolution, activation."""
         n = len(inputs)
-        return in_turn(Part("conv", tuple(range(n)), _window(attrs)), _activation(attrs, n))
+        return in_turn(Part("conv", tuple(range(n)), window_of(attrs)), _activation(attrs, n))
 
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
@@ -175,26 +171,20 @@ class BlockedConv(FusedKernel):
 
     def suggest_attribute(self, attr: Attr, partial: PartialApplication, hints: Hints) -> AttrValue:
         """As a convolution's."""
-        return _suggest(self, attr, partial, hints)
+        if attr in WINDOW:
+            return suggest_window(attr.name, partial, hints)
+        return super().suggest_attribute(attr, partial, hints)
 
 
-class BlockedConvAdd(FusedKernel):
+class BlockedConvAdd(ConvAdd):
     """act(x * w + bias + z) of images in blocks. Operands x, w, z and, if any, bias."""
 
     name = "ort_blocked_conv_add"
-    computes = Family.CONVOLUTION
-    uses = (Use.VALUE, Use.VALUE, Use.ADDED, Use.ADDED)
-    arity = (3, 4)
     attrs = BlockedConv.attrs
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
-        """Convolution, sum, activation."""
-        n = len(inputs)
-        return in_turn(
-            Part("conv", (0, 1, 3)[: n - 1], _window(attrs)),
-            Part("add", (n, 2)),
-            _activation(attrs, n + 1),
-        )
+    def activation(self, attrs: Attrs, operand: int) -> Part | None:
+        """One of blocks."""
+        return _activation(attrs, operand)
 
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
@@ -203,34 +193,9 @@ class BlockedConvAdd(FusedKernel):
         x, w, z, *bias = inputs
         return _write_conv([x, w, *(bias or [""]), z], types, output, attrs, emitter)
 
-    def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
-        """Return the convolution's type, which the addend must have, too."""
-        result = super().infer(inputs, attrs)
-        if inputs[2] != result:
-            raise ShapeError(f"{self.name}: the addend is {inputs[2]}, the result {result}")
-        return result
-
-    def weight_operands(self, inputs: Types) -> tuple[int, ...]:
-        """The filters and the bias."""
-        return (1, *range(3, len(inputs)))
-
     def prepared_operands(self, inputs: Types) -> tuple[int, ...]:
         """As a convolution's."""
         return self.weight_operands(inputs)
-
-    def suggest_operand(
-        self, index: int, partial: PartialApplication, hints: Hints
-    ) -> TensorType | None:
-        """As a convolution's, whose bias comes third; the addend is like the result."""
-        if index == 2:
-            return None if partial.target is None else hints.type(partial.target)
-        operands = [*partial.operands[:2], *partial.operands[3:]]
-        own = partial._replace(operands=operands)
-        return get_operator("conv").suggest_operand(min(index, 2), own, hints)
-
-    def suggest_attribute(self, attr: Attr, partial: PartialApplication, hints: Hints) -> AttrValue:
-        """As a convolution's."""
-        return _suggest(self, attr, partial, hints)
 
 
 class BlockedActivation(FusedKernel):
@@ -359,10 +324,6 @@ def _moved(attrs: Attrs, perm: tuple[int, ...]) -> list[Part]:
     return [Part("transpose", (0,), {"perm": perm})] if bool_of(attrs, "channels_last") else []
 
 
-def _window(attrs: Attrs) -> dict[str, AttrValue]:
-    return {name: attrs[name] for name in ("stride", "pad", "dilation")}
-
-
 def _activation(attrs: Attrs, operand: int) -> Part | None:
     act = str_of(attrs, "act")
     if act == NO_ACTIVATION:
@@ -380,13 +341,5 @@ def _write_conv(
         extra["activation"] = get_operator(act).onnx[0]
     if act == _HARD_SIGMOID:
         extra["activation_params"] = (float_of(attrs, "alpha"), float_of(attrs, "beta"))
-    plain = {**_window(attrs), "act": NO_ACTIVATION}
+    plain = {**window_of(attrs), "act": NO_ACTIVATION}
     return get_operator("conv").to_onnx(inputs, types, output, plain, InBlocks(emitter, **extra))
-
-
-def _suggest(
-    kernel: FusedKernel, attr: Attr, partial: PartialApplication, hints: Hints
-) -> AttrValue:
-    if attr in _ACTIVATION:
-        return FusedKernel.suggest_attribute(kernel, attr, partial, hints)
-    return suggest_window(attr.name, partial, hints)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from relational_tensat.base.errors import ShapeError
-from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part, last_swapped
+from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part
 from relational_tensat.rules.targets.onnxruntime.contrib import CONTRIB
+from relational_tensat.rules.targets.scaled_product import SCALED, scaled_product
 from relational_tensat.tensor import Attrs, ValueType
 from relational_tensat.tensor.operators import Attr, Family, Use, get_operator
 from relational_tensat.tensor.operators.attributes import bool_of, float_of
 from relational_tensat.tensor.operators.base import Types, tensor
 from relational_tensat.tensor.operators.onnx_form import Names, OnnxEmitter
 from relational_tensat.tensor.operators.sampling import NUMBERS
-from relational_tensat.tensor.operators.shapes import one_dtype
 from relational_tensat.tensor.operators.work_steps import MATRIX, matrices
-from relational_tensat.tensor.types import FLOAT_DTYPES
 
 
 class ScaledProduct(FusedKernel):
@@ -25,11 +23,7 @@ class ScaledProduct(FusedKernel):
     name = "ort_scaled_product"
     computes = Family.MATRIX_PRODUCT
     arity = (2, 2)
-    attrs = (
-        Attr("alpha", "float", 1.0, samples=NUMBERS, timed_as=1.0),
-        Attr("trans_a", "bool", False),
-        Attr("trans_b", "bool", False),
-    )
+    attrs = SCALED
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
         """Transposes, product, scale.
@@ -37,22 +31,7 @@ class ScaledProduct(FusedKernel):
         Raises:
             ShapeError: the factors are of integers, or one that is transposed is no matrix.
         """
-        kinds = [tensor(kind, self.name) for kind in inputs]
-        one_dtype(self.name, kinds, FLOAT_DTYPES)
-        parts: list[Part] = []
-        factors = []
-        for number, name in enumerate(("trans_a", "trans_b")):
-            factors.append(number)
-            if bool_of(attrs, name):
-                if kinds[number].rank < 2:
-                    raise ShapeError(f"{self.name} takes matrices, not {kinds[number]}")
-                factors[-1] = len(inputs) + len(parts)
-                parts.append(Part("transpose", (number,), {"perm": last_swapped(kinds[number])}))
-        parts.append(Part("matmul", tuple(factors)))
-        if attrs["alpha"] != 1.0:
-            scale = {"value": float_of(attrs, "alpha")}
-            parts.append(Part("smul", (len(inputs) + len(parts) - 1,), scale))
-        return parts
+        return scaled_product(self.name, inputs, attrs)
 
     def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
         """The products of a batch: nothing is transposed for them."""

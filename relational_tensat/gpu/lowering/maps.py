@@ -62,6 +62,16 @@ def lower_binary(
     return result
 
 
+def lower_elementwise(
+    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
+) -> Tensor:
+    """Lower such a function with an activation behind it."""
+    result = emitter.tensor(output)
+    function, act = str_of(attrs, "op"), str_of(attrs, "act")
+    emit_binary(emitter, function, result, inputs[0], inputs[1], act)
+    return result
+
+
 def emit_binary(emitter: Emitter, op: str, result: Tensor, a: Tensor, b: Tensor, act: str) -> None:
     """Add act(a op b), broadcast to the result; the result may be an operand of its own shape."""
     shape = result.type.shape
