@@ -116,14 +116,15 @@ def measure(names: Sequence[str], session: Session) -> list[ModelRun]:
 
 def text_of(runs: Sequence[ModelRun], names: Sequence[str]) -> str:
     """Return the table that is printed: microseconds, and speed-ups measured and modelled."""
-    rows: list[tuple[str, ...]] = [
-        ("model", "original", "TENSAT", "ours", "TENSAT ×", "model ×", "ours ×", "model ×")
-    ]
+    from bench.gpu.optimize import RULE_SETS
+
+    ratio_names = (name for rules in RULE_SETS for name in (f"{rules} ×", "model ×"))
+    rows: list[tuple[str, ...]] = [("model", "original", *RULE_SETS, *ratio_names)]
     for run in runs:
-        times = [run.variants[variant].median_us for variant in ("original", "tensat", "ours")]
+        times = [run.variants[variant].median_us for variant in ("original", *RULE_SETS)]
         ratios = [
             run.speedup(variant, modelled=modelled)
-            for variant in ("tensat", "ours")
+            for variant in RULE_SETS
             for modelled in (False, True)
         ]
         cells = [_number(value, 1) for value in times] + [_number(value, 3) for value in ratios]

@@ -1,4 +1,4 @@
-"""What ``python -m bench gpu`` measures: the three graphs of each model, on the GPU, end to end."""
+"""What ``python -m bench gpu`` measures: the four graphs of each model, on the GPU, end to end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from relational_tensat.cost.cuda.protocol import WARM, Observation, Settings
 from relational_tensat.cost.measured import MeasuredSource
 from relational_tensat.tensor import Graph
 
-#: Before optimization, by TENSAT's rules, by ours.
+#: Before optimization, by TENSAT's rules, by ours, by ours with the executor's fused kernels.
 VARIANTS = ("original", *RULE_SETS)
 
 

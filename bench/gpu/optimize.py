@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from bench.record import configurations as record
-from relational_tensat.cost import graph_cost_us
+from relational_tensat.cost import CostSource, graph_cost_us
 from relational_tensat.cost.device import Configuration
 from relational_tensat.cost.measured import MeasuredSource
 from relational_tensat.egraph import EGraph
@@ -17,12 +17,26 @@ from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.tables import choose, chosen_graph, extraction_problem
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
+from relational_tensat.rules.targets.cuda.running import kernels_of
+from relational_tensat.rules.targets.known import load_target
+from relational_tensat.run.target.target_costs import TargetCosts
 from relational_tensat.tensor import Graph
 
-#: Sets of rules by name: TENSAT's as they are, unsound ones included, and those that ship.
+#: The set with the rules of the target ``cuda``: what is chosen are the kernels that run.
+KERNELS = "kernels"
+
+
+def _rules_with_kernels() -> Sequence[Rule]:
+    target = load_target("cuda")
+    shipped = (rule for rule in load_rules() if rule.name not in target.left_out)
+    return [*target.rules(has_fixed_shapes=True), *shipped]
+
+
+#: Sets of rules by name: TENSAT's as they are, unsound ones included, those that ship, and with kernels.
 RULE_SETS: dict[str, Callable[[], Sequence[Rule]]] = {
     "tensat": cache(taso_rules),
     "ours": cache(load_rules),
+    KERNELS: cache(_rules_with_kernels),
 }
 
 
@@ -63,17 +77,29 @@ def optimize_for(
         RULE_SETS[rules](),
         ExplorationOptions(multi_iterations=k_multi, time_limit_s=None),
     )
+    costs = _costs(rules, source)
     configurations = record.egraph_configurations(graph, rule_set, limits)
+    if rules == KERNELS:
+        kernels = (kernel for each in configurations for kernel in kernels_of(each))
+        configurations = list(dict.fromkeys(kernels))
     if not measure_all(source, configurations, until_s):
         return None
     with closing(EGraph.create(graph)) as egraph:
         explore(egraph, rule_set, limits)
-        table = extraction_problem(egraph, source)
+        table = extraction_problem(egraph, costs)
         extraction = extract(table.problem, ExtractionOptions(time_limit_s=extract_time_limit_s))
         choose(egraph, table, extraction.choice)
-        result = chosen_graph(egraph)
+        result = costs.as_timed(chosen_graph(egraph))
         e_nodes, _ = egraph.counts()
-    return Optimized(result, graph_cost_us(result, source), e_nodes, extraction.optimal)
+    return Optimized(result, graph_cost_us(result, costs), e_nodes, extraction.optimal)
+
+
+def _costs(rules: str, source: MeasuredSource) -> CostSource:
+    """Return what kernels cost; of the operators that they do at once, what these kernels do."""
+    if rules != KERNELS:
+        return source
+    target = load_target("cuda")
+    return TargetCosts(source, target, target.rules(has_fixed_shapes=True))
 
 
 def measure_all(

@@ -76,7 +76,7 @@ def test_each_model_is_optimized_verified_and_timed_once(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (run,) = gpu_command.measure(["tiny"], session)
-    assert set(run.variants) == {"original", "tensat", "ours"}
+    assert set(run.variants) == {"original", "tensat", "ours", "kernels"}
     for variant in run.variants.values():
         assert (variant.median_us, variant.note) == (30.0, "")
         assert variant.worst_error is not None and variant.worst_error < 1e-3
@@ -132,16 +132,20 @@ def _run(**times_us: float) -> ModelRun:
 
 
 def test_the_table_shows_measured_beside_modelled() -> None:
-    text = gpu_command.text_of([_run(original=100.0, tensat=80.0, ours=50.0)], ["m"])
+    run = _run(original=100.0, tensat=80.0, ours=50.0, kernels=40.0)
+    text = gpu_command.text_of([run], ["m"])
     assert text.splitlines()[1].split() == [
         "m",
         "100.0",
         "80.0",
         "50.0",
+        "40.0",
         "1.250",
         "1.250",
         "2.000",
         "2.000",
+        "2.500",
+        "2.500",
     ]
 
 
