@@ -4,7 +4,8 @@
 #   sh bench/gpu_machine.sh fetch WHEELS 3.12   with a network: wheels for that Python, PyCUDA's source
 #   sh bench/gpu_machine.sh build WHEELS SITE   there, or where its Python and CUDA's toolkit are: installs
 #                                               them into SITE, leaves PyCUDA's wheel in WHEELS
-#   sh bench/gpu_machine.sh run WHEELS OUT      on the machine: build, GPU tests, bench gpu --save
+#   sh bench/gpu_machine.sh run WHEELS OUT      on the machine: build, GPU tests (operators, and the kernels of
+#                                               --target cuda), bench gpu --save (models with these, too)
 #   sh bench/gpu_machine.sh kernels WHEELS OUT  on the machine, where PyTorch and Triton are: the kept kernels
 #                                               of bench mirage beside PyTorch's operators
 #
@@ -86,5 +87,5 @@ kernels() {
 
 case "${1:-}" in
 fetch | build | run | kernels) "$@" ;;
-*) sed -n '2,16s/^# \{0,1\}//p' "$0" && exit 2 ;;
+*) sed -n '2,17s/^# \{0,1\}//p' "$0" && exit 2 ;;
 esac

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from relational_tensat import Options, load_model, load_profile, optimize
+from relational_tensat.base.errors import UsageError
+from relational_tensat.cli.run_text import print_report
 from relational_tensat.cost import as_source, graph_cost_us
 from relational_tensat.cost import cuda as cost_cuda
 from relational_tensat.cost.configurations import graph_configurations
@@ -126,6 +130,12 @@ def _ops(op: str, *inputs: TensorType, **attrs: AttrValue) -> list[str]:
     return [kernel.op for kernel in kernels_of(configuration(op, *inputs, **attrs))]
 
 
+def test_kernels_are_not_measured_on_a_processor() -> None:
+    message = r"kernels of the target cuda cannot be measured by cpu, expected cuda, or a profile"
+    with pytest.raises(UsageError, match=message):
+        optimize(mlp(), Options.of(cost="cpu", target="cuda"))
+
+
 def test_a_run_for_the_target(tmp_path: Path) -> None:
     source = INPUTS / "transformer_block.onnx"
     out = tmp_path / "out.onnx"
@@ -138,6 +148,9 @@ def test_a_run_for_the_target(tmp_path: Path) -> None:
     assert Counter(node.op for node in kernels.nodes)["cuda_product_add"] == 2
     assert graph_cost_us(written, costs()) == pytest.approx(result.cost_after_us)
     assert len(plan_graph(kernels).steps) < len(plan_graph(load_model(source)).steps)
+    printed = io.StringIO()
+    print_report(result, Console(file=printed, width=120))
+    assert "cuda_product_add" in printed.getvalue()
 
 
 def test_kernels_are_measured_and_run_whole(

@@ -79,7 +79,9 @@ def _kernels_of(configuration: Configuration) -> tuple[Configuration, ...]:
     except InputError:
         return (configuration,)
     if configuration.op in _MOVES:
-        return (configuration if steps else _kernel("identity", configuration.inputs[:1], {}),)
+        x = configuration.inputs[0]
+        is_view = not steps and isinstance(x, TensorType)
+        return (_kernel("identity", (x,), {}) if is_view else configuration,)
     (step,) = steps
     call, kernels = step.call, [configuration]
     if isinstance(call, calls.Convolution) and not even_padding(call.windows):
