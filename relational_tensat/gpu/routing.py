@@ -56,14 +56,19 @@ class BlasProduct:
     rest: Launch | None
 
 
-def blas_product(call: Product) -> BlasProduct | None:
-    """Return a product in cuBLAS's terms, None where its batch has several axes of strides."""
+def blas_product(call: Product, *, fuses: bool = True) -> BlasProduct | None:
+    """Return a product in cuBLAS's terms, None where its batch has several axes of strides.
+
+    Args:
+        fuses: whether cuBLAS is asked for bias and activation, where it has them.
+    """
     sizes, a, b, _ = collapse(call.batches, call.a_strides, call.b_strides, call.bias_strides[:3])
     if len(sizes) > 1:
         return None
     per_column = call.bias is not None and call.bias_strides == (0, 0, 0, 0, 1)
-    fused = (call.bias is None or per_column) and call.act in BLAS_ACTIVATIONS
-    rest = None if fused else product_epilogue(call)
+    fused = fuses and (call.bias is None or per_column) and call.act in BLAS_ACTIVATIONS
+    has_epilogue = call.bias is not None or call.act != "none"
+    rest = product_epilogue(call) if has_epilogue and not fused else None
     return BlasProduct(
         rows=call.n,
         columns=call.m,

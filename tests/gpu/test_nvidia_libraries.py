@@ -65,7 +65,7 @@ def _product(act: str = "none", bias: tuple[int, ...] | None = None) -> Product:
 
 def test_a_product_is_handed_over_column_by_column() -> None:
     blas, handle, modules = _blas()
-    bound = blas.bind(_product("relu", (5,)), _resolve)
+    bound = blas.bind(_product("relu", (5,)), _resolve, fused=True)
     assert (bound.implementation, bound.workspace_bytes) == ("cublasLt", 4096)
     shapes = [arguments[2:] for arguments in handle.called("cublasLtMatrixLayoutCreate")]
     assert shapes == [(5, 4, 5), (4, 3, 4), (5, 3, 5)]
@@ -89,7 +89,7 @@ def test_what_else_cublas_does_on_its_way_is_asked_for() -> None:
     graph = one_node("cuda_product_add", f32(4, 3), f32(5, 4), f32(3, 5), f32(5), **attrs)
     refs: dict[str, Any] = {name: Ref(name) for name in ("a", "b", "c", "bias", "addend")}
     blas, handle, modules = _blas()
-    bound = blas.bind(replace(_call(graph), **refs), _resolve)
+    bound = blas.bind(replace(_call(graph), **refs), _resolve, fused=True)
     assert bound.implementation == "cublasLt"
     shapes = [arguments[2:] for arguments in handle.called("cublasLtMatrixLayoutCreate")]
     assert shapes == [(4, 5, 4), (3, 4, 3), (5, 3, 5)]
@@ -105,9 +105,21 @@ def test_what_else_cublas_does_on_its_way_is_asked_for() -> None:
     assert modules.started == []
 
 
+def test_an_epilogue_that_cublas_refuses_is_a_launch_of_ours_behind_it() -> None:
+    blas, handle, modules = _blas()
+    bound = blas.bind(_product("relu", (5,)), _resolve, fused=False)
+    assert bound.implementation == "cublasLt+kernels"
+    (attribute,) = handle.called("cublasLtMatmulDescSetAttribute")
+    assert (attribute[1], attribute[2]._obj.value) == (7, 1)
+    bound.start(0)
+    assert [kernel for kernel, _ in modules.started] == ["binary<float>"]
+    with pytest.raises(InputError, match="leaves nothing"):
+        blas.bind(_product(), _resolve, fused=False)
+
+
 def test_other_epilogues_are_a_launch_of_ours_behind_it() -> None:
     blas, _, modules = _blas()
-    bound = blas.bind(_product("tanh", (5,)), _resolve)
+    bound = blas.bind(_product("tanh", (5,)), _resolve, fused=True)
     assert bound.implementation == "cublasLt+kernels"
     bound.start(0)
     ((kernel, arguments),) = modules.started
@@ -121,7 +133,7 @@ def test_other_epilogues_are_a_launch_of_ours_behind_it() -> None:
 )
 def test_how_numbers_are_multiplied(dtype: str, math: str, compute: int, code: int) -> None:
     blas, handle, _ = _blas()
-    blas.bind(replace(_product(), dtype=dtype, math=math), _resolve)
+    blas.bind(replace(_product(), dtype=dtype, math=math), _resolve, fused=True)
     ((_, kind, scale),) = handle.called("cublasLtMatmulDescCreate")
     assert (kind, scale) == (compute, 0)
     assert {arguments[1] for arguments in handle.called("cublasLtMatrixLayoutCreate")} == {code}
@@ -130,14 +142,14 @@ def test_how_numbers_are_multiplied(dtype: str, math: str, compute: int, code: i
 def test_what_cublas_refuses_is_reported_in_one_line() -> None:
     blas, _, _ = _blas(cublasLtMatmulAlgoGetHeuristic=lambda *_: 15)
     with pytest.raises(InputError, match="cublasLtMatmulAlgoGetHeuristic: CUBLAS_STATUS_NOT_SUPP"):
-        blas.bind(_product(), _resolve)
+        blas.bind(_product(), _resolve, fused=True)
     blas, handle, _ = _blas(cublasLtMatmulAlgoGetHeuristic=lambda *_: 0)
     with pytest.raises(InputError, match="no algorithm"):
-        blas.bind(_product(), _resolve)
+        blas.bind(_product(), _resolve, fused=True)
     assert handle.alive == 1
     two_axes = _call(one_node("matmul", f32(2, 1, 3, 4), f32(1, 6, 4, 5)))
     with pytest.raises(InputError, match="batches of one stride"):
-        blas.bind(two_axes, _resolve)
+        blas.bind(two_axes, _resolve, fused=True)
 
 
 def _algorithms(*algorithms: tuple[int, int, int]) -> Any:

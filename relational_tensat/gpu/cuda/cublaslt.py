@@ -87,15 +87,20 @@ class CublasLt:
         self._modules = modules
         self._handle = self.library.create("cublasLtCreate")
 
-    def bind(self, call: Product, resolve: Resolve) -> BoundProduct:
+    def bind(self, call: Product, resolve: Resolve, *, fused: bool) -> BoundProduct:
         """Prepare a product.
+
+        Args:
+            fused: whether cuBLASLt is asked for bias and activation, where it has them.
 
         Raises:
             InputError: cuBLASLt does not have it.
         """
-        product = blas_product(call)
+        product = blas_product(call, fuses=fused)
         if product is None:
             raise InputError("cuBLASLt takes batches of one stride only")
+        if not fused and product.rest is None:
+            raise InputError("a product without bias and activation leaves nothing")
         objects = Objects(self.library)
         try:
             return self._bind(call, product, resolve, objects)

@@ -123,7 +123,8 @@ class CudaLibrary:
     def _candidates(self, call: Call, resolve: Resolve) -> Iterator[Callable[[], BoundCall]]:
         blas, dnn = self._blas, self._dnn
         if isinstance(call, Product) and blas is not None:
-            yield lambda: blas.bind(call, resolve)
+            yield lambda: blas.bind(call, resolve, fused=True)
+            yield lambda: blas.bind(call, resolve, fused=False)
         if isinstance(call, Convolution) and dnn is not None:
             yield lambda: dnn.bind(call, resolve, fused=True)
             yield lambda: dnn.bind(call, resolve, fused=False)
