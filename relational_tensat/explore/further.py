@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 
 from relational_tensat.base.records import record
 from relational_tensat.egraph.egraph import EGraph
@@ -21,6 +22,8 @@ from relational_tensat.explore.step import Budget, step
 from relational_tensat.explore.world import begin_world
 from relational_tensat.rules.model import Rule
 
+_NONE: Mapping[str, Collection[str]] = MappingProxyType({})
+
 
 @record
 class Further:
@@ -31,7 +34,11 @@ class Further:
 
 
 def apply_further(
-    egraph: EGraph, rules: Sequence[Rule], options: ExplorationOptions, iteration: int
+    egraph: EGraph,
+    rules: Sequence[Rule],
+    options: ExplorationOptions,
+    iteration: int,
+    masks: Mapping[str, Collection[str]] = _NONE,
 ) -> Further:
     """Apply rules once, to all of an e-graph, and log it as an iteration.
 
@@ -40,6 +47,7 @@ def apply_further(
         rules: whose targets no rule reads.
         options: the cycle filter; no limit holds.
         iteration: its number.
+        masks: by rule, the variables for which constants may be extreme.
 
     Raises:
         UnsoundRuleError: a rule would unite classes of different types; nothing was done.
@@ -49,6 +57,7 @@ def apply_further(
     statements = database.statements
     world = begin_world(egraph, rules, options)
     world.steps = iteration - 1
+    world.matcher.allow_extremes(masks)
     journal = Journal(read_log(database))
     with world.transaction():
         delta = step(world, world.rules.all_rules, Budget(sys.maxsize))

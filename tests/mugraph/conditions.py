@@ -32,6 +32,24 @@ def causal_model(nothing: float = -np.inf, heads: int = 2, tokens: int = 16) -> 
     return build_graph("causal", kinds, {"nothing": number}, nodes, ["y"])
 
 
+def constant_model(nothing: float, op: str = "add", tokens: int = 16) -> Graph:
+    """Attention with a mask that is a weight: what comes later counts nothing."""
+    heads, width = 2, 16
+    kinds = {name: TensorType("float32", (heads, tokens, width)) for name in "qv"}
+    kinds["k"] = TensorType("float32", (heads, width, tokens))
+    places = np.arange(tokens)
+    is_left = places[:, None] >= places
+    data = np.where(is_left, 0.0, nothing).astype("float32")
+    nodes = [
+        Node("matmul", ("q", "k"), ("scores",)),
+        Node(op, ("scores", "mask"), ("masked",)),
+        Node("softmax", ("masked",), ("weights",), {"axis": 2}),
+        Node("matmul", ("weights", "v"), ("y",)),
+    ]
+    weights = {"mask": Weight(TensorType("float32", (tokens, tokens)), data)}
+    return build_graph("constant", kinds, weights, nodes, ["y"])
+
+
 def given_model(nothing: float = -np.inf, tokens: int = 16, *, is_added: bool = True) -> Graph:
     """Attention with a mask of bools that is given, and 0 for NaN where that leaves nothing."""
     heads, width = 2, 16

@@ -10,14 +10,16 @@ whose data are not known. Constants that are known are checked: each by itself, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Set
+from collections.abc import Collection, Iterator, Mapping, Set
 from functools import cached_property
 from typing import Any
 
 from relational_tensat.base.once import once_per_object
+from relational_tensat.base.records import record
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.loading import single_number
 from relational_tensat.explore.compile.compiled import CompiledRules
+from relational_tensat.rules.instance import tensor_vars
 from relational_tensat.rules.model import Apply, Literal, Rule, Term, Var
 from relational_tensat.tensor import AttrValue, tensors_of
 from relational_tensat.tensor.floats import is_extreme
@@ -26,6 +28,22 @@ from relational_tensat.tensor.operators import get_operator, operators
 from relational_tensat.tensor.operators.traits import Use
 
 _COMMUTATIVE = ("add", "mul")
+
+
+@record
+class RuledOut:
+    """What extreme constants rule out.
+
+    Attributes:
+        rules: that are not applied to extreme classes.
+        classes: that have such elements.
+        slots: of those of the rules that take extreme elements for some variables, where the others are
+            bound: see ``CompiledRule.slots``.
+    """
+
+    rules: frozenset[int]
+    classes: frozenset[int]
+    slots: Mapping[int, tuple[int, ...]]
 
 
 class Extremes:
@@ -43,6 +61,15 @@ class Extremes:
         self._keeping = [name for name, operator in operators().items() if operator.keeps_size]
         self._seen = 0
         self._signatures: list[int] = []
+        self._slots: dict[int, tuple[int, ...]] = {}
+
+    def allow(self, variables_of: Mapping[str, Collection[str]]) -> None:
+        """Let rules, by name, take extreme elements for some of their variables."""
+        for rule in self._compiled.rules:
+            allowed = variables_of.get(rule.rule.name, ())
+            if allowed:
+                slots = zip(tensor_vars(rule.rule), rule.slots, strict=True)
+                self._slots[rule.id] = tuple(n for name, n in slots if name not in allowed)
 
     @property
     def is_active(self) -> bool:
@@ -67,12 +94,12 @@ class Extremes:
                 hidden=self._egraph.is_universe,
             )
 
-    def found(self) -> tuple[frozenset[int], frozenset[int]]:
+    def found(self) -> RuledOut:
         """Return the rules that are not applied to extreme classes, and these classes; see ``refresh``."""
         if not self.is_active:
-            return frozenset(), frozenset()
+            return RuledOut(frozenset(), frozenset(), {})
         rows = self._egraph.database.execute("-- extreme classes\nSELECT classes FROM extreme")
-        return frozenset(self._guarded), frozenset(rows[0][0] or ())
+        return RuledOut(frozenset(self._guarded), frozenset(rows[0][0] or ()), self._slots)
 
     def ruled_out(self, rule: str, classes: str) -> str:
         """Return the condition on applications that are left out, as text; "" where there are none.
@@ -83,9 +110,14 @@ class Extremes:
         """
         if not self.is_active:
             return ""
-        rule_ids = ", ".join(map(str, self._guarded))
-        bound = f"list_has_any({classes}, (SELECT classes FROM extreme))"
-        return f"{rule} IN ({rule_ids}) AND {bound}"
+        rule_ids = ", ".join(str(n) for n in self._guarded if n not in self._slots) or "NULL"
+        ruled_out = [f"{rule} IN ({rule_ids}) AND {_is_bound(classes)}"]
+        for number in self._slots.keys() & set(self._guarded):
+            places = [slot + 1 for slot in self._slots[number]]
+            ruled_out.append(
+                f"{rule} = {number} AND {_is_bound(f'list_select({classes}, {places})')}"
+            )
+        return " OR ".join(ruled_out)
 
     def _is_extreme(self, signature: int) -> bool:
         symbol = self._egraph.catalogue.symbol_of(signature)
@@ -94,6 +126,10 @@ class Extremes:
             number = attrs["value"], str(attrs["dtype"])
             return number in self._numbers or is_extreme(*number)
         return symbol.op == "weight" and attrs["name"] in self._weights
+
+
+def _is_bound(classes: str) -> str:
+    return f"list_has_any({classes}, (SELECT classes FROM extreme))"
 
 
 @once_per_object

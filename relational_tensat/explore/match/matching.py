@@ -13,7 +13,7 @@ then has some.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -35,7 +35,7 @@ from relational_tensat.explore.compile.compiled import (
 )
 from relational_tensat.explore.compile.live import Edges, LiveSkeleton, live_skeletons
 from relational_tensat.explore.compile.search_query import search_query
-from relational_tensat.explore.match.extremes import Extremes
+from relational_tensat.explore.match.extremes import Extremes, RuledOut
 from relational_tensat.explore.match.found import Found
 from relational_tensat.explore.match.instances import Instances
 from relational_tensat.explore.match.singles import Matches, applications_of
@@ -196,7 +196,11 @@ class Matcher:
         self.truncated = pairs >= PAIR_CAP
         return pairs
 
-    def extreme_classes(self) -> tuple[frozenset[int], frozenset[int]]:
+    def allow_extremes(self, variables_of: Mapping[str, Collection[str]]) -> None:
+        """Let rules, by name, take extreme constants for some of their variables: masks, say."""
+        self._extremes.allow(variables_of)
+
+    def extreme_classes(self) -> RuledOut:
         """Return the rules that extreme constants rule out, and the classes that may have such elements."""
         self._extremes.refresh()
         return self._extremes.found()

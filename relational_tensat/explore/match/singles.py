@@ -9,11 +9,9 @@ import numpy as np
 
 from relational_tensat.base.records import record
 from relational_tensat.egraph.node_hashes import Ints, Places
+from relational_tensat.explore.match.extremes import RuledOut
 from relational_tensat.explore.match.found import Found, numbered, order_by
 from relational_tensat.explore.match.instances import Instances
-
-#: The rules that extreme constants rule out, and the classes that have such elements.
-Guard = tuple[frozenset[int], frozenset[int]]
 
 
 @record
@@ -37,7 +35,7 @@ def applications_of(
     rules_of: Mapping[int, Sequence[int]],
     rules: frozenset[int] | None,
     instances: Instances,
-    guard: Callable[[], Guard],
+    guard: Callable[[], RuledOut],
 ) -> Found:
     """Return the applications of valid instances, in their order; judge new configurations.
 
@@ -55,7 +53,7 @@ def applications_of(
     unjudged = {c for several in configurations for c in several} - instances.ids.keys()
     if unjudged:
         instances.judge(sorted(unjudged))
-    guarded, extreme = guard()
+    known = guard()
     valid = [
         [
             (c[0], instance)
@@ -65,9 +63,12 @@ def applications_of(
         for several in configurations
     ]
     rows, of_rules, of_instances = _expanded(number, valid)
-    if extreme:
-        is_kept = ~np.isin(of_rules, np.array(sorted(guarded), np.int32))
-        is_kept |= ~_has_any(matches.leaves, rows, extreme)
+    if known.classes:
+        is_kept = ~np.isin(of_rules, np.array(sorted(known.rules), np.int32))
+        is_kept |= ~_has_any(matches.leaves, rows, known.classes)
+        for rule, slots in known.slots.items():
+            others = [matches.leaves[slot] for slot in slots]
+            is_kept |= (of_rules == rule) & ~_has_any(others, rows, known.classes)
         rows, of_rules, of_instances = rows[is_kept], of_rules[is_kept], of_instances[is_kept]
     roots, leaves = matches.roots[rows], [column[rows] for column in matches.leaves]
     order = order_by([of_rules, int(roots.max(initial=0)) - roots, of_instances, *leaves])

@@ -230,14 +230,15 @@ class Universe:
 
     def _add_pairs(self, found: FoundPairs) -> None:
         """Add the applications that pairs of matches are, where rules apply to them."""
-        guarded, extreme = self.world.matcher.extreme_classes()
+        guard = self.world.matcher.extreme_classes()
         kind, first = numbered(list(found.signatures.T))
         of_kinds = self._instances(found.rules, found.signatures[first])
         for rule in found.rules:
             instances = of_kinds[rule][kind]
             is_valid = self.templates.roots(instances)[:, 0] > 0
-            if rule in guarded:
-                is_valid &= ~np.isin(found.leaves, np.array(sorted(extreme), np.int32)).any(1)
+            if rule in guard.rules:
+                extreme = np.array(sorted(guard.classes), np.int32)
+                is_valid &= ~np.isin(found.leaves, extreme).any(1)
             rows = np.flatnonzero(is_valid)
             added = self.applications.add(
                 instances[rows],

@@ -17,6 +17,7 @@ from relational_tensat.mugraph.fusion.worth import Worth
 from relational_tensat.mugraph.graph.cores import core, with_windows
 from relational_tensat.mugraph.graph.mugraph import BlockGraph, Kernel, MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import content_hash
+from relational_tensat.mugraph.verify.masks import masks_of
 from relational_tensat.mugraph.verify.stability import stabilized
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
 from relational_tensat.tensor import TensorType
@@ -74,10 +75,14 @@ class Maker:
         if any(replace(rule, name=other.name) == other for other in rules):
             assert known is not None
             return known
+        given = enumerate(candidate.program.inputs)
+        may_be = masks_of(candidate.program)
+        masks = {name: tuple(f"x{place}" for place, tensor in given if tensor in may_be)}
         return OwnKernel(
             key, graph, (*rules, rule), candidate.dtype,
             tuple(_shape(candidate, name) for name in candidate.inputs),
             tuple(_shape(candidate, name) for name in candidate.outputs), cost_us,
+            {**(known.masks if known else {}), **masks},
         )  # fmt: skip
 
 

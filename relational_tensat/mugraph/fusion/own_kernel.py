@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.rules.model import Rule
@@ -23,6 +24,7 @@ class OwnKernel:
             several of its dims may be one here.
         cost_us: modelled, or measured as C where costs are; None where it costs what its operators do in
             one kernel, by the roofline.
+        masks: by rule, the variables whose elements may be -inf, or the lowest number: it was tested so.
     """
 
     key: str
@@ -32,3 +34,4 @@ class OwnKernel:
     operands: tuple[Shape, ...]
     results: tuple[Shape, ...]
     cost_us: float | None
+    masks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -173,11 +173,12 @@ def _with_e_nodes(state: RunState) -> RunState:
     rules = [r for kernel in state.kernels for r in kernel.rules if r.name not in skipped]
     if not rules:
         return state
+    masks = {name: own for kernel in state.kernels for name, own in kernel.masks.items()}
     exploration, egraph = state.exploration, state.egraph
     iteration = exploration.iterations + 1
     try:
         with egraph.transaction():
-            further = apply_further(egraph, rules, state.options.exploration, iteration)
+            further = apply_further(egraph, rules, state.options.exploration, iteration, masks)
             egraph.database.append("fused_kernel", list(rows_of(state.kernels)))
     except (Interrupted, OutOfMemory) as error:
         return replace(state, kernels=()).noting(f"no kernels are used: {error}")

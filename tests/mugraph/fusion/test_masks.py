@@ -12,7 +12,7 @@ import pytest
 from relational_tensat import Options, kernels, optimize, resume
 from relational_tensat.base.errors import InputError
 from relational_tensat.formats import save_model
-from tests.mugraph.conditions import causal_model, given_model, leaving
+from tests.mugraph.conditions import causal_model, constant_model, given_model, leaving
 from tests.mugraph.masks import guarded_model, with_mask
 
 
@@ -106,3 +106,36 @@ def test_attention_with_bools_and_minus_infinity_is_one_kernel(
         kernel(*numbers)
     again = resume(tmp_path / "run.duckdb", output=tmp_path / "again.onnx")
     assert again.graph.count_ops() == {"fused": 1} and again.cost_after_us == result.cost_after_us
+
+
+@pytest.mark.parametrize("nothing", [-np.inf, float(np.finfo("float32").min)])
+def test_attention_with_a_mask_in_the_file_is_one_kernel(nothing: float, tmp_path: Path) -> None:
+    """Such constants are extreme: other rules do not touch them, kernels were tested with them as masks."""
+    model = constant_model(nothing)
+    save_model(model, tmp_path / "in.onnx")
+    options = Options.of(
+        fuse=True, fuse_kernels=1, fuse_time_limit_s=None, kernels=tmp_path / "kernels"
+    )
+    result = optimize(tmp_path / "in.onnx", options, output=tmp_path / "out.onnx")
+    assert result.graph.count_ops() == {"fused": 1}
+    random = np.random.default_rng(0)
+    session = onnxruntime.InferenceSession(tmp_path / "in.onnx", providers=["CPUExecutionProvider"])
+    given = {
+        value.name: random.standard_normal(value.shape).astype("float32")
+        for value in session.get_inputs()
+    }
+    (expected,) = session.run(None, given)
+    (kernel,) = kernels.load(tmp_path / "kernels", "numpy").values()
+    given["mask"] = model.weights["mask"].data
+    by_kernel = kernel(*(given[name] for name in kernel_inputs(tmp_path)))
+    assert np.allclose(by_kernel.reshape(expected.shape), expected, atol=1e-5)
+
+
+def test_what_is_no_mask_may_not_be_extreme(tmp_path: Path) -> None:
+    """A constant that scores are multiplied by, say: kernels are tested with moderate ones."""
+    save_model(constant_model(1e30, "mul"), tmp_path / "in.onnx")
+    options = Options.of(fuse=True, fuse_kernels=1, fuse_time_limit_s=None)
+    result = optimize(tmp_path / "in.onnx", options, output=tmp_path / "out.onnx")
+    assert result.fusion is not None and result.fusion.kernels
+    for used in result.fusion.used:
+        assert "mul" not in used.operators
