@@ -110,8 +110,8 @@ class Extremes:
         """
         if not self.is_active:
             return ""
-        rule_ids = ", ".join(str(n) for n in self._guarded if n not in self._slots) or "NULL"
-        ruled_out = [f"{rule} IN ({rule_ids}) AND {_is_bound(classes)}"]
+        rule_ids = ", ".join(str(n) for n in self._guarded if n not in self._slots)
+        ruled_out = [f"{rule} IN ({rule_ids}) AND {_is_bound(classes)}"] if rule_ids else []
         for number in self._slots.keys() & set(self._guarded):
             places = [slot + 1 for slot in self._slots[number]]
             ruled_out.append(
