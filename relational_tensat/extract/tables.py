@@ -13,6 +13,7 @@ from relational_tensat.cost.source import CostSource
 from relational_tensat.egraph.chosen_graph import ChosenNode, build_with_classes
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.loading import CHILD_COLUMNS
+from relational_tensat.egraph.weights_only import classes_of_weights
 from relational_tensat.extract.costing import Asking, fill_costs
 from relational_tensat.extract.families import ORIGINAL
 from relational_tensat.extract.greedy.in_sql import InTables
@@ -160,29 +161,8 @@ def rules_of_chosen(egraph: EGraph) -> dict[str, int]:
 
 
 def _mark_weight_only(egraph: EGraph) -> None:
-    rows = egraph.database.columns("extract/foldable_nodes")
-    children = np.stack([rows[f"c{i}"] for i in range(CHILD_COLUMNS)], axis=1)
-    classes = weight_only_classes(rows["class"], children)
+    classes = classes_of_weights(egraph)
     egraph.database.run("extract/mark_weight_only", classes=classes.tolist())
-
-
-def weight_only_classes(owner: NDArray[np.int32], children: NDArray[np.int32]) -> NDArray[np.intp]:
-    """Return the classes that can be had from weights only.
-
-    Args:
-        owner: of each foldable e-node, its class.
-        children: of each, its child classes, 0 for none.
-    """
-    size = 1 + int(max(owner.max(initial=0), children.max(initial=0)))
-    is_known = np.zeros(size, np.bool_)
-    is_known[0] = True  # no operand
-    while True:
-        is_ready = is_known[children].all(axis=1)
-        if not is_ready.any():
-            break
-        is_known[owner[is_ready]] = True
-        owner, children = owner[~is_ready], children[~is_ready]
-    return np.flatnonzero(is_known)[1:]
 
 
 def _child_lists(children: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

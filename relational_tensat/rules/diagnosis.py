@@ -23,7 +23,7 @@ from relational_tensat.rules.instance import (
     tensor_vars,
     type_text,
 )
-from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Term, Var
+from relational_tensat.rules.model import KNOWN, Apply, Call, Expr, Literal, Rule, Term, Var
 from relational_tensat.rules.text import constant_text, expr_text, term_text
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import Attrs, ValueType
@@ -59,11 +59,11 @@ class Refusal:
 
 
 def checks(rule: Rule) -> tuple[Check, ...]:
-    """Return what a rule requires, in the order in which it is judged."""
+    """Return what a rule requires, in the order in which it is judged; what is known, types do not tell."""
     checklist = [OPERATORS]
     checklist += [Check("attribute", f"?{name}") for name in _repeated_attributes(rule)]
     checklist += [Check("where", expr_text(condition)) for condition in rule.conditions]
-    checklist += [Check("worth", expr_text(condition)) for condition in rule.worth]
+    checklist += [Check("worth", expr_text(c)) for c in rule.worth if not _is_about_known(c)]
     checklist += [Check("target", term_text(term)) for term in _target_terms(rule)]
     checklist += [Check("type", term_text(source)) for source in rule.sources]
     return tuple(checklist)
@@ -237,6 +237,11 @@ class _Diagnosis:
                     f"{type_text(root_type)} would become {type_text(kind)}",
                 )
         raise ValueError(f"{rule.name} applies here: there is no refusal to find")
+
+
+def _is_about_known(condition: Expr) -> bool:
+    """Whether a condition asks whether a value is known before inference."""
+    return isinstance(condition, Call) and condition.function == KNOWN
 
 
 def _repeated_attributes(rule: Rule) -> list[str]:

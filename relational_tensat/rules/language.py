@@ -25,8 +25,8 @@ from __future__ import annotations
 
 from relational_tensat.base.errors import RuleError, nearest
 from relational_tensat.rules.expansion import DIRECTION, VARIANTS, PlainRule, expand_rule
-from relational_tensat.rules.model import Expr, Rule
-from relational_tensat.rules.syntax import Atom, Form, fail, read_forms
+from relational_tensat.rules.model import KNOWN, Expr, Rule
+from relational_tensat.rules.syntax import Atom, Form, fail, has_form, read_forms
 from relational_tensat.rules.terms import NAME, TermReader
 
 _CLAUSES = (
@@ -134,6 +134,7 @@ class _RuleReader:
                 f"{name}: {len(targets)} targets for {len(sources)} sources, expected one each",
             )  # fmt: skip
         conditions, worth = (self._conditions(clauses, word) for word in ("where", "worth"))
+        self._check_known(clauses)
         for unused in terms.scope.lets.keys() - terms.scope.used:
             fail(self._file, line, f"{name}: the name ?{unused} is never used")
         symmetric = "symmetric" in clauses
@@ -159,6 +160,18 @@ class _RuleReader:
     def _conditions(self, clauses: dict[str, list[Form]], word: str) -> tuple[Expr, ...]:
         items = (item for form in clauses.get(word, []) for item in form.items[1:])
         return tuple(self._terms.expr(item) for item in items)
+
+    def _check_known(self, clauses: dict[str, list[Form]]) -> None:
+        """Refuse ``(known ?x)`` anywhere but as one of the conditions of ``worth``."""
+        for word, forms in clauses.items():
+            for form in forms:
+                for item in (item for item in form.items[1:] if isinstance(item, Form)):
+                    is_plain = word == "worth" and item.head == KNOWN
+                    if not is_plain and has_form(item, KNOWN):
+                        fail(
+                            self._file, item.line,
+                            f"{self._plain.name}: ({KNOWN} …) stands in (worth …), by itself",
+                        )  # fmt: skip
 
     def _law(self, form: Form) -> str:
         texts = [i.text for i in form.items[1:] if isinstance(i, Atom) and i.quoted]

@@ -12,6 +12,9 @@ from typing import TypeAlias
 
 from relational_tensat.tensor.types import AttrValue
 
+#: The condition that no type tells: whether a value is known before inference.
+KNOWN = "known"
+
 
 @dataclass(frozen=True, slots=True)
 class Var:
@@ -103,6 +106,17 @@ class Rule:
     def is_multi(self) -> bool:
         """Whether the rule has several sources (TENSAT section 4: multi-pattern rules)."""
         return len(self.sources) > 1
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The variables that depend on weights only wherever the search uses the rule: ``(known ?x)``."""
+        return tuple(
+            arg.name
+            for condition in self.worth
+            if isinstance(condition, Call) and condition.function == KNOWN
+            for arg in condition.args
+            if isinstance(arg, Var)
+        )
 
     @property
     def family(self) -> str:

@@ -20,6 +20,9 @@ COMMENT ON TABLE pair_cut IS 'Match: of rules with more pairs than fit, the clas
 CREATE TEMP TABLE extreme (classes INTEGER[]);
 COMMENT ON TABLE extreme IS 'Match: one row, the classes whose elements may be extreme constants.';
 
+CREATE TEMP TABLE known_class (is_known BOOLEAN[]);
+COMMENT ON TABLE known_class IS 'Match: one row, by class from 1 on whether it depends on weights and constants only.';
+
 CREATE TEMP TABLE instance (
     id INTEGER, rule INTEGER, pattern INTEGER, g0 INTEGER, root0 INTEGER
 );

@@ -28,7 +28,7 @@ from relational_tensat.extract.greedy.in_sql import (
 from relational_tensat.extract.tables import extraction_problem
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from tests.explore.example_rules import example_rules
-from tests.explore.graphs import separate_sums, sum_of
+from tests.explore.graphs import scaled_products, separate_sums, sum_of
 from tests.explore.strategies.blocks.models import residual_net
 from tests.explore.universes import begin, grow, original, universe_of
 
@@ -124,10 +124,14 @@ def test_every_working_table_is_declared(
     tree_greedy_sql(egraph.database)
     greedy_dag_sql(egraph.database)
 
-    world = universe_of(sum_of(4), example_rules("regroup", "swap"))
-    for number in (1, 2):
-        begin(world, number, original(world.egraph))
-        grow(world, number, 3)
+    for graph, rules in (
+        (sum_of(4), example_rules("regroup", "swap")),
+        (scaled_products(), example_rules("scale-columns")),
+    ):
+        world = universe_of(graph, rules)
+        for number in (1, 2):
+            begin(world, number, original(world.egraph))
+            grow(world, number, 3)
 
     created_by_stages = list(created)
     tables = declared()

@@ -241,6 +241,19 @@ def test_applied_and_not_needed() -> None:
     assert ran.trace("swap").counts == {"not needed": 6}
 
 
+def test_what_is_computed_at_inference_is_no_matter_of_types() -> None:
+    trace = Ran(sums(), "known-only").trace("known-only")
+    assert all(step.stage != "worth" for step in trace.steps)
+    applied = [o.made_by for o in trace.outcomes if o.places == ("u",)]
+    others = [o for o in trace.outcomes if o.places != ("u",)]
+    assert applied == ["original", "known-only"]
+    assert [(o.places, o.status) for o in others] == [
+        (("s",), "not united"),
+        (("t",), "not united"),
+    ]
+    assert {o.detail for o in others} == {"computed at inference: ?b"}
+
+
 def test_the_run_did_not_have_the_rule() -> None:
     answer = Ran(sums()).ask("join-relus")
     assert not answer.in_run

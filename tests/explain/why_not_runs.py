@@ -35,6 +35,8 @@ RULES = {
   (where (= (rank ?x) 4) (= (groups ?x ?w) 1)))
 (rule big-only (law "a + b = b + a, where it pays") (from (add ?a ?b)) (to (add ?b ?a))
   (worth (< (size ?b) (size ?a))))
+(rule known-only (law "a + b = b + a, of what is known") (from (add ?a ?b)) (to (add ?b ?a))
+  (worth (known ?b)))
 (rule as-product (law "only for squares") (unsound) (from (add ?a ?b)) (to (matmul ?a ?b)))
 (rule transposed (law "only for squares") (unsound) (from (relu ?x))
   (to (transpose ?x :perm [1 0])))

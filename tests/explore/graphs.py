@@ -51,3 +51,20 @@ def mixed() -> Graph:
     ]
     weights = {"w": Weight(f32(2, 2)), "v": Weight(f32(2, 2))}
     return build_graph("mixed", {"x": f32(2, 2), "z": f32(2, 2)}, weights, nodes, ["y", "e"])
+
+
+def scaled_products() -> Graph:
+    """Return a product times, and an input plus, a weight, a product of weights, an input and a mixture."""
+    factors = ("u", "uv", "s", "sv")
+    inputs = {"x": f32(4, 8), "s": f32(16)}
+    shapes = {"w": (8, 16), "u": (16,), "v": (16,)}
+    weights = {name: Weight(f32(*shape)) for name, shape in shapes.items()}
+    nodes = [
+        Node("mul", ("u", "v"), ("uv",)),
+        Node("mul", ("s", "v"), ("sv",)),
+        Node("matmul", ("x", "w"), ("y",)),
+        *(Node("mul", ("y", factor), (f"by_{factor}",)) for factor in factors),
+        *(Node("add", ("s", factor), (f"plus_{factor}",)) for factor in factors),
+    ]
+    outputs = [f"{what}_{factor}" for what in ("by", "plus") for factor in factors]
+    return build_graph("scaled", inputs, weights, nodes, outputs)

@@ -53,6 +53,7 @@ class PythonMatcher:
     def __init__(self, egraph: EGraph) -> None:
         types = egraph.connection.execute("SELECT id, type FROM eclass").fetchall()
         self._types = {class_id: egraph.catalogue.types[kind - 1] for class_id, kind in types}
+        self._known = _known_classes(egraph)
         self._by_class: dict[int, list[Row]] = {}
         self._by_op: dict[str, list[Row]] = {}
         rows = egraph.connection.execute(
@@ -144,8 +145,22 @@ class PythonMatcher:
             tuple(self._types[class_id] for class_id in bindings),
             tuple(self._types[class_id] for class_id in roots),
         )
-        if instance is not None:
+        if instance is not None and all(values[name] in self._known for name in rule.known):
             yield Application(rule.name, roots, bindings, tuple(row.signature for row in rows))
+
+
+def _known_classes(egraph: EGraph) -> set[int]:
+    """Return the classes with an e-node that can be computed before inference, of such classes only."""
+    rows = egraph.connection.execute(
+        "SELECT e.class, [c0, c1, c2, c3, c4] FROM enode AS e JOIN signature AS s ON s.id = e.signature"
+        " JOIN symbol AS y ON y.id = s.symbol WHERE y.foldable AND NOT e.filtered"
+    ).fetchall()
+    known: set[int] = set()
+    while True:
+        more = {owner for owner, children in rows if known.issuperset(filter(None, children))}
+        if more <= known:
+            return known
+        known |= more
 
 
 def _bind(values: Mapping[str, Any] | None, name: str, value: Any) -> Mapping[str, Any] | None:

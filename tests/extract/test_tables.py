@@ -15,7 +15,6 @@ from relational_tensat.extract.tables import (
     chosen_graph,
     extraction_problem,
     rules_of_chosen,
-    weight_only_classes,
 )
 from relational_tensat.tensor import Graph, Node, Weight, build_graph
 from tests.egraph.examples import many_outputs, opaque_of, pieces, wide_concat
@@ -293,20 +292,3 @@ def test_operators_of_many_operands_get_them_back() -> None:
         after = cheapest_graph(EGraph.create(graph))
         assert after.nodes[0].inputs == graph.nodes[0].inputs
         np.testing.assert_equal(after.types[after.outputs[0]], graph.types[graph.outputs[0]])
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_weight_only_classes_are_those_of_a_slow_search(seed: int) -> None:
-    """Cycles among them, leaves of no operand, classes without any e-node."""
-    rng = np.random.default_rng(seed)
-    n_classes, n_nodes = 12, 25
-    owner = rng.integers(1, n_classes, n_nodes).astype(np.int32)
-    children = rng.integers(1, n_classes + 1, (n_nodes, 3)).astype(np.int32)
-    children[rng.random((n_nodes, 3)) < 0.6] = 0
-    known: set[int] = set()
-    for _ in range(n_classes):
-        for of, below in zip(owner.tolist(), children.tolist(), strict=True):
-            if all(child in known for child in below if child):
-                known.add(of)
-    assert weight_only_classes(owner, children).tolist() == sorted(known)
-    assert weight_only_classes(owner[:0], children[:0]).tolist() == []

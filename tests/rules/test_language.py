@@ -147,6 +147,8 @@ def rule_of(source: str, target: str = "?a", rest: str = "", law: str = '(law "l
         (rule_of("(relu ?a) (relu ?b) (relu ?c)", "?a ?b ?c"), 1, "3 sources, expected one or two"),
         (rule_of("(relu ?a)", "?a", "(symmetric)"), 1, "(symmetric) is about two sources"),
         (rule_of("(relu ?a)", "?a", "(unsound yes)"), 4, "(unsound) takes nothing"),
+        (rule_of("(relu ?a)", "?a", "(where (known ?a))"), 4, "(known …) stands in (worth …)"),
+        (rule_of("(relu ?a)", "?a", "(worth (not (known ?a)))"), 4, "(known …) stands in (worth …)"),
         (rule_of("(relu ?a)", "?a", "(let ?b (relu ?a))"), 1, "?b is never used"),
         (rule_of("(relu ?a)", "?b", "(let ?b ?a)"), 4, "another name for ?a"),
         (rule_of("(relu ?a)", "?b", "(let ?b (rellu ?a))"), 4, "'rellu'; did you mean 'relu'?"),

@@ -148,9 +148,19 @@ class Outcomes:
         """Return what the tables show of why a match was not processed."""
         if self._rule.name not in self._stored.rules.values():
             return "the run did not have the rule"
+        bound = dict(zip(tensor_vars(self._rule), match.bindings, strict=True))
+        computed = [f"?{name}" for name in self._rule.known if not self._is_known(bound[name])]
+        if computed:
+            return f"computed at inference: {', '.join(computed)}"
         since = max(self._stored.nodes[node].iteration for node in match.nodes)
         kind = "multi-pattern rules" if self._rule.is_multi else "rules"
         return f"possible since iteration {since}; {kind} last matched in iteration {self._last_iteration}"
+
+    def _is_known(self, owner: int) -> bool:
+        """Whether a class depends on weights and constants only."""
+        text = "SELECT weight_only FROM eclass WHERE id = $id"
+        ((is_known,),) = self._stored.connection.execute(text, {"id": owner}).fetchall()
+        return bool(is_known)
 
     def _node_text(self, node: StoredNode) -> str:
         made_by = self._stored.rules.get(node.rule, "original")

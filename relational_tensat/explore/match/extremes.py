@@ -10,14 +10,17 @@ whose data are not known. Constants that are known are checked: each by itself, 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from relational_tensat.base.once import once_per_object
-from relational_tensat.base.records import record
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.loading import single_number
+from relational_tensat.egraph.node_hashes import Ints
 from relational_tensat.explore.compile.compiled import CompiledRules
 from relational_tensat.rules.instance import tensor_vars
 from relational_tensat.rules.model import Apply, Literal, Rule, Term, Var
@@ -27,23 +30,9 @@ from relational_tensat.tensor.graph import Graph
 from relational_tensat.tensor.operators import get_operator, operators
 from relational_tensat.tensor.operators.traits import Use
 
+Mask: TypeAlias = NDArray[np.bool_]
+
 _COMMUTATIVE = ("add", "mul")
-
-
-@record
-class RuledOut:
-    """What extreme constants rule out.
-
-    Attributes:
-        rules: that are not applied to extreme classes.
-        classes: that have such elements.
-        slots: of those of the rules that take extreme elements for some variables, where the others are
-            bound: see ``CompiledRule.slots``.
-    """
-
-    rules: frozenset[int]
-    classes: frozenset[int]
-    slots: Mapping[int, tuple[int, ...]]
 
 
 class Extremes:
@@ -61,6 +50,7 @@ class Extremes:
         self._keeping = [name for name, operator in operators().items() if operator.keeps_size]
         self._seen = 0
         self._signatures: list[int] = []
+        #: Of rules that take extreme elements for some variables, where the others are bound.
         self._slots: dict[int, tuple[int, ...]] = {}
 
     def allow(self, variables_of: Mapping[str, Collection[str]]) -> None:
@@ -94,12 +84,22 @@ class Extremes:
                 hidden=self._egraph.is_universe,
             )
 
-    def found(self) -> RuledOut:
-        """Return the rules that are not applied to extreme classes, and these classes; see ``refresh``."""
+    def left_out(self, rules: Ints, leaves: Sequence[Ints]) -> Mask | None:
+        """Return which applications are left out; None where there are none. See ``refresh``.
+
+        Args:
+            rules: by application, its rule's id.
+            leaves: the classes that it binds, a column each.
+        """
         if not self.is_active:
-            return RuledOut(frozenset(), frozenset(), {})
+            return None
         rows = self._egraph.database.execute("-- extreme classes\nSELECT classes FROM extreme")
-        return RuledOut(frozenset(self._guarded), frozenset(rows[0][0] or ()), self._slots)
+        extreme = np.array(sorted(rows[0][0] or ()), np.int32)
+        out = np.zeros(len(rules), np.bool_)
+        for number, column in enumerate(leaves if len(extreme) else ()):
+            asking = [n for n in self._guarded if number in self._slots.get(n, (number,))]
+            out |= np.isin(column, extreme) & np.isin(rules, np.array(asking, np.int32))
+        return out
 
     def ruled_out(self, rule: str, classes: str) -> str:
         """Return the condition on applications that are left out, as text; "" where there are none.

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.egraph.node_hashes import Ints
 from relational_tensat.egraph.working_tables import working_tables
 from relational_tensat.explore.compile.compiled import (
     PAIR_CAP,
@@ -35,9 +36,10 @@ from relational_tensat.explore.compile.compiled import (
 )
 from relational_tensat.explore.compile.live import Edges, LiveSkeleton, live_skeletons
 from relational_tensat.explore.compile.search_query import search_query
-from relational_tensat.explore.match.extremes import Extremes, RuledOut
+from relational_tensat.explore.match.extremes import Extremes, Mask
 from relational_tensat.explore.match.found import Found
 from relational_tensat.explore.match.instances import Instances
+from relational_tensat.explore.match.known import KnownOperands
 from relational_tensat.explore.match.singles import Matches, applications_of
 from relational_tensat.rules.text import rule_text
 
@@ -77,6 +79,7 @@ class Matcher:
         self._database: Database = egraph.database
         self.instances = Instances(compiled, egraph.catalogue, egraph.database, first_instance)
         self._extremes = Extremes(egraph, compiled)
+        self._known = KnownOperands(egraph, compiled)
         self._edges = Edges(compiled)
         self._rules_of: dict[int, list[int]] = {}
         for rule in compiled.rules:
@@ -119,14 +122,15 @@ class Matcher:
         )
         is_subset = rules is not None and rules != self.compiled.single_rules
         only = f" AND {is_one_of('i.rule', sorted(rules or ()))}" if is_subset else ""
-        return self._fill_applications(self._single_text.format(only=only), f"[{self._leaves}]")
+        text = self._single_text.format(only=only)
+        return self._fill_applications(text, f"[{self._leaves}]", self.compiled.single_rules)
 
     def single_in_arrays(self, since: int, rules: frozenset[int] | None, most: int) -> Found | None:
         """Return what ``single`` finds, as arrays; None where there are more than ``most`` matches."""
         matches = self.matches("single", since, rules, most)
         if matches is None:
             return None
-        return applications_of(matches, self._rules_of, rules, self.instances, self.extreme_classes)
+        return applications_of(matches, self._rules_of, rules, self.instances, self.left_out)
 
     def matches(
         self, phase: str, since: int, rules: frozenset[int] | None, most: int | None = None
@@ -166,18 +170,18 @@ class Matcher:
         if self.order is not None:
             order = f"hash({', '.join(self._roots)}, p.b, {self.order}), i.id"
             text = self._learned_text if self.learns else self._multi_text
-            return self._fill_applications(text.replace(self._youngest, order), "p.b")
+            return self._fill_pairs(text.replace(self._youngest, order))
         if pairs > 2 * most:
             self.has_rest = self._database.change("match/pair_cut", most=most) > 0
         text = self._first_text if self.has_rest else self._multi_text
-        return self._fill_applications(text, "p.b") or self.rest()
+        return self._fill_pairs(text) or self.rest()
 
     def rest(self) -> int:
         """Fill ``application`` with what the last search has found and not returned; return how many."""
         if not self.has_rest:
             return 0
         self.has_rest = False
-        return self._fill_applications(self._rest_text, "p.b")
+        return self._fill_pairs(self._rest_text)
 
     def pair(self, since: int, rules: frozenset[int] | None = None) -> int:
         """Fill ``pair`` with matches of all sources of multi-pattern rules; return how many.
@@ -200,10 +204,20 @@ class Matcher:
         """Let rules, by name, take extreme constants for some of their variables: masks, say."""
         self._extremes.allow(variables_of)
 
-    def extreme_classes(self) -> RuledOut:
-        """Return the rules that extreme constants rule out, and the classes that may have such elements."""
+    def left_out(self, rules: Ints, leaves: Sequence[Ints]) -> Mask:
+        """Return which applications what they bind rules out: extreme constants, and what is not known.
+
+        Args:
+            rules: by application, its rule's id.
+            leaves: the classes that it binds, a column each.
+        """
         self._extremes.refresh()
-        return self._extremes.found()
+        out = np.zeros(len(rules), np.bool_)
+        for reason in (self._extremes, self._known):
+            mask = reason.left_out(rules, leaves)
+            if mask is not None:
+                out |= mask
+        return out
 
     def log_instances(self) -> None:
         """Write down the instances that unions name."""
@@ -242,15 +256,20 @@ class Matcher:
         text = f"-- {table}: {self._serves}\nCREATE OR REPLACE TEMP TABLE {table} AS\n{query}"
         return int(self._database.execute(text, params or None, table)[0][0])
 
-    def _fill_applications(self, query: str, bound: str) -> int:
-        """Fill ``application``, without what extreme constants rule out.
+    def _fill_pairs(self, query: str) -> int:
+        return self._fill_applications(query, "p.b", self.compiled.multi_rules)
+
+    def _fill_applications(self, query: str, bound: str, rules: frozenset[int]) -> int:
+        """Fill ``application``, without what is ruled out by what it binds: see ``left_out``.
 
         Args:
             bound: the list of the classes that a match binds.
+            rules: that may take part.
         """
         self._extremes.refresh()
-        ruled_out = self._extremes.ruled_out("i.rule", bound)
-        if ruled_out:
+        extreme = self._extremes.ruled_out("i.rule", bound)
+        unknown = self._known.ruled_out("i.rule", bound, rules)
+        for ruled_out in filter(None, (extreme, unknown)):
             query = query.replace(_IS_VALID, f"{_IS_VALID} AND NOT ({ruled_out})")
         return self._fill("application", query)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from relational_tensat.base.records import record
 from relational_tensat.egraph.node_hashes import Ints, Places
-from relational_tensat.explore.match.extremes import RuledOut
+from relational_tensat.explore.match.extremes import Mask
 from relational_tensat.explore.match.found import Found, numbered, order_by
 from relational_tensat.explore.match.instances import Instances
 
@@ -35,14 +35,15 @@ def applications_of(
     rules_of: Mapping[int, Sequence[int]],
     rules: frozenset[int] | None,
     instances: Instances,
-    guard: Callable[[], RuledOut],
+    left_out: Callable[[Ints, Sequence[Ints]], Mask],
 ) -> Found:
     """Return the applications of valid instances, in their order; judge new configurations.
 
     Args:
         rules_of: by pattern, the rules whose source it is.
         rules: those that take part; None for all of them.
-        guard: asked when all configurations are judged.
+        left_out: which applications what they bind rules out, by their rules and the classes bound; asked
+            when all configurations are judged.
     """
     columns = [matches.patterns, *matches.signatures]
     number, first = numbered(columns)
@@ -53,7 +54,6 @@ def applications_of(
     unjudged = {c for several in configurations for c in several} - instances.ids.keys()
     if unjudged:
         instances.judge(sorted(unjudged))
-    known = guard()
     valid = [
         [
             (c[0], instance)
@@ -63,13 +63,8 @@ def applications_of(
         for several in configurations
     ]
     rows, of_rules, of_instances = _expanded(number, valid)
-    if known.classes:
-        is_kept = ~np.isin(of_rules, np.array(sorted(known.rules), np.int32))
-        is_kept |= ~_has_any(matches.leaves, rows, known.classes)
-        for rule, slots in known.slots.items():
-            others = [matches.leaves[slot] for slot in slots]
-            is_kept |= (of_rules == rule) & ~_has_any(others, rows, known.classes)
-        rows, of_rules, of_instances = rows[is_kept], of_rules[is_kept], of_instances[is_kept]
+    is_kept = ~left_out(of_rules, [column[rows] for column in matches.leaves])
+    rows, of_rules, of_instances = rows[is_kept], of_rules[is_kept], of_instances[is_kept]
     roots, leaves = matches.roots[rows], [column[rows] for column in matches.leaves]
     order = order_by([of_rules, int(roots.max(initial=0)) - roots, of_instances, *leaves])
     none: Ints = np.zeros(len(rows), np.int32)
@@ -101,12 +96,3 @@ def _expanded(
         begins = np.repeat(np.cumsum(of_match) - of_match - starts[number], of_match)
         place = np.arange(len(rows)) - begins
     return rows, flat[place, 0], flat[place, 1]
-
-
-def _has_any(columns: Sequence[Ints], rows: Places, classes: frozenset[int]) -> np.ndarray:
-    """Return which rows have one of some classes."""
-    wanted = np.array(sorted(classes), np.int32)
-    has_any = np.zeros(len(rows), np.bool_)
-    for column in columns:
-        has_any |= np.isin(column[rows], wanted)
-    return has_any

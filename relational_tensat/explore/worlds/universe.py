@@ -230,21 +230,20 @@ class Universe:
 
     def _add_pairs(self, found: FoundPairs) -> None:
         """Add the applications that pairs of matches are, where rules apply to them."""
-        guard = self.world.matcher.extreme_classes()
         kind, first = numbered(list(found.signatures.T))
         of_kinds = self._instances(found.rules, found.signatures[first])
+        instances = np.concatenate([of_kinds[rule][kind] for rule in found.rules])
+        of_rule = np.repeat(np.array(found.rules, np.int32), len(kind))
+        leaves = np.tile(found.leaves, (len(found.rules), 1))
+        is_valid = self.templates.roots(instances)[:, 0] > 0
+        is_valid &= ~self.world.matcher.left_out(of_rule, list(leaves.T))
         for rule in found.rules:
-            instances = of_kinds[rule][kind]
-            is_valid = self.templates.roots(instances)[:, 0] > 0
-            if rule in guard.rules:
-                extreme = np.array(sorted(guard.classes), np.int32)
-                is_valid &= ~np.isin(found.leaves, extreme).any(1)
-            rows = np.flatnonzero(is_valid)
+            rows = np.flatnonzero(is_valid & (of_rule == rule))
             added = self.applications.add(
                 instances[rows],
-                np.full(len(rows), rule, np.int32),
-                found.sources[rows],
-                found.leaves[rows],
+                of_rule[rows],
+                found.sources[rows % len(kind)],
+                leaves[rows],
             )
             self._without_built(added)
 

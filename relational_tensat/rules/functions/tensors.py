@@ -58,6 +58,12 @@ def _is_float(tensor: TensorType) -> bool:
     return tensor.is_float
 
 
+@function("known", "tensor")
+def _known(_tensor: TensorType) -> bool:
+    """Whether it depends on weights and constants only, as a match has it; in ``worth``, by itself."""
+    return True
+
+
 @function("batch", "tensor")
 def _batch(tensor: TensorType) -> Ints:
     """All dimensions but the last two: those over which a matmul repeats."""

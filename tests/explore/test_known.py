@@ -1,0 +1,63 @@
+"""Rules that ask for operands known before inference: in arrays, by statements, and in worlds."""
+
+from __future__ import annotations
+
+import pytest
+
+from relational_tensat.egraph import EGraph
+from relational_tensat.explore import ExplorationOptions, explore
+from relational_tensat.explore.apply.in_arrays import whole
+from tests.explore import universes
+from tests.explore.example_rules import example_rules
+from tests.explore.graphs import scaled_products
+from tests.explore.worlds import side_by_side
+
+RULES = example_rules("scale-columns", "join-known-sums")
+
+
+def applied(egraph: EGraph) -> dict[str, int]:
+    """Return how many e-nodes rules made that only one application of each of them makes."""
+    rows = egraph.connection.execute(
+        "SELECT r.name, count(DISTINCT e.class) FROM enode AS e JOIN rule AS r ON r.id = e.rule"
+        " JOIN signature AS s ON s.id = e.signature JOIN symbol AS y ON y.id = s.symbol"
+        " WHERE y.op IN ('matmul', 'split') GROUP BY r.name"
+    ).fetchall()
+    return dict(rows)
+
+
+#: By u and uv; u beside uv.
+EXPECTED = {"scale-columns": 2, "join-known-sums": 1}
+
+
+@pytest.mark.parametrize("most_in_arrays", [whole.MOST_NODES, 0])
+def test_what_is_computed_is_left_alone(
+    most_in_arrays: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(whole, "MOST_NODES", most_in_arrays)
+    egraph = EGraph.create(scaled_products())
+    explore(egraph, RULES, ExplorationOptions(1))
+    assert applied(egraph) == EXPECTED
+
+
+def test_what_is_computed_is_left_alone_in_worlds() -> None:
+    world = universes.universe_of(scaled_products(), RULES)
+    universes.begin(world, 1, universes.original(world.egraph))
+    universes.grow(world, 1, 1)
+    assert applied(world.egraph) == EXPECTED
+
+
+def test_what_is_computed_is_left_alone_in_worlds_side_by_side() -> None:
+    universe = side_by_side.universe_of(scaled_products(), RULES)
+    worlds = side_by_side.worlds_of(universe, 1, 1000)
+    for _ in side_by_side.random_steps(worlds, 3, seed=0):
+        pass
+    universe.world.flush()
+    made = applied(universe.egraph)
+    assert made["scale-columns"] == 2 and made["join-known-sums"] <= 1
+    assert universe.applications.count == sum(EXPECTED.values())
+
+
+def test_a_rule_says_what_it_asks_for() -> None:
+    scale, join = RULES
+    assert scale.known == ("s",) and join.known == ("b", "d")
+    assert scale.everywhere.known == ()
