@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from relational_tensat.cost.calibration import profile_us
 from relational_tensat.cost.cost_model import CostModel
 from relational_tensat.cost.device import Configuration
 from relational_tensat.cost.profile import Profile
-from relational_tensat.cost.source import ESTIMATED, FREE, Answer, CostSource
+from relational_tensat.cost.residence import as_found
+from relational_tensat.cost.source import ESTIMATED, FREE, Answer, CostSource, Prices
 from relational_tensat.tensor import Graph
-from relational_tensat.tensor.inference import weight_bytes
 
 
 class AnalyticSource(CostSource):
@@ -24,16 +25,26 @@ class AnalyticSource(CostSource):
     def __init__(self, model: CostModel) -> None:
         super().__init__(model.name)
         self._model = self._given = model
+        self._prices: Prices = profile_us
 
     @property
     def model(self) -> CostModel:
         """What is asked."""
         return self._model
 
+    @property
+    def asks_for_runs(self) -> bool:
+        """Whether the profile says for how long a cache has a model's weights."""
+        return isinstance(self._given, Profile) and self._given.weight_cache_us > 0
+
+    def price_by(self, prices: Prices) -> None:
+        """Have what a graph costs as a whole computed by somebody's prices."""
+        self._prices = prices
+
     def suit(self, graph: Graph) -> None:
-        """Take the profile as a graph of so many weights finds it."""
+        """Take the profile as a graph finds its weights."""
         if isinstance(self._given, Profile):
-            suited = self._given.suited(weight_bytes(graph))
+            suited = as_found(self._given, graph, self._prices)
             if suited != self._model:
                 self._model = suited
                 self._answers.clear()

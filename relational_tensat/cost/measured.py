@@ -16,8 +16,10 @@ from relational_tensat.cost.calibration import Calibration, base_profile, calibr
 from relational_tensat.cost.corrections import SPREAD, Corrections, RaceOutcome, corrections_of
 from relational_tensat.cost.device import PROTOCOLS, Configuration, Device, Sample, Unmeasurable
 from relational_tensat.cost.key import configuration_text
+from relational_tensat.cost.profile import Profile
 from relational_tensat.cost.raced import MEASURING, RunsBefore
 from relational_tensat.cost.record import sample_fault
+from relational_tensat.cost.residence import as_found
 from relational_tensat.cost.source import (
     CACHED,
     ESTIMATED,
@@ -80,7 +82,9 @@ class MeasuredSource(CostSource):
         self._calibration: Calibration | None = None
         self._prices: Prices = profile_us
         self._least = LeastCosts(base_profile(device.key))
-        self._weight_bytes = 0
+        #: What the profile prices: the graph, and the profile as it finds its weights.
+        self._graph: Graph | None = None
+        self._found: Profile | None = None
         #: What the cache lacked when it was looked up.
         self._absent: set[Configuration] = set()
         #: What a choice was settled by bounds of, and what was not measured for lack of time.
@@ -222,8 +226,8 @@ class MeasuredSource(CostSource):
 
     def suit(self, graph: Graph) -> None:
         """Take the device as this graph finds it; what was asked of it in another state is forgotten."""
-        self._weight_bytes = weight_bytes(graph)
-        suited = self._opened.suited(self._weight_bytes)
+        self._graph, self._found = graph, None
+        suited = self._opened.suited(weight_bytes(graph))
         if suited.key != self._device.key:
             self._device, self._calibration, self._corrections = suited, None, None
             self._least = LeastCosts(base_profile(suited.key))
@@ -235,12 +239,14 @@ class MeasuredSource(CostSource):
 
     def price_by(self, prices: Prices) -> None:
         """Estimate by somebody's prices instead of the profile's own."""
-        self._prices, self._calibration = prices, None
+        self._prices, self._calibration, self._found = prices, None, None
 
     def modelled_us(self, configuration: Configuration) -> float:
         """Return what the profile says whose figures are nearest to the device's."""
-        profile = base_profile(self._device.key).suited(self._weight_bytes)
-        return self._prices(profile, configuration)
+        if self._found is None:
+            base, graph = base_profile(self._device.key), self._graph
+            self._found = base if graph is None else as_found(base, graph, self._prices)
+        return self._prices(self._found, configuration)
 
     def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
         """Look a batch up in one query; measure what is missing, and keep each result at once."""

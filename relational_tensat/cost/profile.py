@@ -38,8 +38,10 @@ class Profile:
             it takes; those that are not there take no time of their own beside their operations.
         weight_bandwidth_bytes_per_s: of main memory where weights come from it before a kernel works on
             them; 0 where it does both at once.
-        weight_cache_bytes: of a model's weights so many are in a cache since its last run; 0: none.
+        weight_cache_us: of weights that are read again after so long none is in a cache any more, of those
+            read after half of it, half; 0: none at all.
         weight_cache_bandwidth_bytes_per_s: of that cache.
+        cached_weights: the part of the weights that is there, of 1, where a model is known: ``as_found``.
         view_us: what it costs to name the same elements anew.
     """
 
@@ -54,10 +56,11 @@ class Profile:
     cache_bandwidth_bytes_per_s: float = 0.0
     elements_per_s: Mapping[str, float] = field(default_factory=dict)
     weight_bandwidth_bytes_per_s: float = 0.0
-    weight_cache_bytes: int = 0
+    weight_cache_us: float = 0.0
     weight_cache_bandwidth_bytes_per_s: float = 0.0
     view_us: float = 0.0
     graph_launch_us: float = 0.0
+    cached_weights: float = 0.0
 
     def peak_for(self, dtype: str) -> float:
         """Return the operations per second on elements of type ``dtype``."""
@@ -65,15 +68,6 @@ class Profile:
         if isinstance(peak, Mapping):
             return peak[dtype] if dtype in peak else peak[OTHER_DTYPES]
         return peak
-
-    def suited(self, weight_bytes: int) -> Profile:
-        """Return the profile for a model of so many bytes of weights: its own bandwidth for all of them."""
-        if not self.weight_cache_bytes or not weight_bytes:
-            return self
-        near = min(1.0, self.weight_cache_bytes / weight_bytes)
-        s_per_byte = near / self.weight_cache_bandwidth_bytes_per_s
-        s_per_byte += (1 - near) / self.weight_bandwidth_bytes_per_s
-        return replace(self, weight_bandwidth_bytes_per_s=1 / s_per_byte, weight_cache_bytes=0)
 
     def in_a_graph(self) -> Profile:
         """Return the profile of launches that are recorded in a CUDA graph, where the device has these."""

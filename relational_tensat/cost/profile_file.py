@@ -10,7 +10,7 @@ cache_bytes = 1048576                      # of a processor's cache for activati
 cache_bandwidth_bytes_per_s = 50e9         # of that cache; goes with it
 elements_per_s = { erf = 3e9, row = 1e8 }  # what operators take for elements and steps; may be left out
 weight_bandwidth_bytes_per_s = 30e9        # where weights come before they are worked on; may be left out
-weight_cache_bytes = 8388608               # of these, what a cache has since the last run; may be left out
+weight_cache_us = 1400                     # for how long a cache has them after a run; may be left out
 weight_cache_bandwidth_bytes_per_s = 80e9  # of that cache; goes with it
 view_us = 0.2                              # what a reshape costs where it is free else; may be left out
 graph_launch_us = 1.3                      # of a launch recorded in a CUDA graph; may be left out
@@ -33,14 +33,14 @@ from relational_tensat.tensor.operators.work_steps import STEPS
 _KEYS = (
     "peak_flops_per_s", "bandwidth_bytes_per_s", "launch_us", "free", "multiprocessors", "shared_bytes",
     "cache_bytes", "cache_bandwidth_bytes_per_s", "elements_per_s", "weight_bandwidth_bytes_per_s",
-    "weight_cache_bytes", "weight_cache_bandwidth_bytes_per_s", "view_us", "graph_launch_us",
+    "weight_cache_us", "weight_cache_bandwidth_bytes_per_s", "view_us", "graph_launch_us",
 )  # fmt: skip
 _CACHE_BANDWIDTH = "cache_bandwidth_bytes_per_s"
 _WEIGHT_BANDWIDTH = "weight_bandwidth_bytes_per_s"
 _WEIGHT_CACHE_BANDWIDTH = "weight_cache_bandwidth_bytes_per_s"
 _TOGETHER = {
     "cache_bytes": (_CACHE_BANDWIDTH,),
-    "weight_cache_bytes": (_WEIGHT_CACHE_BANDWIDTH,),
+    "weight_cache_us": (_WEIGHT_CACHE_BANDWIDTH,),
 }
 
 
@@ -78,8 +78,8 @@ def _read(path: Path) -> Profile:
             raise InputError(
                 f"{path}: {key} and {', '.join(others)} go together, expected all or none"
             )
-    if "weight_cache_bytes" in table and _WEIGHT_BANDWIDTH not in table:
-        raise InputError(f"{path}: weight_cache_bytes goes with {_WEIGHT_BANDWIDTH}, expected both")
+    if "weight_cache_us" in table and _WEIGHT_BANDWIDTH not in table:
+        raise InputError(f"{path}: weight_cache_us goes with {_WEIGHT_BANDWIDTH}, expected both")
     return Profile(
         name=path.stem,
         peak_flops_per_s=_peak(table["peak_flops_per_s"], path),
@@ -98,7 +98,7 @@ def _read(path: Path) -> Profile:
         weight_bandwidth_bytes_per_s=_number(
             table.get(_WEIGHT_BANDWIDTH, 0.0), _WEIGHT_BANDWIDTH, path
         ),
-        weight_cache_bytes=_whole(table, "weight_cache_bytes", path),
+        weight_cache_us=_number(table.get("weight_cache_us", 0.0), "weight_cache_us", path),
         weight_cache_bandwidth_bytes_per_s=_number(
             table.get(_WEIGHT_CACHE_BANDWIDTH, 0.0), _WEIGHT_CACHE_BANDWIDTH, path
         ),

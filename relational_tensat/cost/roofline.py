@@ -7,6 +7,7 @@ from typing import Protocol
 
 from relational_tensat.tensor import Attrs, ValueType, tensors_of
 from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.operators.work_steps import PACKED
 
 
 class Rates(Protocol):
@@ -27,6 +28,14 @@ class Rates(Protocol):
     @property
     def weight_bandwidth_bytes_per_s(self) -> float:
         """Of main memory where weights come before a kernel works on them; 0 where it does both at once."""
+
+    @property
+    def cached_weights(self) -> float:
+        """The part of the weights that is in a cache since the last run, of 1."""
+
+    @property
+    def weight_cache_bandwidth_bytes_per_s(self) -> float:
+        """Of that cache."""
 
     @property
     def launch_us(self) -> float:
@@ -77,8 +86,9 @@ def roofline_us(
     are those of sums of products.
 
     Of activations, what fits into a cache moves at its bandwidth, and only the rest at that of main memory,
-    so that a byte more never costs more than a byte; weights come from main memory. Where they come before
-    anything is done with them, both are longer by that.
+    so that a byte more never costs more than a byte; weights come from main memory, but for the part that
+    is in a cache. Where they come before anything is done with them, both are longer by that; from a cache,
+    they come meanwhile.
 
     Raises:
         UsageError: there is no operator of that name.
@@ -87,19 +97,24 @@ def roofline_us(
     complete = operator.canonical(inputs, attrs)
     peak = device.peak_for(operator.summed_dtype(inputs, output))
     compute_s = operator.flops(inputs, output, complete) / peak
-    compute_s += sum(
-        elements / device.elements_per_s[part]
+    works = [
+        (part, elements / device.elements_per_s[part])
         for part, elements in operator.works(inputs, output, complete)
         if part in device.elements_per_s
-    )
+    ]
+    compute_s += sum(seconds for part, seconds in works if part != PACKED)
     moved = operator.bytes_moved(inputs, output, complete)
     weights = [part for n in operator.weight_operands(inputs) for part in tensors_of(inputs[n])]
     weight_bytes = min(moved, sum(part.nbytes for part in weights))
     cached_bytes = min(moved - weight_bytes, device.cache_bytes)
-    far_s = (moved - cached_bytes) / device.bandwidth_bytes_per_s
+    far_s = (moved - weight_bytes - cached_bytes) / device.bandwidth_bytes_per_s
     near_s = cached_bytes / device.cache_bandwidth_bytes_per_s if cached_bytes else 0.0
     if not device.weight_bandwidth_bytes_per_s:
+        far_s += weight_bytes / device.bandwidth_bytes_per_s
         return compute_s * 1e6, (far_s + near_s) * 1e6
+    if device.cached_weights:
+        near_s += device.cached_weights * weight_bytes / device.weight_cache_bandwidth_bytes_per_s
     weights_s = weight_bytes / device.weight_bandwidth_bytes_per_s
-    before_s = weights_s + far_s - weight_bytes / device.bandwidth_bytes_per_s
+    weights_s += sum(seconds for part, seconds in works if part == PACKED)
+    before_s = far_s + (1 - device.cached_weights) * weights_s
     return (before_s + compute_s) * 1e6, (before_s + near_s) * 1e6

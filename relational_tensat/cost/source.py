@@ -134,6 +134,11 @@ class CostSource(ABC):
         """What the reader of a report should know beside the figures, one sentence each."""
         return ()
 
+    @property
+    def asks_for_runs(self) -> bool:
+        """Whether ``suit`` asks how long a run of the graph takes: it is best given its kernels."""
+        return False
+
     def suit(self, graph: Graph) -> None:  # noqa: B027  # most costs do not depend on it
         """Answer from now on for this graph, where costs depend on what a graph leaves in the caches."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -108,18 +109,28 @@ def test_weights_may_come_before_they_are_worked_on(tmp_path: Path) -> None:
     assert relu_us == pytest.approx(2.0 + (far_s + max(512 * 512 / 1e12, 65536 / 1e12)) * 1e6)
 
 
-def test_a_part_of_a_models_weights_stays_in_a_cache(tmp_path: Path) -> None:
+def test_weights_from_a_cache_come_meanwhile(tmp_path: Path) -> None:
     text = GOOD + "weight_bandwidth_bytes_per_s = 1e10\n"
-    cached = "weight_cache_bytes = 1000\nweight_cache_bandwidth_bytes_per_s = 1e11\n"
-    profile = load_profile(write(tmp_path, text + cached))
-    assert profile.suited(0) is profile
-    assert profile.suited(500).weight_bandwidth_bytes_per_s == pytest.approx(1e11)
-    half = 1 / (0.5 / 1e11 + 0.5 / 1e10)
-    assert profile.suited(2000).weight_bandwidth_bytes_per_s == pytest.approx(half)
-    assert load_profile(write(tmp_path, text)).suited(2000).weight_bandwidth_bytes_per_s == 1e10
+    cached = "weight_cache_us = 50\nweight_cache_bandwidth_bytes_per_s = 1e11\n"
+    rates = "elements_per_s = { packed = 1e9 }\n"
+    profile = load_profile(write(tmp_path, text + cached + rates))
+    rows, row, matrix = f32(16, 256), f32(1, 256), f32(256, 256)
+    flops_us = 2 * 16 * 256 * 256 / 1e12 * 1e6
+    moved_us = 2 * rows.nbytes / 1e11 * 1e6
+    far_us, near_us = matrix.nbytes / 1e10 * 1e6, matrix.nbytes / 1e11 * 1e6
+    packed_us = 128 * 256 / 1e9 * 1e6  # the first 128 rows come as fast as filters do
+    for part in (0.0, 0.25, 1.0):
+        found = replace(profile, cached_weights=part)
+        far = moved_us + (1 - part) * (far_us + packed_us)
+        expected = 2.0 + far + max(flops_us, part * near_us)
+        assert found.cost_us("matmul", (rows, matrix), rows, {}) == pytest.approx(expected)
+    one_us = profile.cost_us(
+        "matmul", (row, matrix), row, {}
+    )  # a single row asks for each element once
+    assert one_us == pytest.approx(2.0 + far_us + (flops_us + moved_us) / 16)
     with pytest.raises(InputError, match="go together"):
-        load_profile(write(tmp_path, text + "weight_cache_bytes = 1000\n"))
-    with pytest.raises(InputError, match="weight_cache_bytes goes with"):
+        load_profile(write(tmp_path, text + "weight_cache_us = 50\n"))
+    with pytest.raises(InputError, match="weight_cache_us goes with"):
         load_profile(write(tmp_path, GOOD + cached))
 
 

@@ -66,8 +66,10 @@ class TargetCosts(CostSource):
     def suit(self, graph: Graph) -> None:
         """Take the device as this graph finds it."""
         self._kernels.suit(graph)
-        self._answers.clear()
-        self._as_run.clear()
+        self._forget()
+        if self._kernels.asks_for_runs:
+            self._kernels.suit(self.as_run(graph))
+            self._forget()
 
     def label(self, origin: str) -> str:
         """Return what the kernels' source says, after this one's name."""
@@ -99,8 +101,7 @@ class TargetCosts(CostSource):
         """Renew what single kernels cost."""
         are_others = self._kernels.renew()
         if are_others:
-            self._answers.clear()
-            self._as_run.clear()
+            self._forget()
         return are_others
 
     def begin_run(self, run: str) -> None:
@@ -141,6 +142,10 @@ class TargetCosts(CostSource):
     def modelled_us(self, configuration: Configuration) -> float:
         """Return what the kernels cost by the profile."""
         return self._kernels.modelled_us(configuration)
+
+    def _forget(self) -> None:
+        self._answers.clear()
+        self._as_run.clear()
 
     def _price_us(self, profile: Profile, configuration: Configuration) -> float:
         """Return what a profile says, with what takes longer on the target than its arithmetic."""

@@ -20,7 +20,7 @@ from relational_tensat.tensor.operators.registry import register
 from relational_tensat.tensor.operators.sampling import PartialApplication
 from relational_tensat.tensor.operators.shapes import NUMBER_DTYPES, broadcast, one_dtype, operands
 from relational_tensat.tensor.operators.traits import Family, Use
-from relational_tensat.tensor.operators.work_steps import MATRIX, matrices
+from relational_tensat.tensor.operators.work_steps import steps_of_product
 from relational_tensat.tensor.types import Attrs, TensorType, ValueType, tensors_of
 
 
@@ -72,10 +72,11 @@ class Matmul(Operator):
         return size * (2 * tensor(inputs[0], self.name).shape[-1] + (len(inputs) == 3))
 
     def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
-        """Itself, an activation, and the products of a batch."""
-        own = super().works(inputs, output, attrs)
-        is_batch = tensor(inputs[1], self.name).rank > 2
-        return [*own, (MATRIX, matrices(output))] if is_batch else own
+        """Itself, an activation, and the products of a batch or the elements of a matrix."""
+        return [
+            *super().works(inputs, output, attrs),
+            steps_of_product(inputs[0], inputs[1], output),
+        ]
 
     def weight_operands(self, inputs: Types) -> tuple[int, ...]:
         """The bias, and a right matrix that is not one of a batch: products of activations are batched."""

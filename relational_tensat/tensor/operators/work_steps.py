@@ -20,8 +20,13 @@ MATRIX = "matrix"
 ROW, RAGGED_ROW = "row", "ragged_row"
 #: An element that a convolution of each channel alone reads or writes: it does little else with it.
 CHANNELWISE = "channelwise"
-STEPS = frozenset({STRETCH, MATRIX, ROW, RAGGED_ROW, CHANNELWISE})
+#: An element of a matrix that several rows are multiplied by, its first rows left out: it comes slower from
+#: main memory than others.
+PACKED = "packed"
+STEPS = frozenset({STRETCH, MATRIX, ROW, RAGGED_ROW, CHANNELWISE, PACKED})
 
+#: Rows of a matrix that come as fast as filters do.
+_NEAR_ROWS = 128
 #: Floats of a register.
 _REGISTER = 8
 
@@ -30,6 +35,16 @@ def matrices(batch: ValueType) -> int:
     """Return how many matrices a tensor is, its last two axes being theirs."""
     (kind,) = tensors_of(batch)
     return math.prod(kind.shape[:-2])
+
+
+def steps_of_product(left: ValueType, right: ValueType, output: ValueType) -> tuple[str, int]:
+    """Return the products of a batch, or the elements of one matrix that several rows are multiplied by."""
+    (rows,), (matrix,) = tensors_of(left), tensors_of(right)
+    if len(matrix.shape) > 2:
+        return MATRIX, matrices(output)
+    terms, columns = matrix.shape
+    is_row = rows.size == rows.shape[-1]
+    return PACKED, 0 if is_row else max(0, terms - _NEAR_ROWS) * columns
 
 
 def stretches_of_broadcast(shape: Sequence[int], *operands: Sequence[int]) -> int:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import onnx
 
 from relational_tensat import Graph, load_model
-from relational_tensat.cost.key import configuration_of
 from relational_tensat.rules.targets.known import load_target
-from relational_tensat.rules.targets.onnxruntime.running import kernels_of
 from relational_tensat.rules.targets.onnxruntime.saved_kernels import saved_kernels
 from relational_tensat.tensor import Attrs, Node, build_graph
 from tests.graphs import f32, weight
@@ -106,11 +105,11 @@ def norm_of_a_sum() -> Graph:
 
 
 def products(rows: int) -> Graph:
-    """A product with a matrix of 512 KiB, and one with a small one."""
+    """A product with a matrix of 4 MiB, which no cache has when it runs again, and one with a small one."""
     return build_graph(
         "products",
-        {"x": f32(1, rows, 256)},
-        {"a": weight(256, 512), "v": weight(512, seed=1), "b": weight(512, 16, seed=2)},
+        {"x": f32(1, rows, 2048)},
+        {"a": weight(2048, 512), "v": weight(512, seed=1), "b": weight(512, 16, seed=2)},
         [
             Node("matmul", ("x", "a"), ("y",)),
             Node("add", ("y", "v"), ("z",)),
@@ -144,7 +143,9 @@ def test_a_second_run_reads_the_spread_gate_that_the_first_wrote(tmp_path: Path)
     folder.mkdir()
     _, second, again = run_for_target(graph, folder)
     assert saved_kernels(second) == saved_kernels(first)
-    assert again.cost_before_us == again.cost_after_us == result.cost_after_us
+    assert again.cost_before_us == again.cost_after_us
+    # its own weights take a little less time to come
+    assert math.isclose(again.cost_after_us, result.cost_after_us, rel_tol=1e-3)
 
 
 def test_groups_of_eight_become_groups_of_sixteen(tmp_path: Path) -> None:
@@ -181,17 +182,6 @@ def test_a_product_with_a_large_matrix_becomes_a_convolution(tmp_path: Path) -> 
     assert saved_kernels(before)["Conv"] == 0
     made = saved_kernels(after)
     assert [made[name] for name in ("ReorderInput", "Conv", "ReorderOutput", "MatMul")] == [1] * 4
-
-
-def test_a_matrix_is_fetched_where_it_is_constant_and_several_rows_use_it() -> None:
-    def ops(rows: int, columns: int, **computed: tuple[int, ...]) -> list[str]:
-        kinds = f32(1, rows, 256), f32(256, columns)
-        product = configuration_of("matmul", kinds, f32(1, rows, columns), {}, **computed)
-        return [kernel.op for kernel in kernels_of(product)]
-
-    assert ops(8, 512) == ops(8, 16) == ["matmul", "ort_blocked_conv"]
-    assert ops(1, 512) == ["matmul"]
-    assert "ort_blocked_conv" not in ops(8, 512, computed=(1,))
 
 
 def test_what_is_offered_the_target_does_not_do_itself() -> None:

@@ -77,7 +77,9 @@ def test_stretches_of_a_transposition(shape: list[int], data: st.DataObject) -> 
         ("softmax", (f32(2, 3, 9),), {"axis": 2}, {"row": 6, "ragged_row": 6}),
         ("layer_norm", (f32(2, 3, 9), f32(9), f32(9)), {"axis": 2, "epsilon": 1.0}, {"row": 6}),
         ("matmul", (f32(2, 3, 4, 5), f32(2, 3, 5, 4)), {}, {"matrix": 6}),
-        ("matmul", (f32(2, 3, 4, 5), f32(5, 4)), {}, {}),
+        ("matmul", (f32(2, 3, 4, 5), f32(5, 4)), {}, {"packed": 0}),
+        ("matmul", (f32(2, 3, 200), f32(200, 4)), {}, {"packed": 288}),
+        ("matmul", (f32(1, 1, 200), f32(200, 4)), {}, {"packed": 0}),
         (
             "conv",
             (f32(1, 8, 4, 4), f32(8, 1, 3, 3)),

@@ -11,7 +11,7 @@ from relational_tensat.tensor.operators.attributes import bool_of, float_of
 from relational_tensat.tensor.operators.base import Types, tensor
 from relational_tensat.tensor.operators.onnx_form import Names, OnnxEmitter
 from relational_tensat.tensor.operators.sampling import NUMBERS
-from relational_tensat.tensor.operators.work_steps import MATRIX, matrices
+from relational_tensat.tensor.operators.work_steps import steps_of_product
 
 
 class ScaledProduct(FusedKernel):
@@ -34,8 +34,8 @@ class ScaledProduct(FusedKernel):
         return scaled_product(self.name, inputs, attrs)
 
     def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
-        """The products of a batch: nothing is transposed for them."""
-        return [] if tensor(inputs[1], self.name).rank == 2 else [(MATRIX, matrices(output))]
+        """Those of a product: nothing is transposed for it."""
+        return [steps_of_product(inputs[0], inputs[1], output)]
 
     def weight_operands(self, inputs: Types) -> tuple[int, ...]:
         """A right matrix that is not one of a batch."""

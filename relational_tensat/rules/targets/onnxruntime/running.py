@@ -24,7 +24,7 @@ from relational_tensat.rules.targets.onnxruntime.blocks import (
 from relational_tensat.rules.targets.onnxruntime.kernels import ScaledProduct
 from relational_tensat.rules.targets.onnxruntime.norms import SkipLayerNorm
 from relational_tensat.rules.targets.onnxruntime.quantized import with_channels_last
-from relational_tensat.tensor import AttrValue, TensorType, ValueType, tensors_of
+from relational_tensat.tensor import TensorType, ValueType, tensors_of
 from relational_tensat.tensor.operators import Family, get_operator
 from relational_tensat.tensor.operators.activations import NO_ACTIVATION
 from relational_tensat.tensor.operators.attributes import bool_of, ints_of
@@ -193,9 +193,8 @@ def _slow(kernels: list[Configuration]) -> list[Configuration]:
     norms = [kernel for kernel in kernels if kernel.op == SkipLayerNorm.name]
     pools = [kernel for kernel in kernels if kernel.op == "max_pool"]
     moves = [kernel for kernel in kernels if kernel.op == "transpose" and _moves_one(kernel)]
-    fetched = [copy for kernel in kernels for copy in _fetched(kernel)]
     slower = [*norms * _SLOWER_WITH_SKIP, *pools * _SLOWER_OUT_OF_BLOCKS]
-    return [*products, *moves, *slower, *fetched]
+    return [*products, *moves, *slower]
 
 
 def _products(kernel: Configuration) -> Configuration:
@@ -217,26 +216,6 @@ def _moves_one(kernel: Configuration) -> bool:
         return False
     others = [[*axes[:n], *axes[n + 1 :]] for n in range(len(axes))]
     return any(other == sorted(other) for other in others)
-
-
-def _fetched(kernel: Configuration) -> list[Configuration]:
-    """Return what a product's constant matrix costs once more: it comes half as fast as filters do.
-
-    32 rows times 256x256 took 35 us, a convolution in blocks with the same numbers as filters 27; 78 and 61
-    with 384x384, 283 and 220 with 384x1536; for one row, it comes as fast (chains of such products with
-    60 MB of weights, AMD EPYC, 2026-11-27). A convolution of one place stands for it: it does little else.
-    """
-    if kernel.op not in _PRODUCTS or kernel.computed:
-        return []
-    left, matrix = (tensor(kind, kernel.op) for kind in kernel.inputs[:2])
-    if matrix.rank != 2 or left.size == left.shape[-1]:
-        return []
-    rows, columns = matrix.shape
-    place = TensorType(matrix.dtype, (1, rows, 1, 1))
-    filters = TensorType(matrix.dtype, (columns, rows, 1, 1))
-    result = place.with_shape((1, columns, 1, 1))
-    attrs: dict[str, AttrValue] = {"stride": (1, 1), "pad": "valid"}
-    return [configuration_of(BlockedConv.name, (place, filters), result, attrs)]
 
 
 def _groups(kernel: Configuration) -> int:
