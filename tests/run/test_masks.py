@@ -24,13 +24,17 @@ LOWEST = float(np.finfo(np.float32).min)
 
 
 def attention(mask_type: str, folder: Path) -> Path:
-    """Write attention of one head, with a mask of queries that is added, or 0 where there is nothing."""
+    """Write attention of one head, with a mask of queries that is added, or 0 where there is nothing.
+
+    Its two matrices are one, which pays on every device.
+    """
     s = Spelling(x=(2, 6, 8), mask=(2, 6, 1))
     added = "mask"
     if mask_type != "FLOAT":
         kept = s("Cast", "mask", to=onnx.TensorProto.BOOL)
         added = s("Where", kept, 0.0, LOWEST)
-    scores = s("MatMul", s("MatMul", "x", s.weight(8, 8)), s("Transpose", "x", perm=[0, 2, 1]))
+    queries = s("MatMul", s("MatMul", "x", s.weight(8, 8)), s.weight(8, 8))
+    scores = s("MatMul", queries, s("Transpose", "x", perm=[0, 2, 1]))
     result = s("MatMul", s("Softmax", s("Add", scores, added), axis=-1), "x")
     path = folder / "attention.onnx"
     onnx.save_model(s.model(result, mask=mask_type), path)
