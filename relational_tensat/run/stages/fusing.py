@@ -6,7 +6,7 @@ than without; and parts of the cheapest graph so far, and of others of it, can h
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,12 +14,14 @@ from relational_tensat.base.errors import UsageError
 from relational_tensat.base.paths import check_folder
 from relational_tensat.base.watch import Watch
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
+from relational_tensat.explore import RuleStats
 from relational_tensat.explore.further import apply_further
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.extract.varied_graphs import VariedGraphs
 from relational_tensat.run.state import RunState
 
 if TYPE_CHECKING:
+    from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
     from relational_tensat.mugraph.fusion.versions import Version
     from relational_tensat.mugraph.regions.region_row import RegionRow
 
@@ -191,7 +193,28 @@ def _with_e_nodes(state: RunState) -> RunState:
         log=(*exploration.log, further.report),
         statements=exploration.statements + further.report.statements,
     )
-    return replace(state, exploration=exploration)
+    return replace(state, exploration=exploration).noting(_unplaced(state.kernels, further.rules))
+
+
+def _unplaced(kernels: Sequence[OwnKernel], rules: Mapping[str, RuleStats]) -> str:
+    """Return how many kernels no rule has put into the e-graph; "" for none.
+
+    Each was found for operators that are there. A rule leaves some out: what has extreme constants as
+    operands that the kernel was not tested with, what would close a cycle.
+    """
+    tried = [kernel for kernel in kernels if any(rule.name in rules for rule in kernel.rules)]
+    placed = [
+        kernel
+        for kernel in tried
+        if any(rule.name in rules and rules[rule.name].applied for rule in kernel.rules)
+    ]
+    count = len(tried) - len(placed)
+    if not count:
+        return ""
+    return (
+        f"{count} of {len(tried)} kernels have no place in the e-graph: their operators have constants "
+        "beyond what kernels are tested with, or they would close cycles"
+    )
 
 
 def write_kernels(state: RunState) -> RunState:
