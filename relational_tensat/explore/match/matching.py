@@ -36,6 +36,11 @@ from relational_tensat.explore.compile.compiled import (
 )
 from relational_tensat.explore.compile.live import Edges, LiveSkeleton, live_skeletons
 from relational_tensat.explore.compile.search_query import search_query
+from relational_tensat.explore.match.application_query import (
+    IS_VALID,
+    learned_text,
+    multi_text,
+)
 from relational_tensat.explore.match.extremes import Extremes, Mask
 from relational_tensat.explore.match.found import Found
 from relational_tensat.explore.match.instances import Instances
@@ -44,9 +49,6 @@ from relational_tensat.explore.match.singles import Matches, applications_of
 from relational_tensat.rules.text import rule_text
 
 Result = TypeVar("Result")
-
-#: The condition on instances that are valid: they have a root.
-_IS_VALID = "i.root0 > 0"
 
 
 class Matcher:
@@ -270,7 +272,7 @@ class Matcher:
         extreme = self._extremes.ruled_out("i.rule", bound)
         unknown = self._known.ruled_out("i.rule", bound, rules)
         for ruled_out in filter(None, (extreme, unknown)):
-            query = query.replace(_IS_VALID, f"{_IS_VALID} AND NOT ({ruled_out})")
+            query = query.replace(IS_VALID, f"{IS_VALID} AND NOT ({ruled_out})")
         return self._fill("application", query)
 
     def _judge(self, configurations: Sequence[tuple[int, ...]]) -> None:
@@ -348,18 +350,18 @@ class Matcher:
             "FROM (\n"
             f"    SELECT i.rule, i.id AS instance, m.root AS root0, {leaves}\n"
             f"    FROM match AS m JOIN instance AS i ON {on_match}\n"
-            f"    WHERE {_IS_VALID}{{only}}"
+            f"    WHERE {IS_VALID}{{only}}"
             f" ORDER BY i.rule, m.root DESC, i.id, {leaves}\n"
             ")"
         )
         order = self._youngest
         marks = [f"p.m{n}" for n in range(self.compiled.root_columns)]
         columns = ", ".join(["p.rule, i.id AS instance", *self._roots, "p.b", *marks])
-        self._learned_text = _learned_text(on_pair, columns, order)
+        self._learned_text = learned_text(on_pair, columns, order)
         below = "JOIN pair_cut AS c ON c.rule = p.rule AND p.root0 < c.root0"
-        self._multi_text = _multi_text("pair AS p", on_pair, columns, order)
-        self._first_text = _multi_text(f"pair AS p ANTI {below}", on_pair, columns, order)
-        self._rest_text = _multi_text(f"pair AS p SEMI {below}", on_pair, columns, order)
+        self._multi_text = multi_text("pair AS p", on_pair, columns, order)
+        self._first_text = multi_text(f"pair AS p ANTI {below}", on_pair, columns, order)
+        self._rest_text = multi_text(f"pair AS p SEMI {below}", on_pair, columns, order)
         self._unjudged_singles = (
             "-- configurations of single-pattern rules that are not judged yet\n"
             f"SELECT DISTINCT m.pattern, {', '.join(f'm.{g}' for g in single)}\n"
@@ -370,50 +372,3 @@ class Matcher:
             f"SELECT DISTINCT p.rule, {', '.join(f'p.{g}' for g in signatures)}\n"
             f"FROM pair AS p ANTI JOIN instance AS i ON i.rule = p.rule AND {on_pair}"
         )
-
-
-def _multi_text(pairs: str, on_pair: str, columns: str, order: str) -> str:
-    """Return the query of multi-pattern rules' applications.
-
-    Args:
-        pairs: which pairs ``p`` are asked for, as it stands after FROM.
-        on_pair: which instance a pair is of.
-        columns: of an application.
-        order: of a rule's applications.
-    """
-    return (
-        "-- applications of multi-pattern rules\n"
-        "SELECT row_number() OVER ()::INTEGER AS id, * EXCLUDE (turn) FROM (\n"
-        f"    SELECT {columns}, row_number() OVER (\n"
-        f"        PARTITION BY p.rule ORDER BY {order}\n"
-        "    ) AS turn\n"
-        f"    FROM {pairs}\n"
-        f"    JOIN instance AS i ON i.rule = p.rule AND {on_pair}\n"
-        f"    WHERE {_IS_VALID}\n"
-        "    ORDER BY turn, p.rule\n"
-        ")"
-    )
-
-
-def _learned_text(on_pair: str, columns: str, order: str) -> str:
-    """Return ``_multi_text`` in which kinds of applications take turns as often as their weights say.
-
-    Whether an operand depends on weights only is known of what was there at the last extraction.
-    """
-    return (
-        "-- applications of multi-pattern rules, those that earlier runs needed more often\n"
-        "SELECT row_number() OVER ()::INTEGER AS id, * EXCLUDE (turn, kind) FROM (\n"
-        f"    SELECT {columns}, l.weights AS kind,\n"
-        "        row_number() OVER (\n"
-        f"            PARTITION BY p.rule, l.weights ORDER BY {order}\n"
-        "        ) / coalesce(l.weight, 1) AS turn\n"
-        "    FROM pair AS p\n"
-        f"    JOIN instance AS i ON i.rule = p.rule AND {on_pair}\n"
-        "    JOIN rule AS r ON r.id = p.rule\n"
-        "    JOIN (SELECT list(weight_only ORDER BY id) AS is_weight FROM eclass) AS k ON true\n"
-        "    LEFT JOIN learned AS l ON l.rule = p.rule\n"
-        "        AND l.weights = list_transform(r.operands, lambda o: k.is_weight[p.b[o]])\n"
-        f"    WHERE {_IS_VALID}\n"
-        "    ORDER BY turn, p.rule, kind\n"
-        ")"
-    )
