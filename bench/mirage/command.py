@@ -56,6 +56,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--limit-s", metavar="S", type=float, default=480.0,
         help="with --gpu: no benchmark is begun later (480)",
     )  # fmt: skip
+    parser.add_argument(
+        "--no-timing", action="store_true",
+        help="with --gpu: run and compare only, as is wanted where a tool slows the kernels down",
+    )  # fmt: skip
     parser.add_argument("--target", choices=("cuda", "triton", "c"), default="cuda", help="(cuda)")
     parser.add_argument(
         "--values", action="store_true",
@@ -138,7 +142,7 @@ def _run_on_gpu(options: argparse.Namespace) -> int:
     kept = [run for run in kept_runs(options.gpu) if run["search"]["case"] in wanted]
     runs: list[command.GpuRun] = []
     print(line(command.HEADER), flush=True)
-    for run in command.measure_all(kept, options.limit_s):
+    for run in command.measure_all(kept, options.limit_s, times=not options.no_timing):
         runs.append(run)
         for row in run.rows():
             print(line(row), flush=True)

@@ -23,8 +23,13 @@ from bench.mirage.on_gpu.measure import measure
 from bench.mirage.on_gpu.stopwatch import TorchStopwatch
 
 
-def measure_all(kept: Sequence[Mapping[str, Any]], limit_s: float) -> Iterator[GpuRun]:
+def measure_all(
+    kept: Sequence[Mapping[str, Any]], limit_s: float, *, times: bool = True
+) -> Iterator[GpuRun]:
     """Yield a run for each kept benchmark that is begun within a limit of seconds.
+
+    Args:
+        times: whether what is right is timed.
 
     Raises:
         MissingDependencyError: there is no NVIDIA GPU.
@@ -32,12 +37,13 @@ def measure_all(kept: Sequence[Mapping[str, Any]], limit_s: float) -> Iterator[G
     if not torch.cuda.is_available():
         raise MissingDependencyError("bench mirage --gpu needs an NVIDIA GPU that PyTorch can use")
     until_s = time.perf_counter() + limit_s
-    stopwatch = TorchStopwatch()
+    stopwatch = TorchStopwatch() if times else None
     for run in kept:
         if time.perf_counter() > until_s:
             return
         yield measure(run, stopwatch)
-        stopwatch.forget()
+        if stopwatch is not None:
+            stopwatch.forget()
 
 
 def save(runs: Sequence[GpuRun], origin: Path, settings: Mapping[str, object]) -> Path:

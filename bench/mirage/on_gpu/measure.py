@@ -88,11 +88,14 @@ class GpuRun:
         ]  # fmt: skip
 
 
-def measure(kept: Mapping[str, Any], stopwatch: Stopwatch[Run], device: str = "cuda") -> GpuRun:
+def measure(
+    kept: Mapping[str, Any], stopwatch: Stopwatch[Run] | None, device: str = "cuda"
+) -> GpuRun:
     """Run a kept benchmark in every way there is, check what comes out, and time what is right.
 
     Args:
         kept: a run of ``benchmarks.json``.
+        stopwatch: None where nothing is timed.
         device: PyTorch's name of what it runs on.
     """
     (case,) = (case for case in cases() if case.name == kept["search"]["case"])
@@ -108,7 +111,9 @@ def measure(kept: Mapping[str, Any], stopwatch: Stopwatch[Run], device: str = "c
     tried = {name: _tried(name, way, wanted) for name, way in ways.items()}
     del wanted
     right = {name: run for name, (one, run) in tried.items() if run is not None and one.is_right}
-    timed = dict(zip(right, observe(list(right.values()), stopwatch, SETTINGS), strict=True))
+    timed: dict[str, Observation | Unmeasurable] = {}
+    if stopwatch is not None:
+        timed = dict(zip(right, observe(list(right.values()), stopwatch, SETTINGS), strict=True))
     return GpuRun(
         case.name, kept["best_us"], kept["library_us"] / kept["best_us"], case.published,
         tuple(_timed(one, timed.get(name)) for name, (one, _) in tried.items()),
@@ -159,7 +164,9 @@ def _error(made: Sequence[Placed], wanted: Sequence[Placed]) -> float:
 
 def _timed(contestant: Contestant, observation: Observation | Unmeasurable | None) -> Contestant:
     if observation is None:
-        remark = contestant.remark or "not timed: it does not compute the same"
+        remark = contestant.remark or (
+            "not timed" if contestant.is_right else "not timed: it does not compute the same"
+        )
         return Contestant(contestant.name, contestant.error, remark=remark)
     if isinstance(observation, Unmeasurable):
         return Contestant(contestant.name, contestant.error, remark=observation.reason)
