@@ -35,6 +35,8 @@ class Executor(Closing):
         self._calls: list[BoundCall] = []
         try:
             self._base = self._allocate(plan.total_bytes)
+            # calls are tried when they are bound: what lies here must not be taken for indices
+            library.clear(self._base, plan.total_bytes)
             for name, tensor in plan.weights.items():
                 data = encode(plan.weight_data(name), tensor.type.dtype)
                 library.write(self._address(tensor.ref), data)

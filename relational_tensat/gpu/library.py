@@ -39,6 +39,9 @@ class KernelLibrary(Protocol):
     def free(self, address: int) -> None:
         """Give back what ``allocate`` returned."""
 
+    def clear(self, address: int, nbytes: int) -> None:
+        """Fill memory with zeros."""
+
     def write(self, address: int, data: Array) -> None:
         """Copy bytes to the device."""
 

@@ -91,10 +91,14 @@ class FakeModules:
         )
 
 
+class DriverError(Exception):
+    """Stands for ``pycuda.driver.Error``."""
+
+
 def fake_gpu(**driver: Any) -> Any:
     """Return a GPU whose driver has only what is given."""
     return SimpleNamespace(
-        driver=SimpleNamespace(**driver),
+        driver=SimpleNamespace(**{"Error": DriverError, **driver}),
         stream=SimpleNamespace(handle=77, synchronize=lambda: None),
         name="NVIDIA Test",
         arch="sm_90",

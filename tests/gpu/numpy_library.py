@@ -20,7 +20,7 @@ _MOST_THREADS, _MOST_BLOCKS = 1024, (2**31 - 1, 65_535, 65_535)
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    memory: NumpyMemory
+    library: NumpyLibrary
     kernel: str
     arguments: Mapping[str, Any]
     implementation: str = "kernels"
@@ -28,16 +28,23 @@ class _Bound:
 
     def start(self, workspace: int) -> None:
         name, _, kind = self.kernel.partition("<")
-        KERNELS[name](self.memory, kind.rstrip(">"), dict(self.arguments))
+        self.library.launched += 1
+        KERNELS[name](self.library.memory, kind.rstrip(">"), dict(self.arguments))
 
     def close(self) -> None:
         pass
 
 
 class NumpyLibrary:
-    """Checks each launch against its kernel's signature and CUDA's limits, then computes it."""
+    """Checks each launch against its kernel's signature and CUDA's limits, then computes it.
+
+    Attributes:
+        bound: how many launches were bound, by kernel.
+        launched: how many have run.
+    """
 
     def __init__(self) -> None:
+        self.launched = 0
         self.memory = NumpyMemory()
         self.bound: Counter[str] = Counter()
 
@@ -46,6 +53,9 @@ class NumpyLibrary:
 
     def free(self, address: int) -> None:
         self.memory.free(address)
+
+    def clear(self, address: int, nbytes: int) -> None:
+        """Leave the poison: calls are not tried here, and what nothing wrote shows when it is read."""
 
     def write(self, address: int, data: Array) -> None:
         self.memory.bytes_at(address, data.size)[:] = data
@@ -73,7 +83,7 @@ class NumpyLibrary:
             resolved = tuple(_number(number, parameter.format, resolve) for number in numbers)
             values[parameter.name] = resolved if parameter.count is not None else resolved[0]
         self.bound[launch.kernel] += 1
-        return _Bound(self.memory, launch.kernel, values)
+        return _Bound(self, launch.kernel, values)
 
 
 def _number(value: Argument, format_: str, resolve: Resolve) -> int | float:

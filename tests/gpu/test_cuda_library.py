@@ -194,6 +194,13 @@ def test_memory_that_is_not_there_is_reported_in_one_line(compiled: None) -> Non
         CudaLibrary(gpu).allocate(1000)
 
 
+def test_a_kernel_that_failed_is_reported_in_one_line(compiled: None) -> None:
+    gpu = _gpu([])
+    gpu.stream.synchronize = _fail(gpu.driver.Error("cuStreamSynchronize failed: illegal address"))
+    with pytest.raises(InputError, match=r"^the GPU: cuStreamSynchronize failed: illegal address"):
+        CudaLibrary(gpu).synchronize()
+
+
 class FakeBindings:
     """Stands for ``cuda.bindings.driver``."""
 

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from relational_tensat.base.errors import InputError, UsageError
+from relational_tensat.gpu.calls import Call
 from relational_tensat.gpu.executor import Executor
+from relational_tensat.gpu.library import BoundCall, Resolve
 from relational_tensat.gpu.plan import plan_graph
 from relational_tensat.tensor import Node, TensorType, Weight, build_graph
 from tests.gpu.numpy_library import NumpyLibrary
-from tests.gpu.running import check
+from tests.gpu.running import check, one_node
 from tests.graphs import f32, shared_matmuls
 
 
@@ -65,3 +67,29 @@ def test_inputs_and_weights_may_be_outputs() -> None:
     weight = Weight(f32(2), np.array([1.0, 2.0], np.float32))
     nodes = [Node("relu", ("x",), ("y",))]
     check(build_graph("through", {"x": f32(2)}, {"w": weight}, nodes, ["x", "w", "y"]), runs=2)
+
+
+class _Trying(NumpyLibrary):
+    """Tries calls when they are bound, as a GPU's library does, in memory as somebody left it."""
+
+    def allocate(self, nbytes: int) -> int:
+        address = super().allocate(nbytes)
+        self.memory.bytes_at(address, nbytes)[:] = 0x3F
+        return address
+
+    def clear(self, address: int, nbytes: int) -> None:
+        self.memory.bytes_at(address, nbytes)[:] = 0
+
+    def bind(self, call: Call, resolve: Resolve) -> BoundCall:
+        bound = super().bind(call, resolve)
+        bound.start(0)
+        return bound
+
+
+def test_what_others_left_in_memory_is_not_taken_for_indices_when_calls_are_tried() -> None:
+    graph = one_node("gather", f32(2, 3, 8), TensorType("int64", (4, 2)), axis=1)
+    plan = plan_graph(graph)
+    inputs = {"x0": np.ones((2, 3, 8)), "x1": np.full((4, 2), 2)}
+    with Executor(plan, _Trying()) as executor:
+        (outputs,) = executor.run(inputs)
+    np.testing.assert_array_equal(outputs, np.ones((2, 4, 2, 8)))

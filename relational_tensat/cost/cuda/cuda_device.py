@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from relational_tensat.base.errors import InputError
 from relational_tensat.cost.cuda.drift import Clock
 from relational_tensat.cost.cuda.graph_timing import time_pair
+from relational_tensat.cost.cuda.heats import run_heat
 from relational_tensat.cost.cuda.protocol import WARM, Observation, Settings, observe
 from relational_tensat.cost.cuda.stopwatch import SubjectStopwatch
 from relational_tensat.cost.cuda.subject import make_subject
@@ -98,9 +99,15 @@ class CudaDevice:
             stopwatch.close()
             subject.close()
 
-    def heat(self, graphs: Sequence[Graph], inputs: Mapping[str, Array], seed: int) -> Unmeasurable:
-        """Race nothing: graphs are compared in pairs here, see ``time_whole``."""
-        return Unmeasurable("graphs are compared in pairs on a GPU")
+    def heat(
+        self, graphs: Sequence[Graph], inputs: Mapping[str, Array], seed: int
+    ) -> list[float] | Unmeasurable:
+        """Run graphs in turn, each as one CUDA graph."""
+        timer = self._started_timer()
+        try:
+            return run_heat(self._library, timer, graphs, inputs, self._math, seed)
+        except InputError as error:
+            return Unmeasurable(str(error))
 
     def time_whole(
         self, graphs: tuple[Graph, Graph], inputs: Mapping[str, Array], seconds: float

@@ -33,7 +33,7 @@ GRAPH_SETTINGS = Settings(short_us=0.0, warm_up_us=50_000.0, modes=(WARM,))
 
 
 @dataclass(slots=True)
-class _Whole:
+class Whole:
     """A graph in memory, recorded as one CUDA graph."""
 
     executor: Executor
@@ -46,7 +46,7 @@ class _WholeStopwatch:
     def __init__(self, timer: Timer) -> None:
         self._timer = timer
 
-    def time_us(self, subject: _Whole, mode: str, batch: int) -> float:
+    def time_us(self, subject: Whole, mode: str, batch: int) -> float:
         """Return the microseconds of ``batch`` runs, after one that is not timed."""
 
         def work() -> None:
@@ -78,7 +78,7 @@ def time_graphs(
     Raises:
         InputError: there is no kernel for a node, or memory does not hold all graphs.
     """
-    with _loaded(library, graphs, inputs, math, record) as wholes:
+    with loaded(library, graphs, inputs, math, record) as wholes:
         return observe(wholes, _WholeStopwatch(timer), settings)
 
 
@@ -95,7 +95,7 @@ def time_pair(
     Raises:
         InputError: there is no kernel for a node, or memory does not hold both graphs.
     """
-    with _loaded(library, graphs, inputs, math) as wholes:
+    with loaded(library, graphs, inputs, math) as wholes:
         stopwatch = _WholeStopwatch(timer)
         return compare_pair((wholes[0], wholes[1]), stopwatch, seconds)
 
@@ -146,15 +146,19 @@ def _settings_for(round_s: float, seconds: float) -> Settings | None:
 
 
 @contextmanager
-def _loaded(
+def loaded(
     library: CudaLibrary,
     graphs: Sequence[Graph],
     inputs: Mapping[str, Array],
     math: str,
     record: Record | None = None,
-) -> Iterator[list[_Whole]]:
-    """Hold graphs in memory, ready to be started, while the block runs."""
-    loaded_graphs: list[_Whole] = []
+) -> Iterator[list[Whole]]:
+    """Hold graphs in memory, ready to be started, while the block runs.
+
+    Raises:
+        InputError: there is no kernel for a node, or memory does not hold all graphs.
+    """
+    loaded_graphs: list[Whole] = []
     try:
         for graph in graphs:  # one by one: those that are loaded are released
             loaded_graph = _load(
@@ -173,13 +177,13 @@ def _load(
     plan: Plan,
     inputs: Mapping[str, Array],
     record: Record,
-) -> _Whole:
+) -> Whole:
     executor = Executor(plan, library)
     try:
         executor.write_inputs(inputs)
         executor.start()  # once before it is recorded: nothing may be loaded then
         library.synchronize()
-        return _Whole(executor, record(library.gpu, executor.start))
+        return Whole(executor, record(library.gpu, executor.start))
     except BaseException:
         executor.close()
         raise

@@ -106,6 +106,7 @@ def _check(subject: Subject, graph: Graph, math: str) -> None:
     inputs = draw(graph, seed=0)
     exact = compute_outputs(graph, inputs, {})
     address = _allocate(subject)
+    library.clear(address, plan.total_bytes)  # calls are tried: nothing else is an index
     for step in plan.steps:
         choice, bound = library.choose(step.call, _resolver(plan, lambda _: address))
         subject.choices.append(choice)

@@ -52,6 +52,8 @@ class CudaLibrary:
             memory = self.gpu.driver.mem_alloc(nbytes)
         except self.gpu.driver.MemoryError as error:
             raise InputError(f"the GPU has no {nbytes:,} bytes left: {error}") from error
+        except self.gpu.driver.Error as error:
+            raise InputError(f"the GPU: {error}") from error
         self._memory[int(memory)] = memory
         return int(memory)
 
@@ -59,6 +61,10 @@ class CudaLibrary:
         """Give memory back, once nothing enqueued uses it."""
         self.synchronize()
         self._memory.pop(address).free()
+
+    def clear(self, address: int, nbytes: int) -> None:
+        """Fill memory with zeros, behind what was enqueued before."""
+        self.gpu.driver.memset_d8_async(address, 0, nbytes, self.gpu.stream)
 
     def write(self, address: int, data: Array) -> None:
         """Copy bytes to the device."""
@@ -76,8 +82,15 @@ class CudaLibrary:
         self.gpu.driver.memset_d8_async(address, 0xFF, nbytes, self.gpu.stream)
 
     def synchronize(self) -> None:
-        """Wait for all that was enqueued."""
-        self.gpu.stream.synchronize()
+        """Wait for all that was enqueued.
+
+        Raises:
+            InputError: a kernel has failed, since what was last waited for; says how.
+        """
+        try:
+            self.gpu.stream.synchronize()
+        except self.gpu.driver.Error as error:
+            raise InputError(f"the GPU: {error}") from error
 
     def bind(self, call: Call, resolve: Resolve) -> BoundCall:
         """Prepare a call: the first of its candidates that runs here.

@@ -196,7 +196,7 @@ def _heats(state: RunState, device: Device, graphs: Sequence[Graph]) -> Heat:
     """
     seed = state.options.process.seed
     inputs = inputs_to_time(state.original, state.inputs, seed)
-    drawn = [with_drawn_weights(graph, seed) for graph in graphs]
+    drawn = [with_drawn_weights(state.cost.as_timed(graph), seed) for graph in graphs]
     seeds: Iterator[int] = count(seed)
 
     def heat(numbers: Sequence[int]) -> Sequence[float]:

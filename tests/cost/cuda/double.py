@@ -42,6 +42,7 @@ class FakeTimer:
     """Every launch of work takes ``launch_us``; nothing is computed while timing."""
 
     def __init__(self, library: Any, launch_us: float = 30.0) -> None:
+        self.library = library
         self.launch_us = launch_us
         self.flushes = 0
 

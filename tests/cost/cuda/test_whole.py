@@ -120,6 +120,35 @@ def test_the_device_times_two_graphs_in_turn(monkeypatch: pytest.MonkeyPatch) ->
     assert library.memory.live == 0 and FakeRecording.alive == 0
 
 
+class _LaunchTimer(FakeTimer):
+    """A launch takes 10 µs, whatever it computes."""
+
+    def time_us(self, before: Any, work: Any) -> float:
+        self.library.launched = 0
+        work()
+        return 10.0 * self.library.launched
+
+
+def test_graphs_race_in_heats(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, library = _device(monkeypatch, _LaunchTimer)
+    prepared = prepare_graphs(shared_matmuls(), [_merged()])
+    first, merged = prepared.graphs
+    for seed in range(3):  # the order in which they are loaded changes nothing
+        ratios = device.heat([first, merged, first], prepared.inputs, seed)
+        assert ratios == pytest.approx([1.0, 5.0, 1.0])  # five launches, and one
+    assert library.memory.live == 0 and FakeRecording.alive == 0
+
+
+def test_what_has_no_kernel_does_not_race(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, library = _device(monkeypatch)
+    graph = build_graph(
+        "sum", {"x": TensorType("int64", (4,))}, {}, [Node("add", ("x", "x"), ("y",))], ["y"]
+    )
+    why = device.heat([graph, graph], {"x": np.zeros(4, np.int64)}, 0)
+    assert isinstance(why, Unmeasurable) and "no GPU kernel for add of int64" in why.reason
+    assert library.memory.live == 0 and FakeRecording.alive == 0
+
+
 def test_what_has_no_kernel_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     device, library = _device(monkeypatch)
     whole_numbers = TensorType("int64", (4,))
