@@ -157,8 +157,16 @@ class Residues:
         return self._reduced(np.asarray(np.sum(x, axis=tuple(axes))))
 
     def largest(self, x: Elements, axes: Sequence[int]) -> Elements:
-        """Return the largest residues: what an exponent is lowered by and raised again may be anything."""
-        return np.asarray(np.max(x, axis=tuple(axes)))
+        """Return the elements that are last in a random total order.
+
+        What holds of them holds in every order; so nothing holds because 0 is the lowest residue.
+        """
+        shifted = [axis % x.ndim for axis in axes]
+        return self._random.largest(x, shifted, keepdims=False) if shifted else x
+
+    def larger(self, a: Elements, b: Elements) -> Elements:
+        """Return the elements that are later in the random total order."""
+        return np.where(self._random.rank(a) > self._random.rank(b), a, b)
 
     def function(self, name: str, x: Elements) -> Elements:
         """Return a function, element by element."""

@@ -67,6 +67,9 @@ class Arithmetic(Protocol):
     def largest(self, x: Elements, axes: Sequence[int]) -> Elements:
         """Return the largest elements over axes, which are dropped; of numbers a finite one at least."""
 
+    def larger(self, a: Elements, b: Elements) -> Elements:
+        """Return the larger elements."""
+
     def function(self, name: str, x: Elements) -> Elements:
         """Return a function, element by element."""
 
@@ -162,6 +165,10 @@ class Numbers:
         """
         lowest = np.finfo(x.dtype).min
         return np.asarray(np.maximum(np.max(x, axis=tuple(axes)), lowest))
+
+    def larger(self, a: Elements, b: Elements) -> Elements:
+        """Return the larger elements; NaN where one is."""
+        return np.asarray(np.maximum(a, b))
 
     def function(self, name: str, x: Elements) -> Elements:
         """Return a function, computed in float32 at least."""

@@ -218,8 +218,11 @@ def _running_max(step: RunningMax, x: Labelled, arithmetic: Arithmetic) -> Label
     largest = _largest(x, step.over, arithmetic)
     if LOOP not in largest.labels:
         return largest
-    running = np.maximum.accumulate(largest.data, axis=largest.axis(LOOP))
-    return Labelled(largest.labels, running)
+    axis = largest.axis(LOOP)
+    running: list[Elements] = []
+    for now in np.moveaxis(largest.data, axis, 0):
+        running.append(arithmetic.larger(running[-1], now) if running else now)
+    return Labelled(largest.labels, np.moveaxis(np.stack(running), 0, axis))
 
 
 def _largest(x: Labelled, over: Sequence[str], arithmetic: Arithmetic) -> Labelled:

@@ -54,3 +54,22 @@ def test_a_quotient_times_its_divisor_is_the_dividend(primes: Primes) -> None:
     np.testing.assert_array_equal(field.scale(eighths, Fraction(8, 9)), ninths)
     with pytest.raises(Undefined):
         field.divide(a, np.zeros_like(b))
+
+
+@PRIMES
+def test_the_largest_is_one_in_a_random_order_that_knows_no_zero(primes: Primes) -> None:
+    field, other = Residues(1, primes), Residues(2, primes)
+    x = field.draw([3, 40], 1)
+    largest = field.largest(x, [-1])
+    for row, element in zip(x.reshape(-1, 40), largest.ravel(), strict=True):
+        assert element in row
+    halves = [field.largest(x[..., part], [-1]) for part in (slice(15), slice(15, 40))]
+    np.testing.assert_array_equal(field.larger(*halves), largest)  # as of any order
+    np.testing.assert_array_equal(field.larger(*halves[::-1]), largest)
+    assert not np.array_equal(other.largest(x, [-1]), largest)
+    beside = np.concatenate([x[..., :1], np.zeros_like(x[..., :1])], axis=-1)
+    kept = [
+        np.array_equal(Residues(seed, primes).largest(beside, [-1]), x[..., 0]) for seed in range(8)
+    ]
+    assert not all(kept)  # 0 is the lowest residue, and no lowest number
+    np.testing.assert_array_equal(field.largest(x, []), x)
