@@ -14,11 +14,13 @@ from relational_tensat.mugraph.graph.mugraph import (
     Kernel,
     MuGraph,
     Operation,
+    RunningMax,
     ThreadGraph,
 )
 from relational_tensat.mugraph.graph.well_formed import Stage, block_tensors, kernel_tensors
 
 Arrays = dict[str, np.ndarray]
+_OF_TWO = {"mul": np.multiply, "div": np.divide, "add": np.add, "sub": np.subtract}
 
 
 def run(graph: MuGraph, values: Mapping[str, np.ndarray]) -> Arrays:
@@ -34,6 +36,8 @@ def run(graph: MuGraph, values: Mapping[str, np.ndarray]) -> Arrays:
 
 
 def formula(step: Operation, arrays: Arrays, dims: Mapping[str, Dims], result: Dims) -> np.ndarray:
+    if step.op == "rename":
+        return arrays[step.operands[0]]
     letters: dict[str, str] = {}
     for name in step.operands:
         for variable in variables(dims[name]):
@@ -48,7 +52,10 @@ def formula(step: Operation, arrays: Arrays, dims: Mapping[str, Dims], result: D
             return np.einsum(f"{subscripts[0]}->{target}", *operands)
         case "exp":
             return np.exp(operands[0])
-        case "mul" | "div" | "add":
+        case "max":
+            over = {variables(dims[step.operands[0]]).index(v) for v in step.attrs["over"]}  # type: ignore[union-attr]
+            return operands[0].max(tuple(over))
+        case "mul" | "div" | "add" | "sub":
             sizes = {
                 v: size
                 for name, x in zip(step.operands, operands, strict=True)
@@ -59,7 +66,7 @@ def formula(step: Operation, arrays: Arrays, dims: Mapping[str, Dims], result: D
                 np.einsum(f"{s},{target}->{target}", x, ones)
                 for s, x in zip(subscripts, operands, strict=True)
             ]
-            return {"mul": np.multiply, "div": np.divide, "add": np.add}[step.op](*wide)
+            return _OF_TWO[step.op](*wide)
     raise NotImplementedError(step.op)
 
 
@@ -68,6 +75,7 @@ def run_kernel(kernel: Kernel, device: Arrays, dims: Mapping[str, Dims]) -> Arra
     results = {s.output: np.full([d.size for d in s.dims], np.nan) for s in block.savers}
     for place in itertools.product(*map(range, block.grid)):
         kept: Arrays = {}
+        maxima: Arrays = {}
         for iteration in range(block.loop):
             tiles: Arrays = {}
             for it in block.iterators:
@@ -82,9 +90,17 @@ def run_kernel(kernel: Kernel, device: Arrays, dims: Mapping[str, Dims]) -> Arra
                     at.append(slice(number * tile.size, (number + 1) * tile.size))
                 tiles[it.output] = device[it.tensor][tuple(at)]
             for step in block.steps:
-                if tensors.stages[step.outputs[0]] is not Stage.AFTER:
+                if isinstance(step, RunningMax):
+                    largest = move(step, tiles[step.operand], maxima, tensors.dims)
+                    tiles[step.output] = largest
+                elif tensors.stages[step.outputs[0]] is not Stage.AFTER:
                     run_step(step, tiles, tensors.dims)
                 elif isinstance(step, Accumulate):
+                    if step.rescale and step.output in kept:
+                        fade = Operation("mul", (step.output, f"{step.rescale} fade"), "faded")
+                        own = {**tensors.dims, fade.operands[1]: tensors.dims[step.rescale]}
+                        whole = tensors.dims[step.output]
+                        kept[step.output] = formula(fade, {**kept, **maxima}, own, whole)
                     add(step, tiles[step.operand], kept, variables(tensors.dims[step.operand]))
         finished = {**tiles, **kept}
         for step in block.steps:
@@ -111,6 +127,15 @@ def run_kernel(kernel: Kernel, device: Arrays, dims: Mapping[str, Dims]) -> Arra
     return results
 
 
+def move(step: RunningMax, x: np.ndarray, maxima: Arrays, dims: Mapping[str, Dims]) -> np.ndarray:
+    """Return a maximum so far; note it, and by what is multiplied that was measured by the one before."""
+    over = tuple(variables(dims[step.operand]).index(v) for v in step.over)
+    before = maxima.get(step.output, np.array(-np.inf))
+    maxima[step.output] = np.maximum(x.max(over), before)
+    maxima[f"{step.output} fade"] = np.exp(before - maxima[step.output])
+    return maxima[step.output]
+
+
 def run_step(step: BlockStep, tiles: Arrays, dims: Mapping[str, Dims]) -> None:
     if isinstance(step, ThreadGraph):
         for operation in step.steps:
@@ -124,6 +149,8 @@ def add(step: Accumulate, x: np.ndarray, kept: Arrays, names: tuple[str, ...]) -
         kept[step.output][tuple(map(slice, x.shape))] += x
     elif step.kind == "sum":
         kept[step.output] = np.array(x)
+    elif step.kind == "max":
+        kept[step.output] = np.maximum(x, kept.get(step.output, x))
     else:
         (variable,) = step.along
         before = [kept[step.output]] if step.output in kept else []

@@ -6,15 +6,14 @@ renamed. Dims of size 1 that no grid splits carry none.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from relational_tensat.base.errors import InputError, RelationalTensatError
 from relational_tensat.mugraph.graph.dims import Dims
-from relational_tensat.mugraph.graph.mirage_level import Level, Tensor, check_sizes
+from relational_tensat.mugraph.graph.mirage_block import BlockLevel
+from relational_tensat.mugraph.graph.mirage_level import Level, Tensor
 from relational_tensat.mugraph.graph.mugraph import (
-    Accumulate,
     BlockGraph,
     BlockStep,
     Iterator,
@@ -24,11 +23,10 @@ from relational_tensat.mugraph.graph.mugraph import (
     Saver,
 )
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
-from relational_tensat.tensor.types import Attrs
 
 _AXES = ("x", "y", "z")
-#: Sums in strides, with the position that they are over.
-_TO_DIMX = re.compile(r"reduction_([0-2])_to_dimx")
+#: Mirage's numbers of float16, in its saved graphs and today, and those of float32.
+WIDE_TYPES = {921: 930, 941: 950}
 
 
 def from_mirage(document: Any, name: str) -> MuGraph:
@@ -58,12 +56,18 @@ class _Reader:
         self._kernel = Level(self._fresh, has_order=True)
         self._inputs: dict[str, Dims] = {}
         self._outputs: list[str] = []
+        self._types: set[Any] = set()
 
     def read(self, document: Sequence[Mapping[str, Any]]) -> MuGraph:
         for operator in document:
             self._read_operator(operator)
         steps: list[KernelStep] = self._kernel.steps
         return MuGraph(self._name, self._inputs, tuple(steps), tuple(self._outputs))
+
+    def _is_wide(self, device: Mapping[str, Any]) -> bool:
+        """Whether a tensor in device memory is float32 where inputs are float16."""
+        wide = {WIDE_TYPES[given] for given in self._types if given in WIDE_TYPES}
+        return device.get("data_type") in wide
 
     def _fresh(self, prefix: str) -> str:
         self._made += 1
@@ -78,6 +82,7 @@ class _Reader:
             labels = [None if size == 1 else self._fresh("i") for size in sizes]
             tensor = Tensor(f"input{len(self._inputs)}", labels, sizes)
             self._inputs[tensor.name] = tensor.dims
+            self._types.add(given.get("data_type"))
             tensors[given["guid"]] = tensor
         elif op == "output":
             self._outputs += [tensors[given["guid"]].name for given in operator["input_tensors"]]
@@ -95,7 +100,7 @@ class _Reader:
         while grid and grid[-1] == 1:
             grid.pop()
         loop = graph["forloop_range"]
-        block, iterators, savers = Level(self._fresh, has_order=False), [], []
+        block, iterators, savers = BlockLevel(self._fresh, loop, graph["reduction_dimx"]), [], []
         for operator in graph["operators"]:
             op = _plain(operator["op_type"], "tb_")
             if op == "input":
@@ -103,12 +108,7 @@ class _Reader:
             elif op == "output":
                 savers.append(self._saver(operator, block, grid))
             else:
-                made = operator["output_tensors"]
-                operands = [block.tensors[given["guid"]] for given in operator["input_tensors"]]
-                results = _block_step(block, op, operands, made, graph)
-                for given, result in zip(made, results, strict=True):
-                    check_sizes(op, result, given)
-                    block.tensors[given["guid"]] = result
+                block.step(op, operator["input_tensors"], operator["output_tensors"])
         steps: list[BlockStep] = block.steps
         body = BlockGraph(tuple(grid), loop, tuple(iterators), tuple(steps), tuple(savers))
         self._kernel.steps.append(Kernel(self._fresh("k"), body))
@@ -124,9 +124,9 @@ class _Reader:
         block.tensors[made["guid"]] = tile
         return Iterator(tensor.name, tile.name, imap, fmap)
 
-    def _saver(self, operator: Mapping[str, Any], block: Level, grid: Sequence[int]) -> Saver:
+    def _saver(self, operator: Mapping[str, Any], block: BlockLevel, grid: Sequence[int]) -> Saver:
         (given,) = operator["input_tensors"]
-        tile, device = block.tensors[given["guid"]], operator["dtensor"]
+        tile, device = block.read(given), operator["dtensor"]
         places = [operator["output_map"][axis] for axis in _AXES[: len(grid)]]
         labels = list(tile.labels)
         for place in places:
@@ -135,48 +135,7 @@ class _Reader:
         result = Tensor(self._fresh("o"), labels, device["dim"][: device["num_dims"]])
         self._kernel.tensors[device["guid"]] = result
         omap = tuple(str(labels[place]) if place >= 0 else "" for place in places)
-        return Saver(tile.name, result.name, result.dims, omap)
-
-
-def _block_step(
-    block: Level,
-    op: str,
-    operands: list[Tensor],
-    made: Sequence[Mapping[str, Any]],
-    graph: Mapping[str, Any],
-) -> list[Tensor]:
-    """Return what an operator of a block graph gives."""
-    accumulation = op.removeprefix("forloop_").removeprefix("accum_")
-    to_dimx = _TO_DIMX.fullmatch(op)
-    if to_dimx is not None:
-        return [block.summed_to(operands[0], int(to_dimx[1]), graph["reduction_dimx"])]
-    if accumulation == op:
-        return block.results(op, operands, made)
-    (x,) = operands
-    last = len(x.sizes) - 1
-    match accumulation:
-        case "nored" | "no_red":
-            return [_accumulated(block, x)]
-        case "red_ld_sum":
-            return [_accumulated(block, block.summed(x, last))]
-        case "red_ld_mean":
-            total = _accumulated(block, block.summed(x, last))
-            mean: Attrs = {"value": 1.0 / (x.sizes[-1] * graph["forloop_range"])}
-            return [block.emit("scale", [total], total.labels, total.sizes, mean)]
-        case "redtox_ld_sum":
-            return [_accumulated(block, block.summed_to(x, last, graph["reduction_dimx"]))]
-        case "red_ld_rms":
-            result = Tensor(block.fresh("t"), [*x.labels[:-1], None], [*x.sizes[:-1], 1])
-            along = () if x.labels[-1] is None else (x.labels[-1],)
-            block.steps.append(Accumulate(x.name, result.name, "rms", along))
-            return [result]
-    raise InputError(f"Mirage's accumulator {op!r} is not known here")
-
-
-def _accumulated(block: Level, x: Tensor) -> Tensor:
-    result = Tensor(block.fresh("t"), x.labels, x.sizes)
-    block.steps.append(Accumulate(x.name, result.name))
-    return result
+        return Saver(tile.name, result.name, result.dims, omap, self._is_wide(device))
 
 
 def _label_at(tensor: Tensor, place: int) -> str:

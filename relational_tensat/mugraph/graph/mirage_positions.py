@@ -77,6 +77,10 @@ class Positions:
         elif step.op == "concat_then_matmul":
             self._product(operands[0], operands[2], step.over[0])
             self._product(operands[1], operands[3], step.over[1])
+        elif step.op == "reduction_max":
+            self.equal(result, (scope, step.outputs[1]))
+            if not step.over:
+                self._empty.append((operands[0], -1))
         elif step.op != "reduction":
             self._last(operands[0], result, step)
 

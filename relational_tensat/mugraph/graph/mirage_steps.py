@@ -1,11 +1,12 @@
-"""The steps of a μGraph as Mirage's operators, or why they are none."""
+"""The steps of a plain μGraph (``mirage_plain``) as Mirage's operators, or why they are none."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import cast
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.described import names
@@ -15,10 +16,8 @@ from relational_tensat.mugraph.graph.mugraph import (
     BlockStep,
     Kernel,
     KernelStep,
-    MuGraph,
     Operation,
     RunningMax,
-    ThreadGraph,
 )
 from relational_tensat.mugraph.graph.well_formed import Stage
 
@@ -36,7 +35,9 @@ class MirageStep:
         operands, output: tensors by name.
         over: the variables that a sum or a mean is over; of a concatenation each operand's.
         into: the new name of ``over``, or what a sum in strides leaves of it.
-        pieces: of a split: each with the name of ``over`` there.
+        pieces: of a split: each with the name of ``over`` there; of a maximum itself, and by how much the
+            last step moved it.
+        number: what ``scale`` multiplies by.
     """
 
     op: str
@@ -45,6 +46,7 @@ class MirageStep:
     over: tuple[str, ...] = ()
     into: str = ""
     pieces: tuple[tuple[str, str], ...] = ()
+    number: float = 1.0
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -52,34 +54,14 @@ class MirageStep:
         return tuple(name for name, _ in self.pieces) or (self.output,)
 
 
-def plain(graph: MuGraph) -> MuGraph:
-    """Return a μGraph without thread graphs, each of whose sums is over one variable."""
-    return replace(graph, steps=tuple(one for step in graph.steps for one in _plain_kernel(step)))
+def moved_of(running_max: str) -> str:
+    """Return the name of by how much a running maximum's last step moved it, before minus now."""
+    return f"{running_max} moved"
 
 
-def _plain_kernel(step: KernelStep) -> Iterator[KernelStep]:
-    if isinstance(step, Operation):
-        yield from _single_sums(step)
-        return
-    flat = (
-        one
-        for inner in step.block.steps
-        for one in (inner.steps if isinstance(inner, ThreadGraph) else (inner,))
-    )
-    steps: list[BlockStep] = []
-    for inner in flat:
-        steps += _single_sums(inner) if isinstance(inner, Operation) else [inner]
-    yield Kernel(step.name, replace(step.block, steps=tuple(steps)))
-
-
-def _single_sums(step: Operation) -> Iterator[Operation]:
-    over = names(step.attrs, "over") if step.op == "sum" else ()
-    operands = step.operands
-    for place, variable in enumerate(over[:-1]):
-        part = f"{step.output} part {place}"
-        yield Operation("sum", operands, part, {"over": (variable,)})
-        operands = (part,)
-    yield replace(step, operands=operands, attrs={"over": over[-1:]}) if over else step
+def factor_of(running_max: str) -> str:
+    """Return the name of the exponential of that."""
+    return f"{running_max} factor"
 
 
 def mirage_steps(
@@ -110,7 +92,13 @@ def mirage_steps(
                 or (_one(where, step), 1)
             )
             yield made
+            if made.op == "reduction_max" and _rescales(made.output, steps):
+                yield MirageStep("exp", (moved_of(made.output),), factor_of(made.output))
         place += taken
+
+
+def _rescales(running_max: str, steps: Sequence[BlockStep | KernelStep]) -> bool:
+    return any(isinstance(step, Accumulate) and step.rescale == running_max for step in steps)
 
 
 def _several(
@@ -224,8 +212,19 @@ def _one(where: str, step: BlockStep) -> MirageStep:
             return MirageStep("concat_then_matmul", step.operands, step.output, summed)
         case Operation() if step.op in FUNCTIONS | BINARY:
             return MirageStep(step.op, step.operands, step.output)
+        case Operation(op="scale"):
+            number = float(cast(float, step.attrs["value"]))
+            return MirageStep("scale", step.operands, step.output, number=number)
         case Accumulate(kind="sum", rescale=""):
             return MirageStep("accum_nored", step.operands, step.output)
+        case Accumulate(kind="sum"):
+            operands = (step.operand, factor_of(step.rescale))
+            return MirageStep("accum_nored_rescale", operands, step.output)
+        case Accumulate(kind="max"):
+            return MirageStep("accum_max", step.operands, step.output)
+        case RunningMax():
+            pieces = tuple((name, "") for name in (step.output, moved_of(step.output)))
+            return MirageStep("reduction_max", step.operands, step.output, step.over, "", pieces)
         case Accumulate(kind="rms", epsilon=0.0) if len(step.along) <= 1:
             return MirageStep("accum_red_ld_rms", step.operands, step.output, step.along)
     raise InputError(f"{where}: {step.outputs[0]} = {_named(step)} has no form in Mirage's JSON")
@@ -237,9 +236,7 @@ def _named(step: BlockStep) -> str:
             given = ", ".join(f"{name}={value}" for name, value in step.attrs.items())
             return f"{step.op} ({given})" if given else step.op
         case Accumulate(kind=kind):
-            return f"{kind} over the loop{', rescaled' * bool(step.rescale)}"
-        case RunningMax():
-            return "a running maximum"
+            return f"{kind} over the loop"
     return "a thread graph"
 
 

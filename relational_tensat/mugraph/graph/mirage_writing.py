@@ -1,6 +1,6 @@
 """μGraphs as Mirage's JSON, which ``mirage_json`` reads.
 
-What it has no form for is refused: results in float32 between kernels, running maxima, concatenating
+What it has no form for is refused: numbers beside tensors, maxima of one iteration alone, concatenating
 accumulators, merges and splits of dims, one part without the others, more than four dims, dims in an order
 that no product can have.
 """
@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.dims import Dims, size_of
+from relational_tensat.mugraph.graph.mirage_json import WIDE_TYPES
+from relational_tensat.mugraph.graph.mirage_plain import plain
 from relational_tensat.mugraph.graph.mirage_positions import MOST_DIMS, Positions
 from relational_tensat.mugraph.graph.mirage_steps import (
     MirageStep,
     check_stages,
+    factor_of,
     mirage_steps,
-    plain,
+    moved_of,
 )
 from relational_tensat.mugraph.graph.mugraph import AXES, Kernel, MuGraph
 from relational_tensat.mugraph.graph.well_formed import (
@@ -32,10 +35,11 @@ from relational_tensat.mugraph.graph.well_formed import (
 
 #: How Mirage's files name accumulators: of today, and the saved ones of its benchmarks.
 ACCUMULATORS = ("forloop_accum", "accum")
+#: Its numbers of float16 then, and its bytes.
+_FLOAT16 = {"forloop_accum": 941, "accum": 921}
+_ELEMENT_BYTES = 2
 #: The scope of tensors in device memory.
 _DEVICE = ""
-#: Mirage's number of float16, and its bytes.
-_FLOAT16, _ELEMENT_BYTES = 921, 2
 _THREADS = 128
 #: What is left of a dim that is summed in strides, where a block has no such sum.
 _REDUCTION = 64
@@ -45,7 +49,8 @@ def to_mirage(graph: MuGraph, accumulators: str = ACCUMULATORS[0]) -> list[dict[
     """Return a μGraph as a list of Mirage's kernel operators.
 
     Args:
-        graph: the μGraph, or a program; its elements become float16.
+        graph: the μGraph, or a program; its elements become float16, but for those that are float32 between
+            kernels.
         accumulators: one of ``ACCUMULATORS``.
 
     Raises:
@@ -54,10 +59,6 @@ def to_mirage(graph: MuGraph, accumulators: str = ACCUMULATORS[0]) -> list[dict[
     if graph.conditions:
         raise InputError(
             f"{graph.name}: elements of {min(graph.conditions)} are bools, as none are in Mirage's JSON"
-        )
-    if graph.wide:
-        raise InputError(
-            f"{graph.name}: {min(graph.wide)} is float32 between kernels, as nothing is in Mirage's JSON"
         )
     return _Writer(plain(graph), accumulators).document()
 
@@ -85,6 +86,10 @@ class _Writer:
             raise InputError(f"{graph.name}: kernels need names of their own")
         for kernel in graph.kernels:
             self._blocks[kernel.name] = tensors = block_tensors(kernel, self._device)
+            for largest in tensors.running:
+                for name in (moved_of(largest), factor_of(largest)):
+                    tensors.dims[name] = tensors.dims[largest]
+                    tensors.stages[name] = Stage.LOOP
             if tensors.partial:
                 raise InputError(
                     f"{graph.name}: {kernel.name}: the last tile of {min(tensors.partial)} is smaller, "
@@ -162,11 +167,17 @@ class _Writer:
         op = step.op
         if op == "sub" and level.scope == _DEVICE:
             raise InputError(f"{step.output}: Mirage's JSON has sub within kernels only")
-        if op == "reduction":
-            place = self._places[(level.scope, step.operands[0])][step.over[0]]
+        if op == "scale":
+            raise InputError(
+                f"{step.output} = scale (value={step.number}) has no form in Mirage's JSON"
+            )
+        if op in ("reduction", "reduction_max"):
+            places = self._places[(level.scope, step.operands[0])]
+            place = places[step.over[0]] if step.over else self._rank - 1
             if place == MOST_DIMS - 1:
-                raise InputError(f"{step.output}: Mirage's JSON has no sum over a fourth dim")
-            op = f"reduction_{place}"
+                what = "maximum" if op == "reduction_max" else "sum"
+                raise InputError(f"{step.output}: Mirage's JSON has no {what} over a fourth dim")
+            op = op.replace("reduction", f"reduction_{place}")
         if op in ("split", "concat"):
             op = self._part_op(step, level, dims)
         if op.startswith("accum_"):
@@ -241,25 +252,43 @@ class _Writer:
             )
 
     def _with_last_sums(self, kernel: Kernel) -> list[MirageStep]:
-        """Return the steps, sums over the last dim together with the accumulator right after them."""
+        """Return the steps, sums over the last dim together with the accumulator right after them.
+
+        So are their products with what makes them means.
+        """
         result: list[MirageStep] = []
         given = self._inner[kernel.name]
         uses = [name for step in given for name in step.operands]
         stored = {saver.tile for saver in kernel.block.savers}
         for step in given:
             before = result[-1] if result else None
-            if (
-                step.op == "accum_nored" and before is not None and before.op == "reduction"
-                and step.operands == (before.output,) and uses.count(before.output) == 1
-                and before.output not in stored
+            is_next = (
+                before is not None and step.operands[:1] == (before.output,)
+                and uses.count(before.output) == 1 and before.output not in stored
+            )  # fmt: skip
+            if not is_next or before is None:
+                result.append(step)
+            elif (
+                step.op in ("accum_nored", "accum_nored_rescale") and before.op == "reduction"
                 and self._places[(kernel.name, before.operands[0])][before.over[0]] == self._rank - 1
             ):  # fmt: skip
-                result[-1] = MirageStep(
-                    "accum_red_ld_sum", before.operands, step.output, before.over
-                )
+                op = step.op.replace("nored", "red_ld_sum")
+                operands = (*before.operands, *step.operands[1:])
+                result[-1] = MirageStep(op, operands, step.output, before.over)
+            elif step.op == "scale" and step.number == self._mean(kernel, before):
+                result[-1] = replace(before, op="accum_red_ld_mean", output=step.output)
             else:
                 result.append(step)
         return result
+
+    def _mean(self, kernel: Kernel, total: MirageStep) -> float | None:
+        """Return what makes an accumulator the mean of the last dim and all iterations; None if nothing."""
+        (operand, *_), loop = total.operands, kernel.block.loop
+        if total.op == "accum_red_ld_sum":
+            (last,) = total.over
+            return 1.0 / (size_of(self._blocks[kernel.name].dims[operand], last) * loop)
+        has_last = self._rank - 1 in self._places[(kernel.name, operand)].values()
+        return 1.0 / loop if total.op == "accum_nored" and not has_last else None
 
     def _made(self, level: _Level, name: str, dims: Dims) -> dict[str, Any]:
         """Return a new tensor, which is noted at its level."""
@@ -267,8 +296,11 @@ class _Writer:
         sizes = [1] * self._rank
         for dim in dims:
             sizes[places[dim.variable]] = dim.size
+        data_type = _FLOAT16[self._accumulators]
+        if level.scope == _DEVICE and name in self._graph.wide:
+            data_type = WIDE_TYPES[data_type]
         tensor: dict[str, Any] = {
-            "data_type": _FLOAT16, "dim": [*sizes, *[0] * (MOST_DIMS - self._rank)],
+            "data_type": data_type, "dim": [*sizes, *[0] * (MOST_DIMS - self._rank)],
             "guid": next(self._numbers), "num_dims": self._rank,
             "layout": "SmemRowMajor" if level.scope else "DmemRowMajor",
         }  # fmt: skip

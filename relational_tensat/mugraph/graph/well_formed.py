@@ -48,10 +48,15 @@ class Stage(Enum):
 
 @dataclass(slots=True)
 class BlockTensors:
-    """The tensors of a block: dims of tiles and stages; and the splits whose last tile is smaller."""
+    """The tensors of a block: dims of tiles and stages; and the splits whose last tile is smaller.
+
+    Attributes:
+        running: those that are running maxima.
+    """
 
     dims: dict[str, Dims] = field(default_factory=dict)
     stages: dict[str, Stage] = field(default_factory=dict)
+    running: set[str] = field(default_factory=set)
     partial: dict[str, Split] = field(default_factory=dict)
 
 
@@ -123,6 +128,8 @@ def block_tensors(kernel: Kernel, device: Mapping[str, Dims]) -> BlockTensors:
         stage = _stage(where, step, tensors.stages)
         _add_new(tensors.dims, made, where)
         tensors.stages.update(dict.fromkeys(made, stage))
+        if isinstance(step, RunningMax):
+            tensors.running.add(step.output)
     for saver in block.savers:
         _check_saver(where, saver, block, tensors)
     return tensors
@@ -220,8 +227,27 @@ def _step_dims(where: str, step: BlockStep, tensors: BlockTensors, loop: int) ->
     operand = dims[step.operand]
     looped = _looped(where, step, operand, tensors.partial)
     if isinstance(step, RunningMax):
+        _check_has(where, step.output, step.over, operand)
         return {step.output: without(operand, step.over)}
+    _check_rescale(where, step, tensors)
     return {step.output: _accumulated(where, step, operand, loop, looped)}
+
+
+def _check_rescale(where: str, step: Accumulate, tensors: BlockTensors) -> None:
+    """Check that what rescales an accumulator is a running maximum of its elements' rows."""
+    if not step.rescale:
+        return
+    if step.kind != "sum" or step.rescale not in tensors.running:
+        raise InputError(
+            f"{where}: {step.output}: a {step.kind} rescaled by {step.rescale}, expected a sum by a "
+            "running maximum"
+        )
+    others = without(tensors.dims[step.rescale], variables(tensors.dims[step.operand]))
+    if others:
+        raise InputError(
+            f"{where}: {step.output}: {step.rescale} has the dim {others[0].variable}, which "
+            f"{step.operand} has not"
+        )
 
 
 def _accumulated(where: str, step: Accumulate, operand: Dims, loop: int, looped: set[str]) -> Dims:
@@ -234,9 +260,7 @@ def _accumulated(where: str, step: Accumulate, operand: Dims, loop: int, looped:
         loop: how often.
         looped: the variables of the operand whose last tile, in the loop's last iteration, is smaller.
     """
-    missing = set(step.along) - set(variables(operand))
-    if missing:
-        raise InputError(f"{where}: {step.output}: {step.operand} has no dim {min(missing)!r}")
+    _check_has(where, step.output, step.along, operand)
     match step.kind, step.along:
         case (("sum" | "max"), ()):  # of the other iterations, all elements exist
             return tuple(Dim(d.variable, d.size) if d.variable in looped else d for d in operand)
@@ -248,6 +272,12 @@ def _accumulated(where: str, step: Accumulate, operand: Dims, loop: int, looped:
         case "rms", _:
             return without(operand, step.along)
     raise InputError(f"{where}: {step.output}: no accumulation {step.kind!r} along {step.along}")
+
+
+def _check_has(where: str, output: str, needed: Sequence[str], operand: Dims) -> None:
+    missing = set(needed) - set(variables(operand))
+    if missing:
+        raise InputError(f"{where}: {output}: its operand has no dim {min(missing)!r}")
 
 
 def _looped(
@@ -281,6 +311,12 @@ def _stage(where: str, step: BlockStep, stages: Mapping[str, Stage]) -> Stage:
         if Stage.AFTER in operands:
             raise InputError(f"{where}: {step.output} accumulates what comes after the loop")
         return Stage.AFTER
+    if isinstance(step, RunningMax):
+        if Stage.AFTER in operands:
+            raise InputError(
+                f"{where}: {step.output} is a running maximum of what comes after the loop"
+            )
+        return Stage.LOOP
     if {Stage.LOOP, Stage.AFTER} <= operands:
         raise InputError(
             f"{where}: {step.outputs[0]} reads one tensor of the loop and one after it"
@@ -288,7 +324,7 @@ def _stage(where: str, step: BlockStep, stages: Mapping[str, Stage]) -> Stage:
     for stage in (Stage.LOOP, Stage.AFTER):
         if stage in operands:
             return stage
-    return Stage.LOOP if isinstance(step, RunningMax) else Stage.INVARIANT
+    return Stage.INVARIANT
 
 
 def _check_saver(where: str, saver: Saver, block: BlockGraph, tensors: BlockTensors) -> None:

@@ -134,6 +134,8 @@ def reduced(reduce: Reduce, cell_of: Callable[[str], str]) -> list[str]:
         ]
     if reduce.rescale:
         return [f"{cell} = {cell} * {cell_of(fade_of(reduce.rescale))} + x;"]
+    if reduce.adds and reduce.kind == "max":
+        return [f"{cell} = larger({cell}, x);"]
     return [f"{cell} {'+=' if reduce.adds else '='} x;"]
 
 

@@ -254,8 +254,11 @@ class _Lowering:
             case "concat" if not step.rescale:
                 self._store(step.output, self._dims[step.output], is_wide=True)
                 self._emit(Stage.LOOP, Compute(step.output, step.operand, along=step.along[0]))
-            case "max" if step.output in self._kernel.block.final_maxima:
+            case "max" if not varies or step.output in self._kernel.block.final_maxima:
                 self._formula(Operation("same", (step.operand,), step.output))
+            case "max":
+                statement = Reduce(step.output, step.operand, (), "max")
+                self._reduce(statement, step.output, _LOWEST)
             case "rms" if not step.rescale:
                 squares = f"{step.output}_squares"
                 statement = Reduce(squares, step.operand, step.along, "squares")

@@ -290,8 +290,13 @@ class _Emission:
                 )
             case "rms" if not step.rescale:
                 self._accumulate_squares(step, varies)
-            case "max" if step.output in self._kernel.block.final_maxima:
+            case "max" if not varies or step.output in self._kernel.block.final_maxima:
                 self._let(step.output, self._expressions.values[step.operand])
+            case "max":
+                value, name = self._expressions.values[step.operand], identifier(step.output)
+                self._begin(name, value.axes, LOWEST)
+                self._lines[Stage.LOOP].append(f"{name} = tl.maximum({name}, {value.wide})")
+                self._expressions.values[step.output] = Value(name, value.axes, True)
             case _:
                 raise InputError(
                     f"{self._kernel.name}: {step.output}: Triton has no {step.kind} of iterations"
