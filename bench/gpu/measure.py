@@ -132,32 +132,28 @@ def _run(name: str, graph: Graph, optimized: Mapping[str, Optimized], session: S
         rules: VariantRun(candidate.modelled_us, optimal=candidate.optimal)
         for rules, candidate in optimized.items()
     }
+    prepared = prepare_graphs(graph, [each.graph for each in optimized.values()], session.seed)
     right: dict[str, Graph] = {}
-    for rules, candidate in optimized.items():
+    for variant, ready in zip(("original", *optimized), prepared.graphs, strict=True):
+        alone = dataclasses.replace(prepared, graphs=(ready,))
         try:
-            checks = verify_on_device(
-                session.library,
-                prepare_graphs(graph, [candidate.graph], session.seed),
-                session.math,
-            )
+            (check,) = verify_on_device(session.library, alone, session.math)
         except VerificationError as error:
-            variants[rules] = dataclasses.replace(variants[rules], note=str(error))
+            variants[variant] = dataclasses.replace(variants[variant], note=str(error))
             continue
-        right[rules] = candidate.graph
-        for variant, check in zip(("original", rules), checks, strict=True):
-            variants[variant] = _checked(variants[variant], check)
-    prepared = prepare_graphs(graph, list(right.values()), session.seed)
+        right[variant] = ready
+        variants[variant] = _checked(variants[variant], check)
     observations = time_graphs(
         session.library,
         session.timer,
-        prepared.graphs,
+        list(right.values()),
         prepared.inputs,
         session.math,
         session.settings,
         session.record,
     )
     dropped = 0.0
-    for variant, observation in zip(("original", *right), observations, strict=True):
+    for variant, observation in zip(right, observations, strict=True):
         if isinstance(observation, Observation):
             sample = observation.samples[WARM]
             dropped = observation.dropped / observation.windows

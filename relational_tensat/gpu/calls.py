@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from relational_tensat.tensor import TensorType
@@ -18,6 +18,10 @@ class Ref:
 
     buffer: str
     offset_bytes: int = 0
+
+
+#: Stands for any place.
+_ANYWHERE = Ref("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,11 @@ class Product:
         yield from (self.c, self.a, self.b)
         yield from (ref for ref in (self.bias, self.addend) if ref is not None)
 
+    def anywhere(self) -> Product:
+        """Return the same product of operands that lie anywhere."""
+        bias, addend = self.bias and _ANYWHERE, self.addend and _ANYWHERE
+        return replace(self, c=_ANYWHERE, a=_ANYWHERE, b=_ANYWHERE, bias=bias, addend=addend)
+
 
 @dataclass(frozen=True, slots=True)
 class Windows:
@@ -139,6 +148,11 @@ class Convolution:
         """Yield the buffers that it reads or writes."""
         yield from (self.y, self.x, self.w)
         yield from (ref for ref in (self.bias, self.addend) if ref is not None)
+
+    def anywhere(self) -> Convolution:
+        """Return the same convolution of operands that lie anywhere."""
+        bias, addend = self.bias and _ANYWHERE, self.addend and _ANYWHERE
+        return replace(self, y=_ANYWHERE, x=_ANYWHERE, w=_ANYWHERE, bias=bias, addend=addend)
 
 
 @dataclass(frozen=True, slots=True)

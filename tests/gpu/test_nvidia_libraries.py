@@ -63,6 +63,19 @@ def _product(act: str = "none", bias: tuple[int, ...] | None = None) -> Product:
     return replace(call, **refs, bias=None if bias is None else Ref("bias"))
 
 
+def test_copies_of_a_product_ask_once_and_views_say_how_they_lie() -> None:
+    blas, handle, _ = _blas()
+    product = _product()
+    for offset_bytes in (0, 256):
+        blas.bind(replace(product, a=Ref("a", offset_bytes)), _resolve, fused=True)
+    assert len(handle.called("cublasLtMatmulAlgoGetHeuristic")) == 1
+    blas.bind(replace(product, a=Ref("a", 16)), _resolve, fused=True)
+    told = [arguments[1:3] for arguments in handle.called("cublasLtMatmulPreferenceSetAttribute")]
+    alignments = [(number, value._obj.value) for number, value in told if number > 1]
+    assert alignments[:4] == [(5, 256), (6, 256), (7, 256), (8, 256)]
+    assert alignments[4:] == [(5, 256), (6, 16), (7, 256), (8, 256)]
+
+
 def test_a_product_is_handed_over_column_by_column() -> None:
     blas, handle, modules = _blas()
     bound = blas.bind(_product("relu", (5,)), _resolve, fused=True)

@@ -44,6 +44,10 @@ class Stopwatch(Protocol[Timed]):
         """Return the microseconds of a fixed product: how fast the clock is."""
 
 
+#: Batches before the first sample at most.
+_MOST_WARM_UPS = 100
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The figures of the protocol; another value of one of them is another protocol.
@@ -156,12 +160,15 @@ def observe(
 
 
 def _prepare(subject: Subject, stopwatch: Stopwatch[Subject], settings: Settings) -> int:
-    """Warm a subject up; return how many launches make a sample of it."""
+    """Warm a subject up; return how many launches make a sample of it.
+
+    What is not timed, as emptying the cache, warms it up, too: short kernels need not fill the time alone.
+    """
     spent_us, took_us = 0.0, 1.0
-    while took_us > 0:
+    for _ in range(_MOST_WARM_UPS):
         took_us = stopwatch.time_us(subject, settings.modes[0], settings.fewest_batch)
         spent_us += took_us
-        if spent_us >= settings.warm_up_us:
+        if spent_us >= settings.warm_up_us or not took_us:
             break
     each_us = took_us / settings.fewest_batch
     if each_us >= settings.short_us:

@@ -6,6 +6,7 @@ The algorithm is the one that its own heuristic names first.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +40,9 @@ _EPILOGUE_DEFAULT, _EPILOGUE_BIAS = 1, 4
 _EPILOGUES = {"none": 0, "relu": 2, "gelu_tanh": 32}
 _LAYOUT_BATCH_COUNT, _LAYOUT_BATCH_STRIDE = 5, 6
 _PREFERENCE_WORKSPACE = 1
+_PREFERENCE_ALIGNMENTS = (5, 6, 7, 8)  # of cuBLAS's A, B, C and D
+#: What cuBLASLt takes operands to lie at multiples of, unless it is told.
+_MOST_ALIGNMENT_BYTES = 256
 
 _UINT64 = ctypes.c_uint64
 _FUNCTIONS: dict[str, list[Any]] = {
@@ -86,6 +90,8 @@ class CublasLt:
         self._gpu = gpu
         self._modules = modules
         self._handle = self.library.create("cublasLtCreate")
+        #: By the call, wherever its operands lie, and whether bias and activation are part of it.
+        self._chosen: dict[tuple[Product, bool, tuple[int, ...]], _Heuristic] = {}
 
     def bind(self, call: Product, resolve: Resolve, *, fused: bool) -> BoundProduct:
         """Prepare a product.
@@ -103,13 +109,19 @@ class CublasLt:
             raise InputError("a product without bias and activation leaves nothing")
         objects = Objects(self.library)
         try:
-            return self._bind(call, product, resolve, objects)
+            return self._bind(call, product, resolve, objects, fused=fused)
         except InputError:
             objects.close()
             raise
 
     def _bind(
-        self, call: Product, product: BlasProduct, resolve: Resolve, objects: Objects
+        self,
+        call: Product,
+        product: BlasProduct,
+        resolve: Resolve,
+        objects: Objects,
+        *,
+        fused: bool,
     ) -> BoundProduct:
         dtype, count = _DTYPES[call.dtype], product.count
         rows, columns, depth = product.rows, product.columns, product.depth
@@ -121,7 +133,12 @@ class CublasLt:
             self._layout(objects, dtype, right, count, product.a_stride),
             self._layout(objects, dtype, (rows, columns), count, product.c_stride),
         )
-        heuristic = self._choose(description, layouts)
+        b, a, c = (resolve(ref) for ref in (call.b, call.a, call.c))
+        addend = None if call.addend is None else resolve(call.addend)
+        alignments = tuple(_alignment(address) for address in (b, a, addend or c, c))
+        key = call.anywhere(), fused, alignments
+        if key not in self._chosen:
+            self._chosen[key] = self._choose(description, layouts, alignments)
         rest = None if product.rest is None else self._modules.bind(product.rest, resolve)
         return BoundProduct(
             library=self.library,
@@ -130,9 +147,9 @@ class CublasLt:
             stream=self._gpu.stream.handle,
             description=description,
             layouts=layouts,
-            addresses=(resolve(call.b), resolve(call.a), resolve(call.c)),
-            addend=None if call.addend is None else resolve(call.addend),
-            heuristic=heuristic,
+            addresses=(b, a, c),
+            addend=addend,
+            heuristic=self._chosen[key],
             rest=rest,
             alpha=ctypes.c_float(call.alpha),
             beta=ctypes.c_float(0.0 if call.addend is None else 1.0),
@@ -169,8 +186,13 @@ class CublasLt:
             self._set(setter, layout, _LAYOUT_BATCH_STRIDE, ctypes.c_int64(stride))
         return layout
 
-    def _choose(self, description: int, layouts: tuple[int, int, int]) -> _Heuristic:
+    def _choose(
+        self, description: int, layouts: tuple[int, int, int], alignments: Sequence[int]
+    ) -> _Heuristic:
         """Return the algorithm that cuBLASLt thinks best.
+
+        Args:
+            alignments: what the addresses of its A, B, C and D are multiples of, in bytes.
 
         Raises:
             InputError: it has none.
@@ -179,6 +201,8 @@ class CublasLt:
         preference = objects.create("cublasLtMatmulPreferenceCreate")
         setter = "cublasLtMatmulPreferenceSetAttribute"
         self._set(setter, preference, _PREFERENCE_WORKSPACE, ctypes.c_uint64(_WORKSPACE_BYTES))
+        for attribute, alignment_bytes in zip(_PREFERENCE_ALIGNMENTS, alignments, strict=True):
+            self._set(setter, preference, attribute, ctypes.c_uint32(alignment_bytes))
         heuristic, count = _Heuristic(), ctypes.c_int()
         b, a, c = layouts
         try:
@@ -243,6 +267,11 @@ class BoundProduct:
     def close(self) -> None:
         """Give cuBLASLt's descriptions back."""
         self.objects.close()
+
+
+def _alignment(address: int) -> int:
+    """Return the largest power of two, up to what matters, that an address is a multiple of."""
+    return min(address & -address, _MOST_ALIGNMENT_BYTES)
 
 
 def open_cublaslt(gpu: Gpu, modules: Modules) -> CublasLt | None:

@@ -77,6 +77,8 @@ class Cudnn:
         self._zeros: Any = None
         self._zero_bytes = 0
         self._kept: list[Any] = []
+        #: By the call, wherever its operands lie, and whether any algorithm will do.
+        self._chosen: dict[tuple[Convolution, bool], tuple[int, int]] = {}
 
     def bind(self, call: Convolution, resolve: Resolve, *, fused: bool) -> BoundConvolution:
         """Prepare a convolution.
@@ -107,7 +109,7 @@ class Cudnn:
             pad, bare = with_padded_operand(call, WORKSPACE)
         relu = call.act == "relu"
         descriptors = self._descriptors(bare, objects)
-        algorithm, needed = self._choose(descriptors, any_algorithm=relu or not fused)
+        algorithm, needed = self._choose_once(bare, descriptors, any_algorithm=relu or not fused)
         left = None if fused else convolution_epilogue(call)
         return BoundConvolution(
             library=self.library,
@@ -216,6 +218,15 @@ class Cudnn:
         mode = RELU if act == "relu" else IDENTITY
         self.library.call("cudnnSetActivationDescriptor", descriptor, mode, PROPAGATE_NAN, 0.0)
         return descriptor
+
+    def _choose_once(
+        self, call: Convolution, descriptors: Descriptors, *, any_algorithm: bool
+    ) -> tuple[int, int]:
+        """Return what ``_choose`` does; it takes most of a millisecond, and copies of a call are many."""
+        key = call.anywhere(), any_algorithm
+        if key not in self._chosen:
+            self._chosen[key] = self._choose(descriptors, any_algorithm=any_algorithm)
+        return self._chosen[key]
 
     def _choose(self, descriptors: Descriptors, *, any_algorithm: bool) -> tuple[int, int]:
         """Return the algorithm and the bytes that it needs.
