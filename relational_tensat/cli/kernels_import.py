@@ -39,6 +39,7 @@ def execute(args: argparse.Namespace) -> int:
     """
     from relational_tensat.base.errors import InputError, VerificationError
     from relational_tensat.mugraph.candidate_cache import CandidateCache
+    from relational_tensat.mugraph.graph.concat_products import with_concat_products
     from relational_tensat.mugraph.graph.cores import core, core_like, has_windows
     from relational_tensat.mugraph.graph.wide_results import with_wide_results
     from relational_tensat.mugraph.ready_candidates import made_ready
@@ -46,7 +47,7 @@ def execute(args: argparse.Namespace) -> int:
     from relational_tensat.mugraph.sizing.multiprocessors import a100
     from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
 
-    program = read_program(args)
+    program = with_concat_products(read_program(args))  # as searches have it
     given = read_mugraph(args)
     verification = verify_mugraph(program, given, args.seed)
     if not verification.passed:

@@ -11,6 +11,7 @@ from relational_tensat.base.watch import Watch
 from relational_tensat.mugraph.candidate_cache import CandidateCache
 from relational_tensat.mugraph.candidates import Candidates, candidates_of, with_more
 from relational_tensat.mugraph.cheapest_so_far import CheapestSoFar
+from relational_tensat.mugraph.graph.concat_products import with_concat_products
 from relational_tensat.mugraph.graph.cores import core, has_windows, with_windows
 from relational_tensat.mugraph.graph.expanded import expanded
 from relational_tensat.mugraph.graph.mugraph import MuGraph
@@ -96,7 +97,7 @@ def find_kernels(
         InputError: the program is malformed, or has operators that no search knows.
     """
     options = options or SearchOptions()
-    plain = expanded(program)
+    plain = expanded(with_concat_products(program))
     if plain is not program:
         difference = first_difference(program, plain, options.seed)
         if difference is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from relational_tensat.base.errors import VerificationError
+from relational_tensat.mugraph.graph.concat_products import with_concat_products
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation, RunningMax
 from relational_tensat.mugraph.graph.thread_graphs import with_thread_graphs
 from relational_tensat.mugraph.sizing.choosing_sizes import Sized
@@ -36,6 +37,8 @@ def ready(candidate: MuGraph, device: Multiprocessors, *, raw_exp: bool) -> Size
 def made_ready(graph: MuGraph, *, raw_exp: bool = False) -> MuGraph:
     """Return a μGraph with maxima, unless it has some already, and with thread graphs.
 
+    Products of concatenations become products of their parts.
+
     Args:
         graph: the μGraph.
         raw_exp: without maxima.
@@ -43,6 +46,7 @@ def made_ready(graph: MuGraph, *, raw_exp: bool = False) -> MuGraph:
     Raises:
         VerificationError: it cannot be made stable.
     """
+    graph = with_concat_products(graph)
     steps = [step for kernel in graph.kernels for step in flat_steps(kernel.block.steps)]
     has_maxima = any(
         isinstance(step, RunningMax) or (isinstance(step, Operation) and step.op == "max")
