@@ -18,6 +18,7 @@ from bench.mirage.machine_code import HEADER as CODE_HEADER
 from bench.mirage.machine_code import code_rows, code_table, is_fit, kept_runs
 from bench.mirage.measure import MirageRun, SearchRun, left_out, measure, measure_search
 from bench.mirage.table import HEADER, SEARCH_HEADER, Table, cells, line, search_cells
+from bench.mirage.tuning import tuning_run, write_tunings
 from bench.mirage.values import HEADER as VALUES_HEADER
 from bench.mirage.values import is_right, value_rows, value_table
 from bench.mirage.writing import write_figures, write_runs, write_searches
@@ -46,6 +47,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     what.add_argument(
         "--code", type=Path, metavar="FILE",
         help="compile the kernels of a kept benchmarks.json for three architectures; 4 if one spills",
+    )  # fmt: skip
+    what.add_argument(
+        "--tune", type=int, metavar="N",
+        help="N μGraphs of each benchmark, of other kernels or sizes, that the model of an H100 likes "
+        "best: with --save, --gpu chooses from them by time",
     )  # fmt: skip
     what.add_argument(
         "--gpu", type=Path, metavar="FILE",
@@ -83,7 +89,9 @@ def run(options: argparse.Namespace) -> int:
         return _run_on_cpu(options) if options.values else _compile(options)
     if options.gpu:
         return _run_on_gpu(options)
-    if options.figures:
+    if options.tune:
+        _tune(options)
+    elif options.figures:
         _draw(options)
     elif options.ablation:
         _search(options)
@@ -117,6 +125,20 @@ def _search(options: argparse.Namespace) -> None:
     if options.save:
         folder = RESULTS / f"mirage-{date.today().isoformat()}"
         report_saved(write_searches(runs, _settings(options), folder))
+
+
+def _tune(options: argparse.Namespace) -> None:
+    runs = []
+    for case, max_kernels in _chosen(options):
+        run = tuning_run(case, _options(options, case.max_operators, max_kernels), options.tune)
+        if run is not None:
+            runs.append(run)
+            others = "  ".join(f"{each['us']:.2f}" for each in run["others"])
+            print(f"{case.name}, {max_kernels}: {run['best_us']:.2f}  {others}", flush=True)
+    if options.save:
+        folder = RESULTS / f"mirage-{date.today().isoformat()}"
+        folder.mkdir(parents=True, exist_ok=True)
+        report_saved(write_tunings(runs, folder / "tunings.json"))
 
 
 def _compile(options: argparse.Namespace) -> int:

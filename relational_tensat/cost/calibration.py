@@ -207,7 +207,9 @@ def base_profile(key: DeviceKey) -> Profile:
     if key.kind == "cpu":
         return replace(load_profile("cpu"), view_us=0.0)  # nobody measures views
     name = key.name.lower()
-    return load_profile(next((model for model in ("h200", "a100", "t4") if model in name), "h200"))
+    return load_profile(
+        next((model for model in ("h200", "h100", "a100", "t4") if model in name), "h200")
+    )
 
 
 def calibrate(

@@ -64,6 +64,17 @@ class CheapestSoFar:
         every = (made for route in routes for made in self._found[id(route)][1])
         return sorted(every, key=lambda made: made.cost_us)
 
+    def near(self, routes: Iterable[Route], within: float, most: int) -> list[Sized]:
+        """Return graphs of routes at the sizes that come next, too, cheapest first.
+
+        Args:
+            within: how many times as long as the cheapest they take at most.
+            most: of each way to end a route, so many.
+        """
+        below_us = within * self._cheapest_us
+        every = (made for route in routes for made in self._sizing.sized(route, below_us, most))
+        return sorted(every, key=lambda made: made.cost_us)
+
     def note(self, route: Route) -> None:
         """Choose the sizes of a route's graphs."""
         made = self._sizing.sized(route, self.complete_to_us)

@@ -17,9 +17,13 @@ from bench.common.saving import RESULTS
 from bench.emulation.comparing import exact_outputs
 from bench.mirage.cases import Case, cases
 from bench.mirage.machine_code import kept_runs
+from relational_tensat.cost.profile_file import load_profile
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded
 from relational_tensat.mugraph.programs import PROGRAMS, program
+from relational_tensat.mugraph.search.search_options import SearchOptions
+from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors
+from relational_tensat.mugraph.tuning import nearly_cheapest
 from relational_tensat.mugraph.verify.shrinking_sizes import shrunk
 from tests.mugraph.kernels.mugraphs import rmsnorm_linear
 from tests.with_triton import skip_without_triton
@@ -131,6 +135,28 @@ def test_what_computes_something_else_is_not_timed(monkeypatch: pytest.MonkeyPat
     operators, ours = run.contestants
     assert operators.is_right and operators.warm_us == 8.0
     assert not ours.is_right and ours.warm_us is None and ours.remark
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_the_fastest_of_several_is_chosen_and_a_wrong_one_shows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from bench.mirage.on_gpu import launching, measure
+
+    case = Case("norm", "rmsnorm_linear", {"m": 2, "k": 32, "n": 16})
+    monkeypatch.setattr(measure, "cases", lambda: iter([case]))
+    monkeypatch.setattr(measure, "LAUNCHES", {"triton": launching.LAUNCHES["triton"]})
+    device = Multiprocessors(load_profile("h100"))
+    graphs = nearly_cheapest(case.build(), SearchOptions(max_kernels=1), device, 3)
+    first, *others = ({"us": 1.0, "mugraph": encoded(each.graph)} for each in graphs)
+    kept = {"search": {"case": "norm"}, "best_us": 5.0, "library_us": 10.0, **first}
+    run = measure.measure({**kept, "others": others}, Clock(), "cpu")
+    *_, tuned = run.contestants  # the clock says that what it sees later is quicker
+    assert (tuned.name, tuned.is_right) == ("ours, triton, tuned", True)
+    assert tuned.remark == "number 3 of 3 by the model: 8.0 6.0 4.0 µs"
+    monkeypatch.setattr(measure, "TOLERANCE", 0.0)
+    *_, tuned = measure.measure({**kept, "others": others}, Clock(), "cpu").contestants
+    assert not tuned.is_right and tuned.warm_us is None
 
 
 def _drawn(graph: MuGraph) -> dict[str, Any]:

@@ -162,6 +162,7 @@ def test_the_profile_is_the_devices() -> None:
     assert base_profile(CPU).name == "cpu"
     for name, profile in (
         ("NVIDIA H200", "h200"),
+        ("NVIDIA H100 80GB HBM3", "h100"),
         ("NVIDIA A100-SXM4-80GB", "a100"),
         ("GB300", "h200"),
     ):

@@ -28,7 +28,7 @@ def write(folder: Path, text: str | bytes) -> Path:
 
 
 def test_the_profiles_that_ship() -> None:
-    assert profile_names() == ("a100", "cpu", "h200", "t4", "tensat_t4")
+    assert profile_names() == ("a100", "cpu", "h100", "h200", "t4", "tensat_t4")
     for name in profile_names():
         profile = load_profile(name)
         assert profile.name == name
@@ -55,7 +55,7 @@ def test_the_peers_profile_is_the_peers() -> None:
     assert "concat" not in profile.free
 
 
-@pytest.mark.parametrize("name", ["t4", "a100", "h200", "cpu"])
+@pytest.mark.parametrize("name", ["t4", "a100", "h100", "h200", "cpu"])
 def test_other_profiles_charge_for_copies(name: str) -> None:
     profile = load_profile(name)
     assert not profile.free & {"split", "slice", "transpose", "concat", "pad"}

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
+import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from bench.mirage.on_gpu.operators import Placed, apply
+from relational_tensat.base.files import write_aside
 from relational_tensat.gpu.bindings import checked, cuda_driver
+from relational_tensat.gpu.nvrtc import CACHE_VARIABLE
 from relational_tensat.mugraph.graph.dims import Dims, variables
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph, Operation
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
-from relational_tensat.mugraph.kernels.cuda.compile_cuda import compile_cuda
-from relational_tensat.mugraph.kernels.cuda.emit_cuda import emit_cuda
+from relational_tensat.mugraph.kernels.cuda.compile_cuda import compile_cuda, headers
+from relational_tensat.mugraph.kernels.cuda.emit_cuda import CudaKernel, emit_cuda
 from relational_tensat.mugraph.kernels.layouts.choosing_layouts import KernelLayouts, chosen_layouts
 from relational_tensat.mugraph.kernels.triton.emit_triton import emit_triton
 from relational_tensat.mugraph.kernels.triton.machine_code import load_triton
@@ -90,7 +95,7 @@ def _cuda(
 ) -> Launch:
     emitted = emit_cuda(kernel, dims, DTYPE, wide, chosen)
     major, minor = torch.cuda.get_device_capability()
-    cubin = compile_cuda(emitted, f"sm_{major}{minor}").cubin
+    cubin = _cubin(emitted, f"sm_{major}{minor}")
     driver = cuda_driver("kernels in CUDA")
     (module,) = checked(driver.cuModuleLoadData(cubin), "cuModuleLoadData")
     (function,) = checked(
@@ -115,6 +120,18 @@ def _cuda(
         )  # fmt: skip
 
     return launch
+
+
+def _cubin(emitted: CudaKernel, arch: str) -> bytes:
+    """Return a kernel's machine code; what has been compiled is kept, as Triton keeps its own."""
+    digest = hashlib.sha256("\0".join((emitted.source, *headers().values(), arch)).encode())
+    folder = Path(os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "relational-tensat")
+    path = folder / "bench-cubins" / f"{digest.hexdigest()[:32]}.cubin"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with write_aside(path) as aside:
+            (aside / path.name).write_bytes(compile_cuda(emitted, arch).cubin)
+    return path.read_bytes()
 
 
 LAUNCHES: Mapping[

@@ -127,20 +127,20 @@ class Sizing:
         #: By kernel, and the dims of what it loads.
         self._unsized: dict[tuple[int, tuple[Dims, ...]], tuple[FoundKernel, _Unsized]] = {}
 
-    def sized(self, route: Route, below_us: float = math.inf) -> list[Sized]:
+    def sized(self, route: Route, below_us: float = math.inf, most: int = 1) -> list[Sized]:
         """Return the best of each alternative of a route's last kernel, cheapest first.
 
         Args:
             route: the route.
             below_us: what takes longer need not be returned.
+            most: of each alternative, so many, at other sizes of the last kernel or of those before it.
         """
         *first, last = route.alternatives
         partials = self.partials(tuple(first))
-        endings = (self._ending(partials, kernel, below_us) for kernel in last)
+        endings = (e for kernel in last for e in self._endings(partials, kernel, below_us, most))
         made = (
             Sized(build(FoundGraph(self._program, e.kernels, route.outputs), e.splits), e.cost_us)
             for e in endings
-            if e is not None
         )
         return sorted(made, key=lambda graph: graph.cost_us)
 
@@ -155,10 +155,10 @@ class Sizing:
             self._partials[key] = prefix, _cheapest_by_sizes(grown)
         return self._partials[key][1]
 
-    def _ending(
-        self, partials: Sequence[Partial], kernel: FoundKernel, below_us: float
-    ) -> Partial | None:
-        """Return the cheapest graph that ends in a kernel; None where none fits, or all take too long."""
+    def _endings(
+        self, partials: Sequence[Partial], kernel: FoundKernel, below_us: float, most: int
+    ) -> list[Partial]:
+        """Return the cheapest graphs that end in a kernel; none where none fits, or all take too long."""
         worth = [p for p in partials if p.cost_us + self._least_us(p, kernel) <= below_us]
         found: list[Partial] = []
         for unsized, some in self._alike(worth, kernel):
@@ -166,10 +166,10 @@ class Sizing:
             total = costs + np.repeat([p.cost_us for p in some], len(unsized.splits.rows))
             if total.size:
                 smaller = np.tile(unsized.splits.is_smaller, len(some))
-                row = int(np.lexsort((smaller, total))[0])
-                found += self._with(unsized, some, row, costs)
+                for row in np.lexsort((smaller, total))[:most].tolist():
+                    found += self._with(unsized, some, row, costs)
         found += [made for p in worth if (made := self._as_library(p, kernel)) and made.has_kernels]
-        return min(found, key=lambda made: made.cost_us, default=None)
+        return sorted(found, key=lambda made: made.cost_us)[:most]
 
     def _grown(self, partials: Sequence[Partial], kernel: FoundKernel) -> Iterator[Partial]:
         """Yield kernels with one more: at its best splits for each size of its parts, or of a library."""

@@ -29,7 +29,7 @@ def test_free_is_what_launches_no_kernel() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["t4", "a100", "h200", "cpu"])
+@pytest.mark.parametrize("name", ["t4", "a100", "h100", "h200", "cpu"])
 def test_no_profile_but_the_peers_makes_a_copy_free(name: str) -> None:
     free = load_profile(name).free
     assert free <= NOTHING | {"reshape"}
