@@ -62,12 +62,14 @@ class FakeRecording:
     """Stands for a CUDA graph: enqueues again what was recorded."""
 
     alive = 0
+    started = 0
 
     def __init__(self, gpu: Any, enqueue: Callable[[], None]) -> None:
         self._enqueue = enqueue
         FakeRecording.alive += 1
 
     def start(self) -> None:
+        FakeRecording.started += 1
         self._enqueue()
 
     def close(self) -> None:

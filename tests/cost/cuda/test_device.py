@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,28 @@ def test_configurations_are_measured(library: CudaDouble) -> None:
     assert timed.observation.samples["cold"].median_us == 7.5
     assert device.key.libraries == {"kernels": "double", "math": "fp32"}
     assert (device.key.kind, device.key.name, device.key.driver) == ("cuda", "NVIDIA Test", "580.1")
+
+
+class _RecordedOnly(FakeTimer):
+    """Refuses work that is not one CUDA graph: the GPU would wait for the calls of libraries."""
+
+    def time_us(self, before: Callable[[], None], work: Callable[[], None]) -> float:
+        before()
+        started = FakeRecording.started
+        work()
+        assert FakeRecording.started == started + 1
+        return self.launch_us
+
+
+def test_single_launches_are_recorded_as_batches_are(
+    library: CudaDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_module, "Timer", _RecordedOnly)
+    for short_us, batch in ((0.0, 1), (100.0, 4)):
+        device = CudaDevice(library, settings=replace(_FEW, short_us=short_us))  # type: ignore[arg-type]
+        relu = configuration("relu", f32(4))
+        assert all(isinstance(each, Sample) for _, each in device.measure([relu]))
+        assert device.timings[relu].observation.batch == batch
 
 
 def test_results_come_in_the_order_asked_for_one_by_one(library: CudaDouble) -> None:
