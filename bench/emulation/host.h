@@ -61,6 +61,30 @@ static bool release(int begin, int end, State state) {
   return any;
 }
 
+static int thread() { return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }
+
+// What a thread copies without waiting: until it does, the place holds NaN, and other threads that touch it
+// race with the copy. Whole words only, so that each is seen by what looks for races.
+struct Copy { unsigned* to; const unsigned* from; int bytes; bool exists; int group; };
+static std::vector<Copy> copies[1024];
+static int groups[1024];
+
+static void begin_copy(void* to, const void* from, int bytes, bool exists) {
+  if (((size_t)to | (size_t)from) % bytes) std::fprintf(stderr, "a copy of %d bytes is not aligned\n", bytes), std::abort();
+  const Copy copy{(unsigned*)to, (const unsigned*)from, bytes, exists, groups[thread()]};
+  for (int i = 0; i < bytes / 4; ++i) copy.to[i] = 0xFFFFFFFFu;
+  copies[thread()].push_back(copy);
+}
+static void end_group() { ++groups[thread()]; }
+// Lets all copies arrive but those of the last groups.
+static void wait_for_groups(int last) {
+  std::vector<Copy>& own = copies[thread()];
+  size_t done = 0;
+  for (; done < own.size() && own[done].group < groups[thread()] - last; ++done)
+    for (int i = 0; i < own[done].bytes / 4; ++i) own[done].to[i] = own[done].exists ? own[done].from[i] : 0u;
+  own.erase(own.begin(), own.begin() + done);
+}
+
 static void run_block() {
   const int count = blockDim.x * blockDim.y * blockDim.z;
   if ((int)fibers.size() < count) fibers.resize(count);
@@ -74,6 +98,7 @@ static void run_block() {
     fiber.context.uc_stack.ss_size = fiber.stack.size();
     makecontext(&fiber.context, enter, 0);
   }
+  for (std::vector<Copy>& own : copies) own.clear();
   if (at_block) at_block();
   for (int done = 0; done < count;) {
     bool moved = false;
@@ -104,7 +129,6 @@ template <class Kernel> static void launch(const unsigned* grid, const unsigned*
       for (blockIdx.x = 0; blockIdx.x < grid[0]; ++blockIdx.x) run_block();
 }
 
-static int thread() { return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }
 
 template <class To, class From> static To bits_as(From from) {
   To to;
@@ -139,6 +163,24 @@ template <class Decode> static void multiply(float* c, const unsigned* a, const 
       const unsigned y = right[warp + column * 4 + place][high_k];
       c[r] += decode(x, part) * decode(y, part);
     }
+  }
+  wait(AT_WARP);
+}
+// Four matrices of 8 x 8 elements of 16 bits, each thread with the address of a row of 16 bytes: of each one a
+// thread gets two neighbours of a row, or, turned, of a column.
+static void load_matrices(unsigned* x, const void* row, bool is_turned) {
+  static const unsigned short* rows[1024];
+  const int self = thread(), warp = self / 32 * 32, lane = self % 32;
+  if ((size_t)row % 16) std::fprintf(stderr, "a row of a matrix is not aligned\n"), std::abort();
+  rows[self] = (const unsigned short*)row;
+  wait(AT_WARP);
+  for (int matrix = 0; matrix < 4; ++matrix) {
+    unsigned parts[2];
+    for (int part = 0; part < 2; ++part) {
+      const int outer = lane / 4, inner = lane % 4 * 2 + part;
+      parts[part] = rows[warp + matrix * 8 + (is_turned ? inner : outer)][is_turned ? outer : inner];
+    }
+    x[matrix] = parts[0] | parts[1] << 16;
   }
   wait(AT_WARP);
 }

@@ -20,6 +20,14 @@ _MEANINGS = {
         "host::multiply(c, a, b, 2, host::bfloat_of);"
     ),
     "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32": "host::multiply(c, a, b, 1, host::tf32_of);",
+    "ldmatrix.sync.aligned.m8n8.x4.shared.b16": "host::load_matrices(x, row, false);",
+    "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16": "host::load_matrices(x, row, true);",
+    "cvta.to.shared.u64": "y = (u64)pointer;",
+    "cp.async.cg.shared.global": "host::begin_copy(to, from, BYTES, exists);",
+    "cp.async.ca.shared.global": "host::begin_copy(to, from, BYTES, exists);",
+    "cp.async.commit_group": "host::end_group();",
+    "cp.async.wait_group": "host::wait_for_groups(N);",
+    "cp.async.wait_all": "host::end_group(), host::wait_for_groups(0);",
 }
 
 

@@ -7,7 +7,6 @@ import numpy as np
 from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.mugraph import BlockGraph, Operation
 from relational_tensat.mugraph.graph.well_formed import BlockTensors, Stage
-from relational_tensat.mugraph.kernels.cuda.partials import WARPS
 from relational_tensat.mugraph.kernels.lowering.lowering import frame_of
 from relational_tensat.mugraph.sizing.choices import Floats, Sizes, product_of, sum_of
 
@@ -16,6 +15,8 @@ from relational_tensat.mugraph.sizing.choices import Floats, Sizes, product_of, 
 MOST_REGISTERS = 128
 #: Rows and columns of what an instruction computes, of which each thread of a warp has 4 elements.
 _ROWS, _COLUMNS, _ELEMENTS = 16, 8, 4
+#: Sizes are chosen as if blocks had so many warps; with more of them a thread has less of a product.
+_WARPS = 4
 
 
 def product_registers(block: BlockGraph, tensors: BlockTensors, sizes: Sizes) -> Floats:
@@ -46,7 +47,7 @@ def _registers(step: Operation, tensors: BlockTensors, sizes: Sizes) -> Floats:
         for part in (frame.batch, frame.rows, frame.columns)
     )
     strips, pieces = np.ceil(rows / _ROWS), np.ceil(columns / _COLUMNS)
-    share = np.maximum(1.0, WARPS // strips)  # warps to a strip of rows
-    own_strips: Floats = np.ceil(strips / (WARPS // share))
+    share = np.maximum(1.0, _WARPS // strips)  # warps to a strip of rows
+    own_strips: Floats = np.ceil(strips / (_WARPS // share))
     own_pieces: Floats = np.ceil(pieces / share)
     return matrices * own_strips * own_pieces * _ELEMENTS

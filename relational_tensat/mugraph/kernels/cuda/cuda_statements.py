@@ -9,19 +9,19 @@ from relational_tensat.mugraph.kernels.cuda.loops import Loops, frame_index
 from relational_tensat.mugraph.kernels.cuda.partials import WARPS
 from relational_tensat.mugraph.kernels.cuda.spelling import (
     OperandText,
-    flag,
     if_any,
     registers,
     shared,
     type_of,
 )
-from relational_tensat.mugraph.kernels.layouts.accesses import paired
+from relational_tensat.mugraph.kernels.layouts.accesses import reading_of
 from relational_tensat.mugraph.kernels.layouts.choosing_layouts import (
     KernelLayouts,
     key_of,
 )
 from relational_tensat.mugraph.kernels.lowering.formulas import Formulas, parts_of, reduced, summand
 from relational_tensat.mugraph.kernels.lowering.indices import (
+    COPIED_BYTES,
     element_offset,
     exists,
     inside,
@@ -91,6 +91,16 @@ class Statements(Formulas):
             case Save():
                 self._save(statement)
 
+    def copied(self, load: Load) -> tuple[int, int]:
+        """Return how many elements a thread copies at once, and their bytes; 0 where it waits for them."""
+        iterator = load.iterator
+        tensor, layout = self._chosen.device[iterator.tensor], self._layouts[load.output]
+        item_bytes = 4 if iterator.tensor in self._wide else self._item_bytes
+        width = load_width(iterator, tensor, self._chosen.orders[key_of(load)], layout, item_bytes)
+        copied_bytes = width * item_bytes
+        is_copy = copied_bytes in COPIED_BYTES and not iterator.is_condition
+        return width, copied_bytes if is_copy else 0
+
     def _load(self, load: Load) -> None:
         """Copy a tile, 16 bytes at a time where both places have as many in a row."""
         iterator, program = load.iterator, self._program
@@ -98,8 +108,7 @@ class Statements(Formulas):
         layout, order = self._layouts[iterator.output], self._chosen.orders[key_of(load)]
         start = tile_start(iterator, tensor, tile, program.block, BLOCKS)
         is_wide = iterator.tensor in self._wide
-        item_bytes = 4 if is_wide else self._item_bytes
-        width = load_width(iterator, tensor, order, layout, item_bytes)
+        width, copied_bytes = self.copied(load)
         kind = type_of(is_wide, iterator.is_condition)
         with self._text.block("{"):
             self._text.line(
@@ -109,11 +118,10 @@ class Statements(Formulas):
                 to, source = shared(iterator.output), element_offset(iterator, at, tensor)
                 is_there = inside(iterator, tile, program.block, BLOCKS, at)
                 condition = " && ".join(filter(None, [exists(tile, at), is_there]))
-                if width > 1 and condition:
-                    place = f"{to} + {layout.offset(at)}, from + {source}"
-                    self._text.line(f"copy16_or_0({place}, {condition});")
-                elif width > 1:
-                    self._text.line(f"copy16({to} + {layout.offset(at)}, from + {source});")
+                if copied_bytes:
+                    given = ", ".join(filter(None, [f"from + {source}", condition]))
+                    place = f"{to} + {layout.offset(at)}"
+                    self._text.line(f"begin_copy<{copied_bytes}>({place}, {given});")
                 else:
                     none, value = "0.0f" if is_wide else "from_float<T>(0.0f)", f"from[{source}]"
                     if iterator.is_condition:
@@ -136,25 +144,26 @@ class Statements(Formulas):
             for a, b, over in product.pairs:
                 summed = tuple(dim for dim in self._program.dims[a] if dim.variable in over)
                 batch = parts_of("b", frame.batch)
-                left = self._operand(a, {**batch, **parts_of("row", frame.rows)}, summed, "row")
-                right = self._operand(
-                    b, {**batch, **parts_of("column", frame.columns)}, summed, "column"
-                )
-                flags = f"{flag(left.pairs)}, {flag(right.pairs)}"
+                left = self._operand(a, batch, (frame.rows, "row"), summed)
+                right = self._operand(b, batch, (frame.columns, "column"), summed)
+                readings = f"{left.reading}, {right.reading}"
                 self._text.line(
-                    f"multiply<{rows}, {columns}, {count(summed)}, {flags}>({sums},",
+                    f"multiply<{rows}, {columns}, {count(summed)}, {readings}>({sums},",
                     f"    {left.tile}, {left.index},",
                     f"    {right.tile}, {right.index});",
                 )
 
-    def _operand(self, name: str, at: Mapping[str, str], summed: Dims, outer: str) -> OperandText:
+    def _operand(
+        self, name: str, batch: Mapping[str, str], outer: tuple[Dims, str], summed: Dims
+    ) -> OperandText:
         """Return how a product reads a tile: an offset for a row or column, and a place k of the sum."""
-        stored, index = self.place(name, {**at, **parts_of("k", summed)})
-        layout = self._layouts[stored]
-        inner = paired(summed)
-        pairs = bool(inner) and layout.moves(inner, 2, self._program.stored[stored].dims)
-        lambda_text = f"[&](int {outer}, int k) {{ return {layout.offset(index)}; }}"
-        return OperandText(shared(stored), lambda_text, pairs)
+        own, outer_name = outer
+        at = {**batch, **parts_of(outer_name, own), **parts_of("k", summed)}
+        stored, index = self.place(name, at)
+        layout, tile = self._layouts[stored], self._program.stored[stored].dims
+        reading = reading_of(layout, tile, own if stored == name else (), summed)
+        lambda_text = f"[&](int {outer_name}, int k) {{ return {layout.offset(index)}; }}"
+        return OperandText(shared(stored), lambda_text, reading)
 
     def _compute(self, compute: Compute) -> None:
         program, text = self._program, self._text

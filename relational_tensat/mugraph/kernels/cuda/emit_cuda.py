@@ -23,7 +23,7 @@ from relational_tensat.mugraph.kernels.lowering.indices import ITERATION, end_na
 from relational_tensat.mugraph.kernels.lowering.lowering import lower
 from relational_tensat.mugraph.kernels.lowering.names import identifier
 from relational_tensat.mugraph.kernels.lowering.schedule import Schedule, schedule
-from relational_tensat.mugraph.kernels.lowering.statements import Program
+from relational_tensat.mugraph.kernels.lowering.statements import Load, Program
 from relational_tensat.mugraph.kernels.lowering.text import Text
 
 
@@ -91,7 +91,7 @@ class _Emission:
             for name, layout in chosen.shared.items()
         }
         self._schedule = schedule(program, sizes)
-        self._text = Text()
+        self._text, self._copies = Text(), False
         self._loops = Loops(self._text)
         self._statements = Statements(program, chosen, self._wide, item_bytes, self._text)
 
@@ -164,5 +164,16 @@ class _Emission:
     def _run(self, stage: Stage) -> None:
         for step in self._schedule.steps[stage]:
             if step.waits:
-                self._text.line("__syncthreads();")
+                self._wait()
             self._statements.write(step.statement)
+            statement = step.statement
+            self._copies |= (
+                isinstance(statement, Load) and self._statements.copied(statement)[1] > 0
+            )
+
+    def _wait(self) -> None:
+        """Have threads wait for each other, and before that for what each copies."""
+        if self._copies:
+            self._text.line("wait_for_copies();")
+            self._copies = False
+        self._text.line("__syncthreads();")

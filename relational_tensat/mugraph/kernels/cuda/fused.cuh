@@ -7,7 +7,7 @@
 #include "tiles.cuh"
 
 #ifndef WARPS
-#define WARPS 4
+#define WARPS 8
 #endif
 constexpr int THREADS = 32 * WARPS;
 
@@ -69,48 +69,95 @@ template <int R, int C> DEVICE void clear(Sums<R, C>& sums) {
       for (int e = 0; e < 4; ++e) sums.v[i][j][e] = 0.0f;
 }
 
-// Two neighbours along k as a register of 32 bits; PAIRS says that they are neighbours in memory.
-template <int N, int K, bool PAIRS, class T, class At>
+// How a product reads a tile: elements one by one; two neighbours along the sum; or 8 x 8 elements at once,
+// of which 8 in a row lie along the sum, or across it.
+enum Reading { ONE, PAIRS, ALONG, ACROSS };
+
+// The address of shared memory as its own instructions take it.
+DEVICE u32 shared_address(const void* pointer) {
+  u64 y;
+  asm("cvta.to.shared.u64 %0, %1;" : "=l"(y) : "l"(pointer));
+  return (u32)y;
+}
+
+// Four matrices of 8 x 8 elements; a thread has the address of a row of one: of the first matrix the first
+// eight threads, and so on.
+template <bool TURNED> DEVICE void load_matrices(u32 (&x)[4], const void* row) {
+  if (TURNED)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(shared_address(row)) : "memory");
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(shared_address(row)) : "memory");
+}
+
+// Two neighbours along k as a register of 32 bits.
+template <int N, int K, Reading READING, class T, class At>
 DEVICE u32 two(const T* tile, const At& at, int n, int k) {
   if (N % 16 && n >= N) return 0;
   if (K % 16 && k >= K) return 0;
   const u16* bits = (const u16*)tile;
-  if (PAIRS && K % 2 == 0) return *(const u32*)(bits + at(n, k));
+  if (READING == PAIRS && K % 2 == 0) return *(const u32*)(bits + at(n, k));
   const u32 low = bits[at(n, k)];
   return K % 2 && k + 1 >= K ? low : low | (u32)bits[at(n, k + 1)] << 16;
 }
 
+// The registers x of four matrices, whose first rows or columns are n[r], and first places of the sum k[r].
+// What is outside of the tile is 0 along the sum, and anything else across it: nobody uses what that gives.
+template <int N, int K, Reading READING, class T, class At>
+DEVICE void read_matrices(u32 (&x)[4], const T* tile, const At& at, const int (&n)[4], const int (&k)[4]) {
+  const int lane = threadIdx.x % 32, group = lane / 4, word = lane % 4 * 2;
+  if (READING == ALONG || READING == ACROSS) {
+    const int matrix = lane / 8, own = lane % 8;
+    int row = matrix < 2 ? (matrix ? n[1] : n[0]) : (matrix == 2 ? n[2] : n[3]);
+    int place = matrix < 2 ? (matrix ? k[1] : k[0]) : (matrix == 2 ? k[2] : k[3]);
+    if (READING == ALONG) row += own; else place += own;
+    if (N % 16 && row >= N) row = READING == ALONG ? N - 1 : N - 8;
+    if (K % 16 && place >= K) place = READING == ALONG ? K - 8 : K - 1;
+    load_matrices<READING == ACROSS>(x, tile + at(row, place));
+#pragma unroll
+    for (int r = 0; r < 4; ++r)
+      if (K % 16 && k[r] + word >= K) x[r] = 0;
+  } else {
+#pragma unroll
+    for (int r = 0; r < 4; ++r) x[r] = two<N, K, READING>(tile, at, n[r] + group, k[r] + word);
+  }
+}
+
 // sums += A B on tensor cores: A of R x K, B of K x C; a(row, k) and b(column, k) are offsets.
-template <int R, int C, int K, bool A_PAIRS, bool B_PAIRS, class T, class A, class B>
+template <int R, int C, int K, Reading A_READING, Reading B_READING, class T, class A, class B>
 DEVICE void multiply(Sums<R, C>& sums, const T* left_tile, const A& a, const T* right_tile, const B& b) {
   typedef Sums<R, C> S;
-  const int group = threadIdx.x % 32 / 4, word = threadIdx.x % 4 * 2;
+  constexpr int STEPS = S::OWN_STRIPS * S::OWN_PIECES > 8 ? 2 : 4;
+#pragma unroll STEPS
+  for (int k = 0; k < K; k += 16) {
+    u32 x[S::OWN_STRIPS][4];
 #pragma unroll
-  for (int strip = 0; strip < S::OWN_STRIPS; ++strip) {
-    const int top = first_row<R, C>(strip);
-    if (top < 0) continue;
-#pragma unroll 4
-    for (int k = 0; k < K; k += 16) {
-      u32 x[4];
+    for (int strip = 0; strip < S::OWN_STRIPS; ++strip) {
+      const int top = first_row<R, C>(strip);
+      if (top >= 0)
+        read_matrices<R, K, A_READING>(x[strip], left_tile, a, {top, top + 8, top, top + 8}, {k, k, k + 8, k + 8});
+    }
 #pragma unroll
-      for (int r = 0; r < 4; ++r)
-        x[r] = two<R, K, A_PAIRS>(left_tile, a, top + group + r % 2 * 8, k + word + r / 2 * 8);
+    for (int piece = 0; piece < S::OWN_PIECES; piece += 2) {
+      const int left = first_column<R, C>(piece);
+      const int next = piece + 1 < S::OWN_PIECES ? first_column<R, C>(piece + 1) : -1;
+      if (left < 0 || first_row<R, C>(0) < 0) continue;
+      const int other = next < 0 ? left : next;
+      u32 y[4];
+      read_matrices<C, K, B_READING>(y, right_tile, b, {left, left, other, other}, {k, k + 8, k, k + 8});
 #pragma unroll
-      for (int piece = 0; piece < S::OWN_PIECES; ++piece) {
-        const int left = first_column<R, C>(piece);
-        if (left < 0) continue;
-        u32 y[2];
-#pragma unroll
-        for (int r = 0; r < 2; ++r)
-          y[r] = two<C, K, B_PAIRS>(right_tile, b, left + group, k + word + r * 8);
-        Fragment<T>::multiply(sums.v[strip][piece], x, y);
+      for (int strip = 0; strip < S::OWN_STRIPS; ++strip) {
+        if (first_row<R, C>(strip) < 0) continue;
+        Fragment<T>::multiply(sums.v[strip][piece], x[strip], y);
+        if (next >= 0) Fragment<T>::multiply(sums.v[strip][piece + 1 < S::OWN_PIECES ? piece + 1 : piece], x[strip], y + 2);
       }
     }
   }
 }
 
 // The same of floats, exactly: tensor cores would round them.
-template <int R, int C, int K, bool A_PAIRS, bool B_PAIRS, class A, class B>
+template <int R, int C, int K, Reading A_READING, Reading B_READING, class A, class B>
 DEVICE void multiply(Sums<R, C>& sums, const float* left, const A& a, const float* right, const B& b) {
 #pragma unroll 2
   for (int k = 0; k < K; ++k)
@@ -205,12 +252,21 @@ DEVICE void reduce_rows(float* partials, const Element& element, const Store& st
 // By how much a running maximum has moved, as a factor: exp(before - now).
 DEVICE float fade(float before, float now) { return before == now ? 1.0f : expf(before - now); }
 
-template <class T> DEVICE void copy16(T* to, const T* from) { *(Pack<T>*)to = *(const Pack<T>*)from; }
-// The same where there may be nothing to copy: zeros.
-template <class T> DEVICE void copy16_or_0(T* to, const T* from, bool exists) {
-  if (exists) *(Pack<T>*)to = *(const Pack<T>*)from;
-  else *(Pack<T>*)to = Pack<T>{};
+// Copies from device to shared memory that a thread does not wait for: many are on their way at once, and
+// none takes a register. What a thread has begun is there, for itself, once it has waited: for all of it, or
+// for all but the last N groups; for others after a barrier behind that.
+// BYTES are 4, 8 or 16, both addresses multiples of them; where nothing exists zeros are written.
+template <int BYTES> DEVICE void begin_copy(void* to, const void* from, bool exists = true) {
+  if (BYTES == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
+                 "r"(exists ? 16 : 0) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared_address(to)), "l"(from),
+                 "n"(BYTES == 16 ? 8 : BYTES), "r"(exists ? BYTES : 0) : "memory");
 }
+DEVICE void end_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N> DEVICE void wait_for_groups() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+DEVICE void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 DEVICE float relu(float x) { return x < 0.0f ? 0.0f : x; }
 DEVICE float nan_to_zero(float x) { return x == x ? x : 0.0f; }

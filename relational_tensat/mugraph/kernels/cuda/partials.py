@@ -13,7 +13,7 @@ from relational_tensat.mugraph.kernels.lowering.statements import (
 )
 
 #: Warps of a block.
-WARPS = 4
+WARPS = 8
 
 
 def with_partials(program: Program) -> Program:

@@ -9,11 +9,11 @@ from relational_tensat.mugraph.kernels.lowering.names import identifier
 
 @dataclass(frozen=True, slots=True)
 class OperandText:
-    """A product's operand: its tile, the function of places in it, and whether neighbours lie in pairs."""
+    """A product's operand: its tile, the function of places in it, and how it is read there."""
 
     tile: str
     index: str
-    pairs: bool
+    reading: str
 
 
 def shared(name: str) -> str:
@@ -34,8 +34,3 @@ def type_of(is_wide: bool, is_condition: bool = False) -> str:
 def if_any(condition: str, value: str, none: str = "0.0f") -> str:
     """Return a value where a condition holds, if there is one."""
     return f"({condition} ? {value} : {none})" if condition else value
-
-
-def flag(value: bool) -> str:
-    """Return a truth as C++ has it."""
-    return "true" if value else "false"

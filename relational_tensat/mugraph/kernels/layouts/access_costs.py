@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from relational_tensat.mugraph.graph.dims import Dims
-from relational_tensat.mugraph.kernels.layouts.accesses import Access
+from relational_tensat.mugraph.kernels.layouts.accesses import Access, reading_of
 from relational_tensat.mugraph.kernels.layouts.memory_clocks import (
     CLOCK,
     Flags,
@@ -21,6 +21,10 @@ _ISSUE = 1
 
 def shared_cost(access: Access, layout: Layout, tile: Dims, item_bytes: int) -> int:
     """Return what an access to shared memory costs, all of its times."""
+    own, summed = access.product
+    whole = access.eights.get(reading_of(layout, tile, own, summed)) if item_bytes == 2 else None
+    if whole is not None:
+        return shared_cost(whole, layout, tile, item_bytes)
     addresses = _addresses(access, layout, item_bytes)
     is_one = not access.pairs or layout.moves(access.pairs, 2, tile)
     width = access.width * (2 if access.pairs and is_one else 1) * item_bytes

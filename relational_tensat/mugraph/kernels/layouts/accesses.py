@@ -6,7 +6,7 @@ Of the passes of a loop the first stands for all, of the strips and pieces of a 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from relational_tensat.mugraph.graph.dims import Dim, Dims, count
 from relational_tensat.mugraph.graph.input_windows import Window
 from relational_tensat.mugraph.kernels.cuda.partials import WARPS
 from relational_tensat.mugraph.kernels.layouts.memory_clocks import Flags, Ints
+from relational_tensat.mugraph.kernels.lowering.layouts import Layout
 from relational_tensat.mugraph.kernels.lowering.statements import (
     Compute,
     Frame,
@@ -46,6 +47,8 @@ class Access:
         width: elements that a lane moves.
         times: how often that happens.
         pairs: the variable of which a lane wants two neighbours: at once, if the layout has them so.
+        eights: what is done instead where the layout lets a product read 8 x 8 elements at once, by how
+            (see ``reading_of``), and the dims of the tile's rows or columns and of the sum.
     """
 
     tensor: str
@@ -54,6 +57,8 @@ class Access:
     width: int
     times: int
     pairs: str = ""
+    eights: Mapping[str, Access] = field(default_factory=dict)
+    product: tuple[Dims, Dims] = ((), ())
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,11 +207,42 @@ def _products(program: Program, product: Multiply, on_tensor_cores: bool) -> Ite
         steps = -(-count(summed) // _STEP)
         for name, own, most, halves, times in (
             (a, frame.rows, rows, 2, batch * strips * min(share, pieces) * steps),
-            (b, frame.columns, columns, 1, batch * strips * pieces * steps),
+            (b, frame.columns, columns, 1, batch * min(strips, WARPS) * pieces * steps),
         ):
             n, k = _fragments(halves)
             for access in _operand(program, name, frame, (own, n, most), (summed, k), times):
-                yield replace(access, pairs=paired(summed))
+                if access.tensor != name:  # a view
+                    yield replace(access, pairs=paired(summed))
+                    continue
+                eights = {}
+                for reading in ("ALONG", "ACROSS"):
+                    n8, k8 = _matrices(halves, reading == "ALONG", most)
+                    (whole,) = _operand(program, name, frame, (own, n8, most), (summed, k8), times)
+                    eights[reading] = replace(whole, width=_PIECE)
+                yield replace(access, pairs=paired(summed), eights=eights, product=(own, summed))
+
+
+def reading_of(layout: Layout, tile: Dims, own: Dims, summed: Dims) -> str:
+    """Return how a product reads a tile: as ``fused.cuh`` calls it.
+
+    Args:
+        layout, tile: of the tile, and its dims.
+        own: the dims of its rows or columns; none where it is read as a view.
+        summed: the dims of the sum.
+    """
+    along, across = _in_eights(summed), _in_eights(own)
+    if own and along and layout.moves(along, _PIECE, tile):
+        return "ALONG"
+    if own and across and count(summed) % 2 == 0 and layout.moves(across, _PIECE, tile):
+        return "ACROSS"
+    inner = paired(summed)
+    return "PAIRS" if inner and layout.moves(inner, 2, tile) else "ONE"
+
+
+def _in_eights(dims: Dims) -> str:
+    """Return the innermost variable, if its values are whole eights; else nothing."""
+    inner = [dim for dim in dims if dim.size > 1][-1:]
+    return inner[0].variable if inner and inner[0].size % _PIECE == 0 else ""
 
 
 def paired(summed: Dims) -> str:
@@ -245,6 +281,21 @@ def _fragments(halves: int) -> tuple[Ints, Ints]:
     """Return the rows and places of the sum that lanes read of an operand, access by access."""
     lane, access = np.arange(_LANES)[None, :], np.arange(2 * halves)[:, None]
     return lane // 4 + access // 2 * 8, lane % 4 * 2 + access % 2 * 8
+
+
+def _matrices(halves: int, is_along: bool, most: int) -> tuple[Ints, Ints]:
+    """Return the rows and places of the sum where the matrices begin whose rows lanes name.
+
+    Args:
+        halves: two for a left operand, of four matrices; one for a right one, of two.
+        is_along: whether rows of matrices are along the sum.
+        most: no such row: lanes that name none have it.
+    """
+    lane = np.arange(_LANES)[None, :]
+    matrix, row = lane // _PIECE, lane % _PIECE
+    n = matrix % 2 * _PIECE if halves == 2 else np.where(matrix < 2, 0, most)
+    k = (matrix // 2 if halves == 2 else matrix % 2) * _PIECE
+    return (n + row, k) if is_along else (n, k + row)
 
 
 def _read(program: Program, name: str, lanes: _Lanes) -> Iterator[Access]:

@@ -10,15 +10,16 @@ from relational_tensat.mugraph.graph.mugraph import BlockGraph, Iterator, Saver
 from relational_tensat.mugraph.graph.partial_tiles import Split
 from relational_tensat.mugraph.kernels.lowering.formulas import joined
 from relational_tensat.mugraph.kernels.lowering.layouts import (
-    PADDING_BYTES,
     Layout,
-    copy_width,
+    are_copied,
     row_major,
     sum_text,
 )
 from relational_tensat.mugraph.kernels.lowering.names import identifier
 from relational_tensat.mugraph.kernels.lowering.statements import Compute, Program
 
+#: Of what threads copy at once, the best first.
+COPIED_BYTES = (16, 8, 4)
 #: The name of the loop's counter.
 ITERATION = "iteration"
 
@@ -89,7 +90,7 @@ def source_layout(iterator: Iterator, tensor: Dims) -> Layout:
 def load_width(
     iterator: Iterator, tensor: Dims, order: Dims, layout: Layout, item_bytes: int
 ) -> int:
-    """Return how many elements of a tile threads copy at once: see ``copy_width``.
+    """Return how many elements of a tile threads copy at once: of 16, 8 or 4 bytes, or one.
 
     Of a window only where each row of it begins at a multiple of them, and nothing of it is 0; of tiles the
     last of which is smaller only where all of them exist, or none. Bools become numbers one by one.
@@ -101,17 +102,24 @@ def load_width(
         layout: of the tile.
         item_bytes: of an element.
     """
-    width = PADDING_BYTES // item_bytes
-    if iterator.is_condition or (order and order[-1].whole % width):
+    if iterator.is_condition:
         return 1
+    widths = (size // item_bytes for size in COPIED_BYTES if size > item_bytes)
+    return next((w for w in widths if _are_copied(w, iterator, tensor, order, layout)), 1)
+
+
+def _are_copied(width: int, iterator: Iterator, tensor: Dims, order: Dims, layout: Layout) -> bool:
+    """Return whether so many elements of a tile can be copied at once; see ``load_width``."""
+    if not order or order[-1].whole % width:
+        return False
     if not iterator.windows:
-        return copy_width(tensor, order, layout, item_bytes)
+        return are_copied(width, tensor, order, layout)
     source = source_of(tensor, iterator.windows)
-    if source.bounds or source.start % width or not order or order[-1].size % width:
-        return 1
+    if source.bounds or source.start % width or order[-1].size % width:
+        return False
     inner, *others = sorted(source.strides.items(), key=lambda item: item[0] != order[-1].variable)
     is_even = inner == (order[-1].variable, 1) and all(stride % width == 0 for _, stride in others)
-    return width if is_even and layout.moves(order[-1].variable, width, order) else 1
+    return is_even and layout.moves(order[-1].variable, width, order)
 
 
 def _bounds(iterator: Iterator) -> Sequence[Bound]:

@@ -118,24 +118,22 @@ def shared_layouts(dims: Dims, item_bytes: int) -> list[Layout]:
     return result
 
 
-def copy_width(device: Dims, order: Dims, layout: Layout, item_bytes: int) -> int:
-    """Return how many elements of a tile threads copy at once: 16 bytes where all have them in a row.
+def are_copied(width: int, device: Dims, order: Dims, layout: Layout) -> bool:
+    """Return whether threads can copy so many elements of a tile at once: all have them in a row.
 
     Args:
+        width: how many.
         device: dims in the order of device memory.
         order: dims of the tile as threads go over them.
         layout: of the tile.
-        item_bytes: of an element.
     """
-    width = PADDING_BYTES // item_bytes
     if not order or not device or device[-1].variable != order[-1].variable:
-        return 1
-    is_wide = (
+        return False
+    return (
         device[-1].size % width == 0
         and order[-1].size % width == 0
         and layout.moves(order[-1].variable, width, order)
     )
-    return width if is_wide else 1
 
 
 def _with_last(dims: Dims, variable: str) -> Dims:
