@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
+from relational_tensat.cost.cpu import heats
 from relational_tensat.cost.cpu.heats import run_heat
 from relational_tensat.formats import to_onnx_model
 from relational_tensat.tensor import Graph, Node, build_graph
@@ -26,3 +30,20 @@ def test_all_graphs_are_run_and_the_first_is_the_measure(seed: int, threads: int
     first, *others = run_heat(models, feeds, seed, threads)
     assert first == 1.0
     assert len(others) == 2 and min(others) > 0
+
+
+def test_quick_graphs_are_run_as_often_as_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    log: list[str] = []
+
+    def prepare(model: bytes, *_: object) -> Callable[[], None]:
+        def run() -> None:
+            log.append(model.decode())
+            until_s = time.thread_time() + (5e-4 if model == b"slow" else 0.0)
+            while time.thread_time() < until_s:
+                pass
+
+        return run
+
+    monkeypatch.setattr(heats, "prepare_model", prepare)
+    run_heat([b"slow", b"quick"], {}, 0)
+    assert log.count("quick") == log.count("slow")
