@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from relational_tensat.tensor import Graph, Node
-from relational_tensat.tensor.operators import Use, get_operator
+from relational_tensat.tensor.operators import Use, get_operator, operators
 from relational_tensat.tensor.operators.activations import NO_ACTIVATION
 from relational_tensat.tensor.operators.sampling import ADDED_SCALE
 
@@ -68,10 +68,10 @@ class _Pass:
         # A weight is independent of what it multiplies; activations may all point the same way.
         independent = any(name in self.source for name in node.inputs[:2])
         size = a * b * (math.sqrt(terms) if independent else terms)
-        if len(node.inputs) == 3:
-            size += self._operand(node, 2)
-        act = str(node.attrs.get("act", NO_ACTIVATION))
-        return size if act == NO_ACTIVATION else get_operator(act).growth([size], (), {})
+        size += sum(self._operand(node, added) for added in range(2, len(node.inputs)))
+        # What only kernels have, such as an approximation of GELU, is at most as large as its operand.
+        activation = operators().get(str(node.attrs.get("act", NO_ACTIVATION)))
+        return size if activation is None else activation.growth([size], (), {})
 
     def _is_undecided(self, name: str) -> bool:
         return name in self.source and self.source[name] not in self.scales
