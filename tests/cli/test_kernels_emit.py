@@ -14,7 +14,7 @@ from tests.gpu.test_nvrtc import needs_nvrtc
 from tests.mugraph.kernels.mugraphs import attention, ntrans
 
 PLAN = """\
-kernel ntrans: 1584 bytes of shared memory
+kernel ntrans: 1600 bytes of shared memory
     when     barrier   statement   writes                         reads        threads go over
 ────────────────────────────────────────────────────────────────────────────────────────────────────────
 0   before             load        H_rows                                                           m n
@@ -69,7 +69,7 @@ def test_a_plan(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_the_compiler_says(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["kernels", "emit", saved, "--target", "cuda", "--arch", "sm_90", "--json"]) == 0
     (kernel,) = json.loads(capsys.readouterr().out)["kernels"]
-    assert kernel["compiled"]["shared_bytes"] == 1584
+    assert kernel["compiled"]["shared_bytes"] == 1600
     assert kernel["compiled"]["spilled_bytes"] == 0
     assert 0 < kernel["compiled"]["registers"] <= 64
 

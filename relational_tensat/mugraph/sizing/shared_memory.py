@@ -59,7 +59,7 @@ def shared_bytes(
 
 
 def emitted_bytes(graph: MuGraph, dtype: str) -> int:
-    """Return the shared memory of the kernel that needs most, as its CUDA has it.
+    """Return the shared memory of the kernel that needs most, as its CUDA has it with one buffer a tile.
 
     Args:
         graph: of kernels only.
@@ -74,4 +74,4 @@ def emitted_bytes(graph: MuGraph, dtype: str) -> int:
         emit_cuda(kernel, dims, dtype, graph.wide, own)
         for kernel, own in zip(graph.kernels, layouts, strict=True)
     )
-    return max(kernel.schedule.shared_bytes for kernel in emitted)
+    return max(kernel.least_bytes for kernel in emitted)

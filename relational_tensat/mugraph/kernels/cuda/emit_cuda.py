@@ -10,6 +10,7 @@ from relational_tensat.gpu.codes import FLOAT_TYPES
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Kernel
 from relational_tensat.mugraph.graph.well_formed import Stage
+from relational_tensat.mugraph.kernels.cuda.buffers import schedule_with_buffers
 from relational_tensat.mugraph.kernels.cuda.cuda_statements import BLOCKS, ITEM_BYTES, Statements
 from relational_tensat.mugraph.kernels.cuda.loops import Loops
 from relational_tensat.mugraph.kernels.cuda.partials import WARPS, with_partials
@@ -38,6 +39,7 @@ class CudaKernel:
         dynamic_bytes: of shared memory that the launch must state; 0 where the source declares all.
         dtype: of operands and results.
         program, chosen, schedule: the statements; layouts; order, places, barriers.
+        least_bytes: of shared memory, had the loop's tiles one buffer each.
     """
 
     name: str
@@ -49,6 +51,7 @@ class CudaKernel:
     program: Program
     chosen: KernelLayouts
     schedule: Schedule
+    least_bytes: int
 
 
 def emit_cuda(
@@ -74,8 +77,8 @@ def emit_cuda(
     if dtype not in ITEM_BYTES:
         raise UsageError(f"no kernels for elements {dtype!r}, expected {', '.join(ITEM_BYTES)}")
     wide = wide if dtype != "float32" else ()
-    program = with_partials(lower(kernel, device, wide=wide))
     chosen = chosen or kernel_layouts(kernel, device, dtype, wide)
+    program = with_partials(lower(chosen.kernel, device, wide=wide))
     return _Emission(program, chosen, dtype, wide).kernel()
 
 
@@ -86,14 +89,16 @@ class _Emission:
         self._program, self._chosen = program, chosen
         self._dtype, self._wide = dtype, frozenset(wide)
         item_bytes = ITEM_BYTES[dtype]
-        sizes = {
+        self._sizes = {
             name: layout.elements * (4 if program.stored[name].is_wide else item_bytes)
             for name, layout in chosen.shared.items()
         }
-        self._schedule = schedule(program, sizes)
         self._text, self._copies = Text(), False
         self._loops = Loops(self._text)
         self._statements = Statements(program, chosen, self._wide, item_bytes, self._text)
+        loads = [s for s in program.statements[Stage.LOOP] if isinstance(s, Load)]
+        ahead = [load.output for load in loads if self._statements.copied(load)[1]]
+        self._schedule = schedule_with_buffers(program, self._sizes, ahead, chosen.most_bytes)
 
     def kernel(self) -> CudaKernel:
         program, plan, text = self._program, self._schedule, self._text
@@ -121,26 +126,28 @@ class _Emission:
             self._ends(in_loop=False)
             self._declare()
             self._run(Stage.INVARIANT)
+            if plan.ahead:
+                self._begin_loads()
             if plan.steps[Stage.LOOP]:
                 head = f"for (int {ITERATION} = 0; {ITERATION} < {program.block.loop}; ++{ITERATION}) {{"
                 with text.block(head):
                     self._ends(in_loop=True)
+                    if plan.ahead:
+                        self._load_ahead()
                     self._run(Stage.LOOP)
             self._run(Stage.AFTER)
         grid = (*program.block.grid, 1, 1, 1)
         dynamic = 0 if is_static else plan.shared_bytes
         return CudaKernel(
             name, str(text), (grid[0], grid[1], grid[2]), 32 * WARPS, dynamic, self._dtype, program,
-            self._chosen, plan,
+            self._chosen, plan, schedule(program, self._sizes).shared_bytes,
         )  # fmt: skip
 
     def _declare(self) -> None:
         """Declare what is stored; give what the loop adds to its initial values."""
-        for name, place in self._schedule.places.items():
-            kind = type_of(self._program.stored[name].is_wide)
-            self._text.line(
-                f"{kind}* const {shared(name)} = ({kind}*)(arena + {place.offset_bytes});"
-            )
+        for name in self._schedule.places:
+            if name not in self._schedule.ahead:
+                self._declare_tile(name)
         for name, stored in self._program.stored.items():
             if stored.frame is not None:
                 batch, rows, columns = stored.frame.sizes
@@ -155,6 +162,40 @@ class _Emission:
                 with self._loops.elements(stored.dims) as at:
                     self._text.line(f"{self._statements.cell(name, at)} = {value};")
 
+    def _declare_tile(self, name: str) -> None:
+        """Declare where a tile lies; one that is loaded ahead, in the buffer of an iteration."""
+        kind, place = type_of(self._program.stored[name].is_wide), self._schedule.places[name]
+        at = f"arena + {place.offset_bytes}"
+        if name in self._schedule.ahead:
+            buffers = self._schedule.buffers
+            at += f" + {ITERATION} % {buffers} * {place.size_bytes // buffers}"
+        self._text.line(f"{kind}* const {shared(name)} = ({kind}*)({at});")
+
+    def _begin_loads(self) -> None:
+        """Write a function that begins an iteration's loads, and begin those of the first iterations."""
+        with self._text.block(f"const auto load = [&](int {ITERATION}) {{", "};"):
+            self._ends(in_loop=True)
+            for step in self._schedule.steps[Stage.LOOP]:
+                if step.statement.output in self._schedule.ahead:
+                    self._declare_tile(step.statement.output)
+                    self._statements.write(step.statement)
+            self._text.line("end_group();")
+        self._text.line(f"for (int i = 0; i < {self._schedule.buffers - 1}; ++i) load(i);")
+
+    def _load_ahead(self) -> None:
+        """Wait for an iteration's tiles, and begin to load those of one that comes later.
+
+        Groups are counted: at the end there are empty ones. The first one has what was copied before
+        the loop.
+        """
+        buffers, text = self._schedule.buffers, self._text
+        text.line(f"wait_for_groups<{buffers - 2}>();", "__syncthreads();")
+        later = f"{ITERATION} + {buffers - 1}"
+        text.line(f"if ({later} < {self._program.block.loop}) load({later});", "else end_group();")
+        for name in sorted(self._schedule.ahead):
+            self._declare_tile(name)
+        self._copies = False
+
     def _ends(self, in_loop: bool) -> None:
         """Declare how many values there are, from a tile on, of variables whose last tile is smaller."""
         program = self._program
@@ -163,6 +204,8 @@ class _Emission:
 
     def _run(self, stage: Stage) -> None:
         for step in self._schedule.steps[stage]:
+            if stage is Stage.LOOP and step.statement.output in self._schedule.ahead:
+                continue
             if step.waits:
                 self._wait()
             self._statements.write(step.statement)

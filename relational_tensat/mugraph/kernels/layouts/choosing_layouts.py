@@ -26,6 +26,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     Operation,
 )
 from relational_tensat.mugraph.graph.well_formed import Stage, kernel_tensors
+from relational_tensat.mugraph.kernels.cuda.buffers import Roomy, with_room_for_buffers
 from relational_tensat.mugraph.kernels.cuda.partials import with_partials
 from relational_tensat.mugraph.kernels.layouts.access_costs import device_cost, shared_cost
 from relational_tensat.mugraph.kernels.layouts.accesses import accesses, order_of
@@ -55,11 +56,14 @@ class KernelLayouts:
     """What was chosen for a kernel.
 
     Attributes:
+        kernel, most_bytes: the kernel as it is emitted; see ``Roomy``.
         shared: of tensors in shared memory, by name.
         orders: in which threads go over elements, by statement.
         device: the dims of operands and results in their order in device memory.
     """
 
+    kernel: Kernel
+    most_bytes: int
     shared: Mapping[str, Layout]
     orders: Mapping[StatementKey, Dims]
     device: Mapping[str, Dims]
@@ -144,7 +148,7 @@ class _Variable:
 class _KernelProblem:
     """What belongs to a kernel: numbers of variables."""
 
-    kernel: Kernel
+    roomy: Roomy
     program: Program
     shared: dict[str, int] = field(default_factory=dict)
     orders: dict[StatementKey, int] = field(default_factory=dict)
@@ -233,8 +237,10 @@ class LayoutProblem:
     def _add(self, kernel: Kernel, blocks: int) -> None:
         """Add a kernel's choices, what they cost in so many blocks, and that they fit."""
         operands = {name: self._device[name] for name in kernel.operands}
+        roomy = with_room_for_buffers(kernel, operands, self._item_bytes, self._wide)
+        kernel = roomy.kernel
         program = with_partials(lower(kernel, operands, wide=self._wide))
-        mine = _KernelProblem(kernel, program)
+        mine = _KernelProblem(roomy, program)
         self._kernels.append(mine)
         for name, stored in program.stored.items():
             if stored.frame is None:
@@ -246,8 +252,10 @@ class LayoutProblem:
         self._limit(mine)
 
     def _chosen(self, mine: _KernelProblem, picked: Sequence[int]) -> KernelLayouts:
-        names = (*mine.kernel.operands, *mine.kernel.outputs)
+        names = (*mine.roomy.kernel.operands, *mine.roomy.kernel.outputs)
         return KernelLayouts(
+            mine.roomy.kernel,
+            mine.roomy.most_bytes,
             {name: self._values(n)[picked[n]] for name, n in mine.shared.items()},
             {key: self._orders(n)[picked[n]] for key, n in mine.orders.items()},
             {name: self._orders(n)[picked[n]] for name, n in self._lying.items() if name in names},

@@ -50,10 +50,14 @@ class Schedule:
     Attributes:
         steps: by stage, in order.
         places: of tensors in shared memory, by name.
+        ahead: the tiles that the loop loads ahead, each in buffers one after the other.
+        buffers: of such a tile; an iteration computes with one of them while the others are filled.
     """
 
     steps: Mapping[Stage, tuple[Step, ...]]
     places: Mapping[str, Place]
+    ahead: frozenset[str] = frozenset()
+    buffers: int = 1
 
     @property
     def shared_bytes(self) -> int:
@@ -67,17 +71,33 @@ class Schedule:
         return {stage: sum(step.waits for step in steps) for stage, steps in self.steps.items()}
 
 
-def schedule(program: Program, sizes_bytes: Mapping[str, int]) -> Schedule:
+def schedule(
+    program: Program,
+    sizes_bytes: Mapping[str, int],
+    ahead: Collection[str] = (),
+    buffers: int = 1,
+) -> Schedule:
     """Return a schedule: by depth, memory by lifetimes, barriers where a byte changes hands.
 
     Args:
         program: what the block does.
         sizes_bytes: of the tensors that lie in shared memory.
+        ahead: the tiles that the loop shall load ahead.
+        buffers: how many each of these has; with one nothing is loaded ahead.
     """
+    ahead = frozenset(ahead if buffers > 1 else ())
     order = {stage: _by_depth(program, program.statements[stage]) for stage in _ORDER}
+    order[Stage.LOOP] = tuple(sorted(order[Stage.LOOP], key=lambda s: s.output not in ahead))
     lifetimes = _lifetimes(program, order, sizes_bytes)
-    places = _placed(lifetimes, sizes_bytes)
-    return Schedule(_with_barriers(program, order, places), places)
+    end = len(order[Stage.INVARIANT]) + len(order[Stage.LOOP]) - 1
+    for name in ahead:  # the first ones are loaded before the loop
+        lifetimes[name] = 0, max(end, lifetimes[name][1])
+    room = {
+        name: -(-size // ALIGNMENT_BYTES) * ALIGNMENT_BYTES * (buffers if name in ahead else 1)
+        for name, size in sizes_bytes.items()
+    }
+    places = _placed(lifetimes, room)
+    return Schedule(_with_barriers(program, order, places, ahead), places, ahead, buffers)
 
 
 def lifetimes(program: Program) -> dict[str, tuple[int, int]]:
@@ -183,11 +203,16 @@ def _first_fit(
 
 
 def _with_barriers(
-    program: Program, order: Mapping[Stage, Sequence[Statement]], places: Mapping[str, Place]
+    program: Program,
+    order: Mapping[Stage, Sequence[Statement]],
+    places: Mapping[str, Place],
+    ahead: Collection[str],
 ) -> dict[Stage, tuple[Step, ...]]:
     """Put a barrier before each statement that touches a byte which another thread wrote or reads still.
 
     The loop is gone through twice, so that what the end of an iteration leaves to the next one is seen.
+    Tiles that are loaded ahead have one barrier in each iteration: behind it this one's are there, and
+    the buffers of the one before may be filled again.
     """
     waits: dict[Stage, list[bool]] = {stage: [False] * len(order[stage]) for stage in _ORDER}
     written: list[Place] = []
@@ -200,6 +225,12 @@ def _with_barriers(
     written += [p for name, p in places.items() if program.stored[name].initial is not None]
     for stage in (Stage.INVARIANT, Stage.LOOP, Stage.LOOP, Stage.AFTER):
         for i, statement in enumerate(order[stage]):
+            if statement.output in ahead and stage is Stage.LOOP:
+                if i == 0:
+                    waits[stage][i] = True
+                    written.clear()
+                    read.clear()
+                continue
             reads, writes = program.reads(statement), program.writes(statement)
             if waits[stage][i] or touches(reads | writes, written) or touches(writes, read):
                 waits[stage][i] = True

@@ -8,22 +8,14 @@ operands do not fit; and what is still larger gets more warps.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Mapping
 
-from relational_tensat.base.errors import InputError
-from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.dims import Dims
-from relational_tensat.mugraph.graph.mugraph import (
-    Accumulate,
-    Iterator,
-    Kernel,
-    Operation,
-    RunningMax,
-)
+from relational_tensat.mugraph.graph.mugraph import Kernel, Operation
 from relational_tensat.mugraph.graph.well_formed import BlockTensors, Stage, block_tensors
+from relational_tensat.mugraph.kernels.shorter_steps import with_shorter_steps
 from relational_tensat.mugraph.kernels.triton.begun_loop import with_loop
-from relational_tensat.mugraph.kernels.triton.padding import MOVES, PAIRS, flat, multiplied
+from relational_tensat.mugraph.kernels.triton.padding import PAIRS, flat, multiplied
 from relational_tensat.mugraph.kernels.triton.shared_bytes import LEAST_SHARED_BYTES, operand_bytes
 from relational_tensat.mugraph.kernels.triton.tensors import Axes, count_of, real
 
@@ -32,8 +24,6 @@ _MOST_ELEMENTS = 8192
 _LEAST_WARPS, _MOST_WARPS = 4, 8
 #: A step of the loop is no shorter: of 32 elements a tensor core's products have two instructions.
 _SHORTEST = 32
-#: What is proportional to one operand, if the others stay; of div the first.
-_PROPORTIONAL = ("div", "div_or_zero", "matmul", "mul", "neg", "scale", "sum")
 
 
 def fitted(
@@ -54,23 +44,11 @@ def fitted(
     """
     if operand_bytes(kernel, device, dtype, wide) > LEAST_SHARED_BYTES:
         kernel = with_loop(kernel, device) or kernel
-    variable = divisible_loop(kernel)
-    while variable and _largest(kernel, device, in_loop=True) > _MOST_ELEMENTS:
-        tiles = block_tensors(kernel, device).dims
-        tile = next(
-            dim.size
-            for iterator in kernel.block.iterators
-            for dim in tiles[iterator.output]
-            if iterator.fmap and dim.variable == variable
-        )
-        if tile % 2 or tile < 2 * _SHORTEST:
+    while _largest(kernel, device, in_loop=True) > _MOST_ELEMENTS:
+        shorter = with_shorter_steps(kernel, device, _SHORTEST)
+        if shorter is None:
             break
-        longer = replace(kernel, block=replace(kernel.block, loop=2 * kernel.block.loop))
-        try:
-            block_tensors(longer, device)
-        except InputError:  # a last tile, smaller than others, would have no element
-            break
-        kernel = longer
+        kernel = shorter
     return kernel
 
 
@@ -85,85 +63,6 @@ def warps_of(kernel: Kernel, device: Mapping[str, Dims]) -> int:
     while warps < _MOST_WARPS and elements * _LEAST_WARPS > _MOST_ELEMENTS * warps:
         warps *= 2
     return warps
-
-
-def divisible_loop(kernel: Kernel) -> str:
-    """Return the variable that the loop traverses, if shorter steps give the same; else nothing.
-
-    They do where all that is added up is a sum over that variable: every tensor of the loop either
-    carries it, or is its sum, or is a running maximum over it, by which that sum is rescaled.
-    """
-    block = kernel.block
-    traversed = {iterator.fmap for iterator in block.iterators if iterator.fmap}
-    if block.loop == 1 or len(traversed) != 1:
-        return ""
-    (variable,) = traversed
-    known = _Loop(variable, block.iterators)
-    return variable if all(map(known.accepts, flat(block.steps))) else ""
-
-
-class _Loop:
-    """What is known of a loop's tensors, one step after the other.
-
-    Each carries the variable, or is a sum over it, or a running maximum; and of those that carry it, or
-    are sums, some are proportional to the exponential of minus a running maximum.
-    """
-
-    def __init__(self, variable: str, iterators: Iterable[Iterator]) -> None:
-        self._variable = variable
-        self._along = {iterator.output for iterator in iterators if iterator.fmap}
-        self._sums: set[str] = set()
-        self._maxima: set[str] = set()
-        self._below: dict[str, str] = {}  # differences to a maximum
-        self._faded: dict[str, str] = {}  # proportional to exp(-maximum)
-
-    def accepts(self, step: Operation | Accumulate | RunningMax) -> bool:
-        """Whether a step, after all before it, means the same where steps of the loop are shorter."""
-        match step:
-            case Accumulate(kind="max"):  # the last value of a running maximum
-                return step.operand in self._maxima
-            case Accumulate(kind="rms"):
-                is_plain = step.operand in self._along and step.operand not in self._below
-                return is_plain and step.operand not in self._faded and self._variable in step.along
-            case Accumulate():
-                is_faded_so = self._faded.get(step.operand, "") == step.rescale
-                return step.kind == "sum" and step.operand in self._sums and is_faded_so
-            case RunningMax():
-                self._maxima.add(step.output)
-                is_plain = step.operand in self._along and step.operand not in self._below
-                return is_plain and step.operand not in self._faded and self._variable in step.over
-        known = self._along | self._sums | self._maxima
-        return known.isdisjoint(step.operands) or self._is_local(step)
-
-    def _is_local(self, step: Operation) -> bool:
-        """Whether elements depend on those of the same place only, or are a sum over the variable."""
-        carried = self._along.intersection(step.operands)
-        if not carried or not self._sums.isdisjoint(step.operands) or step.op in MOVES:
-            return False
-        over = names(step.attrs, "over") if "over" in step.attrs else ()
-        if self._variable in over:
-            self._sums.add(step.output)
-        else:
-            self._along.add(step.output)
-        is_sum = step.op in ("sum", "matmul")
-        return (is_sum or self._variable not in over) and self._is_faded_right(step)
-
-    def _is_faded_right(self, step: Operation) -> bool:
-        """Whether what depends on a running maximum m is x - m, exp of that, or proportional to it."""
-        if not self._maxima.isdisjoint(step.operands):
-            self._below[step.output] = step.operands[-1]
-            is_difference = step.op == "sub" and step.operands[1] in self._maxima
-            others = (self._maxima, self._below, self._faded)
-            return is_difference and not any(step.operands[0] in other for other in others)
-        if not self._below.keys().isdisjoint(step.operands):
-            self._faded[step.output] = self._below.get(step.operands[0], "")
-            return step.op == "exp"
-        faded = [name for name in step.operands if name in self._faded]
-        if not faded:
-            return True
-        self._faded[step.output] = self._faded[faded[0]]
-        is_numerator = step.op not in ("div", "div_or_zero") or faded == [step.operands[0]]
-        return len(faded) == 1 and step.op in _PROPORTIONAL and is_numerator
 
 
 def _largest(kernel: Kernel, device: Mapping[str, Dims], in_loop: bool) -> int:

@@ -138,6 +138,37 @@ def test_without_any_one_of_its_barriers_a_kernel_has_a_race(tmp_path: Path) -> 
             library.run(one.name, list(inputs.values()), {"Y": (2, 32, 16)})
 
 
+@needs_compiler
+def test_without_any_one_of_its_waits_for_copies_a_kernel_is_wrong(tmp_path: Path) -> None:
+    """Or where it waits for one group of them less; a copy is there once it was waited for."""
+    graph = attention(1, 16, 64, 512, 64, (1, 1), 4)
+    kernel = _emitted(graph)
+    assert kernel.schedule.buffers == 4 and kernel.schedule.ahead == {"k", "v"}
+    waits = ("wait_for_groups<2>();", "wait_for_copies();")
+    assert [kernel.source.count(wait) for wait in waits] == [1, 0]
+    broken = []
+    for place, instead in enumerate(("", "wait_for_groups<3>();")):
+        name = f"{kernel.name}_{place}"
+        source = kernel.source.replace(waits[0], instead).replace(kernel.name, name)
+        broken.append(replace(kernel, name=name, source=source))
+    plain = lora()
+    unloaded = _emitted(plain)
+    assert unloaded.source.count(waits[1]) == 1 and not unloaded.schedule.ahead
+    source = unloaded.source.replace(waits[1], "")
+    library = Emulated([kernel, *broken, replace(unloaded, source=source)], tmp_path)
+    inputs = drawn(graph)
+    want = exact(graph, inputs)
+    (made,) = library.run(kernel.name, list(inputs.values()), {"Y": want.shape})
+    assert norm_error(made, want) <= TOLERANCES["float16"]
+    for one in broken:
+        with pytest.raises(AssertionError):
+            (made,) = library.run(one.name, list(inputs.values()), {"Y": want.shape})
+            assert norm_error(made, want) <= TOLERANCES["float16"]
+    with pytest.raises(AssertionError):
+        made = _run(library, plain, drawn(plain))
+        assert norm_error(made, exact(plain, drawn(plain))) <= TOLERANCES["float16"]
+
+
 @needs_nvrtc
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_kernels_compile_and_fit(arch: str) -> None:

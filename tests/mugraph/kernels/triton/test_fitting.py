@@ -21,6 +21,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     ThreadGraph,
 )
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.kernels.shorter_steps import divisible_loop
 from relational_tensat.mugraph.kernels.triton import fitting
 from relational_tensat.mugraph.kernels.triton.begun_loop import with_loop
 from relational_tensat.mugraph.kernels.triton.padding import multiplied
@@ -60,9 +61,9 @@ def test_loops_are_as_long_as_tiles_of_4_warps_need() -> None:
 
 
 def test_which_loops_may_be_longer() -> None:
-    assert fitting.divisible_loop(attention().kernels[0]) == "k"
-    assert fitting.divisible_loop(gated_mlp().kernels[0]) == "k"
-    assert fitting.divisible_loop(rmsnorm_linear().kernels[0]) == "k"
+    assert divisible_loop(attention().kernels[0]) == "k"
+    assert divisible_loop(gated_mlp().kernels[0]) == "k"
+    assert divisible_loop(rmsnorm_linear().kernels[0]) == "k"
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,7 @@ def test_what_depends_on_tiles_keeps_its_loop(
 ) -> None:
     saver = Saver("y", "Y", dims_of("m=4"), ())
     block = BlockGraph((), 2, (Iterator("X", "x", (), "k"),), steps, (saver,))
-    assert fitting.divisible_loop(Kernel("kernel", block)) == ""
+    assert divisible_loop(Kernel("kernel", block)) == ""
 
 
 def test_variables_of_batches_alone_need_no_padding() -> None:
@@ -125,7 +126,7 @@ def test_a_begun_loop_computes_the_same(steps: tuple[Operation, ...]) -> None:
     graph = without_a_loop(*steps)
     begun = looped(graph)
     assert begun.kernels[0].block.loop == 2
-    longer = fitting.divisible_loop(begun.kernels[0])
+    longer = divisible_loop(begun.kernels[0])
     assert longer == "k"
     inputs = drawn(graph)
     assert np.allclose(exact(begun, inputs), exact(graph, inputs), rtol=1e-12, atol=1e-12)
