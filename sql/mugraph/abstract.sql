@@ -5,7 +5,9 @@ CREATE TABLE abstract AS
 SELECT
     CASE op WHEN 'abstract_sum' THEN 'sum' WHEN 'abstract_function' THEN split_part(name, ' ', 1) ELSE op END AS op,
     name,
-    CASE WHEN op = 'abstract_sum' THEN elements WHEN name LIKE 'rms %' THEN split_part(name, ' ', 2)::INTEGER ELSE 0 END
+    CASE
+        WHEN op = 'abstract_sum' THEN elements
+        WHEN name LIKE 'rms %' OR name LIKE 'reduce_max %' THEN split_part(name, ' ', 2)::INTEGER ELSE 0 END
         AS size,
     a, b, class
 FROM (

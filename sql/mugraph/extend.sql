@@ -6,16 +6,16 @@ WITH fresh AS (SELECT * FROM term WHERE size = $size)
 SELECT
     x.config, m.op, m.name, 0, x.id, 0, x.size + 1, x.dims, x.axes, x.uses, x.loads, x.stage, m.class, x.parts
 FROM fresh AS x
-JOIN abstract AS m ON m.a = x.class AND m.b = 0 AND m.op NOT IN ('sum', 'rms')
+JOIN abstract AS m ON m.a = x.class AND m.b = 0 AND m.op NOT IN ('sum', 'rms', 'reduce_max')
 WHERE x.size < $most
 UNION ALL
--- sums and root mean squares over a variable of a tile
+-- sums, root mean squares and maxima over a variable of a tile
 SELECT
     x.config, m.op, m.name, e.variable, x.id, 0, x.size + 1, xor(x.dims, e.variable), x.axes, x.uses, x.loads, x.stage,
     m.class, x.parts
 FROM fresh AS x
 JOIN extent AS e ON e.config = x.config AND x.dims & e.variable <> 0
-JOIN abstract AS m ON m.a = x.class AND m.op IN ('sum', 'rms') AND m.size = e.size
+JOIN abstract AS m ON m.a = x.class AND m.op IN ('sum', 'rms', 'reduce_max') AND m.size = e.size
 SEMI JOIN summable AS s ON s.variable = e.variable AND s.op = m.op AND s.inputs = s.carriers & x.uses
 WHERE x.size < $most
 UNION ALL
@@ -35,15 +35,15 @@ FROM fresh AS x
 JOIN config AS c ON c.id = x.config
 WHERE x.stage = 0 AND x.dims & c.loop <> 0 AND x.size BETWEEN 1 AND $most - 1
 UNION ALL
--- accumulators of the root mean square
+-- accumulators of the root mean square, and of the maximum
 SELECT
-    x.config, 'accumulate rms', m.name, c.loop, x.id, 0, x.size + 1, xor(x.dims, c.loop), x.axes, x.uses, x.loads, 1,
+    x.config, 'accumulate ' || m.op, m.name, c.loop, x.id, 0, x.size + 1, xor(x.dims, c.loop), x.axes, x.uses, x.loads, 1,
     m.class, x.parts
 FROM fresh AS x
 JOIN config AS c ON c.id = x.config
 JOIN extent AS e ON e.config = x.config AND e.variable = c.loop
-JOIN abstract AS m ON m.a = x.class AND m.op = 'rms' AND m.size = e.size * c.iterations
-SEMI JOIN summable AS s ON s.variable = c.loop AND s.op = 'rms' AND s.inputs = s.carriers & x.uses
+JOIN abstract AS m ON m.a = x.class AND m.op IN ('rms', 'reduce_max') AND m.size = e.size * c.iterations
+SEMI JOIN summable AS s ON s.variable = c.loop AND s.op = m.op AND s.inputs = s.carriers & x.uses
 WHERE x.stage = 0 AND x.dims & c.loop <> 0 AND x.size < $most
 UNION ALL
 -- functions of two elements: one has all variables of the other

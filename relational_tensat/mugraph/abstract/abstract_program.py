@@ -18,7 +18,9 @@ from relational_tensat.tensor.types import Attrs
 
 _VIEWS = frozenset({"rename", "split", "merge", "repeat"})
 #: Functions with a number.
-_WITH_NUMBERS = ("scale", "shift", "keep", *(f"is_{name}" for name in COMPARISONS))
+_WITH_NUMBERS = ("scale", "shift", "keep", "power", *(f"is_{name}" for name in COMPARISONS))
+#: Of which no axiom says what those of parts are.
+OPAQUE_REDUCTIONS = ("rms", "reduce_max")
 #: No axiom is about differences: they stay as they are.
 _BINARY = frozenset({"add", "mul", "div", "div_or_zero", "sub"})
 
@@ -81,10 +83,13 @@ def function_name(op: str, attrs: Attrs, elements: int) -> str:
     Args:
         op: the operator.
         attrs: its attributes.
-        elements: of how many elements a result is a function: of a root mean square, those under the root.
+        elements: of how many elements a result is a function: of a root mean square, those under the root;
+            of a maximum, those that are compared.
     """
     if op == "rms":
         return f"rms {elements} {attrs['epsilon']}"
+    if op == "reduce_max":
+        return f"reduce_max {elements}"
     return f"{op} {attrs['value']}" if op in _WITH_NUMBERS else op
 
 
@@ -114,8 +119,13 @@ class _Builder:
                 self._alias[step.output] = self._named(operands[0])
             case op if op in _BINARY:
                 self._node(op, operands, step.output)
-            case op if op in FUNCTIONS or op in ("rms", *COMPARISONS, *_WITH_NUMBERS):
-                elements = self._extent(step) if op == "rms" else 1
+            case op if op in FUNCTIONS or op in (
+                *OPAQUE_REDUCTIONS,
+                "pow",
+                *COMPARISONS,
+                *_WITH_NUMBERS,
+            ):
+                elements = self._extent(step) if op in OPAQUE_REDUCTIONS else 1
                 name = function_name(op, step.attrs, elements)
                 self._node("abstract_function", operands, step.output, {"function": name})
             case op:

@@ -118,8 +118,10 @@ class Residues:
         """
         return self._reduced(self.divide(a, b) * self._factor)
 
-    def power(self, a: Elements, b: Elements) -> Elements:
-        """Return a random function of both: exponents are no residues."""
+    def power(self, a: Elements, b: Elements | float) -> Elements:
+        """Return a random function of both, or of a: exponents are no residues."""
+        if isinstance(b, float):
+            return self.function(f"power {b}", a)
         return self._function_of_two("pow", a, b)
 
     def compared(self, name: str, a: Elements, b: Elements | float) -> Elements:
@@ -163,6 +165,10 @@ class Residues:
         """
         shifted = [axis % x.ndim for axis in axes]
         return self._random.largest(x, shifted, keepdims=False) if shifted else x
+
+    def reduce_max(self, x: Elements, axes: Sequence[int]) -> Elements:
+        """Return a random function of the elements, in whatever order they are."""
+        return self.function("reduce_max", self.largest(x, axes))
 
     def larger(self, a: Elements, b: Elements) -> Elements:
         """Return the elements that are later in the random total order."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import cast
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.mugraph.fusion.chains import Chain
+from relational_tensat.mugraph.fusion.chains import Chain, exponent_of
 from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.dims import Dim, Dims, count, variables
 from relational_tensat.mugraph.graph.mugraph import (
@@ -91,9 +91,9 @@ class _Builder:
         (output,), operands = node.outputs, node.inputs
         match node.op:
             case "pow":
-                self._step("square", operands[:1], output)
-            case "reduce_sum" | "reduce_mean":
-                self._mean(node, output)
+                self._power(node, output)
+            case "reduce_max" | "reduce_sum" | "reduce_mean":
+                self._reduced(node, output)
             case "layer_norm":
                 self._layer_norm(node, output)
             case op:
@@ -103,16 +103,27 @@ class _Builder:
         self.steps.append(Operation(op, tuple(operands), output, attrs))
         return output
 
-    def _mean(self, node: Node, output: str) -> None:
+    def _power(self, node: Node, output: str) -> None:
+        exponent = exponent_of(node, self._graph)
+        if exponent is None:
+            self._step("pow", node.inputs, output)
+        elif exponent == 2.0:
+            self._step("square", node.inputs[:1], output)
+        else:
+            self._step("power", node.inputs[:1], output, value=exponent)
+
+    def _reduced(self, node: Node, output: str) -> None:
         x = node.inputs[0]
         shape = _shape(self._graph, x)
         axes = cast(tuple[int, ...], node.attrs["axes"]) or tuple(range(len(shape)))
         over = [_variable(shape, axis) for axis in axes if shape[axis] > 1]
         size = count(tuple(dim for dim in dims_of_value(self._graph, x) if dim.variable in over))
-        is_mean = node.op == "reduce_mean"
-        total = self._step("sum", [x], f"{output}_sum" if is_mean else output, over=tuple(over))
-        if is_mean:
+        if node.op == "reduce_mean":
+            total = self._step("sum", [x], f"{output}_sum", over=tuple(over))
             self._step("scale", [total], output, value=1.0 / size)
+        else:
+            op = "sum" if node.op == "reduce_sum" else node.op
+            self._step(op, [x], output, over=tuple(over))
 
     def _layer_norm(self, node: Node, output: str) -> None:
         x, gain, *bias = node.inputs

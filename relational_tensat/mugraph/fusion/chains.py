@@ -13,10 +13,11 @@ import numpy as np
 from relational_tensat.mugraph.regions.groups import groups
 from relational_tensat.tensor import Graph, Node, TensorType
 
-_FUNCTIONS = ("erf", "exp", "gelu", "neg", "reciprocal", "relu", "sigmoid", "sqrt", "tanh")
+_FUNCTIONS = ("abs", "erf", "exp", "gelu", "neg", "reciprocal", "relu", "sigmoid", "sqrt", "tanh")
 _BINARY = ("add", "div", "mul", "sub")
+_REDUCTIONS = ("reduce_max", "reduce_mean", "reduce_sum")
 #: What chains are made of.
-OPERATORS = frozenset({*_FUNCTIONS, *_BINARY, "pow", "reduce_mean", "reduce_sum", "layer_norm"})
+OPERATORS = frozenset({*_FUNCTIONS, *_BINARY, "pow", *_REDUCTIONS, "layer_norm"})
 #: Of a chain, and of a kernel.
 MOST_INPUTS = 9
 
@@ -71,10 +72,12 @@ def _chains(graph: Graph) -> list[Chain]:
     return found[::-1]
 
 
-def is_square(node: Node, graph: Graph) -> bool:
-    """Whether a power is a square."""
+def exponent_of(node: Node, graph: Graph) -> float | None:
+    """Return a power's exponent, if it is one number; None where it is a tensor."""
     weight = graph.weights.get(node.inputs[1])
-    return weight is not None and weight.data is not None and bool(np.all(weight.data == 2.0))
+    if weight is None or weight.data is None or weight.type.size != 1:
+        return None
+    return float(np.asarray(weight.data).item())
 
 
 def _cone(
@@ -115,14 +118,13 @@ def _chain(nodes: tuple[Node, ...], outputs: tuple[str, ...], graph: Graph) -> C
 
 
 def _operands(node: Node, graph: Graph) -> tuple[str, ...]:
-    """Return what a node reads; the exponent of a square is no tensor of it."""
-    return node.inputs[:1] if node.op == "pow" else node.inputs
+    """Return what a node reads; an exponent that is a number is no tensor of it."""
+    is_number = node.op == "pow" and exponent_of(node, graph) is not None
+    return node.inputs[:1] if is_number else node.inputs
 
 
 def _is_fit(node: Node, graph: Graph) -> bool:
     if node.op not in OPERATORS or len(node.outputs) != 1:
-        return False
-    if node.op == "pow" and not is_square(node, graph):
         return False
     if node.attrs.get("approximate", "none") != "none" or not node.attrs.get("keepdims", True):
         return False

@@ -49,7 +49,7 @@ class Arithmetic(Protocol):
     def divide_or_zero(self, a: Elements, b: Elements) -> Elements:
         """Return a / b, and 0 where b is 0 or NaN."""
 
-    def power(self, a: Elements, b: Elements) -> Elements:
+    def power(self, a: Elements, b: Elements | float) -> Elements:
         """Return a to the b."""
 
     def compared(self, name: str, a: Elements, b: Elements | float) -> Elements:
@@ -66,6 +66,9 @@ class Arithmetic(Protocol):
 
     def largest(self, x: Elements, axes: Sequence[int]) -> Elements:
         """Return the largest elements over axes, which are dropped; of numbers a finite one at least."""
+
+    def reduce_max(self, x: Elements, axes: Sequence[int]) -> Elements:
+        """Return the largest elements over axes, which are dropped, whatever these are."""
 
     def larger(self, a: Elements, b: Elements) -> Elements:
         """Return the larger elements."""
@@ -134,9 +137,9 @@ class Numbers:
         """Return a / b, and 0 where b is 0 or NaN, whatever a is there."""
         return self._rounded(np.where((b == 0) | np.isnan(b), 0, a / b))
 
-    def power(self, a: Elements, b: Elements) -> Elements:
+    def power(self, a: Elements, b: Elements | float) -> Elements:
         """Return a to the b; NaN where no real number is."""
-        return self._rounded(np.power(a, b))
+        return self._rounded(np.power(a, a.dtype.type(b) if isinstance(b, float) else b))
 
     def compared(self, name: str, a: Elements, b: Elements | float) -> Elements:
         """Return 1 where a comparison holds, and 0 elsewhere, as for NaN."""
@@ -165,6 +168,10 @@ class Numbers:
         """
         lowest = np.finfo(x.dtype).min
         return np.asarray(np.maximum(np.max(x, axis=tuple(axes)), lowest))
+
+    def reduce_max(self, x: Elements, axes: Sequence[int]) -> Elements:
+        """Return the largest elements over axes; NaN where one is."""
+        return np.asarray(np.max(x, axis=tuple(axes)))
 
     def larger(self, a: Elements, b: Elements) -> Elements:
         """Return the larger elements; NaN where one is."""
@@ -195,6 +202,7 @@ def _sigmoid(x: Elements) -> Elements:
 
 
 _FUNCTIONS: dict[str, Any] = {
+    "abs": np.abs,
     "exp": np.exp,
     "erf": erf,
     "gelu": _gelu,

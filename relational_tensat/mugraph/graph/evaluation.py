@@ -199,8 +199,12 @@ def _accumulate(
             varying = x if is_varying else x.repeated(LOOP, loop)
             whole = varying.merged([LOOP, variable], variable)
             return whole.cut(variable, partial[variable].whole) if variable in partial else whole
+        case "reduce_max":
+            over = [*step.along, LOOP] if is_varying else [*step.along]
+            kept = tuple(label for label in x.labels if label not in over)
+            return Labelled(kept, arithmetic.reduce_max(x.data, x.axes(over)))
         case _:
-            over = [*step.along, LOOP] if is_varying else step.along
+            over = [*step.along, LOOP] if is_varying else [*step.along]
             return root_mean_square(arithmetic, x, over, step.epsilon, _existing(x, over, partial))
 
 

@@ -66,8 +66,8 @@ class Accumulate:
 
     Attributes:
         kind: ``sum`` adds them up; ``concat`` puts them one after the other along ``along``, the variable
-            that the loop traverses; ``max`` is the largest; ``rms`` is the root mean square over them and
-            over ``along``.
+            that the loop traverses; ``max`` is the largest; ``reduce_max`` and ``rms`` are the largest as
+            a model has it, and the root mean square, over them and over ``along``.
         rescale: with ``sum``: a running maximum m; what an iteration adds is multiplied by
             exp(m then - m in the end), so that exp(s - m) adds up to sum exp(s) / exp(m).
         epsilon: with ``rms``: added to the mean.

@@ -124,6 +124,7 @@ def step_text(step: BlockStep, dims: Mapping[str, Dims]) -> str:
                 "sum": "sum",
                 "concat": "concatenation",
                 "max": "max",
+                "reduce_max": "reduce_max",
                 "rms": "root mean square",
             }[step.kind]
             along = f" along {' '.join(step.along)}" if step.along else ""

@@ -78,6 +78,20 @@ class Shift(_OfOneElement):
         return Labelled(x.labels, arithmetic.shift(x.data, cast(float, attrs["value"])))
 
 
+class Power(_OfOneElement):
+    """A tensor to the power of a number."""
+
+    name = "power"
+    attrs = ("value",)
+
+    def evaluate(
+        self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
+    ) -> Labelled:
+        """Raise."""
+        (x,) = operands
+        return Labelled(x.labels, arithmetic.power(x.data, float(cast(float, attrs["value"]))))
+
+
 class ComparedWith(_OfOneElement):
     """1 where a comparison with a number holds, and 0 elsewhere."""
 
@@ -178,6 +192,20 @@ class Largest(_Reduction):
         return Labelled(kept, arithmetic.largest(x.data, x.axes(over)))
 
 
+class ReduceMax(_Reduction):
+    """The largest element over index variables as a model has it: -inf where all are."""
+
+    name = "reduce_max"
+
+    def evaluate(
+        self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
+    ) -> Labelled:
+        """Compare."""
+        x, over = operands[0], names(attrs, "over")
+        kept = tuple(label for label in x.labels if label not in over)
+        return Labelled(kept, arithmetic.reduce_max(x.data, x.axes(over)))
+
+
 class RootMeanSquare(_Reduction):
     """sqrt(mean of x² + epsilon) over index variables."""
 
@@ -274,6 +302,7 @@ _DESCRIPTIONS: tuple[MuOperator, ...] = (
     ConcatMatmul(),
     Sum(),
     Largest(),
+    ReduceMax(),
     RootMeanSquare(),
     Elementwise("add", lambda arithmetic: arithmetic.add),
     Elementwise("sub", lambda arithmetic: arithmetic.subtract),
@@ -286,6 +315,7 @@ _DESCRIPTIONS: tuple[MuOperator, ...] = (
     *map(ComparedWith, COMPARISONS),
     Scale(),
     Shift(),
+    Power(),
     *map(Function, FUNCTIONS),
     *VIEWS,
 )

@@ -19,6 +19,7 @@ from relational_tensat.mugraph.graph.mugraph import (
 from relational_tensat.mugraph.graph.operators import (
     Elementwise,
     Function,
+    Power,
     Scale,
     Shift,
     mu_operator,
@@ -77,4 +78,4 @@ def _chains(block: BlockGraph, tensors: BlockTensors) -> list[list[Operation]]:
 
 
 def _is_elementwise(step: Operation) -> bool:
-    return isinstance(mu_operator(step.op), (Function, Elementwise, Scale, Shift))
+    return isinstance(mu_operator(step.op), (Function, Elementwise, Power, Scale, Shift))

@@ -269,7 +269,7 @@ def _accumulated(where: str, step: Accumulate, operand: Dims, loop: int, looped:
                 Dim(d.variable, d.whole or d.size * loop) if d.variable == variable else d
                 for d in operand
             )
-        case "rms", _:
+        case (("rms" | "reduce_max"), _):
             return without(operand, step.along)
     raise InputError(f"{where}: {step.output}: no accumulation {step.kind!r} along {step.along}")
 

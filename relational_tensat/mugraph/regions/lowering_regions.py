@@ -208,11 +208,16 @@ class _Lowering:
         return self._emit("shift", [x], dims, value=number.number)
 
     def _pow(self, node: Node) -> Value:
-        """Return a cube, as GELU's approximation by tanh has it; squares are taken before."""
+        """Return a power; squares are taken before, and cubes are those of GELU's approximation by tanh."""
         x, exponent = map(self._value, node.inputs)
-        if exponent.number != 3.0 or x.number is not None:
-            raise ShapeError("a power but square and cube is no operator of μGraphs")
-        square = self._emit("square", [x], self._broadcast(x, exponent))
+        if x.number is not None:
+            raise ShapeError("a power of a number is no operator of μGraphs")
+        if exponent.number is None:
+            return self._binary("pow", x, exponent)
+        dims = self._broadcast(x, exponent)
+        if exponent.number != 3.0:
+            return self._emit("power", [x], dims, value=exponent.number)
+        square = self._emit("square", [x], dims)
         return self._binary("mul", square, x)
 
     def _where(self, node: Node) -> Value:
@@ -256,19 +261,19 @@ class _Lowering:
         dims = [*batch, a.dims[-2], b.dims[-1]]
         return self._emit("matmul", [a, b], dims, a.dims[-1])
 
-    def _reduce_sum(self, node: Node) -> Value:
+    def _reduced(self, node: Node, op: str = "sum") -> Value:
         x = self._value(node.inputs[0])
         axes = cast(tuple[int, ...], node.attrs["axes"])
         over = tuple(atom for axis in axes for atom in x.dims[axis])
         kept = [(place, () if place in axes else dim) for place, dim in enumerate(x.dims)]
         keeps = bool(node.attrs["keepdims"])
-        return self._emit("sum", [x], [d for place, d in kept if keeps or place not in axes], over)
+        return self._emit(op, [x], [d for place, d in kept if keeps or place not in axes], over)
 
     def _reduce_mean(self, node: Node) -> Value:
         x = self._value(node.inputs[0])
         axes = cast(tuple[int, ...], node.attrs["axes"])
         size = self._atoms.size(tuple(atom for axis in axes for atom in x.dims[axis]))
-        total = self._reduce_sum(node)
+        total = self._reduced(node)
         return self._emit("scale", [total], total.dims, value=1.0 / size)
 
     def _layer_norm(self, node: Node) -> Value:
@@ -352,8 +357,9 @@ _OPERATORS: Mapping[str, Callable[[_Lowering, Node], Value]] = {
     "mul": _Lowering._mul,
     "opaque": _Lowering._opaque,
     "pow": _Lowering._pow,
+    "reduce_max": lambda lowering, node: lowering._reduced(node, "reduce_max"),
     "reduce_mean": _Lowering._reduce_mean,
-    "reduce_sum": _Lowering._reduce_sum,
+    "reduce_sum": _Lowering._reduced,
     "reshape": _Lowering._reshape,
     "slice": _Lowering._slice,
     "smul": _Lowering._smul,

@@ -18,7 +18,9 @@ from relational_tensat.mugraph.regions.relabelling import Atoms
 from relational_tensat.tensor import Weight
 
 #: Functions f with f(0) = 0, and those of two elements that are 0 where both are.
-_KEEP_ZERO = frozenset({"erf", "gelu", "neg", "relu", "scale", "silu", "sqrt", "square", "tanh"})
+_KEEP_ZERO = frozenset(
+    {"abs", "erf", "gelu", "neg", "relu", "scale", "silu", "sqrt", "square", "tanh"}
+)
 _KEEP_ZERO_OF_BOTH = frozenset({"add", "mul", "sub"})
 
 

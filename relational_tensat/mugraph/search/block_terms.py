@@ -123,6 +123,10 @@ def step_of(derivation: Derivation, names: Mapping[int, str], output: str) -> Bl
             return Accumulate(a, output, "concat", over)
         case "accumulate rms":
             return Accumulate(a, output, "rms", over, epsilon=float(parameters[1]))
+        case "accumulate reduce_max":
+            return Accumulate(a, output, "reduce_max", over)
+        case "reduce_max":
+            return Operation("reduce_max", (a,), output, {"over": over})
         case "rms":
             attrs: Attrs = {"over": over, "epsilon": float(parameters[1])}
             return Operation("rms", (a,), output, attrs)

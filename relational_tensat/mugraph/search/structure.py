@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from operator import or_
 
 from relational_tensat.base.errors import InputError
+from relational_tensat.mugraph.abstract.abstract_program import OPAQUE_REDUCTIONS
 from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.dims import Dims, count, variables, with_sizes
 from relational_tensat.mugraph.graph.mugraph import AXES, MuGraph, Operation
@@ -78,7 +79,7 @@ class Summable:
 
     Attributes:
         variable: its bit.
-        op: ``sum`` or ``rms``.
+        op: ``sum``, or an opaque reduction.
         carriers: bits of the inputs that have the variable.
         inputs: bits of those of them that take part.
     """
@@ -169,7 +170,7 @@ def _summable(program: MuGraph, known: Sequence[Variable]) -> Iterator[Summable]
         uses[step.output] = functools.reduce(or_, (uses[name] for name in step.operands))
         for variable in names(step.attrs, "over") if "over" in step.attrs else ():
             carriers = _carriers(program, bits, variable)
-            op = "rms" if step.op == "rms" else "sum"
+            op = step.op if step.op in OPAQUE_REDUCTIONS else "sum"
             sums.setdefault((variable, op), set()).add(uses[step.output] & carriers)
     for (variable, op), inputs in sums.items():
         closed = {functools.reduce(or_, some) for some in _subsets(sorted(inputs))}

@@ -57,7 +57,7 @@ def rows_of(graph: MuGraph) -> frozenset[str]:
     dims = kernel_tensors(graph)
     found = {name for output in graph.outputs for name in variables(dims[output])}
     for operation in _operations(graph):
-        if operation.op in ("sum", "matmul", "max"):
+        if operation.op in ("sum", "matmul", "max", "reduce_max"):
             found.difference_update(names(operation.attrs, "over"))
     return frozenset(found)
 

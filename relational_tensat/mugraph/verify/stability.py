@@ -316,7 +316,9 @@ class _Block:
         if maximum is None:
             self.steps.append(step)
             return
-        if step.kind == "rms" or (step.kind == "concat" and maximum in self._running):
+        if step.kind not in ("sum", "concat") or (
+            step.kind == "concat" and maximum in self._running
+        ):
             raise self._owner.refusal(f"{step.output} accumulates rows of different scales")
         self.steps.append(replace(step, rescale=maximum) if maximum in self._running else step)
         self.scales[step.output] = maximum

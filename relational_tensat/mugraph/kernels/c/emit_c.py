@@ -12,7 +12,7 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Kernel
 from relational_tensat.mugraph.graph.well_formed import Stage
-from relational_tensat.mugraph.kernels.lowering.formulas import Formulas, reduced, summand
+from relational_tensat.mugraph.kernels.lowering.formulas import Formulas, number, reduced, summand
 from relational_tensat.mugraph.kernels.lowering.indices import (
     ITERATION,
     element_offset,
@@ -28,6 +28,7 @@ from relational_tensat.mugraph.kernels.lowering.layouts import row_major
 from relational_tensat.mugraph.kernels.lowering.lowering import lower
 from relational_tensat.mugraph.kernels.lowering.names import identifier
 from relational_tensat.mugraph.kernels.lowering.statements import (
+    MAXIMA,
     Compute,
     Load,
     Multiply,
@@ -135,9 +136,8 @@ class _Emission(Formulas):
                 self._text.line(f"_Alignas(64) float {_variable(name)}[{elements}];")
         for name, stored in self._program.stored.items():
             if stored.initial is not None:
-                value = "-FLT_MAX" if stored.initial < 0 else f"{stored.initial}f"
                 with self._loops(stored.dims) as at:
-                    self._text.line(f"{self.stored(name, at)} = {value};")
+                    self._text.line(f"{self.stored(name, at)} = {number(stored.initial)};")
 
     def _ends(self, in_loop: bool) -> None:
         """Declare how many elements a tile has of the variables whose last tile is smaller."""
@@ -188,15 +188,22 @@ class _Emission(Formulas):
         dims = self._program.dims[reduce.operand]
         kept = tuple(dim for dim in dims if dim.variable not in reduce.over)
         summed = tuple(dim for dim in dims if dim.variable in reduce.over)
-        is_max = reduce.kind == "max"
+        is_max, is_exact = reduce.kind in MAXIMA, reduce.kind == "reduce_max"
+        how = "max:x" if is_max else "+:x"
         with self._loops(kept, is_inner=False) as outer:
-            self._text.line(f"float x = {'-FLT_MAX' if is_max else '0.0f'};")
-            with self._loops(summed, "max:x" if is_max else "+:x") as inner:
+            self._text.line(f"float x = {number(MAXIMA.get(reduce.kind, 0.0))};")
+            if is_exact:  # lanes of a vector lose NaN
+                self._text.line("int has_nan = 0;")
+                how += ") reduction(|:has_nan"
+            with self._loops(summed, how) as inner:
                 value = self.element(reduce.operand, {**outer, **inner})
-                if is_max:
-                    self._text.line(f"x = larger(x, {value});")
-                else:
-                    self._text.line(f"x += {summand(reduce, value)};")
+                if is_exact:
+                    self._text.line(f"const float y = {value};", "has_nan |= y != y;")
+                    value = "y"
+                added = f"x = larger(x, {value});" if is_max else f"x += {summand(reduce, value)};"
+                self._text.line(added)
+            if is_exact:
+                self._text.line("x = has_nan ? NAN : x;")
             self._text.line(*reduced(reduce, lambda name: self.stored(name, outer)))
 
     def _save(self, save: Save) -> None:

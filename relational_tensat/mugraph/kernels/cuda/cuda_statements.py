@@ -50,7 +50,7 @@ from relational_tensat.mugraph.kernels.lowering.text import Text
 ITEM_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 #: The place of a block in the grid.
 BLOCKS = ("(int)blockIdx.x", "(int)blockIdx.y", "(int)blockIdx.z")
-_HOW = {"sum": "Sum", "squares": "Sum", "max": "Largest"}
+_HOW = {"sum": "Sum", "squares": "Sum", "max": "Largest", "reduce_max": "LargestOfAll"}
 
 
 class Statements(Formulas):

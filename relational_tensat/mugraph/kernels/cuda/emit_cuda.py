@@ -24,8 +24,11 @@ from relational_tensat.mugraph.kernels.lowering.indices import ITERATION, end_na
 from relational_tensat.mugraph.kernels.lowering.lowering import lower
 from relational_tensat.mugraph.kernels.lowering.names import identifier
 from relational_tensat.mugraph.kernels.lowering.schedule import Schedule, schedule
-from relational_tensat.mugraph.kernels.lowering.statements import Load, Program
+from relational_tensat.mugraph.kernels.lowering.statements import MAXIMA, Load, Program
 from relational_tensat.mugraph.kernels.lowering.text import Text
+
+#: What a maximum of nothing is.
+_NONE = {MAXIMA["max"]: "Largest::none()", MAXIMA["reduce_max"]: "LargestOfAll::none()"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +161,7 @@ class _Emission:
             if stored.frame is not None:
                 self._statements.clear(name, stored.frame)
             else:
-                value = "Largest::none()" if stored.initial < 0 else f"{stored.initial}f"
+                value = _NONE.get(stored.initial, f"{stored.initial}f")
                 with self._loops.elements(stored.dims) as at:
                     self._text.line(f"{self._statements.cell(name, at)} = {value};")
 

@@ -174,6 +174,12 @@ struct Largest {
   static DEVICE float of(float x, float y) { return larger(x, y); }
 };
 
+// As a model has it.
+struct LargestOfAll {
+  static DEVICE float none() { return -__int_as_float(0x7F800000); }
+  static DEVICE float of(float x, float y) { return larger(x, y); }
+};
+
 // store(n, sum over k of element(n, k)) for N results of K elements each.
 //
 // The threads of a result are neighbours. Where a warp is not enough, warps leave what they have in

@@ -10,11 +10,12 @@ from typing import ClassVar, cast
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.input_windows import Window
 from relational_tensat.mugraph.graph.mugraph import Operation
-from relational_tensat.mugraph.kernels.lowering.statements import Program, Reduce, fade_of
+from relational_tensat.mugraph.kernels.lowering.statements import MAXIMA, Program, Reduce, fade_of
 from relational_tensat.mugraph.kernels.lowering.views import Indexing, viewed_index, window_index
 
 #: Operators of one element; some are functions that the target's own code declares.
 _SPELLED: Mapping[str, str] = {
+    "abs": "fabsf({})",
     "add": "({} + {})",
     "div": "({} / {})",
     "div_or_zero": "div_or_zero({}, {})",
@@ -26,6 +27,7 @@ _SPELLED: Mapping[str, str] = {
     "nan_to_zero": "nan_to_zero({})",
     "neg": "(-{})",
     "pow": "powf({}, {})",
+    "power": "powf({}, {value})",
     "reciprocal": "(1.0f / {})",
     "relu": "relu({})",
     "sigmoid": "sigmoid({})",
@@ -134,7 +136,7 @@ def reduced(reduce: Reduce, cell_of: Callable[[str], str]) -> list[str]:
         ]
     if reduce.rescale:
         return [f"{cell} = {cell} * {cell_of(fade_of(reduce.rescale))} + x;"]
-    if reduce.adds and reduce.kind == "max":
+    if reduce.adds and reduce.kind in MAXIMA:
         return [f"{cell} = larger({cell}, x);"]
     return [f"{cell} {'+=' if reduce.adds else '='} x;"]
 

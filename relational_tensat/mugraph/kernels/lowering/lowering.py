@@ -23,6 +23,7 @@ from relational_tensat.mugraph.graph.mugraph import (
 from relational_tensat.mugraph.graph.operators import mu_operator
 from relational_tensat.mugraph.graph.well_formed import Stage, block_tensors
 from relational_tensat.mugraph.kernels.lowering.statements import (
+    MAXIMA,
     Compute,
     Frame,
     Load,
@@ -37,11 +38,10 @@ from relational_tensat.mugraph.kernels.lowering.statements import (
 )
 
 _PRODUCTS = ("matmul", "concat_matmul")
-_REDUCTIONS = {"sum": "sum", "max": "max", "rms": "squares"}
+_REDUCTIONS = {"sum": "sum", "max": "max", "reduce_max": "reduce_max", "rms": "squares"}
 _VIEWS = ("rename", "split", "merge", "repeat")
 #: Worked out once and stored, rather than wherever they are read: they cost tens of instructions.
-_COSTLY = ("erf", "exp", "gelu", "log", "sigmoid", "silu", "sqrt", "tanh")
-_LOWEST = -3.4028234663852886e38
+_COSTLY = ("erf", "exp", "gelu", "log", "pow", "power", "sigmoid", "silu", "sqrt", "tanh")
 
 
 def lower(
@@ -241,7 +241,7 @@ class _Lowering:
         self._stages[fade_of(step.output)] = Stage.LOOP
         self._dims[fade_of(step.output)] = self._dims[step.output]
         statement = Reduce(step.output, step.operand, step.over, "max", fade=fade_of(step.output))
-        self._reduce(statement, step.output, _LOWEST)
+        self._reduce(statement, step.output, MAXIMA["max"])
 
     def _accumulate(self, step: Accumulate) -> None:
         varies = self._stages[step.operand] is Stage.LOOP
@@ -258,7 +258,10 @@ class _Lowering:
                 self._formula(Operation("same", (step.operand,), step.output))
             case "max":
                 statement = Reduce(step.output, step.operand, (), "max")
-                self._reduce(statement, step.output, _LOWEST)
+                self._reduce(statement, step.output, MAXIMA["max"])
+            case "reduce_max" if not step.rescale:
+                statement = Reduce(step.output, step.operand, step.along, "reduce_max")
+                self._reduce(statement, step.output, MAXIMA["reduce_max"] if varies else None)
             case "rms" if not step.rescale:
                 squares = f"{step.output}_squares"
                 statement = Reduce(squares, step.operand, step.along, "squares")

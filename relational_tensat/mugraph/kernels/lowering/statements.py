@@ -7,6 +7,7 @@ are formulas of stored ones, worked out wherever they are read.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -15,6 +16,9 @@ from relational_tensat.mugraph.graph.dims import Dims, count, variables
 from relational_tensat.mugraph.graph.mugraph import BlockGraph, Iterator, Kernel, Operation, Saver
 from relational_tensat.mugraph.graph.partial_tiles import Split
 from relational_tensat.mugraph.graph.well_formed import Stage
+
+#: Reductions to the largest element, each with what that of nothing is.
+MAXIMA: Mapping[str, float] = {"max": -3.4028234663852886e38, "reduce_max": -math.inf}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +106,8 @@ class Reduce:
     """A formula's sums, maxima or sums of squares over some variables.
 
     Attributes:
-        kind: ``sum``, ``max`` or ``squares``.
-        adds: whether to what is there; with ``max``, whichever is larger.
+        kind: ``sum``, ``squares``, ``reduce_max`` or ``max``, which is the lowest finite number at least.
+        adds: whether to what is there; with maxima, whichever is larger.
         rescale: as in ``Multiply``.
         fade: where to store by how much a running maximum has moved: exp(before - now).
     """

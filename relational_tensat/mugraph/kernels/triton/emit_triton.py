@@ -47,6 +47,7 @@ from relational_tensat.mugraph.kernels.triton.tensors import (
 from relational_tensat.mugraph.kernels.triton.triton_expressions import (
     LOWEST,
     POWER,
+    POWERS,
     PRODUCTS,
     TYPES,
     Expressions,
@@ -184,7 +185,7 @@ class _Emission:
         grid = " x ".join(map(str, block.grid)) or "1"
         head = f"{self._kernel.name}: grid {grid}, loop {block.loop}, {warps} warps."
         text.line(f'"""{head}"""', "", "import triton", "import triton.language as tl", "", "")
-        if any(isinstance(step, Operation) and step.op == "pow" for step in self._steps):
+        if any(isinstance(step, Operation) and step.op in POWERS for step in self._steps):
             text.line(*POWER.splitlines(), "", "")
         text.line("@triton.jit")
         with text.block(f"def {name}({', '.join(parameters)}):", ""):
@@ -290,6 +291,8 @@ class _Emission:
                 )
             case "rms" if not step.rescale:
                 self._accumulate_squares(step, varies)
+            case "reduce_max" if not step.rescale:
+                self._accumulate_largest(step, varies)
             case "max" if not varies or step.output in self._kernel.block.final_maxima:
                 self._let(step.output, self._expressions.values[step.operand])
             case "max":
@@ -322,6 +325,18 @@ class _Emission:
         text = product.text if is_added else f"{name} + {added}"
         self._lines[Stage.LOOP].append(f"{name} = {text}")
         self._expressions.values[step.output] = target
+
+    def _accumulate_largest(self, step: Accumulate, varies: bool) -> None:
+        largest = self._expressions.reduce_max(self._expressions.values[step.operand], step.along)
+        if not varies:
+            self._let(step.output, largest)
+            return
+        name, now = identifier(step.output), f"{identifier(step.output)}_now"
+        self._begin(name, largest.axes, 'float("-inf")')
+        lines = self._lines[Stage.LOOP]
+        lines.append(f"{now} = {largest.text}")
+        lines.append(f"{name} = tl.where(({now} > {name}) | ({now} != {now}), {now}, {name})")
+        self._expressions.values[step.output] = Value(name, largest.axes, True)
 
     def _accumulate_squares(self, step: Accumulate, varies: bool) -> None:
         value = self._expressions.values[step.operand]

@@ -27,6 +27,7 @@ LOWEST = "-3.4028234663852886e38"
 TYPES = {"float32": "tl.float32", "float16": "tl.float16", "bfloat16": "tl.bfloat16"}
 PRODUCTS = ("matmul", "concat_matmul")
 _SPELLED: Mapping[str, str] = {
+    "abs": "tl.abs({})",
     "add": "{} + {}",
     "div": "{} / {}",
     "div_or_zero": "tl.where(({1} == {1}) & ({1} != 0.0), {0} / {1}, 0.0)",
@@ -38,6 +39,7 @@ _SPELLED: Mapping[str, str] = {
     "nan_to_zero": "tl.where({0} == {0}, {0}, 0.0)",
     "neg": "-{}",
     "pow": "_power({}, {})",
+    "power": "_power({0}, tl.full({0}.shape, {value}, tl.float32))",
     "reciprocal": "1.0 / {}",
     "relu": "tl.where({0} < 0.0, 0.0, {0})",
     "sigmoid": "1.0 / (1.0 + tl.exp(-{}))",
@@ -57,6 +59,8 @@ _SPELLED: Mapping[str, str] = {
     "tanh": "2.0 / (1.0 + tl.exp(-2.0 * {})) - 1.0",
 }
 
+#: To the power of a tensor, or of a number.
+POWERS = ("pow", "power")
 #: What modules whose kernels have powers begin with. Triton has none that its interpreter knows, too.
 POWER = """\
 @triton.jit
@@ -107,6 +111,8 @@ class Expressions:
                 value = self.reduced(x, over, step.op)
                 floored = f"tl.maximum({value.text}, {LOWEST})"
                 return replace(value, text=floored) if step.op == "max" else value
+            case "reduce_max":
+                return self.reduce_max(self.values[step.operands[0]], names(step.attrs, "over"))
             case "rms":
                 return self.root_mean_square(step)
         return self.function(step)
@@ -265,6 +271,15 @@ class Expressions:
             text = f"tl.{op}({text}, axis={axes.index(dim)})"
             axes = tuple(other for other in axes if other != dim)
         return Value(text, axes, True)
+
+    def reduce_max(self, value: Value, over: Sequence[str]) -> Value:
+        """Return the largest elements; NaN where one is, which Triton's maxima leave out."""
+        largest = self.reduced(value, over, "max")
+        has_nan = self.reduced(
+            value, over, "max", f"tl.where({value.text} == {value.text}, 0.0, 1.0)"
+        )
+        text = f'tl.where({has_nan.text} > 0.0, float("nan"), {largest.text})'
+        return replace(largest, text=text)
 
     def squares(self, value: Value, over: Sequence[str]) -> Value:
         """Return sums of squares."""
