@@ -98,7 +98,7 @@ PROTOCOLS: Mapping[str, MeasuringProtocol] = MappingProxyType(
         "cpu": MeasuringProtocol(
             5, "p10_us", frozenset({"nothing"}), calls_all=True, prepares=True
         ),
-        "cuda": MeasuringProtocol(3, "median_us", frozenset({"nothing", "view"})),
+        "cuda": MeasuringProtocol(4, "median_us", frozenset({"nothing", "view"})),
     }
 )
 

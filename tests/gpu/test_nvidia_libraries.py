@@ -10,12 +10,14 @@ import pytest
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.gpu.calls import Convolution, Pooling, Product, Ref
+from relational_tensat.gpu.cuda import quickest as quickest_module
 from relational_tensat.gpu.cuda.cublaslt import CublasLt, _Heuristic
 from relational_tensat.gpu.cuda.cudnn import Cudnn
 from relational_tensat.gpu.cuda.cudnn_types import AlgorithmPerformance
 from relational_tensat.gpu.cuda.shared import SharedLibrary
 from relational_tensat.gpu.plan import plan_graph
 from relational_tensat.rules.targets.known import load_target
+from tests.cost.cuda.double import FakeRecording
 from tests.gpu.fake_cuda import FakeHandle, FakeModules, fake_gpu
 from tests.gpu.running import one_node
 from tests.graphs import f32
@@ -40,8 +42,8 @@ def test_structures_have_the_sizes_of_the_headers() -> None:
 
 
 def _heuristic(*arguments: Any) -> int:
-    results, count = arguments[-2]._obj, arguments[-1]._obj
-    results.workspace_bytes, results.state, count.value = 4096, 0, 1
+    results, count = arguments[-2], arguments[-1]._obj
+    results[0].workspace_bytes, results[0].state, count.value = 4096, 0, 1
     return 0
 
 
@@ -74,6 +76,42 @@ def test_copies_of_a_product_ask_once_and_views_say_how_they_lie() -> None:
     alignments = [(number, value._obj.value) for number, value in told if number > 1]
     assert alignments[:4] == [(5, 256), (6, 256), (7, 256), (8, 256)]
     assert alignments[4:] == [(5, 256), (6, 16), (7, 256), (8, 256)]
+
+
+def test_a_product_runs_by_the_algorithm_that_is_fastest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quickest_module, "record_launches", FakeRecording)
+
+    def four(*arguments: Any) -> int:
+        results, count = arguments[-2], arguments[-1]._obj
+        for place in range(4):
+            results[place].workspace_bytes, results[place].state = 1000 * place, 0
+        count.value = 4
+        return 0
+
+    now_ms = [0.0]
+
+    class Event:
+        def record(self, stream: Any) -> None:
+            self.at_ms = now_ms[0]
+
+        def synchronize(self) -> None:
+            pass
+
+        def time_till(self, other: Event) -> float:
+            return other.at_ms - self.at_ms
+
+    def run(*arguments: Any) -> int:
+        algorithm, workspace_bytes = arguments[-4]._obj, arguments[-2]
+        assert algorithm.workspace_bytes == workspace_bytes
+        now_ms[0] += {0: 3.0, 1000: 2.01, 2000: 0.0, 3000: 2.0}[workspace_bytes]
+        return 15 if workspace_bytes == 2000 else 0  # it is refused
+
+    blas, _, _ = _blas(cublasLtMatmulAlgoGetHeuristic=four, cublasLtMatmul=run)
+    blas._gpu.driver.Event = Event
+    blas._gpu.driver.mem_alloc = lambda nbytes: _Memory(0x90000)
+    alive = _Memory.alive
+    assert blas.bind(_product(), _resolve, fused=True).workspace_bytes == 1000
+    assert _Memory.alive == alive
 
 
 def test_a_product_is_handed_over_column_by_column() -> None:
@@ -178,16 +216,32 @@ def _algorithms(*algorithms: tuple[int, int, int]) -> Any:
     return fill
 
 
-def _dnn(*algorithms: tuple[int, int, int]) -> tuple[Cudnn, FakeHandle, FakeModules]:
-    handle, modules = (
-        FakeHandle(
-            cudnnGetVersion=lambda: 92800,
-            cudnnGetErrorString=lambda status: b"CUDNN_STATUS_NOT_SUPPORTED",
-            cudnnGetConvolutionForwardAlgorithm_v7=_algorithms(*(algorithms or ((1, 0, 512),))),
-        ),
-        FakeModules(),
-    )
-    gpu = fake_gpu(mem_alloc=lambda nbytes: 0x90000, memset_d8=lambda *_: None)
+class _Memory(int):
+    """Stands for ``pycuda.driver.DeviceAllocation``; counts what was not given back."""
+
+    alive = 0
+
+    def __new__(cls, address: int) -> _Memory:
+        cls.alive += 1
+        return super().__new__(cls, address)
+
+    def free(self) -> None:
+        _Memory.alive -= 1
+
+
+def _dnn(
+    *algorithms: tuple[int, int, int], **behaviours: Any
+) -> tuple[Cudnn, FakeHandle, FakeModules]:
+    """Return a cuDNN whose search times nothing, unless it is told."""
+    behaviours = {
+        "cudnnGetVersion": lambda: 92800,
+        "cudnnGetErrorString": lambda status: b"CUDNN_STATUS_NOT_SUPPORTED",
+        "cudnnFindConvolutionForwardAlgorithmEx": lambda *_: 3000,
+        "cudnnGetConvolutionForwardAlgorithm_v7": _algorithms(*(algorithms or ((1, 0, 512),))),
+        **behaviours,
+    }
+    handle, modules = FakeHandle(**behaviours), FakeModules()
+    gpu = fake_gpu(mem_alloc=lambda nbytes: _Memory(0x90000), memset_d8=lambda *_: None)
     return Cudnn(gpu, modules, handle), handle, modules  # type: ignore[arg-type]
 
 
@@ -226,6 +280,21 @@ def test_a_convolution_with_bias_and_relu_is_one_call() -> None:
         0x70000,
     )
     assert modules.started == []
+
+
+def test_a_convolution_runs_by_the_algorithm_that_was_fastest() -> None:
+    def search(*arguments: Any) -> int:
+        return int(_algorithms((7, 0, 2 << 30), (6, 0, 4096), (1, 0, 512))(*arguments[:-2]))
+
+    dnn, handle, _ = _dnn(cudnnFindConvolutionForwardAlgorithmEx=search)
+    alive = _Memory.alive
+    bound = dnn.bind(_convolution(), _resolve, fused=False)
+    assert (bound.algorithm, bound.workspace_bytes) == (6, 4096)  # 7 needs too much
+    assert _Memory.alive == alive
+    other = replace(_convolution(), x=Ref("x", 512))
+    assert dnn.bind(other, _resolve, fused=False).algorithm == 6
+    assert len(handle.called("cudnnFindConvolutionForwardAlgorithmEx")) == 1
+    assert handle.called("cudnnGetConvolutionForwardAlgorithm_v7") == []
 
 
 @pytest.mark.parametrize(("act", "algorithm"), [("relu", 0), ("none", 1)])

@@ -1,19 +1,21 @@
 """Products through cuBLASLt: scale, transposed factors, an addend, bias per column, and relu or gelu fused.
 
-The algorithm is the one that its own heuristic names first.
+The algorithm is the fastest of those that its own heuristic names first.
 """
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.gpu.calls import Product
 from relational_tensat.gpu.cuda.gpu import Gpu
 from relational_tensat.gpu.cuda.modules import OWN, BoundLaunch, Modules
+from relational_tensat.gpu.cuda.quickest import quickest
 from relational_tensat.gpu.cuda.shared import (
     INT,
     INT64,
@@ -29,6 +31,8 @@ from relational_tensat.gpu.routing import BlasProduct, blas_product
 NAME = "cublasLt"
 #: What cuBLAS asks for on Hopper.
 _WORKSPACE_BYTES = 32 << 20
+#: So many algorithms are tried.
+_TRIED = 8
 
 # Values of cublasLt.h, cublas_api.h and library_types.h.
 _DTYPES = {"float32": 0, "float16": 2, "bfloat16": 14}
@@ -136,11 +140,7 @@ class CublasLt:
         b, a, c = (resolve(ref) for ref in (call.b, call.a, call.c))
         addend = None if call.addend is None else resolve(call.addend)
         alignments = tuple(_alignment(address) for address in (b, a, addend or c, c))
-        key = call.anywhere(), fused, alignments
-        if key not in self._chosen:
-            self._chosen[key] = self._choose(description, layouts, alignments)
-        rest = None if product.rest is None else self._modules.bind(product.rest, resolve)
-        return BoundProduct(
+        bare = BoundProduct(
             library=self.library,
             objects=objects,
             handle=self._handle,
@@ -149,11 +149,16 @@ class CublasLt:
             layouts=layouts,
             addresses=(b, a, c),
             addend=addend,
-            heuristic=self._chosen[key],
-            rest=rest,
+            heuristic=_Heuristic(),
+            rest=None,
             alpha=ctypes.c_float(call.alpha),
             beta=ctypes.c_float(0.0 if call.addend is None else 1.0),
         )
+        key = call.anywhere(), fused, alignments
+        if key not in self._chosen:
+            self._chosen[key] = self._fastest(bare, self._named(description, layouts, alignments))
+        rest = None if product.rest is None else self._modules.bind(product.rest, resolve)
+        return replace(bare, heuristic=self._chosen[key], rest=rest)
 
     def _describe(
         self, call: Product, product: BlasProduct, dtype: int, resolve: Resolve, objects: Objects
@@ -186,10 +191,29 @@ class CublasLt:
             self._set(setter, layout, _LAYOUT_BATCH_STRIDE, ctypes.c_int64(stride))
         return layout
 
-    def _choose(
+    def _fastest(self, product: BoundProduct, named: Sequence[_Heuristic]) -> _Heuristic:
+        """Return the fastest of some algorithms; the product's result is overwritten.
+
+        Raises:
+            InputError: none of them runs, or there is no memory for them to work in.
+        """
+        ways = [replace(product, heuristic=heuristic) for heuristic in named]
+        if len(ways) == 1:
+            return named[0]
+        try:
+            workspace = self._gpu.driver.mem_alloc(_WORKSPACE_BYTES)
+        except self._gpu.driver.Error as error:
+            raise InputError(f"the GPU has no {_WORKSPACE_BYTES:,} bytes left: {error}") from error
+        try:
+            starts = [partial(way.start, int(workspace)) for way in ways]
+            return named[quickest(self._gpu, starts)]
+        finally:
+            workspace.free()
+
+    def _named(
         self, description: int, layouts: tuple[int, int, int], alignments: Sequence[int]
-    ) -> _Heuristic:
-        """Return the algorithm that cuBLASLt thinks best.
+    ) -> list[_Heuristic]:
+        """Return the algorithms that cuBLASLt thinks best, the best first.
 
         Args:
             alignments: what the addresses of its A, B, C and D are multiples of, in bytes.
@@ -203,18 +227,19 @@ class CublasLt:
         self._set(setter, preference, _PREFERENCE_WORKSPACE, ctypes.c_uint64(_WORKSPACE_BYTES))
         for attribute, alignment_bytes in zip(_PREFERENCE_ALIGNMENTS, alignments, strict=True):
             self._set(setter, preference, attribute, ctypes.c_uint32(alignment_bytes))
-        heuristic, count = _Heuristic(), ctypes.c_int()
+        heuristics, count = (_Heuristic * _TRIED)(), ctypes.c_int()
         b, a, c = layouts
         try:
             self.library.call(
                 "cublasLtMatmulAlgoGetHeuristic", self._handle, description, b, a, c, c,
-                preference, 1, ctypes.byref(heuristic), ctypes.byref(count),
+                preference, _TRIED, heuristics, ctypes.byref(count),
             )  # fmt: skip
         finally:
             objects.close()
-        if not count.value or heuristic.state:
+        named = [each for each in heuristics[: count.value] if not each.state]
+        if not named:
             raise InputError("cuBLASLt has no algorithm for this product")
-        return heuristic
+        return named
 
     def _set(self, function: str, target: int, attribute: int, value: Any) -> None:
         size = ctypes.sizeof(value)

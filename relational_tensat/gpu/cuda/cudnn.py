@@ -1,6 +1,6 @@
 """Convolutions and pools through cuDNN's functions of fixed operations.
 
-The algorithm is the first that cuDNN's heuristic names and that fits into the workspace: the same one
+The algorithm is the fastest that fits into the workspace (``cudnn_algorithms``): in a process the same one
 whenever the configuration is the same, on its own or in a graph. Addend, bias and relu are fused where
 cuDNN does so; what is left is one launch of ours.
 """
@@ -12,6 +12,7 @@ from typing import Any
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.gpu.calls import Convolution, Launch, Pooling, Triple
+from relational_tensat.gpu.cuda.cudnn_algorithms import Algorithms
 from relational_tensat.gpu.cuda.cudnn_calls import (
     NAME,
     WORKSPACE,
@@ -21,8 +22,6 @@ from relational_tensat.gpu.cuda.cudnn_calls import (
     Descriptors,
 )
 from relational_tensat.gpu.cuda.cudnn_types import (
-    ALGORITHM_COUNT,
-    ALGORITHM_PRECOMPUTED,
     COMPUTE_FLOAT,
     CROSS_CORRELATION,
     DTYPES,
@@ -33,7 +32,6 @@ from relational_tensat.gpu.cuda.cudnn_types import (
     POOLING_MODES,
     PROPAGATE_NAN,
     RELU,
-    AlgorithmPerformance,
 )
 from relational_tensat.gpu.cuda.gpu import Gpu
 from relational_tensat.gpu.cuda.modules import Modules
@@ -50,8 +48,6 @@ from relational_tensat.gpu.routing import (
     with_padded_operand,
 )
 
-#: Algorithms that need more are passed over.
-_MOST_WORKSPACE_BYTES = 1 << 30
 #: Zeros that stand for a bias: of as many filters as a layer commonly has.
 _ZERO_BYTES = 1 << 16
 
@@ -77,8 +73,7 @@ class Cudnn:
         self._zeros: Any = None
         self._zero_bytes = 0
         self._kept: list[Any] = []
-        #: By the call, wherever its operands lie, and whether any algorithm will do.
-        self._chosen: dict[tuple[Convolution, bool], tuple[int, int]] = {}
+        self._algorithms = Algorithms(gpu, self.library, self._handle)
 
     def bind(self, call: Convolution, resolve: Resolve, *, fused: bool) -> BoundConvolution:
         """Prepare a convolution.
@@ -109,7 +104,9 @@ class Cudnn:
             pad, bare = with_padded_operand(call, WORKSPACE)
         relu = call.act == "relu"
         descriptors = self._descriptors(bare, objects)
-        algorithm, needed = self._choose_once(bare, descriptors, any_algorithm=relu or not fused)
+        algorithm, needed = self._algorithms.choose(
+            bare, descriptors, any_algorithm=relu or not fused
+        )
         left = None if fused else convolution_epilogue(call)
         return BoundConvolution(
             library=self.library,
@@ -218,34 +215,6 @@ class Cudnn:
         mode = RELU if act == "relu" else IDENTITY
         self.library.call("cudnnSetActivationDescriptor", descriptor, mode, PROPAGATE_NAN, 0.0)
         return descriptor
-
-    def _choose_once(
-        self, call: Convolution, descriptors: Descriptors, *, any_algorithm: bool
-    ) -> tuple[int, int]:
-        """Return what ``_choose`` does; it takes most of a millisecond, and copies of a call are many."""
-        key = call.anywhere(), any_algorithm
-        if key not in self._chosen:
-            self._chosen[key] = self._choose(descriptors, any_algorithm=any_algorithm)
-        return self._chosen[key]
-
-    def _choose(self, descriptors: Descriptors, *, any_algorithm: bool) -> tuple[int, int]:
-        """Return the algorithm and the bytes that it needs.
-
-        Fused with bias alone, cuDNN has the one of precomputed indices only.
-
-        Raises:
-            InputError: there is none.
-        """
-        performances, count = (AlgorithmPerformance * ALGORITHM_COUNT)(), ctypes.c_int()
-        self.library.call(
-            "cudnnGetConvolutionForwardAlgorithm_v7", self._handle, descriptors.x, descriptors.w,
-            descriptors.convolution, descriptors.y, ALGORITHM_COUNT, ctypes.byref(count), performances,
-        )  # fmt: skip
-        for performance in performances[: count.value]:
-            fits = performance.status == 0 and performance.memory <= _MOST_WORKSPACE_BYTES
-            if fits and (any_algorithm or performance.algorithm == ALGORITHM_PRECOMPUTED):
-                return performance.algorithm, performance.memory
-        raise InputError("cuDNN has no algorithm for this convolution")
 
 
 def _last(values: Triple, rank: int) -> Any:

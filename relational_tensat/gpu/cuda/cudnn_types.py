@@ -38,6 +38,8 @@ FUNCTIONS: dict[str, list[Any]] = {
     "cudnnSetPoolingNdDescriptor": [POINTER, INT, INT, INT, POINTER, POINTER, POINTER],
     "cudnnSetActivationDescriptor": [POINTER, INT, INT, DOUBLE],
     "cudnnGetConvolutionForwardAlgorithm_v7": [POINTER] * 5 + [INT, POINTER, POINTER],
+    "cudnnFindConvolutionForwardAlgorithmEx": [POINTER] * 8
+    + [INT, POINTER, POINTER, POINTER, SIZE],
     "cudnnConvolutionForward": [POINTER] * 7 + [INT, POINTER, SIZE] + [POINTER] * 3,
     "cudnnConvolutionBiasActivationForward": [POINTER] * 7 + [INT, POINTER, SIZE] + [POINTER] * 8,
     "cudnnPoolingForward": [POINTER] * 8,
