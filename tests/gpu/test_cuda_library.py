@@ -177,6 +177,36 @@ def test_what_a_library_refuses_runs_on_our_kernels(
     assert [entry[0] for entry in log] == ["free", "_pool"]  # its workspace, then our launch
 
 
+def test_a_call_runs_by_the_fastest_way_of_a_library(
+    compiled: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[str] = []
+    asked: list[int] = []
+
+    class TwoWays:
+        version = "9"
+
+        def bind(self, call: Any, resolve: Any, *, fused: bool) -> Any:
+            name = "fused" if fused else "apart"
+            return SimpleNamespace(
+                implementation=name, workspace_bytes=0, start=lambda _: None,
+                close=lambda: closed.append(name),
+            )  # fmt: skip
+
+    def quickest(gpu: Any, starts: Any) -> int:
+        asked.append(len(starts))
+        return 1
+
+    monkeypatch.setattr(library_module, "open_cublaslt", lambda gpu, modules: TwoWays())
+    monkeypatch.setattr(library_module, "quickest", quickest)
+    library = CudaLibrary(_gpu([]))
+    (step,) = plan_graph(one_node("matmul", f32(8, 8), f32(8, 8), act="relu")).steps
+    for address in (256, 512):  # elsewhere, it is not asked again
+        number, bound = library.choose(step.call, lambda ref, address=address: address)
+        assert (number, bound.implementation) == (1, "apart")
+    assert (closed, asked) == (["fused"], [2])
+
+
 def test_versions_name_what_is_missing(compiled: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library_module, "nvrtc_version", lambda: "13.0")
     versions = CudaLibrary(_gpu([])).versions()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from relational_tensat.gpu.cuda.cublaslt import open_cublaslt
 from relational_tensat.gpu.cuda.cudnn import open_cudnn
 from relational_tensat.gpu.cuda.gpu import Gpu
 from relational_tensat.gpu.cuda.modules import Modules
+from relational_tensat.gpu.cuda.quickest import quickest
 from relational_tensat.gpu.fallback import own_launch
 from relational_tensat.gpu.library import BoundCall, Resolve
 from relational_tensat.gpu.nvrtc import nvrtc_version, sources_hash
@@ -32,6 +35,8 @@ class CudaLibrary:
         self._blas = None if own_only else open_cublaslt(gpu, self._modules)
         self._dnn = None if own_only else open_cudnn(gpu, self._modules)
         self._memory: dict[int, Any] = {}
+        #: The numbers of the candidates that calls run by, wherever their operands lie.
+        self._chosen: dict[Product | Convolution, int] = {}
 
     def versions(self) -> dict[str, str]:
         """Return the versions of all that runs kernels here, by name; "none" for what is missing."""
@@ -93,10 +98,10 @@ class CudaLibrary:
             raise InputError(f"the GPU: {error}") from error
 
     def bind(self, call: Call, resolve: Resolve) -> BoundCall:
-        """Prepare a call: the first of its candidates that runs here.
+        """Prepare a call, by the candidate that ``choose`` finds.
 
-        Each is tried once on the spot, for what a library supports shows only when it is called;
-        results in memory are overwritten.
+        Each is tried on the spot, for what a library supports shows only when it is called; results in
+        memory are overwritten.
 
         Raises:
             InputError: none does; gives the last one's reason.
@@ -104,13 +109,37 @@ class CudaLibrary:
         return self.choose(call, resolve)[1]
 
     def choose(self, call: Call, resolve: Resolve) -> tuple[int, BoundCall]:
-        """Return the first of a call's candidates that runs here, and which one it is.
+        """Return a call by the fastest of a library's ways, and its number; by our own kernel without one.
+
+        A library that does bias and activation itself may do so by a slow algorithm only.
 
         Raises:
             InputError: as ``bind``.
         """
+        key = call.anywhere() if isinstance(call, (Product, Convolution)) else None
+        if key is not None and key in self._chosen:
+            with suppress(InputError):  # its operands lie as no algorithm takes them
+                return self._chosen[key], self.bind_again(call, resolve, self._chosen[key])
+        *of_library, own = enumerate(self._candidates(call, resolve))
+        running, reason = self._running(of_library)
+        if not running:
+            running, reason = self._running([own])
+        if not running:
+            raise reason
+        number = self._fastest(running)
+        for other in running.keys() - {number}:
+            running[other].close()
+        if key is not None:
+            self._chosen[key] = number
+        return number, running[number]
+
+    def _running(
+        self, candidates: Sequence[tuple[int, Callable[[], BoundCall]]]
+    ) -> tuple[dict[int, BoundCall], InputError]:
+        """Return the candidates that run, by number, and why the last of the others did not."""
+        running: dict[int, BoundCall] = {}
         reason = InputError("no kernel")
-        for number, prepare in enumerate(self._candidates(call, resolve)):
+        for number, prepare in candidates:
             try:
                 bound = prepare()
             except InputError as error:
@@ -122,8 +151,20 @@ class CudaLibrary:
                 bound.close()
                 reason = error
             else:
-                return number, bound
-        raise reason
+                running[number] = bound
+        return running, reason
+
+    def _fastest(self, running: Mapping[int, BoundCall]) -> int:
+        """Return the number of the fastest of some calls."""
+        numbers = list(running)
+        needed = max(call.workspace_bytes for call in running.values())
+        workspace = self.allocate(needed) if needed and len(numbers) > 1 else 0
+        try:
+            starts = [partial(running[number].start, workspace) for number in numbers]
+            return numbers[quickest(self.gpu, starts)]
+        finally:
+            if workspace:
+                self.free(workspace)
 
     def bind_again(self, call: Call, resolve: Resolve, choice: int) -> BoundCall:
         """Prepare a call at other addresses, by the candidate that ``choose`` found; it is not tried.
