@@ -31,7 +31,7 @@ _NOT_LOWERED = {"input", "weight", "fill", "noop", "part", "opaque"}
 #: Quantized values and hard sigmoids have no kernels here yet: measuring on a GPU reports that.
 _WITHOUT_KERNELS = {
     "quantize", "dequantize", "dynamic_quantize", "matmul_integer", "hard_sigmoid", "hard_swish",
-    "reduce_l2",
+    "reduce_l2", "cos", "sin",
 }  # fmt: skip
 
 

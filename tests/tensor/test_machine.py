@@ -23,8 +23,9 @@ _FLOATS = ("float64", "float32", "float16")  # onnxruntime takes no bfloat16 fro
 _OPERATORS: Mapping[str, tuple[Attrs, int]] = {
     "add": ({}, 2), "sub": ({}, 2), "mul": ({}, 2), "div": ({}, 2), "pow": ({}, 2),
     "relu": ({}, 1), "neg": ({}, 1), "abs": ({}, 1), "sqrt": ({}, 1), "exp": ({}, 1),
-    "log": ({}, 1), "erf": ({}, 1), "tanh": ({}, 1), "sigmoid": ({}, 1), "reciprocal": ({}, 1),
-    "gelu": ({}, 1), "smul": ({"value": 0.1}, 1), "clip": ({"min": -0.3, "max": 1.7}, 1),
+    "log": ({}, 1), "cos": ({}, 1), "sin": ({}, 1), "erf": ({}, 1), "tanh": ({}, 1),
+    "sigmoid": ({}, 1), "reciprocal": ({}, 1), "gelu": ({}, 1),
+    "smul": ({"value": 0.1}, 1), "clip": ({"min": -0.3, "max": 1.7}, 1),
     "matmul": ({}, 2), "softmax": ({"axis": 1}, 1),
     "reduce_sum": ({"axes": (1,), "keepdims": True}, 1),
     "reduce_mean": ({"axes": (1,), "keepdims": False}, 1),

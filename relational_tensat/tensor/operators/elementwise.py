@@ -69,6 +69,36 @@ class Erf(Unary):
 
 
 @register
+class Cos(Unary):
+    """Cosine, of radians."""
+
+    name = "cos"
+    onnx = ("Cos",)
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        with np.errstate(invalid="ignore"):
+            return np.cos(inputs[0])
+
+    def growth(self, sizes: Sequence[float], inputs: Types, attrs: Attrs) -> float:
+        return 1.0
+
+
+@register
+class Sin(Unary):
+    """Sine, of radians."""
+
+    name = "sin"
+    onnx = ("Sin",)
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        with np.errstate(invalid="ignore"):
+            return np.sin(inputs[0])
+
+    def growth(self, sizes: Sequence[float], inputs: Types, attrs: Attrs) -> float:
+        return min(sizes[0], 1.0)
+
+
+@register
 class Neg(Unary):
     """-x."""
 

@@ -11,11 +11,16 @@ from relational_tensat.run.result import Result
 from relational_tensat.tensor import Graph
 
 
-def run_for_target(graph: Graph, folder: Path) -> tuple[Path, Path, Result]:
-    """Return the file of a graph, that of what a run for the target makes of it, and the run's result."""
+def run_for_target(graph: Graph, folder: Path, *families: str) -> tuple[Path, Path, Result]:
+    """Return the file of a graph, that of what a run for the target makes of it, and the run's result.
+
+    Args:
+        families: of shipped rules, beside those that drop what does nothing.
+    """
     source, target = folder / "m.onnx", folder / "out.onnx"
     save_model(graph, source)
-    rules = (resource_dir("rules") / "identity.rules",)  # those of the target come with it
+    # those of the target come with them
+    rules = tuple(resource_dir("rules") / f"{name}.rules" for name in ("identity", *families))
     options = Options.of(rules=rules, cost="analytic:cpu", target="onnxruntime", end_to_end=False)
     result = optimize(source, options, output=target)
     assert result.verification is not None

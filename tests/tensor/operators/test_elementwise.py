@@ -36,8 +36,12 @@ def drawn(shape: tuple[int, ...], seed: int = 0, dtype: str = "float32") -> Any:
 
 
 @pytest.mark.parametrize(
-    "op", ["relu", "sigmoid", "tanh", "exp", "erf", "neg", "abs", "reciprocal", "gelu", "identity"]
-)
+    "op",
+    [
+        "relu", "sigmoid", "tanh", "exp", "erf", "cos", "sin", "neg", "abs", "reciprocal", "gelu",
+        "identity",
+    ],
+)  # fmt: skip
 @pytest.mark.parametrize("opset", [13, 20])
 def test_unary_operators(op: str, opset: int) -> None:
     check_against_onnxruntime(op, [drawn((2, 1, 5))], {}, opset)

@@ -12,6 +12,7 @@ from relational_tensat.rules.targets.onnxruntime.quantized_graphs import (
     as_unsigned,
     dequantized_for_each,
 )
+from relational_tensat.rules.targets.onnxruntime.rotary import ROTARY_KERNELS
 from relational_tensat.rules.targets.onnxruntime.running import kernels_of
 from relational_tensat.rules.targets.onnxruntime.spelling import SPELLED_KERNELS, as_spelled
 from relational_tensat.rules.targets.onnxruntime.splitting import with_splits
@@ -26,6 +27,7 @@ def describe() -> Target:
         *KERNELS,
         *NORM_KERNELS,
         *ATTENTION_KERNELS,
+        *ROTARY_KERNELS,
         *QUANTIZED_KERNELS,
         *INTEGER_KERNELS,
         *SPELLED_KERNELS,

@@ -34,6 +34,8 @@ _NAMES = {
     "ort_sum": "Sum",
     "ort_attention": "Attention",
     "ort_heads_attention": "Attention",
+    "ort_rotary": "RotaryEmbedding",
+    "ort_heads_rotary": "RotaryEmbedding",
     "ort_reduce_mean": "ReduceMean",
     "rms_norm": "SimplifiedLayerNormalization",
     "smul": "Mul",
