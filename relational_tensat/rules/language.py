@@ -14,7 +14,8 @@ A file is a list of rules::
 
 ``(<=> LEFT RIGHT)`` instead of ``from`` and ``to`` is a rule in each direction, ``(optional ?b)`` an
 operand that may be missing: see ``expansion``. ``(symmetric)``: the two sources may be exchanged, so that
-each pair is rewritten once. ``(unsound)``: the law does not hold everywhere.
+each pair is rewritten once. ``(unsound)``: the law does not hold everywhere. ``(widened)``: it holds where
+float16 is computed in float32.
 
 Attributes that are not written have the operator's default. ``[1 1]`` is a tuple of constants,
 ``(list ?a 1)`` one that is computed. An operator in a source takes exactly the operands that are written.
@@ -30,7 +31,7 @@ from relational_tensat.rules.syntax import Atom, Form, fail, has_form, read_form
 from relational_tensat.rules.terms import NAME, TermReader
 
 _CLAUSES = (
-    "law", "each", "from", "let", "to", "where", "worth", "ruleset", "symmetric", "unsound",
+    "law", "each", "from", "let", "to", "where", "worth", "ruleset", "symmetric", "unsound", "widened",
     DIRECTION, *VARIANTS,
 )  # fmt: skip
 _REPEATABLE = ("each", "let")
@@ -143,7 +144,7 @@ class _RuleReader:
         law = self._law(clauses["law"][0])
         return Rule(
             name, law, sources, targets, conditions, worth, symmetric, "unsound" in clauses,
-            self._rulesets(clauses), self._file, line,
+            self._rulesets(clauses), self._file, line, "widened" in clauses,
         )  # fmt: skip
 
     def _clauses(self) -> dict[str, list[Form]]:
@@ -152,7 +153,7 @@ class _RuleReader:
             assert isinstance(item, Form)
             if item.head in clauses and item.head not in _REPEATABLE:
                 fail(self._file, item.line, f"{self._plain.name}: a second ({item.head} …)")
-            if item.head in ("symmetric", "unsound") and len(item.items) > 1:
+            if item.head in ("symmetric", "unsound", "widened") and len(item.items) > 1:
                 fail(self._file, item.line, f"{self._plain.name}: ({item.head}) takes nothing")
             clauses.setdefault(item.head, []).append(item)
         return clauses

@@ -88,6 +88,7 @@ class Rule:
         unsound: the file says that the law does not hold everywhere; rejected unless allowed.
         rulesets: names that a schedule may call it by, beside its family's.
         file, line: where it was written.
+        widened: what runs its operators computes float16 in float32; it is true of these numbers.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Rule:
     rulesets: tuple[str, ...] = ()
     file: str = ""
     line: int = 0
+    widened: bool = False
 
     @property
     def is_multi(self) -> bool:

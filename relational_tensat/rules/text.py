@@ -19,7 +19,7 @@ def rule_text(rule: Rule) -> str:
     clauses = [f'(law "{rule.law}")']
     if rule.rulesets:
         clauses.append(_clause("ruleset", [" ".join(rule.rulesets)]))
-    clauses += [f"({flag})" for flag in ("symmetric", "unsound") if getattr(rule, flag)]
+    clauses += [f"({flag})" for flag in ("symmetric", "unsound", "widened") if getattr(rule, flag)]
     clauses.append(_clause("from", [term_text(source) for source in rule.sources]))
     clauses.append(_clause("to", [term_text(target) for target in rule.targets]))
     for word, conditions in (("where", rule.conditions), ("worth", rule.worth)):

@@ -34,7 +34,7 @@ def test_reads_a_rule() -> None:
     rule = parse_one(GOOD)
     assert (rule.name, rule.line, rule.file) == ("merge", 3, "f.rules")
     assert rule.law == "A·B and A·C are the columns of A·[B | C]"
-    assert rule.symmetric and not rule.unsound and rule.is_multi
+    assert rule.symmetric and not rule.unsound and not rule.widened and rule.is_multi
     f = Var("f")
     assert rule.sources == (
         Apply("matmul", (Var("a"), Var("b")), (("act", f),)),
@@ -147,6 +147,7 @@ def rule_of(source: str, target: str = "?a", rest: str = "", law: str = '(law "l
         (rule_of("(relu ?a) (relu ?b) (relu ?c)", "?a ?b ?c"), 1, "3 sources, expected one or two"),
         (rule_of("(relu ?a)", "?a", "(symmetric)"), 1, "(symmetric) is about two sources"),
         (rule_of("(relu ?a)", "?a", "(unsound yes)"), 4, "(unsound) takes nothing"),
+        (rule_of("(relu ?a)", "?a", "(widened yes)"), 4, "(widened) takes nothing"),
         (rule_of("(relu ?a)", "?a", "(where (known ?a))"), 4, "(known …) stands in (worth …)"),
         (rule_of("(relu ?a)", "?a", "(worth (not (known ?a)))"), 4, "(known …) stands in (worth …)"),
         (rule_of("(relu ?a)", "?a", "(let ?b (relu ?a))"), 1, "?b is never used"),

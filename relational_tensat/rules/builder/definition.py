@@ -119,6 +119,7 @@ def rule(
     each: Mapping[str, Sequence[str]] | None = None,
     symmetric: bool = False,
     unsound: bool = False,
+    widened: bool = False,
     rulesets: Sequence[str] = (),
 ) -> Callable[[Callable[..., Rewrite]], tuple[Rule, ...]]:
     """Make a function the rules that it describes, one per direction, variant and choice.
@@ -132,6 +133,7 @@ def rule(
         each: the values that each ``Choice`` takes.
         symmetric: the two sources may be exchanged.
         unsound: the law does not hold everywhere.
+        widened: it holds where float16 is computed in float32.
         rulesets: names that a schedule may call the rules by.
 
     Raises:
@@ -156,6 +158,7 @@ def rule(
                 each=each,
                 symmetric=symmetric,
                 unsound=unsound,
+                widened=widened,
                 rulesets=rulesets,
                 file=file,
                 line=line,
@@ -174,6 +177,7 @@ def build_rules(
     each: Mapping[str, Sequence[str]] | None = None,
     symmetric: bool = False,
     unsound: bool = False,
+    widened: bool = False,
     rulesets: Sequence[str] = (),
     file: str = "",
     line: int = 0,
@@ -187,7 +191,8 @@ def build_rules(
     clauses = [_clause("law", _text(law))]
     clauses += [_choices("each", *choice) for choice in (each or {}).items()]
     clauses += definition.clauses
-    clauses += [_clause("symmetric")] * symmetric + [_clause("unsound")] * unsound
+    flags = {"symmetric": symmetric, "unsound": unsound, "widened": widened}
+    clauses += [_clause(flag) for flag, is_set in flags.items() if is_set]
     if rulesets:
         clauses.append(_clause("ruleset", *(Atom(word, 0) for word in rulesets)))
     form = Form([Atom("rule", line), Atom(name, line), *clauses], line)

@@ -26,7 +26,7 @@ _NO_MEANING = frozenset({
 @once_per_object
 def content_hash(rule: Rule) -> str:
     """Return the hash of what a rule claims: its law, whatever its name, place and ``worth``."""
-    claim = repr((rule.sources, rule.targets, rule.conditions))
+    claim = repr((rule.sources, rule.targets, rule.conditions, *["widened"] * rule.widened))
     return hashlib.sha256(claim.encode()).hexdigest()
 
 

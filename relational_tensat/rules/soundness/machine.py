@@ -10,6 +10,7 @@ operator rounds has to agree as it is. Zeros are equal whatever their sign.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import Enum
 from typing import Any
 
@@ -17,17 +18,19 @@ import numpy as np
 
 from relational_tensat.rules.instance import Instance, TargetNode
 from relational_tensat.rules.soundness.judging import Element, Outcome, evaluate_both
-from relational_tensat.rules.soundness.sides import Sides, evaluate, has_floats, parts
+from relational_tensat.rules.soundness.sides import Compute, Sides, evaluate, has_floats, parts
 from relational_tensat.tensor.field import Undefined
 from relational_tensat.tensor.floats import FLOAT_FORMATS, integer_range, rounded
 from relational_tensat.tensor.machine import computed
 from relational_tensat.tensor.operators import get_operator
-from relational_tensat.tensor.types import TensorType, tensors_of
+from relational_tensat.tensor.types import TensorType, ValueType, tensors_of
 
 #: Roundings to the nearest that a law may be off by, of the largest number on the way.
 _ROUNDINGS = 16
 #: How many neighbours of the operands show how well the left side is conditioned.
 _NEIGHBOURS = 8
+#: What is not computed in a wider type.
+_STAYS = ("cast", "fill")
 
 
 def on_machine(node: TargetNode, operands: Sequence[Any]) -> Any:
@@ -43,6 +46,24 @@ def on_machine(node: TargetNode, operands: Sequence[Any]) -> Any:
     if node.op == "cast" and has_floats(node.operand_types[0]) and not has_floats(node.type):
         _check_fits(operands[0], node.type)
     return computed(node.op, operands, node.operand_types, dict(node.attrs), node.type)
+
+
+def on_wide_machine(node: TargetNode, operands: Sequence[Any]) -> Any:
+    """Compute a node as ``on_machine``, float16 in float32; what is stored or converted stays as it is.
+
+    Raises:
+        Undefined: as ``on_machine``.
+    """
+    if node.op in _STAYS:
+        return on_machine(node, operands)
+    kinds = tuple(map(_wide, node.operand_types))
+    return on_machine(node._replace(operand_types=kinds, type=_wide(node.type)), operands)
+
+
+def _wide(kind: ValueType) -> ValueType:
+    if isinstance(kind, TensorType):
+        return replace(kind, dtype="float32") if kind.dtype == "float16" else kind
+    return tuple(replace(p, dtype="float32") if p.dtype == "float16" else p for p in kind)
 
 
 def _check_quotient(a: Any, b: Any) -> None:
@@ -79,8 +100,9 @@ def compared(
         What came out, and the first element that differs.
     """
     everywhere = what is Operands.EXTREME
+    compute = on_wide_machine if sides.widened else on_machine
     with np.errstate(all="ignore"):
-        results = evaluate_both(sides, operands, on_machine)
+        results = evaluate_both(sides, operands, compute)
         if isinstance(results, Outcome):
             return results, None
         left, right = results
@@ -98,12 +120,14 @@ def compared(
             if what is Operands.MODERATE:
                 terms = (_largest_term(sides.left, left), _largest_term(sides.right, right))
                 scale = max(scale, *terms)
-            scales = [scale + shift for shift in _shifts(sides, operands, left)]
+            scales = [scale + shift for shift in _shifts(sides, operands, left, compute)]
             outcome, element = _compared(sides, left, right, scales, everywhere)
         return outcome, element
 
 
-def _shifts(sides: Sides, operands: Sequence[Any], left: Sequence[Any]) -> list[Any]:
+def _shifts(
+    sides: Sides, operands: Sequence[Any], left: Sequence[Any], compute: Compute
+) -> list[Any]:
     """Return, per root, how far the left side moves, in epsilons, where operands are the next numbers.
 
     What cancels and is scaled up again (a norm of what is nearly equal) has no more digits than that.
@@ -116,7 +140,7 @@ def _shifts(sides: Sides, operands: Sequence[Any], left: Sequence[Any]) -> list[
             for operand, kind in zip(operands, sides.var_types, strict=True)
         ]
         try:
-            moved = evaluate(sides.left, others, on_machine)
+            moved = evaluate(sides.left, others, compute)
         except Undefined:
             continue
         for index, root in enumerate(sides.left.roots):

@@ -31,11 +31,13 @@ class Sides:
     Attributes:
         var_types: of the rule's variables, which are the operands of both.
         left, right: the sources and the targets.
+        widened: what runs them computes float16 in float32.
     """
 
     var_types: tuple[TensorType, ...]
     left: Instance
     right: Instance
+    widened: bool = False
 
     def types(self, side: Instance) -> list[ValueType]:
         """Return the types of a side's results."""
@@ -53,7 +55,7 @@ def sides(compiled: CompiledRule, configuration: Configuration) -> Sides | None:
     if right is None:
         return None
     left = source_instance(compiled.rule, configuration)
-    return Sides(configuration.var_types, left, right)
+    return Sides(configuration.var_types, left, right, compiled.rule.widened)
 
 
 def source_instance(rule: Rule, configuration: Configuration) -> Instance:

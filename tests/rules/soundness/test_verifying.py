@@ -151,6 +151,20 @@ def test_infinite_constants_are_left_to_floats() -> None:
     assert verdict(source, f"(mul ?x {zero})").status == "unsound"  # where x is masked by -inf
 
 
+@pytest.mark.parametrize(("clause", "status"), [("", "unsound"), ("(widened)", "sound")])
+def test_what_is_lost_beside_a_mask_of_halves_is_kept_where_floats_stand_for_them(
+    clause: str, status: str
+) -> None:
+    rows, mask = "(cast ?x :dtype float32)", "(cast ?m :dtype float32)"
+    rule = rule_of(
+        "(softmax (add ?x ?m) :axis ?a)",
+        f"(cast (softmax (add {rows} {mask}) :axis ?a) :dtype float16)",
+        f"(where (= (dtype ?x) float16)) {clause}",
+    )
+    outcome = verify_rule(rule, trials=40, shrink=False)
+    assert outcome.status == status, outcome.reason
+
+
 def test_the_same_seed_gives_the_same_verdict() -> None:
     rule = rule_of("(sub (sub ?x ?y) ?z)", "(sub ?x (sub ?y ?z))")
     first = verify_rule(rule, trials=40, shrink=False)

@@ -23,6 +23,12 @@ from tests.run.target.running import run_for_target
 
 load_target("onnxruntime")
 _HEADS, _ROWS, _SIZE = 4, 8, 16
+
+
+def f16(*shape: int) -> TensorType:
+    return TensorType("float16", shape)
+
+
 _INPUT = f32(1, _ROWS, _HEADS * _SIZE)
 _FEEDS = {
     name: np.random.default_rng(seed).standard_normal(_INPUT.shape).astype(np.float32)
@@ -35,6 +41,8 @@ KERNELS = [
     configuration("ort_attention", f32(2, 6, 5, 8), *[f32(2, 3, 7, 8)] * 2, **_SCALED),
     configuration("ort_heads_attention", *[f32(2, 5, 24)] * 3, heads=3, **_SCALED),
     configuration("ort_heads_attention", f32(2, 5, 24), *[f32(2, 7, 12)] * 2, heads=4),
+    configuration("ort_attention", *[f16(2, 3, 5, 8)] * 3, f16(1, 3, 5, 5), guarded=True),
+    configuration("ort_heads_attention", *[f16(2, 5, 24)] * 3, heads=3, **_SCALED),
     configuration(
         "ort_heads_attention", *[f32(2, 5, 24)] * 3, f32(2, 1, 5, 5), heads=3, guarded=True
     ),
@@ -42,7 +50,12 @@ KERNELS = [
 
 
 def spelled(
-    *, guarded: bool, lowest: float | None, bias: Array | None = None, scale: float = 0.25
+    *,
+    guarded: bool,
+    lowest: float | None,
+    bias: Array | None = None,
+    scale: float = 0.25,
+    dtype: str = "float32",
 ) -> Graph:
     """Attention of rows as exports of today have it.
 
@@ -58,12 +71,12 @@ def spelled(
         return [apart, Node("transpose", (f"{name}/heads",), (f"{name}/first",), {"perm": perm})]
 
     nodes = [*heads("q", 0, 2, 1, 3), *heads("k", 0, 2, 3, 1), *heads("v", 0, 2, 1, 3)]
-    weights = {"zero": Weight(f32(), np.zeros((), np.float32))}
+    weights = {"zero": Weight(TensorType(dtype, ()), np.zeros((), dtype))}
     if bias is not None:
         weights["bias"] = Weight(f32(*bias.shape), bias)
-    mask = TensorType("float32" if lowest is None else "bool", (1, 1, _ROWS, _ROWS))
+    mask = TensorType(dtype if lowest is None else "bool", (1, 1, _ROWS, _ROWS))
     if lowest is not None:
-        weights["lowest"] = Weight(f32(), np.array(lowest, np.float32))
+        weights["lowest"] = Weight(TensorType(dtype, ()), np.array(lowest, dtype))
         nodes.append(
             Node("where", ("mask", "zero" if bias is None else "bias", "lowest"), ("added",))
         )
@@ -81,7 +94,7 @@ def spelled(
         Node("transpose", ("product",), ("last",), {"perm": (0, 2, 1, 3)}),
         Node("reshape", ("last",), ("y",), {"shape": _INPUT.shape}),
     ]
-    inputs = {**dict.fromkeys("qkv", _INPUT), "mask": mask}
+    inputs = {**dict.fromkeys("qkv", TensorType(dtype, _INPUT.shape)), "mask": mask}
     return build_graph("attention", inputs, weights, nodes, ["y"])
 
 
@@ -110,22 +123,26 @@ def test_a_kernel_computes_what_its_parts_do(kernel: Configuration) -> None:
     names = [f"x{number}" for number in range(len(kinds))]
     attrs = dict(kernel.attrs)
     rng = np.random.default_rng(1)
-    values = [rng.standard_normal(kind.shape).astype(np.float32) for kind in kinds]
+    values = [rng.standard_normal(kind.shape).astype(kind.dtype) for kind in kinds]
     if attrs["guarded"]:
         values[3][..., 0, :] = -np.inf  # no key at all
         values[3][..., 1, 2:] = -np.inf
     inputs = dict(zip(names, kinds, strict=True))
     alone = build_graph("alone", inputs, {}, [Node(kernel.op, tuple(names), ("y",), attrs)], ["y"])
     model = to_onnx_model(alone)
-    assert [node.op_type for node in model.graph.node] == ["Attention"]
+    is_half = kinds[0].dtype == "float16"
+    casts = ["Cast"] * is_half
+    written_ops = [node.op_type for node in model.graph.node]
+    assert written_ops == [*casts * len(kinds), "Attention", *casts]
+    tolerance = 2e-3 if is_half else 1e-5
     found = run(model.SerializeToString(), dict(zip(names, values, strict=True)))
     with np.errstate(invalid="ignore"):
         expected = get_operator(kernel.op).evaluate([v.astype(np.float64) for v in values], attrs)
     assert np.isfinite(expected).all()
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_allclose(found, expected, atol=tolerance)
     older = to_onnx_model(alone, 17)
     spelling = run(older.SerializeToString(), dict(zip(names, values, strict=True)))
-    np.testing.assert_allclose(spelling, expected, atol=1e-5)
+    np.testing.assert_allclose(spelling, expected, atol=tolerance)
 
 
 def test_attention_guarded_against_masked_rows_is_one_kernel_with_zeros_there(
@@ -152,6 +169,31 @@ def test_a_row_that_is_masked_by_finite_numbers_has_equal_weights(
     found = run(after, feeds)
     np.testing.assert_allclose(found, run(before, feeds), atol=1e-5)
     assert found[0, 2].all()
+
+
+@pytest.mark.parametrize(
+    ("lowest", "guarded"), [(-np.inf, True), (-65504.0, True), (-65504.0, False)]
+)
+def test_attention_of_halves_is_one_kernel_of_floats(
+    lowest: float, guarded: bool, tmp_path: Path
+) -> None:
+    """As which onnxruntime computes its spelling: scores beside the lowest number are not lost."""
+    graph = spelled(guarded=guarded, lowest=lowest, dtype="float16")
+    before, after = written(graph, tmp_path)
+    kernels = saved_kernels(after)
+    assert kernels["Attention"] == 1
+    assert not kernels["MatMul"] + kernels["FusedMatMul"] + kernels["Exp"]
+    feeds = {name: values.astype(np.float16) for name, values in _FEEDS.items()}
+    found = run(after, {**feeds, "mask": masked(2, 5)})
+    assert found.dtype == np.float16
+    spelling = run(before, {**feeds, "mask": masked(2, 5)})
+    np.testing.assert_allclose(found, spelling, atol=2e-3)
+    assert found[0, [2, 5]].any() == np.isfinite(lowest)
+
+
+def test_a_mask_of_halves_that_may_be_infinite_stays_nan_without_a_guard(tmp_path: Path) -> None:
+    _, after = written(spelled(guarded=False, lowest=-np.inf, dtype="float16"), tmp_path)
+    assert saved_kernels(after)["Attention"] == 0
 
 
 def test_masks_have_no_lowest_number() -> None:

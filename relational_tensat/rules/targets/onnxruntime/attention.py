@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,8 +30,10 @@ from relational_tensat.tensor.operators.onnx_read import (
     check_one_output,
     input_type,
 )
-from relational_tensat.tensor.operators.onnx_write import emit_constant
+from relational_tensat.tensor.operators.onnx_write import ONNX_DTYPES, emit_constant
 from relational_tensat.tensor.operators.sampling import NUMBERS, PartialApplication
+from relational_tensat.tensor.operators.shapes import one_dtype
+from relational_tensat.tensor.types import FLOAT_DTYPES
 
 _RANK = 4
 _SWAPPED = (0, 1, 3, 2)
@@ -41,6 +44,8 @@ _BELOW: dict[str, float] = {"float32": -1e38}
 _PART = 0.99
 #: q, k, v, mask.
 _OPERANDS = 4
+#: As what halves are computed: scores of a masked row are not lost beside float16's lowest number there.
+_WIDE = {"float16": "float32"}
 #: What is read of ONNX's operator: all else is 0 where it has no say.
 _READ = ("scale", "q_num_heads", "kv_num_heads")
 _COMMON = (
@@ -60,6 +65,28 @@ class _Attention(FusedKernel):
     uses = (Use.VALUE, Use.VALUE, Use.VALUE, Use.SCORE)
     arity = (3, 4)
     onnx_since: ClassVar[int] = 23
+
+    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+        """What it does to floats, between casts where its operands have fewer digits.
+
+        Raises:
+            ShapeError: an operand has another shape or type than that, or the scale is not above 0.
+        """
+        kinds = [tensor(kind, self.name) for kind in inputs]
+        narrow = one_dtype(self.name, kinds, FLOAT_DTYPES)
+        wide = _WIDE.get(narrow, narrow)
+        parts = self._parts_of_floats([replace(kind, dtype=wide) for kind in kinds], attrs)
+        if wide == narrow:
+            return parts
+        count = len(kinds)
+        casts = [Part("cast", (n,), {"dtype": wide}) for n in range(count)]
+        moved = [Part(p.op, tuple(count + n for n in p.operands), p.attrs) for p in parts]
+        last = 2 * count + len(parts) - 1
+        return [*casts, *moved, Part("cast", (last,), {"dtype": narrow})]
+
+    @abstractmethod
+    def _parts_of_floats(self, kinds: Sequence[TensorType], attrs: Attrs) -> list[Part]:
+        """Return what it does to operands of these types, as ``parts``."""
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
         """Those of both products."""
@@ -86,8 +113,13 @@ class _Attention(FusedKernel):
         """Write ONNX's Attention, or its parts where that is not in the operator set."""
         if emitter.opset < self.onnx_since:
             return super().to_onnx(inputs, types, output, attrs, emitter)
-        scale = float_of(attrs, "scale")
-        return emitter.emit("Attention", list(inputs), scale=scale, **self._counts(types, attrs))
+        own: dict[str, Any] = {"scale": float_of(attrs, "scale"), **self._counts(types, attrs)}
+        dtype = tensor(output, self.name).dtype
+        if dtype not in _WIDE:
+            return emitter.emit("Attention", list(inputs), **own)
+        wide, narrow = (ONNX_DTYPES[each] for each in (_WIDE[dtype], dtype))
+        operands = [name for each in inputs for name in emitter.emit("Cast", [each], to=wide)]
+        return emitter.emit("Cast", emitter.emit("Attention", operands, **own), to=narrow)
 
 
 class Attention(_Attention):
@@ -101,13 +133,8 @@ class Attention(_Attention):
         """Read attention of heads as an axis, and of rows."""
         return _read(node)
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
-        """Scores, softmax, product.
-
-        Raises:
-            ShapeError: an operand has another shape than that, or the scale is not above 0.
-        """
-        kinds = [tensor(kind, self.name) for kind in inputs]
+    def _parts_of_floats(self, kinds: Sequence[TensorType], attrs: Attrs) -> list[Part]:
+        """Return scores, softmax, product."""
         _check(self.name, kinds, attrs)
         return _of_heads(range(len(kinds)), len(kinds), kinds, attrs)
 
@@ -127,16 +154,11 @@ class HeadsAttention(_Attention):
     name = "ort_heads_attention"
     attrs = (Attr("heads", "int"), *_COMMON)
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
-        """Heads come first, attention, and last again.
-
-        Raises:
-            ShapeError: an operand has another shape than that, or the scale is not above 0.
-        """
-        kinds = [tensor(kind, self.name) for kind in inputs]
+    def _parts_of_floats(self, kinds: Sequence[TensorType], attrs: Attrs) -> list[Part]:
+        """Return what brings heads to the front, attention, and what brings them back."""
         parts: list[Part] = []
         apart = []
-        for number, heads in enumerate(self._numbers(inputs, attrs)):
+        for number, heads in enumerate(self._numbers(tuple(kinds), attrs)):
             kind = kinds[number]
             if kind.rank != 3 or heads < 1 or kind.shape[-1] % heads:
                 raise ShapeError(f"{self.name}: {kind} has no rows of {heads} heads")

@@ -24,10 +24,10 @@ from relational_tensat.rules.targets.onnxruntime.blocks import (
 from relational_tensat.rules.targets.onnxruntime.kernels import ScaledProduct
 from relational_tensat.rules.targets.onnxruntime.norms import SkipLayerNorm
 from relational_tensat.rules.targets.onnxruntime.quantized import with_channels_last
-from relational_tensat.tensor import TensorType, ValueType, tensors_of
+from relational_tensat.tensor import Attrs, TensorType, ValueType, tensors_of
 from relational_tensat.tensor.operators import Family, get_operator
 from relational_tensat.tensor.operators.activations import NO_ACTIVATION
-from relational_tensat.tensor.operators.attributes import bool_of, ints_of
+from relational_tensat.tensor.operators.attributes import bool_of, int_of, ints_of
 from relational_tensat.tensor.operators.base import tensor
 from relational_tensat.tensor.operators.work_steps import moved_axes, stretches_of_transposition
 
@@ -142,6 +142,8 @@ def _blocked(configuration: Configuration) -> list[Configuration]:
     if op == "hard_swish":
         gate = configuration_of("hard_sigmoid", inputs, configuration.output, {})
         return [gate, configuration_of("mul", inputs * 2, configuration.output, {})]
+    if op == "softmax" and tensor(inputs[0], op).dtype in _FLOATS:
+        return _spelled_softmax(configuration)
     if op not in ("conv", *_POOLS) or configuration.computed:
         return [configuration]
     x, result = tensor(inputs[0], op), tensor(configuration.output, op)
@@ -157,6 +159,21 @@ def _blocked(configuration: Configuration) -> list[Configuration]:
     before = [] if takes_unblocked(x, w) else [_reorder(ToBlocks.name, x)]
     kernel = configuration_of(BlockedConv.name, inputs, result, dict(configuration.attrs))
     return [*before, kernel, _reorder(FromBlocks.name, result)]
+
+
+def _spelled_softmax(configuration: Configuration) -> list[Configuration]:
+    """Return what softmax of float16 is: there is no kernel, so that ONNX's function is put in its place."""
+    x = tensor(configuration.inputs[0], configuration.op)
+    axis = int_of(dict(configuration.attrs), "axis")
+    row = x.with_shape((*x.shape[:axis], 1, *x.shape[axis + 1 :]))
+    over: Attrs = {"axes": (axis,), "keepdims": True}
+    return [
+        configuration_of("reduce_max", (x,), row, over),
+        configuration_of("sub", (x, row), x, {}),
+        configuration_of("exp", (x,), x, {}),
+        configuration_of("reduce_sum", (x,), row, over),
+        configuration_of("div", (x, row), x, {}),
+    ]
 
 
 def _apart(configuration: Configuration) -> list[Configuration]:
