@@ -14,12 +14,32 @@ load_target("onnxruntime")
 
 def test_halves_cost_what_floats_do() -> None:
     half = TensorType("float16", (1, 32, 64))
-    (softmax,) = kernels_of(configuration("softmax", half, axis=2))
-    assert softmax == configuration("softmax", f32(1, 32, 64), axis=2)
+    (gelu,) = kernels_of(configuration("gelu", half))
+    assert gelu == configuration("gelu", f32(1, 32, 64))
     cast = configuration("cast", half, dtype="float32")
     assert kernels_of(cast) == [cast]
-    measured = kernels_of(configuration("softmax", half, axis=2), tells_computed=True)
-    assert measured == [configuration("softmax", half, axis=2)]
+    assert kernels_of(configuration("gelu", half), tells_computed=True) == [
+        configuration("gelu", half)
+    ]
+
+
+def test_what_moves_halves_moves_them_as_such_and_has_them_cast() -> None:
+    half = TensorType("float16", (1, 32, 64))
+    kernels = kernels_of(configuration("transpose", half, perm=(0, 2, 1)))
+    assert [kernel.op for kernel in kernels] == ["transpose", "cast"]
+    assert kernels[1].inputs[0] == TensorType("float16", (1, 64, 32))
+    assert kernels[1].output == f32(1, 64, 32)
+    floats = configuration("transpose", f32(1, 32, 64), perm=(0, 2, 1))
+    assert [kernel.op for kernel in kernels_of(floats)] == ["transpose"]
+
+
+def test_softmax_of_halves_is_spelled_out() -> None:
+    half = TensorType("float16", (1, 32, 64))
+    kernels = kernels_of(configuration("softmax", half, axis=2))
+    assert [kernel.op for kernel in kernels] == ["reduce_max", "sub", "exp", "reduce_sum", "div"]
+    assert kernels[0].output == f32(1, 32, 1) and kernels[-1].output == f32(1, 32, 64)
+    floats = configuration("softmax", f32(1, 32, 64), axis=2)
+    assert kernels_of(floats) == [floats]
 
 
 def test_blocks_are_full() -> None:

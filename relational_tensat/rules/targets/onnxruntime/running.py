@@ -38,6 +38,7 @@ _SLOWER_WITH_SKIP, _SLOWER_OUT_OF_BLOCKS = 7, 3
 #: As what floats are computed, and what is about their type.
 _FLOATS = {"float16": "float32"}
 _STAY_HALF = ("cast",)
+_MOVES = ("transpose", "concat", "slice", "split", "expand")
 _PRODUCTS = ("matmul", ScaledProduct.name)
 _CONVOLUTIONS = (BlockedConv.name, BlockedConvAdd.name)
 
@@ -56,6 +57,7 @@ def kernels_of(
     """
     whole = with_channels_last(_flat(configuration))
     kernels = [_full(part) for each in _blocked(whole) for part in _apart(each)]
+    kernels += [cast for kernel in kernels for cast in _casts(kernel)]
     if tells_computed:
         return kernels
     every = [*kernels, *_unprepared(configuration), *_slow(kernels)]
@@ -161,8 +163,19 @@ def _blocked(configuration: Configuration) -> list[Configuration]:
     return [*before, kernel, _reorder(FromBlocks.name, result)]
 
 
+def _casts(kernel: Configuration) -> list[Configuration]:
+    """Return casts of what only moves float16: it is moved as such, and computed with as float32."""
+    if kernel.op not in _MOVES:
+        return []
+    return [
+        configuration_of("cast", (kind,), _as_float(kind), {"dtype": _FLOATS[kind.dtype]})
+        for kind in tensors_of(kernel.output)
+        if kind.dtype in _FLOATS
+    ]
+
+
 def _spelled_softmax(configuration: Configuration) -> list[Configuration]:
-    """Return what softmax of float16 is: there is no kernel, so that ONNX's function is put in its place."""
+    """Return what softmax of float16 is: there is no kernel, so that ONNX's function is in its place."""
     x = tensor(configuration.inputs[0], configuration.op)
     axis = int_of(dict(configuration.attrs), "axis")
     row = x.with_shape((*x.shape[:axis], 1, *x.shape[axis + 1 :]))
