@@ -5,9 +5,11 @@
 #   sh bench/gpu_machine.sh build WHEELS SITE   there, or where its Python and CUDA's toolkit are: installs
 #                                               them into SITE, leaves PyCUDA's wheel in WHEELS
 #   sh bench/gpu_machine.sh run WHEELS OUT      on the machine: build, GPU tests (operators, and the kernels of
-#                                               --target cuda), bench gpu --save (models with these, too)
+#                                               --target cuda), a run of a file with a race, bench gpu --save
+#                                               (models with these kernels, too)
 #   sh bench/gpu_machine.sh kernels WHEELS OUT  on the machine, where PyTorch and Triton are: the kept kernels
-#                                               of bench mirage beside PyTorch's operators
+#                                               of bench mirage beside PyTorch's operators; those of
+#                                               WHEELS/tunings.json (bench mirage --tune), if it is there
 #
 # The machine needs Python with its headers, pip, NumPy, a C++ compiler and CUDA's toolkit (nvcc). What
 # is not carried must be there: cuda-bindings, NVRTC, hypothesis, pyarrow, rich; cuBLAS and cuDNN may be.
@@ -92,23 +94,35 @@ run() {
     build "$wheels" "$site"
     cp "$wheels"/pycuda-*.whl "$out"
     PYTHONPATH="$site" && export PYTHONPATH
-    python3 -m pytest -m gpu tests/gpu -p no:cacheprovider || echo "GPU TESTS FAILED"
+    # another pytest, NumPy or PyTorch warns of other things
+    python3 -m pytest -m gpu tests/gpu -p no:cacheprovider -o filterwarnings=default -n 4 ||
+        echo "GPU TESTS FAILED"
+    python3 -m relational_tensat run bench/inputs/transformer_block.onnx --cost cuda --target cuda \
+        --budget 10 --cost-cache "$out/costs.duckdb" -o "$out/run.onnx" || echo "THE RUN FAILED"
     python3 -m bench gpu --save --out "$out" --cost-cache "$out/costs.duckdb" \
         --runs "$out/gpu-runs.json" --limit-s "${LIMIT_S:-300}"
 }
 
-# The result is written beside the kept benchmarks: a copy of these.
+# The result is written beside the kept benchmarks: a copy of these. Each benchmark is compared first in a
+# process of its own, many at once, which also compiles its kernels: a fault of one ends no other.
 kernels() {
     wheels=$1 out=$2 site=$(mktemp -d)
     mkdir -p "$out"
-    cp "$(ls -d bench/results/mirage-*/benchmarks.json | tail -n 1)" "$out"
+    kept=$(ls -d bench/results/mirage-*/benchmarks.json | tail -n 1)
+    if [ -f "$wheels/tunings.json" ]; then kept=$wheels/tunings.json; fi
+    cp "$kept" "$out/benchmarks.json"
     python3 -m pip install -q --no-index --no-deps --no-compile --target "$site" \
         $(ls "$wheels"/*.whl | grep -v pycuda)
-    PYTHONPATH="$site" python3 -m bench mirage --gpu "$out/benchmarks.json" --save \
-        --limit-s "${LIMIT_S:-300}"
+    PYTHONPATH="$site" && export PYTHONPATH
+    python3 -c 'import json, sys
+for run in json.load(open(sys.argv[1]))["runs"]: print(run["search"]["case"])' "$out/benchmarks.json" |
+        sort -u | xargs -d '\n' -P 12 -I{} sh -c 'timeout 120 python3 -m bench mirage "$1" --gpu "$2" \
+            --no-timing >"$3/compared-$(printf %s "$1" | tr -c "[:alnum:]" -).txt" 2>&1 || echo "$1: FAILED"' \
+            _ {} "$out/benchmarks.json" "$out" || true
+    python3 -m bench mirage --gpu "$out/benchmarks.json" --save --limit-s "${LIMIT_S:-300}"
 }
 
 case "${1:-}" in
 fetch | build | run | kernels) "$@" ;;
-*) sed -n '2,17s/^# \{0,1\}//p' "$0" && exit 2 ;;
+*) sed -n '2,19s/^# \{0,1\}//p' "$0" && exit 2 ;;
 esac
