@@ -15,11 +15,11 @@ from bench.emulation.fewer_blocks import single_kernels, with_fewer_blocks, with
 from bench.mirage import command
 from bench.mirage.cases import TABLE_5, Case, cases
 from bench.mirage.figures import FIGURES, drawn
-from bench.mirage.machine_code import is_fit
+from bench.mirage.machine_code import is_fit, kept_runs
 from bench.mirage.measure import MirageRun, SearchRun
 from bench.mirage.values import is_right, value_rows
 from bench.mirage.writing import write_figures, write_runs, write_searches
-from relational_tensat.mugraph.graph.mugraph_json import encoded
+from relational_tensat.mugraph.graph.mugraph_json import content_hash, decoded, encoded
 from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from tests.gpu.test_nvrtc import needs_nvrtc
@@ -37,6 +37,22 @@ def test_a_benchmark_is_searched_and_verified(capsys: pytest.CaptureFixture[str]
     cells = row.removeprefix("MLP 1").split()
     assert cells[:6] == ["1", "1", "45", "147", "139", "12"]
     assert cells[-5:] == ["3x", "up", "to", "6", "h"]
+
+
+def test_candidates_for_a_gpu_are_kept_as_benchmarks_are(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "RESULTS", tmp_path)
+    assert main(["mirage", "nTrans", "--max-kernels", "1", "--tune", "3", "--save"]) == 0
+    name, times = capsys.readouterr().out.splitlines()[0].split(": ")
+    assert name == "nTrans, 1"
+    (path,) = tmp_path.glob("mirage-*/tunings.json")
+    (run,) = kept_runs(path)
+    costs_us = [run["best_us"], *(other["us"] for other in run["others"])]
+    assert times.split() == [f"{us:.2f}" for us in costs_us]
+    assert costs_us == sorted(costs_us) and len(costs_us) == 3
+    graphs = [decoded(each["mugraph"], name) for each in (run, *run["others"])]
+    assert len({content_hash(graph) for graph in graphs}) == 3
 
 
 def test_an_unknown_benchmark_is_refused_with_the_nearest(
