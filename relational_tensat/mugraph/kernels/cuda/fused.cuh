@@ -198,7 +198,11 @@ DEVICE void reduce(float* partials, const Element& element, const Store& store) 
     const int n = first + threadIdx.x / T::COUNT;
     float sum = How::none();
     if (n < N)
-      for (int k = own; k < K; k += T::COUNT) sum = How::of(sum, element(n, k));
+#pragma unroll 8
+      for (int pass = 0; pass < (K + T::COUNT - 1) / T::COUNT; ++pass) {
+        const int k = pass * T::COUNT + own;
+        if (K % T::COUNT == 0 || k < K) sum = How::of(sum, element(n, k));
+      }
 #pragma unroll
     for (int step = T::LANES / 2; step; step /= 2) sum = How::of(sum, __shfl_xor_sync(0xFFFFFFFF, sum, step));
     if (T::COUNT <= 32) {
