@@ -31,7 +31,7 @@ from relational_tensat.mugraph.sizing.least import Traffic, least_kernel_us
 from relational_tensat.mugraph.sizing.libraries import operation_us
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors, a100
 from relational_tensat.mugraph.sizing.splits import KernelSplits, kernel_splits
-from relational_tensat.mugraph.sizing.waves import kernel_us
+from relational_tensat.mugraph.sizing.waves import kernel_times
 
 #: So many combinations of sizes of partial results are followed to the next kernel, the cheapest ones.
 _MOST_FOLLOWED = 32
@@ -162,11 +162,11 @@ class Sizing:
         worth = [p for p in partials if p.cost_us + self._least_us(p, kernel) <= below_us]
         found: list[Partial] = []
         for unsized, some in self._alike(worth, kernel):
-            costs = self._costs(unsized, some)
+            costs, busy = self._costs(unsized, some)
             total = costs + np.repeat([p.cost_us for p in some], len(unsized.splits.rows))
             if total.size:
                 smaller = np.tile(unsized.splits.is_smaller, len(some))
-                for row in np.lexsort((smaller, total))[:most].tolist():
+                for row in np.lexsort((smaller, busy, total))[:most].tolist():
                     found += self._with(unsized, some, row, costs)
         found += [made for p in worth if (made := self._as_library(p, kernel)) and made.has_kernels]
         return sorted(found, key=lambda made: made.cost_us)[:most]
@@ -174,11 +174,11 @@ class Sizing:
     def _grown(self, partials: Sequence[Partial], kernel: FoundKernel) -> Iterator[Partial]:
         """Yield kernels with one more: at its best splits for each size of its parts, or of a library."""
         for unsized, some in self._alike(partials, kernel):
-            costs, count = self._costs(unsized, some), len(unsized.splits.rows)
+            (costs, busy), count = self._costs(unsized, some), len(unsized.splits.rows)
             made = unsized.splits.rows[:, list(unsized.splits.made.values())]
             for place in range(len(some)):
-                mine = costs[place * count : (place + 1) * count]
-                order = np.lexsort((unsized.splits.is_smaller, mine))
+                own = slice(place * count, (place + 1) * count)
+                order = np.lexsort((unsized.splits.is_smaller, busy[own], costs[own]))
                 _, first = np.unique(made[order], axis=0, return_index=True)
                 for row in sorted(first):
                     yield from self._with(unsized, some, place * count + int(order[row]), costs)
@@ -264,11 +264,13 @@ class Sizing:
             self._tensors[key] = kernels, before | {saver.output: saver.dims for saver in made}
         return self._tensors[key][1]
 
-    def _costs(self, unsized: _Unsized, partials: Sequence[Partial]) -> Floats:
-        """Return what a kernel takes: all its splits after the first of some partials, then others."""
+    def _costs(self, unsized: _Unsized, partials: Sequence[Partial]) -> tuple[Floats, Floats]:
+        """Return what a kernel and its blocks take: all its splits after the first partial, then others."""
         splits = unsized.splits
         sizes = splits.sizes([partial.sizes for partial in partials])
-        return kernel_us(splits.step, unsized.device, sizes, self._device, unsized.wide)
+        return kernel_times(
+            splits.step, unsized.device, sizes, self._device, unsized.wide, self._program.inputs
+        )
 
 
 def _cheapest_by_sizes(partials: Iterable[Partial]) -> list[Partial]:

@@ -32,7 +32,7 @@ def graph_us(graph: MuGraph, device: Multiprocessors) -> float:
     """
     dims = kernel_tensors(graph)
     return sum(
-        _kernel_us(step, dims, device, graph.wide)
+        _kernel_us(step, dims, device, graph.wide, graph.inputs)
         if isinstance(step, Kernel)
         else operation_us(step, dims, device)
         for step in graph.steps
@@ -52,11 +52,15 @@ def kernel_registers(kernel: Kernel, device: Mapping[str, Dims]) -> int:
 
 
 def _kernel_us(
-    kernel: Kernel, dims: Mapping[str, Dims], device: Multiprocessors, wide: Collection[str]
+    kernel: Kernel,
+    dims: Mapping[str, Dims],
+    device: Multiprocessors,
+    wide: Collection[str],
+    fixed: Collection[str],
 ) -> float:
     tensors = block_tensors(kernel, dims)
     sizes = _sizes_of(kernel, tensors, dims)
-    return float(kernel_us(kernel, dims, sizes, device, wide)[0])
+    return float(kernel_us(kernel, dims, sizes, device, wide, fixed)[0])
 
 
 def _sizes_of(kernel: Kernel, tensors: BlockTensors, device: Mapping[str, Dims]) -> Sizes:

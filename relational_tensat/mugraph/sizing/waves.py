@@ -31,6 +31,8 @@ from relational_tensat.mugraph.sizing.shared_memory import shared_bytes
 
 #: Tiles of tensor cores: a dim of a product is rounded up to it.
 _TENSOR_CORE = 16
+#: What device memory gives at once, at least: two sectors of the second-level cache.
+_LEAST_RUN_BYTES = 64
 
 
 def kernel_us(
@@ -39,8 +41,27 @@ def kernel_us(
     sizes: Sizes,
     device: Multiprocessors,
     wide: Collection[str] = (),
+    fixed: Collection[str] = (),
 ) -> Floats:
     """Return the microseconds of a kernel for each choice of sizes; infinite where a block is too large.
+
+    See ``kernel_times``.
+    """
+    return kernel_times(kernel, operands, sizes, device, wide, fixed)[0]
+
+
+def kernel_times(
+    kernel: Kernel,
+    operands: Mapping[str, Dims],
+    sizes: Sizes,
+    device: Multiprocessors,
+    wide: Collection[str] = (),
+    fixed: Collection[str] = (),
+) -> tuple[Floats, Floats]:
+    """Return the microseconds of a kernel for each choice of sizes, and what its blocks alone take of them.
+
+    Infinite where a block is too large. Many choices take as long as device memory does: of these the one
+    is best whose blocks are done first.
 
     Args:
         kernel: the kernel, at any sizes.
@@ -48,18 +69,20 @@ def kernel_us(
         sizes: the choices.
         device: what it runs on.
         wide: the operands that are float32, whatever the device's elements are.
+        fixed: the operands that lie in device memory as their dims are; of others nobody knows yet.
     """
     profile, block, tensors = device.profile, kernel.block, block_tensors(kernel, operands)
     peak = device.peak_flops_per_s / device.count * device.efficiency
     cache = profile.bandwidth_bytes_per_s * device.cache_factor / device.count
     flops = sum_of((_flops(step, tensors, sizes, device) for step in block.steps), sizes)
     computing = flops / peak
-    moved, unique = _bytes(block, tensors, sizes, device.element_bytes, wide)
-    seconds = np.ceil(sizes.blocks / device.count) * np.maximum(computing, moved / cache)
-    seconds = np.maximum(seconds, unique / profile.bandwidth_bytes_per_s)
+    lying = {name: operands[name] for name in kernel.operands if name in fixed}
+    moved, unique = _bytes(block, tensors, sizes, device.element_bytes, wide, lying)
+    busy = np.ceil(sizes.blocks / device.count) * np.maximum(computing, moved / cache)
+    seconds = np.maximum(busy, unique / profile.bandwidth_bytes_per_s)
     fits = shared_bytes(kernel, operands, sizes, device.element_bytes, wide) <= device.shared_bytes
     fits &= product_registers(block, tensors, sizes) <= MOST_REGISTERS
-    return np.where(fits, profile.launch_us + 1e6 * seconds, np.inf)
+    return np.where(fits, profile.launch_us + 1e6 * seconds, np.inf), 1e6 * busy
 
 
 def _elements(name: str, tensors: BlockTensors, sizes: Sizes) -> Floats:
@@ -126,15 +149,21 @@ def _bytes(
     sizes: Sizes,
     element_bytes: int,
     wide: Collection[str],
+    lying: Mapping[str, Dims],
 ) -> tuple[Floats, Floats]:
-    """Return the bytes that a block moves, and those that all move, each element counted once."""
+    """Return the bytes that a block moves, and those that all move, each element counted once.
+
+    Device memory gives no less than two sectors: where a block's part of a row is shorter, the rest of
+    them is for nothing.
+    """
     moved, unique = np.zeros_like(sizes.blocks), np.zeros_like(sizes.blocks)
     for iterator in block.iterators:
         item_bytes = WIDE_BYTES if iterator.tensor in wide else element_bytes
         item_bytes = CONDITION_BYTES if iterator.is_condition else item_bytes
         names = [dim.variable for dim in tensors.dims[iterator.output]]
         iterations = sizes.loop if iterator.fmap else 1.0
-        moved = moved + product_of(names, sizes.tile, sizes) * iterations * item_bytes
+        waste = _waste(lying.get(iterator.tensor, ()), names, sizes, item_bytes)
+        moved = moved + product_of(names, sizes.tile, sizes) * iterations * item_bytes * waste
         unique = unique + product_of(names, sizes.whole, sizes) * item_bytes
     for saver in block.savers:
         item_bytes = WIDE_BYTES if saver.is_wide else element_bytes
@@ -142,3 +171,12 @@ def _bytes(
         moved = moved + tile
         unique = unique + tile * sizes.blocks
     return moved, unique
+
+
+def _waste(lying: Dims, names: Sequence[str], sizes: Sizes, item_bytes: int) -> Floats:
+    """Return by what factor what device memory gives is more than a tile's rows, where these are short."""
+    inner = lying[-1].variable if lying else ""
+    if inner not in names:
+        return np.ones_like(sizes.blocks)
+    waste = np.maximum(1.0, _LEAST_RUN_BYTES / (sizes.tile[inner] * item_bytes))
+    return np.where(sizes.tile[inner] < sizes.whole[inner], waste, 1.0)

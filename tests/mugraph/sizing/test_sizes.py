@@ -98,12 +98,13 @@ def test_smaller_last_tiles_are_chosen_only_where_they_are_cheaper() -> None:
 def test_of_equal_costs_that_without_a_smaller_last_tile_is_chosen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def costs(_: object, __: object, sizes: Sizes, *others: object) -> Floats:
+    def costs(_: object, __: object, sizes: Sizes, *others: object) -> tuple[Floats, Floats]:
         """Three parts of 20 keys are as cheap as two of them with queries in shorter tiles."""
         smaller = (sizes.loop == 3) & (sizes.tile["q"] == 10)
-        return np.where(smaller | (sizes.loop == 2) & (sizes.tile["q"] == 5), 1.0, 2.0)
+        cost = np.where(smaller | (sizes.loop == 2) & (sizes.tile["q"] == 5), 1.0, 2.0)
+        return cost, cost
 
-    monkeypatch.setattr(choosing_sizes, "kernel_us", costs)
+    monkeypatch.setattr(choosing_sizes, "kernel_times", costs)
     (kernel,) = flash_attention(20, q=20).graph.kernels
     assert (kernel.block.grid, kernel.block.loop) == ((2, 4), 2)
 
