@@ -1,4 +1,4 @@
-"""Mutants of a μGraph: other maps, operands, loops and reductions, each well-formed."""
+"""Mutants of a μGraph: other maps, operands, loops, reductions and maxima, each well-formed."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     Kernel,
     MuGraph,
     Operation,
+    RunningMax,
     Saver,
 )
 from relational_tensat.mugraph.graph.mugraph import Iterator as TileIterator
@@ -78,7 +79,10 @@ def _operands(block: BlockGraph, draw: random.Random, graph: MuGraph) -> BlockGr
         else:
             operands[draw.randrange(len(operands))] = draw.choice(before)
         steps[place] = replace(step, operands=tuple(operands))
-    elif isinstance(step, Accumulate):
+    elif isinstance(step, Accumulate) and step.rescale and draw.random() < 0.5:
+        maxima = [s.output for s in steps if isinstance(s, RunningMax)]
+        steps[place] = replace(step, rescale=draw.choice(["", *maxima]))
+    elif isinstance(step, (Accumulate, RunningMax)):
         steps[place] = replace(step, operand=draw.choice(before))
     return replace(block, steps=tuple(steps))
 
@@ -94,6 +98,9 @@ def _operator(block: BlockGraph, draw: random.Random, graph: MuGraph) -> BlockGr
     elif isinstance(step, Operation) and "over" in step.attrs:
         names = sorted({v for dims in graph.inputs.values() for v in variables(dims)})
         steps[place] = replace(step, attrs={**step.attrs, "over": (draw.choice(names),)})
+    elif isinstance(step, RunningMax):
+        names = sorted({v for dims in graph.inputs.values() for v in variables(dims)})
+        steps[place] = replace(step, over=(draw.choice(names),))
     return replace(block, steps=tuple(steps))
 
 

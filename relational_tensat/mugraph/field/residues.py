@@ -49,8 +49,8 @@ _DIGIT_BITS = 6
 class Residues:
     """The two fields, with ω and the random functions that a seed determines.
 
-    Arrays have an axis of their own: residues modulo p, then modulo q. An exponential has no residue modulo
-    q, as no exponential may be inside of another (see ``mugraph.verify.lax``): it is 0 there.
+    Arrays have an axis of their own: residues modulo p, then modulo q. An exponential is no residue modulo
+    q: it is a random function there, so that what holds in the exponent of another holds of any function.
     """
 
     own_axes = 1
@@ -178,7 +178,8 @@ class Residues:
         """Return a function, element by element."""
         match name:
             case "exp":
-                return np.stack([self._power_of_root(x[1]), np.zeros_like(x[1])])
+                inner = self._random.function(name, x[1]) % self._primes.q
+                return np.stack([self._power_of_root(x[1]), inner])
             case "square":
                 return self.multiply(x, x)
             case "neg":

@@ -73,3 +73,15 @@ def test_the_largest_is_one_in_a_random_order_that_knows_no_zero(primes: Primes)
     ]
     assert not all(kept)  # 0 is the lowest residue, and no lowest number
     np.testing.assert_array_equal(field.largest(x, []), x)
+
+
+@PRIMES
+def test_an_exponential_in_the_exponent_of_another_is_a_function_of_its_own(primes: Primes) -> None:
+    field = Residues(3, primes)
+    x, y = field.draw([100], 1), field.draw([100], 2)
+    inner = [field.function("exp", value) for value in (x, y, x)]
+    twice = [field.function("exp", value)[0] for value in inner]
+    np.testing.assert_array_equal(twice[0], twice[2])
+    assert np.count_nonzero(twice[0] == twice[1]) < 2
+    added = field.function("exp", field.add(inner[0], inner[1]))[0]
+    np.testing.assert_array_equal(added, twice[0] * twice[1] % primes.p)  # of any two

@@ -11,11 +11,15 @@ from relational_tensat.mugraph.programs import program
 from relational_tensat.mugraph.search.found import build
 from relational_tensat.mugraph.verify.floats import relative_error
 from relational_tensat.mugraph.verify.random_tests import first_difference
+from relational_tensat.mugraph.verify.stability import stabilized
+from tests.mugraph.kernels.mugraphs import split_attention
 from tests.mugraph.mugraphs import flash_attention
 from tests.mugraph.mutants import mutants
 from tests.mugraph.searches import searched
 
 _SIZE = 4
+#: Inputs of this size have logits of some hundreds.
+_LARGE = 10.0
 _PER_GRAPH = 340
 
 
@@ -31,6 +35,13 @@ def right_graphs() -> Iterator[tuple[MuGraph, MuGraph]]:
         found = replace(list(route.graphs())[-1], program=small)
         splits = [((2,) * len(k.grid), 2 if k.loop else 1) for k in found.kernels]
         yield small, build(found, splits)
+
+
+def _one_head(**sizes: int) -> MuGraph:
+    """Return attention of one head, which the dims do not name."""
+    graph = program("attention", h=1, **sizes)
+    inputs = {name: dims[1:] for name, dims in graph.inputs.items()}
+    return replace(graph, inputs=inputs)
 
 
 def passes(original: MuGraph, mutant: MuGraph) -> bool:
@@ -50,3 +61,25 @@ def test_no_wrong_graph_passes() -> None:
             else:
                 refused += 1
     assert refused >= 1_000
+
+
+def test_no_mutant_with_maxima_is_wrong_and_finite() -> None:
+    """What passes in the fields is right whatever its maxima are; if they are too small, it overflows."""
+    refused = unstable = 0
+    sizes = {"q": 16, "d": 16, "k": 96, "e": 8}
+    small = dict.fromkeys("hqdke", _SIZE)
+    for graph, original in (
+        (stabilized(flash_attention(**small)), program("attention", **small)),
+        (split_attention(), _one_head(**sizes)),
+    ):
+        assert passes(original, graph)
+        reference = stabilized(original)
+        for mutant in mutants(graph, _PER_GRAPH, seed=2):
+            if not passes(original, mutant):
+                refused += 1
+                continue
+            assert relative_error(original, mutant, seed=3) < 1e-9, mutant
+            error = relative_error(reference, mutant, 3, "float16", _LARGE)
+            assert error < 0.05 or error == float("inf"), mutant
+            unstable += error == float("inf")
+    assert refused > 400 and unstable > 0
