@@ -7,12 +7,11 @@ import math
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.mugraph.graph.concat_products import with_concat_products
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation, RunningMax
-from relational_tensat.mugraph.graph.thread_graphs import with_thread_graphs
+from relational_tensat.mugraph.graph.thread_graphs import flat_steps, with_thread_graphs
 from relational_tensat.mugraph.sizing.choosing_sizes import Sized
 from relational_tensat.mugraph.sizing.modelled import graph_us
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors
 from relational_tensat.mugraph.sizing.shared_memory import emitted_bytes
-from relational_tensat.mugraph.verify.scaling_rows import flat_steps
 from relational_tensat.mugraph.verify.stability import stabilized
 
 

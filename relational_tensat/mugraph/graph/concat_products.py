@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count, pairwise
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.mugraph.graph.described import names
@@ -21,9 +21,9 @@ from relational_tensat.mugraph.graph.mugraph import (
     KernelStep,
     MuGraph,
     Operation,
-    ThreadGraph,
 )
 from relational_tensat.mugraph.graph.operators import mu_operator
+from relational_tensat.mugraph.graph.thread_graphs import flat_steps
 from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors
 
 _Step: TypeAlias = BlockStep | KernelStep
@@ -59,20 +59,15 @@ def with_concat_products(graph: MuGraph) -> MuGraph:
     steps: list[KernelStep] = []
     for step in graph.steps:
         if isinstance(step, Kernel):
-            flat = tuple(
-                chain.from_iterable(
-                    one.steps if isinstance(one, ThreadGraph) else (one,)
-                    for one in step.block.steps
-                )
-            )
+            flat = flat_steps(step.block.steps)
             dims = block_tensors(replace(step, block=replace(step.block, steps=flat)), device).dims
-            stored = [saver.tile for saver in step.block.savers]
-            inner = _Folding(flat, dims).folded(stored)
-            block = step.block if inner == flat else replace(step.block, steps=inner)  # type: ignore[arg-type]
-            step = replace(step, block=block)
+            inner = _Folding(flat, dims).folded([saver.tile for saver in step.block.savers])
+            if inner != flat:
+                made = cast(tuple[BlockStep, ...], inner)
+                step = replace(step, block=replace(step.block, steps=made))
         steps.append(step)
-    made = _Folding(tuple(steps), device).folded(graph.outputs)
-    return graph if made == graph.steps else replace(graph, steps=made)  # type: ignore[arg-type]
+    folded = cast(tuple[KernelStep, ...], _Folding(tuple(steps), device).folded(graph.outputs))
+    return graph if folded == graph.steps else replace(graph, steps=folded)
 
 
 def _all_steps(graph: MuGraph) -> list[_Step]:

@@ -15,8 +15,8 @@ from relational_tensat.mugraph.graph.mugraph import (
     MuGraph,
     Operation,
     RunningMax,
-    ThreadGraph,
 )
+from relational_tensat.mugraph.graph.thread_graphs import flat_steps
 from relational_tensat.mugraph.graph.well_formed import Stage, block_tensors, kernel_tensors
 
 
@@ -38,13 +38,8 @@ def _plain_steps(step: KernelStep, device: Mapping[str, Dims]) -> Iterator[Kerne
     if isinstance(step, Operation):
         yield from _over_single_variables(step)
         return
-    flat = (
-        one
-        for inner in step.block.steps
-        for one in (inner.steps if isinstance(inner, ThreadGraph) else (inner,))
-    )
     steps: list[BlockStep] = []
-    for inner in flat:
+    for inner in flat_steps(step.block.steps):
         if isinstance(inner, Operation):
             steps += _over_single_variables(inner)
         else:

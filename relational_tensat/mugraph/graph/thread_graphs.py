@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import (
+    Accumulate,
     BlockGraph,
     BlockStep,
     Kernel,
     KernelStep,
     MuGraph,
     Operation,
+    RunningMax,
     ThreadGraph,
 )
 from relational_tensat.mugraph.graph.operators import (
@@ -38,6 +40,17 @@ def with_thread_graphs(graph: MuGraph) -> MuGraph:
     """
     device = kernel_tensors(graph)
     return replace(graph, steps=tuple(_threaded(step, device) for step in graph.steps))
+
+
+def flat_steps(
+    steps: Sequence[BlockStep],
+) -> tuple[Operation | Accumulate | RunningMax, ...]:
+    """Return the steps of a block, those of thread graphs in their place."""
+    return tuple(
+        inner
+        for step in steps
+        for inner in (step.steps if isinstance(step, ThreadGraph) else (step,))
+    )
 
 
 def _threaded(step: KernelStep, device: Mapping[str, Dims]) -> KernelStep:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from relational_tensat.mugraph.graph.described import names
@@ -13,9 +13,9 @@ from relational_tensat.mugraph.graph.mugraph import (
     KernelStep,
     MuGraph,
     Operation,
-    ThreadGraph,
 )
 from relational_tensat.mugraph.graph.mugraph import Iterator as TileIterator
+from relational_tensat.mugraph.graph.thread_graphs import flat_steps
 from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors
 from relational_tensat.mugraph.verify.random_tests import Difference, first_difference
 from relational_tensat.mugraph.verify.shrinking_sizes import shrunk
@@ -62,15 +62,6 @@ def rows_of(graph: MuGraph) -> frozenset[str]:
     return frozenset(found)
 
 
-def flat_steps(steps: Sequence[BlockStep]) -> Iterator[BlockStep]:
-    """Yield the steps of a block with those of its thread graphs."""
-    for step in steps:
-        if isinstance(step, ThreadGraph):
-            yield from step.steps
-        else:
-            yield step
-
-
 def _dims_of_rows(graph: MuGraph, rows: frozenset[str]) -> Dims:
     """Return the dims that all exponentials' rows have, at their sizes in device memory."""
     sizes = {d.variable: d for dims in kernel_tensors(graph).values() for d in dims}
@@ -87,7 +78,7 @@ def _exponential_dims(graph: MuGraph) -> Iterator[Dims]:
             if step.op == "exp":
                 yield device[step.output]
             continue
-        flat = replace(step, block=replace(step.block, steps=tuple(flat_steps(step.block.steps))))
+        flat = replace(step, block=replace(step.block, steps=flat_steps(step.block.steps)))
         tensors = block_tensors(flat, device)
         for inner in flat.block.steps:
             if isinstance(inner, Operation) and inner.op == "exp":
@@ -120,7 +111,7 @@ def _scaled_kernel(kernel: Kernel, scale: Dims) -> Kernel:
             steps += [replace(step, output=raw), Operation("mul", (raw, "@factor"), step.output)]
         else:
             steps.append(step)
-    if len(steps) == len(list(flat_steps(block.steps))):
+    if len(steps) == len(flat_steps(block.steps)):
         return kernel
     splits = [
         next((m[axis] for it in block.iterators if (m := it.imap)[axis]), "")

@@ -26,6 +26,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     Saver,
 )
 from relational_tensat.mugraph.graph.mugraph import Iterator as TileIterator
+from relational_tensat.mugraph.graph.thread_graphs import flat_steps
 from relational_tensat.mugraph.graph.well_formed import (
     BlockTensors,
     Stage,
@@ -34,7 +35,6 @@ from relational_tensat.mugraph.graph.well_formed import (
     saved_dims,
 )
 from relational_tensat.mugraph.verify.scaling_rows import (
-    flat_steps,
     has_exponentials,
     rows_of,
     scaling_difference,
@@ -127,7 +127,7 @@ class _Stabilizer:
 
     def _kernel(self, kernel: Kernel) -> Kernel:
         """Return a kernel with maxima, whose scaled results are noted."""
-        block = replace(kernel.block, steps=tuple(flat_steps(kernel.block.steps)))
+        block = replace(kernel.block, steps=flat_steps(kernel.block.steps))
         tensors = block_tensors(replace(kernel, block=block), self.device)
         builder = _Block(self, block, tensors)
         for iterator in block.iterators:
