@@ -39,6 +39,7 @@ from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.graph.wide_results import with_wide_results
 from relational_tensat.mugraph.programs import program
+from relational_tensat.mugraph.verify import verifying_mugraphs
 from relational_tensat.mugraph.verify.random_tests import first_difference
 from relational_tensat.mugraph.verify.stability import stabilized
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
@@ -68,6 +69,17 @@ def test_mirages_online_softmax_is_attention_whatever_the_maxima_are() -> None:
     assert not verification.takes_large_sums  # it has float16 between kernels
     assert verify_mugraph(ATTENTION, with_wide_results(graph), 1).is_stable
     assert not verify_mugraph(ATTENTION, read(online_softmax("forloop_accum_nored")), 1).passed
+
+
+def test_what_has_no_smaller_form_is_tested_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mirage's dims are renamed where operators align them, so no smaller sizes are chosen for them."""
+    monkeypatch.setattr(verifying_mugraphs, "_MOST_ELEMENTS", 100)
+    verification = verify_mugraph(ATTENTION, read(online_softmax()), 1)
+    assert verification.passed and (verification.small_tests, verification.full_tests) == (0, 2)
+    small = verify_mugraph(ATTENTION, stabilized(flash_attention(h=2, q=16, d=16, k=64, e=16)), 1)
+    assert small.small_tests > 0 and small.full_tests == 0
+    monkeypatch.setattr(verifying_mugraphs, "_MOST_ELEMENTS_ALONE", 100)
+    assert not verify_mugraph(ATTENTION, read(online_softmax()), 1).passed  # nothing was tested
 
 
 def test_it_is_imported_and_shown(
