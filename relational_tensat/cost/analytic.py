@@ -33,13 +33,19 @@ class AnalyticSource(CostSource):
         return self._model
 
     @property
+    def is_priced(self) -> bool:
+        """Whether a profile is asked."""
+        return isinstance(self._given, Profile)
+
+    @property
     def asks_for_runs(self) -> bool:
         """Whether the profile says for how long a cache has a model's weights."""
         return isinstance(self._given, Profile) and self._given.weight_cache_us > 0
 
     def price_by(self, prices: Prices) -> None:
-        """Have what a graph costs as a whole computed by somebody's prices."""
-        self._prices = prices
+        """Have what a profile says computed by somebody's prices."""
+        self._prices, self.tells_computed = prices, True
+        self._answers.clear()
 
     def suit(self, graph: Graph) -> None:
         """Take the profile as a graph finds its weights."""
@@ -68,6 +74,8 @@ class AnalyticSource(CostSource):
 
     def estimate_us(self, configuration: Configuration) -> float:
         """Return the cost that the model computes."""
+        if isinstance(self._model, Profile):
+            return self._prices(self._model, configuration)
         return self._model.cost_us(
             configuration.op, configuration.inputs, configuration.output, dict(configuration.attrs)
         )

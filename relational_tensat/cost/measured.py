@@ -12,7 +12,13 @@ from typing import TypeAlias
 from relational_tensat.base.errors import InputError
 from relational_tensat.cost.bound import MARGIN, LeastCosts
 from relational_tensat.cost.cache import CostCache
-from relational_tensat.cost.calibration import Calibration, base_profile, calibrate, profile_us
+from relational_tensat.cost.calibration import (
+    Calibration,
+    base_profile,
+    calibrate,
+    nearest_profile,
+    profile_us,
+)
 from relational_tensat.cost.corrections import SPREAD, Corrections, RaceOutcome, corrections_of
 from relational_tensat.cost.device import PROTOCOLS, Configuration, Device, Sample, Unmeasurable
 from relational_tensat.cost.key import configuration_text
@@ -244,7 +250,7 @@ class MeasuredSource(CostSource):
     def modelled_us(self, configuration: Configuration) -> float:
         """Return what the profile says whose figures are nearest to the device's."""
         if self._found is None:
-            base, graph = base_profile(self._device.key), self._graph
+            base, graph = nearest_profile(self._device.key), self._graph
             self._found = base if graph is None else as_found(base, graph, self._prices)
         return self._prices(self._found, configuration)
 

@@ -26,6 +26,9 @@ class Profile:
             then with a ``default`` for the types that are not listed.
         bandwidth_bytes_per_s: of the device's main memory.
         launch_us: what one kernel costs before it does anything.
+        cold_launch_us: what it costs more where what is its own has left the caches since it ran last: code
+            and descriptions of its operands.
+        cold_weight_us: the same for each of its weights of more than one element.
         graph_launch_us: the same where all launches of a model are recorded once and started as one CUDA
             graph; 0 where there is no such thing.
         free: names of operators that launch no kernel under this profile.
@@ -38,10 +41,10 @@ class Profile:
             it takes; those that are not there take no time of their own beside their operations.
         weight_bandwidth_bytes_per_s: of main memory where weights come from it before a kernel works on
             them; 0 where it does both at once.
-        weight_cache_us: of weights that are read again after so long none is in a cache any more, of those
-            read after half of it, half; 0: none at all.
+        weight_cache_us: of what a model reads that takes so long nothing is in a cache any more when it
+            runs again, of one that takes half of it, half; 0: nothing at all.
         weight_cache_bandwidth_bytes_per_s: of that cache.
-        cached_weights: the part of the weights that is there, of 1, where a model is known: ``as_found``.
+        cached: the part that is there, of 1, where a model is known: ``as_found``.
         view_us: what it costs to name the same elements anew.
     """
 
@@ -60,7 +63,9 @@ class Profile:
     weight_cache_bandwidth_bytes_per_s: float = 0.0
     view_us: float = 0.0
     graph_launch_us: float = 0.0
-    cached_weights: float = 0.0
+    cached: float = 0.0
+    cold_launch_us: float = 0.0
+    cold_weight_us: float = 0.0
 
     def peak_for(self, dtype: str) -> float:
         """Return the operations per second on elements of type ``dtype``."""
@@ -68,6 +73,10 @@ class Profile:
         if isinstance(peak, Mapping):
             return peak[dtype] if dtype in peak else peak[OTHER_DTYPES]
         return peak
+
+    def without_launches(self) -> Profile:
+        """Return the profile of work that is part of a kernel."""
+        return replace(self, launch_us=0.0, view_us=0.0, cold_launch_us=0.0, cold_weight_us=0.0)
 
     def in_a_graph(self) -> Profile:
         """Return the profile of launches that are recorded in a CUDA graph, where the device has these."""

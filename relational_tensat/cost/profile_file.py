@@ -1,4 +1,4 @@
-"""Reading profiles: TOML files of fourteen keys, checked strictly.
+"""Reading profiles: TOML files of sixteen keys, checked strictly.
 
 peak_flops_per_s = 8.1e12                  # or a table, one number per element type and default
 bandwidth_bytes_per_s = 320e9
@@ -11,6 +11,8 @@ cache_bandwidth_bytes_per_s = 50e9         # of that cache; goes with it
 elements_per_s = { erf = 3e9, row = 1e8 }  # what operators take for elements and steps; may be left out
 weight_bandwidth_bytes_per_s = 30e9        # where weights come before they are worked on; may be left out
 weight_cache_us = 1400                     # for how long a cache has them after a run; may be left out
+cold_launch_us = 0.4                       # what a kernel costs more that a cache has not; may be left out
+cold_weight_us = 0.5                       # and for each of its weights; may be left out
 weight_cache_bandwidth_bytes_per_s = 80e9  # of that cache; goes with it
 view_us = 0.2                              # what a reshape costs where it is free else; may be left out
 graph_launch_us = 1.3                      # of a launch recorded in a CUDA graph; may be left out
@@ -33,7 +35,8 @@ from relational_tensat.tensor.operators.work_steps import STEPS
 _KEYS = (
     "peak_flops_per_s", "bandwidth_bytes_per_s", "launch_us", "free", "multiprocessors", "shared_bytes",
     "cache_bytes", "cache_bandwidth_bytes_per_s", "elements_per_s", "weight_bandwidth_bytes_per_s",
-    "weight_cache_us", "weight_cache_bandwidth_bytes_per_s", "view_us", "graph_launch_us",
+    "weight_cache_us", "weight_cache_bandwidth_bytes_per_s", "view_us", "graph_launch_us", "cold_launch_us",
+    "cold_weight_us",
 )  # fmt: skip
 _CACHE_BANDWIDTH = "cache_bandwidth_bytes_per_s"
 _WEIGHT_BANDWIDTH = "weight_bandwidth_bytes_per_s"
@@ -104,6 +107,8 @@ def _read(path: Path) -> Profile:
         ),
         view_us=_number(table.get("view_us", 0.0), "view_us", path),
         graph_launch_us=_number(table.get("graph_launch_us", 0.0), "graph_launch_us", path),
+        cold_launch_us=_number(table.get("cold_launch_us", 0.0), "cold_launch_us", path),
+        cold_weight_us=_number(table.get("cold_weight_us", 0.0), "cold_weight_us", path),
     )
 
 

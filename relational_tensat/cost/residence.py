@@ -1,4 +1,4 @@
-"""How much of a model's weights a cache has since the model ran last."""
+"""How much of what a model reads a cache has since it ran last: weights, code and data of kernels."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from relational_tensat.tensor import Graph
 
 
 def as_found(profile: Profile, graph: Graph, prices: Prices = profile_us) -> Profile:
-    """Return a profile as a graph finds its weights that runs, for some milliseconds, in turn with others.
+    """Return a profile as a graph finds its caches that runs, for some milliseconds, in turn with others.
 
-    What a run has read it reads again a run later, and a cache that others use, too, has the less of it the
-    longer that is: of weights that are read again after ``weight_cache_us`` nothing, of those after half of
-    it half. How long a run takes depends on that part in turn: T = cold - part (cold - warm), and part =
-    1 - T / weight_cache_us.
+    Of the runs of a turn the first finds next to nothing there, the second half of it, the fourth nearly
+    all; so the part is the less, the fewer runs such a turn has: none where one takes ``weight_cache_us``,
+    half where it takes half of that. How long it takes depends on that part in turn: T = cold - part
+    (cold - warm), and part = 1 - T / weight_cache_us. What is compared with the graph is run as often
+    (``Repeated.as_often_as``), so that the same part holds for it, however quick it is.
 
     Args:
         graph: its kernels, as far as it is known what these are.
@@ -27,10 +28,10 @@ def as_found(profile: Profile, graph: Graph, prices: Prices = profile_us) -> Pro
     if not most_us:
         return profile
     configurations = list(graph_configurations(graph))
-    cold, warm = (replace(profile, cached_weights=part) for part in (0.0, 1.0))
+    cold, warm = (replace(profile, cached=part) for part in (0.0, 1.0))
     cold_us, warm_us = (
         sum(prices(found, each) for each in configurations) for found in (cold, warm)
     )
     if cold_us >= most_us:
         return cold
-    return replace(profile, cached_weights=(most_us - cold_us) / (most_us - (cold_us - warm_us)))
+    return replace(profile, cached=(most_us - cold_us) / (most_us - (cold_us - warm_us)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Protocol
 
-from relational_tensat.tensor import Attrs, ValueType, tensors_of
-from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor import Attrs, TensorType, ValueType, tensors_of
+from relational_tensat.tensor.operators import Operator, get_operator
 from relational_tensat.tensor.operators.work_steps import PACKED
 
 
@@ -30,8 +30,8 @@ class Rates(Protocol):
         """Of main memory where weights come before a kernel works on them; 0 where it does both at once."""
 
     @property
-    def cached_weights(self) -> float:
-        """The part of the weights that is in a cache since the last run, of 1."""
+    def cached(self) -> float:
+        """The part of weights, code and data that is in a cache since the last run, of 1."""
 
     @property
     def weight_cache_bandwidth_bytes_per_s(self) -> float:
@@ -40,6 +40,14 @@ class Rates(Protocol):
     @property
     def launch_us(self) -> float:
         """What one kernel costs before it does anything."""
+
+    @property
+    def cold_launch_us(self) -> float:
+        """What it costs more where no cache has its code and data."""
+
+    @property
+    def cold_weight_us(self) -> float:
+        """The same for each of its weights of more than one element."""
 
     @property
     def view_us(self) -> float:
@@ -62,6 +70,8 @@ def kernel_time_us(
 ) -> float:
     """Return ``max(flops / peak, bytes / bandwidth) + launch``, in microseconds; see ``roofline_us``.
 
+    A launch costs more by what is its own and in no cache, as far as the device's profile says.
+
     Flops and bytes are those that the operator's description states; the peak is that of the
     element type that it computes. Operators for which nothing runs, and those that the profile says are
     free (views, in all that ship), launch no kernel and take 0, or what a view costs.
@@ -72,9 +82,14 @@ def kernel_time_us(
     operator = get_operator(op)
     if operator.kernel == "nothing" or operator.is_left_to_readers(attrs):
         return 0.0
+    absent = 1 - device.cached
     if op in device.free:
-        return device.view_us if operator.kernel == "view" else 0.0
-    return max(roofline_us(device, op, inputs, output, attrs)) + device.launch_us
+        is_view = operator.kernel == "view"
+        return device.view_us + absent * device.cold_launch_us if is_view else 0.0
+    weights = sum(part.size > 1 for part in _weights(operator, inputs))
+    cold_us = device.cold_launch_us + device.cold_weight_us * weights
+    sides_us = roofline_us(device, op, inputs, output, attrs)
+    return max(sides_us) + device.launch_us + absent * cold_us
 
 
 def roofline_us(
@@ -104,17 +119,21 @@ def roofline_us(
     ]
     compute_s += sum(seconds for part, seconds in works if part != PACKED)
     moved = operator.bytes_moved(inputs, output, complete)
-    weights = [part for n in operator.weight_operands(inputs) for part in tensors_of(inputs[n])]
-    weight_bytes = min(moved, sum(part.nbytes for part in weights))
+    weight_bytes = min(moved, sum(part.nbytes for part in _weights(operator, inputs)))
     cached_bytes = min(moved - weight_bytes, device.cache_bytes)
     far_s = (moved - weight_bytes - cached_bytes) / device.bandwidth_bytes_per_s
     near_s = cached_bytes / device.cache_bandwidth_bytes_per_s if cached_bytes else 0.0
     if not device.weight_bandwidth_bytes_per_s:
         far_s += weight_bytes / device.bandwidth_bytes_per_s
         return compute_s * 1e6, (far_s + near_s) * 1e6
-    if device.cached_weights:
-        near_s += device.cached_weights * weight_bytes / device.weight_cache_bandwidth_bytes_per_s
+    if device.cached:
+        near_s += device.cached * weight_bytes / device.weight_cache_bandwidth_bytes_per_s
     weights_s = weight_bytes / device.weight_bandwidth_bytes_per_s
     weights_s += sum(seconds for part, seconds in works if part == PACKED)
-    before_s = far_s + (1 - device.cached_weights) * weights_s
+    before_s = far_s + (1 - device.cached) * weights_s
     return (before_s + compute_s) * 1e6, (before_s + near_s) * 1e6
+
+
+def _weights(operator: Operator, inputs: tuple[ValueType, ...]) -> list[TensorType]:
+    """Return the tensors that are constants of a model."""
+    return [part for n in operator.weight_operands(inputs) for part in tensors_of(inputs[n])]

@@ -135,6 +135,11 @@ class CostSource(ABC):
         return ()
 
     @property
+    def is_priced(self) -> bool:
+        """Whether all that it answers are the prices of ``price_by``."""
+        return False
+
+    @property
     def asks_for_runs(self) -> bool:
         """Whether ``suit`` asks how long a run of the graph takes: it is best given its kernels."""
         return False

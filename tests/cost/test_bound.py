@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from relational_tensat.cost import load_profile
 from relational_tensat.cost.bound import FEWEST, MARGIN, NEAREST, LeastCosts
+from relational_tensat.cost.calibration import base_profile
 from relational_tensat.cost.opening import load_table
 from relational_tensat.cost.roofline import kernel_time_us
-from tests.cost.fakes import Configuration, configuration, products
+from tests.cost.fakes import CPU, Configuration, configuration, products
 from tests.graphs import f32
 
-PROFILE = load_profile("cpu")
+PROFILE = base_profile(CPU)
 
 
 def work_us(of: Configuration) -> float:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from relational_tensat.cost import Configuration, load_profile
+from relational_tensat.cost import Configuration
 from relational_tensat.cost.calibration import (
     MOST,
     base_profile,
@@ -18,7 +18,7 @@ from relational_tensat.tensor.operators import Family, get_operator, operators
 from tests.cost.fakes import CPU, configuration
 from tests.graphs import f32
 
-PROFILE = replace(load_profile("cpu"), elements_per_s={}, view_us=0.0)
+PROFILE = replace(base_profile(CPU), elements_per_s={})
 SIZES = (4, 16, 48, 128, 300, 512)
 #: Times as long as the profile says.
 RATIOS = {"matmul": 3.0, "transpose": 0.5}

@@ -120,7 +120,7 @@ def test_weights_from_a_cache_come_meanwhile(tmp_path: Path) -> None:
     far_us, near_us = matrix.nbytes / 1e10 * 1e6, matrix.nbytes / 1e11 * 1e6
     packed_us = 128 * 256 / 1e9 * 1e6  # the first 128 rows come as fast as filters do
     for part in (0.0, 0.25, 1.0):
-        found = replace(profile, cached_weights=part)
+        found = replace(profile, cached=part)
         far = moved_us + (1 - part) * (far_us + packed_us)
         expected = 2.0 + far + max(flops_us, part * near_us)
         assert found.cost_us("matmul", (rows, matrix), rows, {}) == pytest.approx(expected)
@@ -132,6 +132,30 @@ def test_weights_from_a_cache_come_meanwhile(tmp_path: Path) -> None:
         load_profile(write(tmp_path, text + "weight_cache_us = 50\n"))
     with pytest.raises(InputError, match="weight_cache_us goes with"):
         load_profile(write(tmp_path, GOOD + cached))
+
+
+def test_a_launch_costs_more_where_no_cache_has_what_is_the_kernels_own(tmp_path: Path) -> None:
+    cached = "weight_cache_us = 50\nweight_cache_bandwidth_bytes_per_s = 1e11\n"
+    text = GOOD + "weight_bandwidth_bytes_per_s = 1e10\n" + cached + "view_us = 0.5\n"
+    plain = load_profile(write(tmp_path, text))
+    profile = load_profile(write(tmp_path, text + "cold_launch_us = 2.0\ncold_weight_us = 3.0\n"))
+    rows, matrix, bias = f32(16, 64), f32(64, 64), f32(64)
+    for part in (0.0, 0.25, 1.0):
+        without, found = replace(plain, cached=part), replace(profile, cached=part)
+        for op, operands, output, weights in (
+            ("relu", (rows,), rows, 0),
+            ("matmul", (rows, matrix), rows, 1),
+            ("matmul", (rows, matrix, bias), rows, 2),
+        ):
+            more_us = found.cost_us(op, operands, output, {})
+            more_us -= without.cost_us(op, operands, output, {})
+            assert more_us == pytest.approx((1 - part) * (2.0 + 3.0 * weights))
+        view_us = found.cost_us("reshape", (f32(4, 6),), f32(24), {"shape": (24,)})
+        assert view_us == 0.5 + (1 - part) * 2.0
+    bare = profile.without_launches()
+    assert bare.cost_us("relu", (rows,), rows, {}) == pytest.approx(
+        profile.cost_us("relu", (rows,), rows, {}) - 4.0
+    )
 
 
 def test_a_view_may_cost_something(tmp_path: Path) -> None:

@@ -22,16 +22,16 @@ def products(count: int) -> Graph:
 
 
 def part_of(profile: Profile, count: int) -> float:
-    return as_found(profile, products(count)).cached_weights
+    return as_found(profile, products(count)).cached
 
 
 def test_a_run_takes_what_it_is_said_to_take() -> None:
     """The part is that of the time which the graph takes with that part: it is at rest."""
     profile = load_profile("cpu")
     found = as_found(profile, products(6))
-    assert 0 < found.cached_weights < 1
+    assert 0 < found.cached < 1
     run_us = graph_cost_us(products(6), AnalyticSource(found))
-    assert found.cached_weights == pytest.approx(1 - run_us / profile.weight_cache_us)
+    assert found.cached == pytest.approx(1 - run_us / profile.weight_cache_us)
 
 
 def test_the_longer_a_run_the_less_is_left() -> None:

@@ -154,7 +154,7 @@ def test_what_a_table_lacks_is_estimated_and_counted_as_such(tmp_path: Path) -> 
     assert source.counts == CostCounts(recorded=20, estimated=1)
     (note,) = source.notes
     assert note.startswith("1 of 21 configurations are not in table:fake: estimated by the profile")
-    assert "median error 1%" in note
+    assert "median error 2%" in note
 
 
 def test_the_tables_that_ship_are_good() -> None:

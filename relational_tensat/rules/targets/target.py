@@ -45,6 +45,10 @@ def _as_it_is(graph: Graph, *, has_fixed_shapes: bool) -> Graph:
     return graph
 
 
+def _none(configuration: Configuration) -> list[Configuration]:
+    return []
+
+
 @dataclass(frozen=True, eq=False)
 class Target:
     """A runtime on a kind of device.
@@ -53,7 +57,9 @@ class Target:
         name: what ``--target`` calls it; its rules are ``rules/targets/NAME.rules``.
         kernels: the operators that only it has. They are known from now on, to rules and graphs.
         kernels_of: which kernels an application of an operator is there; with ``tells_computed``, costs
-            know which operands are computed, else that is kernels, too.
+            know which operands are computed, else they are as their work is priced.
+        more_work_of: what these take beside what a profile says of them, as work of other kernels, of which
+            none is launched.
         as_read: what it makes of a graph before it makes kernels, where how often a value is read decides
             about that: rules cannot.
         as_fused: what it makes of the kernels in the end, whatever that costs: extraction would not.
@@ -66,6 +72,7 @@ class Target:
     name: str
     kernels: Sequence[type[FusedKernel]]
     kernels_of: KernelsOf
+    more_work_of: Callable[[Configuration], list[Configuration]] = _none
     as_read: Callable[[Graph], Graph] = lambda graph: graph
     as_fused: AsFused = _as_it_is
     left_out: frozenset[str] = frozenset()

@@ -149,15 +149,22 @@ class TargetCosts(CostSource):
 
     def _price_us(self, profile: Profile, configuration: Configuration) -> float:
         """Return what a profile says, with what takes longer on the target than its arithmetic."""
-        parts = self._target.kernels_of(configuration, tells_computed=False)
-        return sum(profile_us(self._target.as_priced(profile), part) for part in parts)
+        profile = self._target.as_priced(profile)
+        kernels = self._target.kernels_of(configuration, tells_computed=False)
+        us = sum(profile_us(profile, kernel) for kernel in kernels)
+        more = self._target.more_work_of(configuration)
+        return us + sum(profile_us(profile.without_launches(), work) for work in more)
 
     def _kernels_of_all(self, configurations: Sequence[Configuration]) -> list[Configuration]:
         return [kernel for each in configurations for kernel in self._kernels_of(each)]
 
     def _kernels_of(self, configuration: Configuration) -> list[Configuration]:
+        """Return what is asked for: the kernels, or what is priced by ``_price_us`` as a whole."""
+        if self._kernels.is_priced:
+            return [configuration]
         tells = self._kernels.tells_computed
-        return self._target.kernels_of(configuration, tells_computed=tells)
+        kernels = self._target.kernels_of(configuration, tells_computed=tells)
+        return kernels if tells else [*kernels, *self._target.more_work_of(configuration)]
 
 
 def _as_priced(kernels: CostSource, target: Target) -> CostSource:

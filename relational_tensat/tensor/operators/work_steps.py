@@ -23,7 +23,9 @@ CHANNELWISE = "channelwise"
 #: An element of a matrix that several rows are multiplied by, its first rows left out: it comes slower from
 #: main memory than others.
 PACKED = "packed"
-STEPS = frozenset({STRETCH, MATRIX, ROW, RAGGED_ROW, CHANNELWISE, PACKED})
+#: A buffer of sums of 8-bit integers' products, and an element of it that is brought back to 8 bits.
+SUMS, REQUANTIZED = "sums", "requantized"
+STEPS = frozenset({STRETCH, MATRIX, ROW, RAGGED_ROW, CHANNELWISE, PACKED, SUMS, REQUANTIZED})
 
 #: Rows of a matrix that come as fast as filters do.
 _NEAR_ROWS = 128

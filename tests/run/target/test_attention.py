@@ -275,7 +275,9 @@ def test_a_second_run_finds_the_kernels_that_the_first_wrote(
     assert [node.op for node in graph.nodes if node.op == "opaque"] == []
     _, second, again = run_for_target(graph, folder)
     assert saved_kernels(second) == saved_kernels(first)
-    assert again.cost_before_us == again.cost_after_us == result.cost_after_us
+    assert again.cost_before_us == again.cost_after_us
+    # the caches have the more of what a kernel needs, the less time the model that is read takes
+    assert again.cost_after_us == pytest.approx(result.cost_after_us, rel=0.01)
     feeds = {**_FEEDS, "mask": masked(2)}
     np.testing.assert_array_equal(run(second, feeds), run(first, feeds))
 

@@ -192,7 +192,7 @@ def test_convolutions_of_single_channels_are_priced_without_dot_products() -> No
         )
         return profile.cost_us(kernel.op, kernel.inputs, kernel.output, dict(kernel.attrs))
 
-    assert price(64, 1, 8, 8) > 4 * price(16, 64, 2, 2) > 0  # the same products
+    assert price(64, 1, 8, 8) > 2 * price(16, 64, 2, 2) > 0  # the same products
 
 
 def test_zero_points_of_weights_are_zero_where_they_are_measured() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from relational_tensat.base.errors import ShapeError
 from relational_tensat.cost import load_profile
 from relational_tensat.cost.analytic import AnalyticSource
 from relational_tensat.cost.cache import CostCache
-from relational_tensat.cost.calibration import profile_us
+from relational_tensat.cost.calibration import base_profile, profile_us
 from relational_tensat.cost.cpu.probe import make_probe
 from relational_tensat.cost.cpu.session import prepare
 from relational_tensat.cost.measured import MeasuredSource
@@ -101,6 +102,21 @@ def test_a_convolution_is_measured_as_three_kernels() -> None:
     ]
 
 
+def test_what_a_kernel_does_beside_its_arithmetic_is_no_launch() -> None:
+    profile = load_profile("cpu")
+    costs = TargetCosts(AnalyticSource(profile), load_target("onnxruntime"), [])
+    moved = configuration("transpose", f32(1, 5, 4, 3, 8), perm=(0, 2, 1, 3, 4))
+    once_us = profile_us(profile, moved)
+    twice_us = once_us + profile_us(profile.without_launches(), moved)
+    assert once_us < costs.peek_us(moved) == pytest.approx(twice_us)
+
+
+def test_a_profile_knows_of_operands_that_are_computed() -> None:
+    costs = TargetCosts(AnalyticSource(load_profile("cpu")), load_target("onnxruntime"), [])
+    product = configuration("matmul", f32(32, 64), f32(64, 64))
+    assert costs.peek_us(replace(product, computed=(1,))) > costs.peek_us(product)
+
+
 def test_an_estimate_knows_what_takes_longer_on_the_target(tmp_path: Path) -> None:
     """A convolution of groups in no blocks is a product for each, which the profile alone does not say."""
     device = FakeDevice()
@@ -113,6 +129,9 @@ def test_an_estimate_knows_what_takes_longer_on_the_target(tmp_path: Path) -> No
     grouped = configuration("conv", f32(1, 208, 16, 16), f32(208, 8, 3, 3), **_WINDOW)
     modelled_us = by_profile.peek_us(grouped)
     assert costs.modelled([grouped])[grouped].cost_us == pytest.approx(modelled_us)
-    assert costs.peek_us(grouped) == pytest.approx(modelled_us)  # nothing is measured yet
+    as_measured = AnalyticSource(base_profile(device.key))
+    warm_us = TargetCosts(as_measured, load_target("onnxruntime"), []).peek_us(grouped)
+    assert modelled_us > warm_us > modelled_us - 2.0  # less what is cold in a model
+    assert costs.peek_us(grouped) == pytest.approx(warm_us)  # nothing is measured yet
     alone_us = profile_us(load_profile("cpu"), grouped)
     assert modelled_us > 2 * alone_us

@@ -13,7 +13,7 @@ from relational_tensat.rules.targets.onnxruntime.quantized_graphs import (
     dequantized_for_each,
 )
 from relational_tensat.rules.targets.onnxruntime.rotary import ROTARY_KERNELS
-from relational_tensat.rules.targets.onnxruntime.running import kernels_of
+from relational_tensat.rules.targets.onnxruntime.running import kernels_of, more_work_of
 from relational_tensat.rules.targets.onnxruntime.spelling import SPELLED_KERNELS, as_spelled
 from relational_tensat.rules.targets.onnxruntime.splitting import with_splits
 from relational_tensat.rules.targets.onnxruntime.spreading import SPREADING_KERNELS
@@ -34,7 +34,15 @@ def describe() -> Target:
         *SPREADING_KERNELS,
         *BLOCKED_KERNELS,
     )
-    return Target("onnxruntime", kernels, kernels_of, _as_read, _as_fused, SUMS_OF_CONVOLUTIONS)
+    return Target(
+        "onnxruntime",
+        kernels,
+        kernels_of,
+        more_work_of=more_work_of,
+        as_read=_as_read,
+        as_fused=_as_fused,
+        left_out=SUMS_OF_CONVOLUTIONS,
+    )
 
 
 def _as_read(graph: Graph) -> Graph:

@@ -34,7 +34,7 @@ from relational_tensat.tensor.operators.work_steps import moved_axes, stretches_
 _POOLS = ("max_pool", "avg_pool")
 _OF_BLOCKS = frozenset(kernel.name for kernel in BLOCKED_KERNELS)
 #: So many times more.
-_SLOWER_WITH_SKIP, _SLOWER_OUT_OF_BLOCKS = 7, 3
+_SLOWER_WITH_SKIP, _SLOWER_OUT_OF_BLOCKS = 9, 3
 #: As what floats are computed, and what is about their type.
 _FLOATS = {"float16": "float32"}
 _STAY_HALF = ("cast",)
@@ -52,16 +52,22 @@ def kernels_of(
     activation that no kernel takes is one more.
 
     Args:
-        tells_computed: whether costs know what operands are computed; else what their kernels would have
-            arranged before inference is copied.
+        tells_computed: whether costs know what operands are computed; else kernels on float16 are those on
+            float32 that compute them.
     """
     whole = with_channels_last(_flat(configuration))
     kernels = [_full(part) for each in _blocked(whole) for part in _apart(each)]
     kernels += [cast for kernel in kernels for cast in _casts(kernel)]
-    if tells_computed:
-        return kernels
-    every = [*kernels, *_unprepared(configuration), *_slow(kernels)]
-    return [_as_floats(kernel) for kernel in every]
+    return kernels if tells_computed else [_as_floats(kernel) for kernel in kernels]
+
+
+def more_work_of(configuration: Configuration) -> list[Configuration]:
+    """Return what kernels take beside their arithmetic, as work of others.
+
+    Where operands are computed, what kernels would have arranged before inference is copied.
+    """
+    kernels = kernels_of(configuration, tells_computed=True)
+    return [_as_floats(each) for each in (*_unprepared(configuration), *_slow(kernels))]
 
 
 def _flat(configuration: Configuration) -> Configuration:
@@ -210,7 +216,7 @@ def _runs_as_one(configuration: Configuration) -> bool:
 
 
 def _slow(kernels: list[Configuration]) -> list[Configuration]:
-    """Return kernels once more for each time that they take longer than their arithmetic says.
+    """Return work of kernels once more for each time that they take longer than their arithmetic says.
 
     A convolution of several groups that is none of blocks is a product for each, with a matrix of patches
     (of 440 channels in groups of 8, 3x3, 4x4 places: 51 us; of 104, 16x16: 80; 128 channels, each alone,
