@@ -292,10 +292,7 @@ class MeasuredSource(CostSource):
         return self._time_us(sample)
 
     def least_us(self, configuration: Configuration) -> float:
-        """Return what it takes at least (``cost.bound``); out of time, what it takes by the estimate."""
-        if self.measuring_s >= self._limit_s:
-            self._late.add(configuration)
-            return self.estimate_us(configuration)
+        """Return what it takes at least (``cost.bound``)."""
         self._bounded.add(configuration)
         return self._least.least_us(configuration) * self.corrections.of(configuration.op)
 

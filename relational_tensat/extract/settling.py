@@ -8,7 +8,9 @@ there is an end; at worst all have been measured, as without bounds (lazy evalua
 Dellin and Srinivasa 2016, "A unifying formalism for shortest path problems with expensive edge
 evaluations"). In which order that is done proves nothing, but measuring may end by time. So what is likely
 to be chosen is measured first: what a greedy method finds by estimates, until that is measured; then by
-bounds, which are low where little is known, and lead to kernels that will not be chosen.
+bounds, which are low where little is known, and lead to kernels that will not be chosen. Out of time, what
+bounds lead to is estimated instead, and what they do not lead to is neither: the choice is then as cheap as
+if all had been estimated, where no estimate is below its bound.
 """
 
 from __future__ import annotations

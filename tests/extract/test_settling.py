@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from relational_tensat.cost import CostCounts
+from relational_tensat.cost import CostCounts, ask_for_graph
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.calibration import base_profile
 from relational_tensat.cost.key import configuration_text
 from relational_tensat.cost.measured import MeasuredSource
 from relational_tensat.cost.roofline import kernel_time_us
-from relational_tensat.cost.source import ABOUT, AT_LEAST
+from relational_tensat.cost.source import ABOUT, AT_LEAST, CostSource
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.extract import Extraction, ExtractionOptions, extract
@@ -92,14 +92,21 @@ def test_bounds_settle_what_measuring_all_does(
     assert extraction.cost_us == pytest.approx(best.cost_us, rel=1e-9)
 
 
-def test_out_of_time_the_rest_is_estimated(tmp_path: Path) -> None:
-    with explored(load_model(INPUTS / "gated_mlp.onnx")) as egraph:
+def test_out_of_time_what_decides_is_estimated_and_the_choice_is_as_cheap_by_estimates(
+    tmp_path: Path,
+) -> None:
+    graph = load_model(INPUTS / "gated_mlp.onnx")
+    ask_for_graph(source_of(tmp_path, "costs"), graph)
+    with explored(graph) as egraph:
         source = source_of(tmp_path, "costs", limit_s=0.0)
-        settle(egraph, source, search)
-    assert source.counts.measured == source.counts.spared == 0
-    assert source.counts.estimated > 0
-    (note,) = source.notes
-    assert note.startswith("measuring was ended after 0 s: ")
+        _, extraction = settle(egraph, source, search)
+        counts = source.counts
+        by_estimates = search(extraction_problem(egraph, source, CostSource.about), None)
+    assert counts == CostCounts(cached=12, estimated=6, spared=7)
+    assert extraction.cost_us == pytest.approx(by_estimates.cost_us, rel=1e-9)
+    late, spared = source.notes
+    assert late.startswith("measuring was ended after 0 s: 6 configurations are estimated by ")
+    assert spared.startswith("7 configurations need not be measured: ")
 
 
 def test_a_second_time_all_is_in_the_cache(tmp_path: Path) -> None:
