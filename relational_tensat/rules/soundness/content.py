@@ -18,8 +18,8 @@ _MEANING = (
 #: What is in these folders and changes no verdict: keeping, printing, loading, and what runs and costs.
 _NO_MEANING = frozenset({
     "as_written.py", "content.py", "counterexample.py", "diagnosis.py", "gate.py", "library.py",
-    "parallel.py", "quantized_graphs.py", "replay.py", "running.py", "saved_kernels.py", "sharing.py",
-    "showing.py", "shrinking.py", "store.py", "text.py", "trimming.py",
+    "parallel.py", "quantized_convolutions.py", "quantized_graphs.py", "replay.py", "running.py",
+    "saved_kernels.py", "sharing.py", "showing.py", "shrinking.py", "store.py", "text.py", "trimming.py",
 })  # fmt: skip
 
 

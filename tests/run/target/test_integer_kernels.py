@@ -28,7 +28,7 @@ from relational_tensat.tensor.operators import get_operator
 from tests.cost.fakes import configuration
 from tests.formats.onnx_tools import constant, model, session, tensor
 from tests.graphs import f32
-from tests.quantized_models import residual_block
+from tests.quantized_models import Quantized, residual_block
 
 load_target("onnxruntime")
 make = onnx.helper.make_node
@@ -154,7 +154,17 @@ def sum_and_mean(path: Path) -> None:
     onnx.save(made, path)
 
 
-@pytest.mark.parametrize("save", [dynamic_attention_inputs, sum_and_mean])
+def few_channels(path: Path) -> None:
+    """Convolutions on integers: the first, of three channels, is made though it is quicker on floats."""
+    build = Quantized()
+    value = build.pair("x")
+    for name, channels in (("a", 3), ("b", 16), ("c", 16)):
+        conv = build.node("Conv", [value, build.weight(f"w{name}", 16, channels, 3, 3)], name)
+        value = build.pair(conv)
+    onnx.save(build.model({"x": [1, 3, 32, 32]}, {value: [1, 16, 26, 26]}), path)
+
+
+@pytest.mark.parametrize("save", [dynamic_attention_inputs, sum_and_mean, few_channels])
 def test_the_kernels_of_a_file_are_those_that_onnxruntime_saves(save: Any, tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     save(path)

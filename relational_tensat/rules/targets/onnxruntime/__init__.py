@@ -8,6 +8,9 @@ from relational_tensat.rules.targets.onnxruntime.integer_products import INTEGER
 from relational_tensat.rules.targets.onnxruntime.kernels import KERNELS
 from relational_tensat.rules.targets.onnxruntime.norms import NORM_KERNELS, with_skip_norms
 from relational_tensat.rules.targets.onnxruntime.quantized import QUANTIZED_KERNELS
+from relational_tensat.rules.targets.onnxruntime.quantized_convolutions import (
+    with_quantized_convolutions,
+)
 from relational_tensat.rules.targets.onnxruntime.quantized_graphs import (
     as_unsigned,
     dequantized_for_each,
@@ -51,4 +54,4 @@ def _as_read(graph: Graph) -> Graph:
 
 def _as_fused(graph: Graph, *, has_fixed_shapes: bool) -> Graph:
     fused = with_skip_norms(graph) if has_fixed_shapes else graph
-    return dequantized_for_each(fused)
+    return dequantized_for_each(with_quantized_convolutions(fused))
