@@ -30,6 +30,7 @@ from relational_tensat.cost.corrections import RaceOutcome
 from relational_tensat.cost.device import Configuration, DeviceKey, Sample, Unmeasurable
 from relational_tensat.cost.key import configuration_text
 from relational_tensat.cost.postponed import Postponed
+from relational_tensat.cost.race import RACE_VERSION
 from relational_tensat.cost.record import TIME_COLUMNS, Record, device_columns, now
 
 #: Where caches are kept, instead of the platform's folder for them.
@@ -142,17 +143,21 @@ class CostCache:
                 sql("cost_cache/replace_races"), {"model": columns["model"], **device_columns(key)}
             )
             connection.execute(
-                sql("cost_cache/add_races"), {**columns, **device_columns(key), "date": now()}
+                sql("cost_cache/add_races"),
+                {**columns, **device_columns(key), "race_version": RACE_VERSION, "date": now()},
             )
 
     def races(self, key: DeviceKey) -> list[RaceOutcome]:
-        """Return what all races under exactly this key said."""
+        """Return what all races under exactly this key said, as far as they were run as today."""
         if not self.path.exists():
             return []
         with self.opened() as connection:
             if not _has_table(connection, "race_outcome"):
                 return []
-            rows = connection.execute(sql("cost_cache/races"), device_columns(key)).fetchall()
+            connection.execute(sql("cost_cache/race_schema"))
+            rows = connection.execute(
+                sql("cost_cache/races"), {**device_columns(key), "race_version": RACE_VERSION}
+            ).fetchall()
         return [
             RaceOutcome(model, json.loads(before_us), json.loads(after_us), speedup, error)
             for model, before_us, after_us, speedup, error in rows

@@ -9,4 +9,6 @@ CREATE TABLE IF NOT EXISTS race_outcome (
     error DOUBLE NOT NULL,           -- of it, as a fraction
     date VARCHAR NOT NULL,           -- UTC, ISO 8601
     PRIMARY KEY (model, before_us, after_us, kind, device, driver, libraries, protocol)
-)
+);
+-- How was raced: what races of another version said does not count. Caches of before have no such column.
+ALTER TABLE race_outcome ADD COLUMN IF NOT EXISTS race_version INTEGER DEFAULT 1

@@ -66,6 +66,20 @@ def test_the_cache_keeps_what_was_said_for_a_device(tmp_path: Path) -> None:
     assert cache.races(other) == [first]
 
 
+def test_what_races_of_another_kind_said_does_not_count(tmp_path: Path) -> None:
+    cache = CostCache(tmp_path / "costs.duckdb")
+    said = outcome({"matmul": 100.0}, 1.2)
+    cache.keep_races(CPU, [said])
+    with cache.opened() as connection:  # as caches were before races had versions
+        connection.execute("ALTER TABLE race_outcome DROP COLUMN race_version")
+    assert cache.races(CPU) == []
+    cache.keep_races(CPU, [said])
+    assert cache.races(CPU) == [said]
+    with cache.opened() as connection:
+        connection.execute("UPDATE race_outcome SET race_version = race_version + 1")
+    assert cache.races(CPU) == []
+
+
 def test_a_cache_of_before_has_no_races(tmp_path: Path) -> None:
     cache = CostCache(tmp_path / "costs.duckdb")
     MeasuredSource("cpu", FakeDevice(), cache).ask(products(1))
