@@ -83,7 +83,8 @@ def run(options: argparse.Namespace) -> int:
         UsageError: there is no such benchmark.
         MissingDependencyError: results shall be kept, and what draws their plots is not installed.
     """
-    if options.save:
+    draws = not (options.code or options.gpu or options.tune or options.figures)
+    if options.save and draws:
         check_plotting()
     if options.code:
         return _run_on_cpu(options) if options.values else _compile(options)

@@ -38,8 +38,8 @@ def test_each_level_has_its_tensors_and_every_operand_is_drawn_before() -> None:
 def test_flash_attention_is_drawn_with_its_loop_maps_and_threads() -> None:
     (kernel,) = drawing(flash_attention(), "float32").kernels
     boxes = {node.id: node for node in kernel.block}
-    assert boxes["k"].about == ("x→h y→φ", "loop→k", "shared at 32: h:8 k:4 d:1")
-    assert boxes["p"].about == ("registers", "shared at 32: h:4 k:2 q:1")  # a product reads it
+    assert boxes["k"].about == ("x→h y→φ", "loop→k", "shared at 0: h:8 k:4 d:1")
+    assert boxes["p"].about == ("registers", "shared at 192: h:4 k:2 q:1")  # a product reads it
     assert boxes["store Y"].about == ("x→h y→q",)
     assert [inner.title for inner in boxes["p"].inner] == ["exp"]
     assert {node.id for node in kernel.block if node.kind == "accumulator"} == {"l", "a"}

@@ -56,7 +56,7 @@ def test_three_products_of_one_value_are_one_kernel(run: tuple[Path, Result]) ->
     assert result.verification.runs
     plain = optimize(folder / "in.onnx", Options.of(iterations=2, verify_runs=1))
     launch_us = 5.0
-    assert result.cost_after_us < 1.01 * launch_us  # weighed once, not for each value
+    assert result.cost_after_us < 1.05 * launch_us  # weighed once, not for each value
     assert result.cost_after_us < plain.cost_after_us
 
 
