@@ -9,6 +9,7 @@ import numpy as np
 from relational_tensat.cost.cpu.graph_timing import repeated
 from relational_tensat.cost.cpu.quiet import clock_of
 from relational_tensat.cost.cpu.session import prepare_model
+from relational_tensat.cost.rounds import times_as_fast_as_first
 from relational_tensat.tensor import Array
 
 #: Rounds of a heat, each graph once in each, all several times if the first is quick.
@@ -38,9 +39,4 @@ def run_heat(
     for number in rng.permutation(len(models)).tolist():
         runs[number] = repeated(prepare_model(models[number], feeds, "all", threads), clock)
     runs = {number: each.as_often_as(runs[0]) for number, each in runs.items()}
-    times_us = np.empty((_ROUNDS, len(models)))
-    for row in times_us:
-        for number in rng.permutation(len(models)).tolist():
-            row[number] = clock(runs[number].run)
-    ratios: list[float] = np.median(times_us[:, :1] / times_us, axis=0).tolist()
-    return ratios
+    return times_as_fast_as_first(rng, len(models), _ROUNDS, lambda number: clock(runs[number].run))

@@ -32,6 +32,10 @@ Record: TypeAlias = Callable[[Any, Callable[[], None]], RecordedLaunches]
 GRAPH_SETTINGS = Settings(short_us=0.0, warm_up_us=50_000.0, modes=(WARM,))
 
 
+#: Why a graph is not timed.
+NO_KERNEL = "a graph takes no time: it launches no kernel"
+
+
 @dataclass(slots=True)
 class Whole:
     """A graph in memory, recorded as one CUDA graph."""
@@ -40,7 +44,7 @@ class Whole:
     recorded: RecordedLaunches
 
 
-class _WholeStopwatch:
+class WholeStopwatch:
     """The protocol's stopwatch over whole graphs; each is a batch of its own kernels."""
 
     def __init__(self, timer: Timer) -> None:
@@ -79,7 +83,7 @@ def time_graphs(
         InputError: there is no kernel for a node, or memory does not hold all graphs.
     """
     with loaded(library, graphs, inputs, math, record) as wholes:
-        return observe(wholes, _WholeStopwatch(timer), settings)
+        return observe(wholes, WholeStopwatch(timer), settings)
 
 
 def time_pair(
@@ -96,7 +100,7 @@ def time_pair(
         InputError: there is no kernel for a node, or memory does not hold both graphs.
     """
     with loaded(library, graphs, inputs, math) as wholes:
-        stopwatch = _WholeStopwatch(timer)
+        stopwatch = WholeStopwatch(timer)
         return compare_pair((wholes[0], wholes[1]), stopwatch, seconds)
 
 
@@ -106,7 +110,7 @@ def compare_pair(
     """Return how long two subjects take, as far as can be known in so many seconds."""
     times_us = [stopwatch.time_us(plan, WARM, 1) for plan in pair]
     if not all(times_us):
-        return Unmeasurable("a graph takes no time: it launches no kernel")
+        return Unmeasurable(NO_KERNEL)
     round_s = 2e-6 * sum(times_us)  # as much again is run and not timed
     settings = _settings_for(round_s, seconds)
     if settings is None:

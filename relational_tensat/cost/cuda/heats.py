@@ -6,15 +6,24 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from relational_tensat.cost.cuda.graph_timing import Record, Whole, loaded
+from relational_tensat.base.errors import InputError
+from relational_tensat.cost.cuda.graph_timing import (
+    NO_KERNEL,
+    Record,
+    Whole,
+    WholeStopwatch,
+    loaded,
+)
+from relational_tensat.cost.cuda.protocol import WARM
+from relational_tensat.cost.rounds import times_as_fast_as_first
 from relational_tensat.gpu.cuda.cuda_library import CudaLibrary
 from relational_tensat.gpu.cuda.timing import Timer
 from relational_tensat.tensor import Array, Graph
 
-#: Rounds of a heat, each graph once in each, several times if it is quick.
+#: Rounds of a heat, each graph once in each, all several times if one is quick.
 _ROUNDS = 15
-#: A graph is run so long in a round, and once in any case: events tell half a microsecond.
-_TURN_US = 500.0
+#: The quickest graph is run so long in a round, and once in any case: events tell half a microsecond.
+_TURN_US = 1000.0
 #: So long a clock needs to rise, after memory was written.
 _WARM_UP_US = 30_000.0
 _MOST_REPEATS = 100
@@ -44,34 +53,26 @@ def run_heat(
             kernel.
     """
     rng = np.random.default_rng(seed)
+    stopwatch = WholeStopwatch(timer)
     order = rng.permutation(len(graphs)).tolist()
-    times_us = np.empty((_ROUNDS, len(graphs)))
     with loaded(library, [graphs[number] for number in order], inputs, math, record) as wholes:
-        turns = {
-            number: (whole, _repeats(timer, whole))
-            for number, whole in zip(order, wholes, strict=True)
-        }
-        for row in times_us:
-            for number in rng.permutation(len(graphs)).tolist():
-                row[number] = _run(timer, *turns[number])
-    ratios: list[float] = np.median(times_us[:, :1] / times_us, axis=0).tolist()
-    return ratios
+        by_number = dict(zip(order, wholes, strict=True))
+        once_us = [_warm_up(stopwatch, whole) for whole in wholes]
+        if not all(once_us):
+            raise InputError(NO_KERNEL)
+        repeats = min(_MOST_REPEATS, max(1, round(_TURN_US / min(once_us))))
+        return times_as_fast_as_first(
+            rng,
+            len(graphs),
+            _ROUNDS,
+            lambda number: stopwatch.time_us(by_number[number], WARM, repeats),
+        )
 
 
-def _repeats(timer: Timer, whole: Whole) -> int:
-    """Warm up; return how many runs fill a turn."""
-    spent_us, took_us = 0.0, _TURN_US
+def _warm_up(stopwatch: WholeStopwatch, whole: Whole) -> float:
+    """Return the microseconds of the last of some runs; 0.0 where nothing runs."""
+    spent_us, took_us = 0.0, 1.0
     while spent_us < _WARM_UP_US / 2 and took_us:  # as much again runs and is not timed
-        took_us = _run(timer, whole, 1)
+        took_us = stopwatch.time_us(whole, WARM, 1)
         spent_us += took_us
-    return min(_MOST_REPEATS, max(1, round(_TURN_US / max(took_us, 1e-3))))
-
-
-def _run(timer: Timer, whole: Whole, times: int) -> float:
-    """Return the microseconds of one of so many runs, after one that is not timed."""
-
-    def work() -> None:
-        for _ in range(times):
-            whole.recorded.start()
-
-    return timer.time_us(whole.recorded.start, work) / times
+    return took_us

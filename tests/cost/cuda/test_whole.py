@@ -139,6 +139,33 @@ def test_graphs_race_in_heats(monkeypatch: pytest.MonkeyPatch) -> None:
     assert library.memory.live == 0 and FakeRecording.alive == 0
 
 
+def test_graphs_of_a_heat_are_run_equally_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    launched: list[int] = []
+
+    class Counting(_LaunchTimer):
+        def time_us(self, before: Any, work: Any) -> float:
+            time_us = super().time_us(before, work)
+            launched.append(self.library.launched)
+            return time_us
+
+    device, _ = _device(monkeypatch, Counting)
+    prepared = prepare_graphs(shared_matmuls(), [_merged()])
+    device.heat(prepared.graphs, prepared.inputs, 0)
+    rounds = launched[-30:]  # five launches a run, and one
+    assert sorted(set(rounds)) == [100, 500]
+    assert rounds.count(100) == rounds.count(500) == 15
+
+
+def test_a_graph_without_kernels_does_not_race(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, library = _device(monkeypatch, _LaunchTimer)
+    view = build_graph(
+        "view", {"x": f32(4, 4)}, {}, [Node("reshape", ("x",), ("y",), {"shape": (16,)})], ["y"]
+    )
+    why = device.heat([view, view], {"x": np.zeros((4, 4))}, 0)
+    assert why == Unmeasurable("a graph takes no time: it launches no kernel")
+    assert library.memory.live == 0 and FakeRecording.alive == 0
+
+
 def test_what_has_no_kernel_does_not_race(monkeypatch: pytest.MonkeyPatch) -> None:
     device, library = _device(monkeypatch)
     graph = build_graph(
