@@ -11,14 +11,14 @@ from pathlib import Path
 
 from bench.common.arguments import add_save
 from bench.common.plotting import check_plotting
-from bench.common.saving import RESULTS, report_saved
+from bench.common.saving import RESULTS, report_saved, save_result
 from bench.mirage.cases import TABLE_5, Case, cases
 from bench.mirage.figures import FIGURES, drawn
 from bench.mirage.machine_code import HEADER as CODE_HEADER
 from bench.mirage.machine_code import code_rows, code_table, is_fit, kept_runs
 from bench.mirage.measure import MirageRun, SearchRun, left_out, measure, measure_search
 from bench.mirage.table import HEADER, SEARCH_HEADER, Table, cells, line, search_cells
-from bench.mirage.tuning import tuning_run, write_tunings
+from bench.mirage.tuning import PROFILE, tuning_run
 from bench.mirage.values import HEADER as VALUES_HEADER
 from bench.mirage.values import is_right, value_rows, value_table
 from bench.mirage.writing import write_figures, write_runs, write_searches
@@ -137,9 +137,8 @@ def _tune(options: argparse.Namespace) -> None:
             others = "  ".join(f"{each['us']:.2f}" for each in run["others"])
             print(f"{case.name}, {max_kernels}: {run['best_us']:.2f}  {others}", flush=True)
     if options.save:
-        folder = RESULTS / f"mirage-{date.today().isoformat()}"
-        folder.mkdir(parents=True, exist_ok=True)
-        report_saved(write_tunings(runs, folder / "tunings.json"))
+        path = RESULTS / f"mirage-{date.today().isoformat()}" / "tunings.json"
+        report_saved(save_result(path, {"profile": PROFILE, "runs": runs}))
 
 
 def _compile(options: argparse.Namespace) -> int:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from bench.common.saving import provenance
 from bench.mirage.cases import Case
-from relational_tensat.base.files import write_aside
 from relational_tensat.cost.profile_file import load_profile
 from relational_tensat.mugraph.graph.mugraph_json import encoded
 from relational_tensat.mugraph.search.search_options import SearchOptions
@@ -36,11 +31,3 @@ def tuning_run(case: Case, options: SearchOptions, most: int) -> dict[str, Any] 
         "mugraph": encoded(best.graph),
         "others": [{"us": each.cost_us, "mugraph": encoded(each.graph)} for each in others],
     }
-
-
-def write_tunings(runs: Sequence[dict[str, Any]], path: Path) -> Path:
-    """Write candidates; return the path."""
-    with write_aside(path) as aside:
-        text = json.dumps({**provenance(), "profile": PROFILE, "runs": list(runs)}, indent=1) + "\n"
-        (aside / path.name).write_text(text, encoding="utf-8")
-    return path

@@ -163,13 +163,17 @@ def sources_hash() -> str:
     return digest.hexdigest()[:8]
 
 
-def _cache_file(unit: str, arch: str) -> Path:
+def cache_folder() -> Path:
+    """Return the folder of what is kept for this user."""
     folder = os.environ.get(CACHE_VARIABLE)
-    base = Path(folder) if folder else Path(platformdirs.user_cache_dir("relational-tensat"))
+    return Path(folder) if folder else Path(platformdirs.user_cache_dir("relational-tensat"))
+
+
+def _cache_file(unit: str, arch: str) -> Path:
     digest = hashlib.sha256("\0".join((unit, *instances(unit), arch, nvrtc_version())).encode())
     for name in (*HEADERS, unit):
         digest.update(read_source(name).encode())
-    return base / "cubins" / f"{digest.hexdigest()[:32]}.json"
+    return cache_folder() / "cubins" / f"{digest.hexdigest()[:32]}.json"
 
 
 def _nvrtc() -> Any:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,7 +12,7 @@ import torch
 from bench.mirage.on_gpu.operators import Placed, apply
 from relational_tensat.base.files import write_aside
 from relational_tensat.gpu.bindings import checked, cuda_driver
-from relational_tensat.gpu.nvrtc import CACHE_VARIABLE
+from relational_tensat.gpu.nvrtc import cache_folder
 from relational_tensat.mugraph.graph.dims import Dims, variables
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph, Operation
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
@@ -125,8 +123,7 @@ def _cuda(
 def _cubin(emitted: CudaKernel, arch: str) -> bytes:
     """Return a kernel's machine code; what has been compiled is kept, as Triton keeps its own."""
     digest = hashlib.sha256("\0".join((emitted.source, *headers().values(), arch)).encode())
-    folder = Path(os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "relational-tensat")
-    path = folder / "bench-cubins" / f"{digest.hexdigest()[:32]}.cubin"
+    path = cache_folder() / "bench-cubins" / f"{digest.hexdigest()[:32]}.cubin"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         with write_aside(path) as aside:

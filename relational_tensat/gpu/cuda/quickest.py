@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from relational_tensat.base.errors import InputError
+from relational_tensat.gpu.cuda.events import Events
 from relational_tensat.gpu.cuda.gpu import Gpu
 from relational_tensat.gpu.cuda.graphs import record_launches
 
@@ -49,22 +50,15 @@ def _time_us(gpu: Gpu, start: Callable[[], None]) -> float:
         for _ in range(_TOGETHER):
             start()
 
-    begin, end = gpu.driver.Event(), gpu.driver.Event()
-    times_us = []
     try:
         start()  # once before it is recorded: nothing may be loaded then
         gpu.stream.synchronize()
         recorded = record_launches(gpu, together)
         try:
-            for _ in range(_TIMES):
-                recorded.start()  # meanwhile what is timed is enqueued
-                begin.record(gpu.stream)
-                recorded.start()
-                end.record(gpu.stream)
-                end.synchronize()
-                times_us.append(float(begin.time_till(end)) * 1e3 / _TOGETHER)
+            events = Events(gpu)
+            times_us = [events.time_us(recorded.start, recorded.start) for _ in range(_TIMES)]
         finally:
             recorded.close()
     except gpu.driver.Error as error:
         raise InputError(f"the GPU: {error}") from error
-    return min(times_us)
+    return min(times_us) / _TOGETHER

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from relational_tensat.gpu.calls import Product, Ref
 from relational_tensat.gpu.cuda.cuda_library import CudaLibrary
+from relational_tensat.gpu.cuda.events import Events
 from relational_tensat.gpu.cuda.gpu import Gpu
 from relational_tensat.gpu.fallback import own_launch
 
@@ -23,26 +24,15 @@ class Timer:
     def __init__(self, library: CudaLibrary) -> None:
         self._library = library
         self._gpu: Gpu = library.gpu
-        self._begin, self._end = self._gpu.driver.Event(), self._gpu.driver.Event()
+        self._events = Events(library.gpu)
         self._flush_words = max(2 * self._gpu.l2_bytes, 64 << 20) // 4
         self._flush = library.allocate(4 * self._flush_words)
         self._turn = 0
         self._reference = self._make_reference()
 
     def time_us(self, before: Callable[[], None], work: Callable[[], None]) -> float:
-        """Return how long ``work`` takes on the GPU.
-
-        Args:
-            before: enqueued first and not timed: while it runs, the timed work is enqueued, so that
-                the GPU never waits for this process.
-        """
-        stream = self._gpu.stream
-        before()
-        self._begin.record(stream)
-        work()
-        self._end.record(stream)
-        self._end.synchronize()
-        return float(self._begin.time_till(self._end)) * 1e3
+        """Return how long ``work`` takes on the GPU, see ``Events``."""
+        return self._events.time_us(before, work)
 
     def flush_cache(self) -> None:
         """Enqueue writes of twice the L2 cache: nothing else is left in it."""
