@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import onnxruntime
 import pytest
 
 from bench.__main__ import main
 from bench.fused import rows
+from tests.with_compilers import needs_c
 
 
 def test_a_block_with_chains_only_is_cheaper(capsys: pytest.CaptureFixture[str]) -> None:
@@ -27,7 +26,7 @@ def test_an_unknown_block_is_refused_with_the_nearest(capsys: pytest.CaptureFixt
     assert "did you mean 'gated_mlp'" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+@needs_c
 def test_a_row_is_one_kernel_and_right(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_te
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from tests.gpu.test_nvrtc import needs_nvrtc
 from tests.mugraph.kernels.mugraphs import ntrans, rmsnorm_linear, split_attention
+from tests.with_compilers import skip_without_compiler
 
 
 def search_run(case: str = "LoRA 1", disabled: tuple[str, ...] = ()) -> SearchRun:
@@ -137,8 +137,8 @@ def test_fewer_blocks_have_the_same_tiles() -> None:
 
 
 def test_kept_kernels_run_on_the_cpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    if shutil.which("g++") is None or shutil.which("cc") is None:
-        pytest.skip("there is no compiler")
+    skip_without_compiler("c")
+    skip_without_compiler("cuda")
     right = replace(rmsnorm_linear(2, 64, 64, 16, 16), name="RMSNorm + Linear")
     chain = ntrans(8, 4096, 8)
     kept = [

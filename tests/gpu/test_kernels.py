@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from typing import Any
 
@@ -23,8 +22,9 @@ from tests.gpu.host_library import HostLibrary, compile_for_host
 from tests.gpu.running import one_node
 from tests.gpu.small_models import small_model
 from tests.graphs import f32
+from tests.with_compilers import needs_cpp
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no C++ compiler")
+pytestmark = needs_cpp
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,6 +38,7 @@ from relational_tensat.mugraph.sizing.libraries import operation_us
 from relational_tensat.mugraph.sizing.modelled import graph_us
 from relational_tensat.mugraph.sizing.multiprocessors import a100
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
+from tests.with_compilers import needs_c
 
 OVER_K = {"over": ("k",)}
 PRODUCT = Operation("matmul", ("X", "A"), "XA", OVER_K)
@@ -109,7 +109,7 @@ def test_code_says_when_a_library_is_called(
     assert capsys.readouterr().out.endswith("".join(f"// {line}\n" for line in order))
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+@needs_c
 def test_the_loader_calls_numpy_for_it(tmp_path: Path) -> None:
     path = tmp_path / "mixed.json"
     save_mugraph(mixed(), path)

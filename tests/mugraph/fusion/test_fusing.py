@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,6 +22,7 @@ from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
 from relational_tensat.run.stages.fusing import check_fusing
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Array
+from tests.with_compilers import needs_c
 
 INPUTS = Path(__file__).resolve().parents[3] / "bench" / "inputs"
 GATED = INPUTS / "gated_mlp.onnx"
@@ -102,7 +102,7 @@ def _shapes(model: onnx.ModelProto) -> dict[str, list[int]]:
     return declared | {tensor.name: list(tensor.dims) for tensor in plain.initializer}
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+@needs_c
 def test_the_kernels_of_the_folder_compute_what_the_functions_do(fused: Path) -> None:
     loaded = kernels.load(fused / "kernels")
     model = onnx.load(fused / "out.onnx")

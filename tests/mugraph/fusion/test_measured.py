@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
@@ -26,13 +25,14 @@ from relational_tensat.mugraph.kernels.c import compile_c
 from relational_tensat.run.result import Result
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from tests.cost.fakes import FakeDevice, plug_in
+from tests.with_compilers import needs_c
 
 #: Loaded before a fake device takes the package's place.
 assert onnxruntime_device.KIND == "cpu"
 #: Lets kernels take so many µs; returns, for each that is timed, how often it runs in a sample.
 Takes: TypeAlias = Callable[[float], list[int]]
 
-pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+pytestmark = needs_c
 
 
 def row() -> Graph:

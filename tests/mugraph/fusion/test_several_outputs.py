@@ -36,6 +36,7 @@ from relational_tensat.mugraph.regions.groups import Surroundings
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
 from relational_tensat.rules.targets.known import know_kernels
 from relational_tensat.tensor import Graph, Node
+from tests.with_compilers import skip_without_compiler
 
 ROWS, COLUMNS = 8, 16
 
@@ -104,8 +105,7 @@ def _ones(given: onnx.ValueInfoProto) -> np.ndarray:
 
 @pytest.mark.parametrize("runner", ["numpy", "c"])
 def test_the_loader_gives_both_results(run: tuple[Path, Result], runner: str) -> None:
-    if runner == "c" and shutil.which("cc") is None:
-        pytest.skip("there is no C compiler")
+    skip_without_compiler(runner)
     folder, _ = run
     ((_, kernel),) = kernels.load(folder / "kernels", runner).items()
     random_numbers = np.random.default_rng(0)

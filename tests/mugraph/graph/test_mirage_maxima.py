@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -48,6 +47,7 @@ from tests.mugraph.kernels.mugraphs import split_attention
 from tests.mugraph.mirage_documents import Block, Document, Json, Maps
 from tests.mugraph.mirage_documents import split_attention as online_softmax
 from tests.mugraph.mugraphs import flash_attention
+from tests.with_compilers import skip_without_compiler
 from tests.with_triton import skip_without_triton
 
 ATTENTION = program("attention", h=2, q=16, d=16, k=64, e=16)
@@ -180,8 +180,7 @@ def largest_and_sums() -> MuGraph:
 
 @pytest.mark.parametrize("target", ["c", "cuda"])
 def test_largest_elements_of_all_iterations_are_code(target: str, tmp_path: Path) -> None:
-    if target == "c" and shutil.which("cc") is None:
-        pytest.skip("there is no C compiler")
+    skip_without_compiler(target)
     assert max(of_largest(target, tmp_path)) < 2 * TOLERANCES[DTYPES[target]]
 
 

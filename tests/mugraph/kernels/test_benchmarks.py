@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from functools import cache
 from pathlib import Path
-
-import pytest
 
 from bench.common.saving import RESULTS
 from bench.emulation.comparing import TOLERANCES
@@ -29,6 +26,7 @@ from relational_tensat.mugraph.kernels.cuda.compile_cuda import ARCHITECTURES
 from tests.gpu.test_nvrtc import needs_nvrtc
 from tests.mugraph.kernels.compiled_benchmarks import compiled_rows
 from tests.mugraph.kernels.inputs import numbered
+from tests.with_compilers import needs_cpp
 from tests.with_triton import skip_without_triton
 
 KEPT = max(RESULTS.glob("mirage-*/benchmarks.json"))
@@ -45,7 +43,7 @@ def test_each_benchmark_has_a_kept_graph() -> None:
     assert graphs().keys() == {case.name for case in cases()}
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no C++ compiler")
+@needs_cpp
 def test_cuda_computes_what_the_programs_do(tmp_path: Path) -> None:
     """Thread by thread, forward and backward: no race, nothing outside of tensors."""
     programs, small = zip(*small_pairs(graphs()).values(), strict=True)

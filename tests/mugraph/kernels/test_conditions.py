@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +29,7 @@ from tests.mugraph.conditions import (
     sliced_model,
 )
 from tests.mugraph.masks import BY_BOOLS
+from tests.with_compilers import needs_c
 
 
 def test_they_mean_what_numpy_says() -> None:
@@ -38,7 +38,7 @@ def test_they_mean_what_numpy_says() -> None:
     np.testing.assert_array_equal(computed, chosen_expected(inputs))
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+@needs_c
 @pytest.mark.parametrize("target", ["c", "cuda"])
 def test_code_does_what_they_mean(target: str, tmp_path: Path) -> None:
     inputs = chosen_inputs(DTYPES[target])
@@ -53,7 +53,7 @@ def sliced() -> MuGraph:
     return with_windows(stabilized(row_kernel(core(program))), program)
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+@needs_c
 @pytest.mark.parametrize("target", ["c", "cuda"])
 def test_code_reads_bools_from_where_they_lie(target: str, tmp_path: Path) -> None:
     graph = sliced()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -29,6 +28,7 @@ from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
 from relational_tensat.verify.evaluate import evaluate_graph
 from tests.mugraph.extremes import absmax_linear, drawn, expected, kernel, powers_model
+from tests.with_compilers import skip_without_compiler
 from tests.with_triton import skip_without_triton
 
 LOOPS = (1, 3)
@@ -60,8 +60,7 @@ def test_they_mean_what_numpy_says() -> None:
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("target", ["c", "cuda"])
 def test_code_does_what_they_mean(target: str, loop: int, tmp_path: Path) -> None:
-    if target == "c" and shutil.which("cc") is None:
-        pytest.skip("there is no C compiler")
+    skip_without_compiler(target)
     assert max(errors(target, loop, tmp_path)) < TOLERANCES[DTYPES[target]]
 
 

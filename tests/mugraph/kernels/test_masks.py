@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +13,9 @@ from relational_tensat.tensor import Array
 from tests.mugraph.kernels.inputs import numbered
 from tests.mugraph.kernels.mugraphs import pooled
 from tests.mugraph.masks import BY_BOOLS, MASKED, expected, with_mask
+from tests.with_compilers import needs_c
 
-pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+pytestmark = needs_c
 
 
 def test_attention_is_right_and_0_where_nothing_is_left(tmp_path: Path) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
-
-import pytest
 
 from bench.emulation.comparing import drawn, exact_outputs, norm_error
 from bench.emulation.running import DTYPES, run_kernels
@@ -14,6 +11,7 @@ from relational_tensat.mugraph.fusion.chain_program import row_kernel
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from tests.mugraph.search.test_several_outputs import gate_and_up, sum_and_norm
+from tests.with_compilers import needs_c
 
 TOLERANCES = {"c": 1e-6, "cuda": 1e-3}
 
@@ -24,7 +22,7 @@ def _searched(program: MuGraph) -> MuGraph:
     return best.graph
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+@needs_c
 def test_both_results_are_right(tmp_path: Path) -> None:
     rows, products = row_kernel(sum_and_norm(4, 24)), _searched(gate_and_up(16, 32, 32))
     for place, (graph, target) in enumerate(((rows, "c"), (rows, "cuda"), (products, "cuda"))):

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-
-import pytest
 
 from bench.emulation.comparing import TOLERANCES, drawn, exact, norm_error
 from bench.emulation.running import DTYPES, run_kernels
@@ -26,6 +23,7 @@ from relational_tensat.mugraph.regions.lowering_regions import lowered
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
 from tests.mugraph.parts import joint_attention, rotary
+from tests.with_compilers import needs_c
 from tests.with_triton import skip_without_triton
 
 
@@ -45,7 +43,7 @@ def products() -> MuGraph:
     return best.graph
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+@needs_c
 def test_parts_of_inputs_are_loaded_from_where_they_lie(tmp_path: Path) -> None:
     for place, (graph, target) in enumerate(
         [(rows(), "c"), (rows(), "cuda"), (products(), "cuda")]
@@ -98,7 +96,7 @@ def split_rows() -> MuGraph:
     return replace(whole, steps=(replace(kernel, block=block),))
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+@needs_c
 def test_what_is_zero_is_known_in_blocks_of_parts_of_rows(tmp_path: Path) -> None:
     model = rotary()
     program, graph = lowered(model, model.nodes, model.name).program, split_rows()

@@ -17,14 +17,13 @@ from relational_tensat.mugraph.kernels.c.compile_c import compile_c
 from relational_tensat.mugraph.kernels.c.emit_c import CKernel, emit_c
 from tests.mugraph.kernels.inputs import numbered
 from tests.mugraph.kernels.mugraphs import CHAINS, attention, pooled
-
-needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+from tests.with_compilers import needs_c
 
 #: Relative or absolute errors, whichever is smaller.
 _FUNCTIONS = {"exp": 4e-7, "erf": 6e-7, "gelu": 1e-6, "sigmoid": 4e-7, "silu": 5e-7, "tanh": 5e-7}
 
 
-@needs_compiler
+@needs_c
 def test_kernels_compute_what_their_graphs_mean(tmp_path: Path) -> None:
     for graph in numbered(CHAINS):
         (kernel,) = graph.kernels
@@ -35,7 +34,7 @@ def test_kernels_compute_what_their_graphs_mean(tmp_path: Path) -> None:
         assert norm_error(result, exact(graph, inputs)) <= TOLERANCES["float32"], kernel.name
 
 
-@needs_compiler
+@needs_c
 def test_operands_and_results_may_lie_otherwise(tmp_path: Path) -> None:
     (graph,) = numbered((pooled(),))
     (kernel,) = graph.kernels
@@ -49,7 +48,7 @@ def test_operands_and_results_may_lie_otherwise(tmp_path: Path) -> None:
     assert norm_error(result.T, exact(graph, inputs)) <= TOLERANCES["float32"]
 
 
-@needs_compiler
+@needs_c
 def test_large_logits_stay_finite_and_right(tmp_path: Path) -> None:
     graph = pooled()
     function = compile_c(emit_c(graph.kernels[0], graph.inputs), tmp_path)
@@ -61,7 +60,7 @@ def test_large_logits_stay_finite_and_right(tmp_path: Path) -> None:
     assert norm_error(result, exact(graph, shifted)) <= 1e-5
 
 
-@needs_compiler
+@needs_c
 def test_functions_are_those_of_numpy(tmp_path: Path) -> None:
     """Over all that matters, and beyond: infinities and NaN, too."""
     wide = np.linspace(-120, 120, 4000, dtype=np.float32)
@@ -103,7 +102,7 @@ def test_without_a_compiler_one_line_says_so(
         compile_c(CKernel("none", "", ()), tmp_path)
 
 
-@needs_compiler
+@needs_c
 def test_wrong_arrays_are_refused(tmp_path: Path) -> None:
     graph = pooled()
     function = compile_c(emit_c(graph.kernels[0], graph.inputs), tmp_path)

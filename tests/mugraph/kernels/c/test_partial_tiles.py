@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,10 +15,9 @@ from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.kernels.c.emit_c import CKernel, emit_c
 from relational_tensat.tensor import Array
 from tests.mugraph.kernels.partial import PARTIAL_CHAINS
+from tests.with_compilers import needs_c, needs_cpp
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("cc") is None or shutil.which("g++") is None, reason="there is no C compiler"
-)
+pytestmark = [needs_c, needs_cpp]
 
 
 def _given(graph: MuGraph) -> list[Array]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -34,8 +33,8 @@ from tests.mugraph.kernels.mugraphs import (
     rmsnorm_linear,
     split_attention,
 )
+from tests.with_compilers import needs_cpp
 
-needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no C++ compiler")
 #: What calls of functions within a kernel may put aside.
 _FEW_BYTES = 64
 
@@ -52,7 +51,7 @@ def _run(library: Emulated, graph: MuGraph, inputs: dict[str, Array]) -> Array:
     return library.run(_emitted(graph).name, operands, {saver.output: shape})[0]
 
 
-@needs_compiler
+@needs_cpp
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_kernels_compute_what_their_graphs_mean(tmp_path: Path, dtype: str) -> None:
     graphs, split = numbered(SMALL), split_attention()
@@ -99,7 +98,7 @@ def _check_maxima_that_leave_blocks(library: Emulated, graph: MuGraph) -> None:
         assert error <= TOLERANCES["float16"]
 
 
-@needs_compiler
+@needs_cpp
 def test_kernels_compute_the_same_whatever_layouts_are_chosen(tmp_path: Path) -> None:
     """Layouts and orders at random: other dims innermost, longer rows, chunks that change places."""
     random = np.random.default_rng(0)
@@ -120,7 +119,7 @@ def test_kernels_compute_the_same_whatever_layouts_are_chosen(tmp_path: Path) ->
         assert error <= TOLERANCES["float16"], graph.kernels[0].name
 
 
-@needs_compiler
+@needs_cpp
 def test_without_any_one_of_its_barriers_a_kernel_has_a_race(tmp_path: Path) -> None:
     kernel = _emitted(attention())
     parts = kernel.source.split("__syncthreads();")
@@ -138,7 +137,7 @@ def test_without_any_one_of_its_barriers_a_kernel_has_a_race(tmp_path: Path) -> 
             library.run(one.name, list(inputs.values()), {"Y": (2, 32, 16)})
 
 
-@needs_compiler
+@needs_cpp
 def test_without_any_one_of_its_waits_for_copies_a_kernel_is_wrong(tmp_path: Path) -> None:
     """Or where it waits for one group of them less; a copy is there once it was waited for."""
     graph = attention(1, 16, 64, 512, 64, (1, 1), 4)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,8 +19,9 @@ from relational_tensat.tensor import Array
 from tests.mugraph.kernels.inputs import with_level_logits
 from tests.mugraph.kernels.mugraphs import attention
 from tests.mugraph.kernels.partial import PARTIAL
+from tests.with_compilers import needs_cpp
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no C++ compiler")
+pytestmark = needs_cpp
 
 
 def _run(library: Emulated, graph: MuGraph, inputs: Mapping[str, Array], name: str = "") -> Array:
