@@ -61,7 +61,9 @@ def measure_rates(
         rewards = Rewards(universe, extractor, "moves")
         rng = np.random.default_rng(0)
         averages = Averages(compiled.first + len(compiled.rules))
-        simulator = Simulator(universe, TreeOptions(), limits.world_nodes, rng, averages, rewards)
+        simulator = Simulator(
+            universe, TreeOptions(), limits.first_world_nodes(), rng, averages, rewards
+        )
         root = TreeNode(0, None, 0, universe.original())
         root.graph = rewards.first(root.members)
         for state in ("cold", "warm"):

@@ -48,7 +48,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_rules(parser, "shipped")
     add_cost(parser, "tensat_t4")
     parser.add_argument("--node-limits", metavar="N,M", default="2000,4000", help="(2000,4000)")
-    parser.add_argument("--world-nodes", type=int, default=2_000, help="of first worlds (2000)")
+    parser.add_argument(
+        "--world-nodes", metavar="N", type=int, default=2_000,
+        help="of first worlds (2000); 0: as many as a run takes by default, more for a large model",
+    )  # fmt: skip
     parser.add_argument("--universe-limit", type=int, default=50_000, help="limit (50000)")
     parser.add_argument("--time-limit", type=float, default=60.0, help="of one exploration (60)")
     parser.add_argument(

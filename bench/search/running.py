@@ -28,7 +28,7 @@ class Settings:
     Attributes:
         rules: a set of ``bench.common.rule_sets``.
         cost: a profile.
-        world_nodes, universe_limit: as the options of these names.
+        world_nodes, universe_limit: as the options of these names; 0 for no ``world_nodes``.
         time_limit_s: wall seconds of an exploration.
         extract_time_limit_s: wall seconds of an extraction.
     """
@@ -74,7 +74,7 @@ class SearchRuns:
         limits = ExplorationOptions(
             multi_iterations=cell.limits.k_multi,
             node_limit=cell.limits.node_limit,
-            world_nodes=settings.world_nodes,
+            world_nodes=settings.world_nodes or None,
             universe_limit=settings.universe_limit,
             time_limit_s=settings.time_limit_s,
         )

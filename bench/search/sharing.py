@@ -22,7 +22,7 @@ def run_for(cell: Cell, run: SearchRun, world_nodes: int) -> SearchRun | None:
 
     Args:
         run: of the same model and search, with the same CPU seconds.
-        world_nodes: node limit of the first worlds of focus.
+        world_nodes: node limit of the first worlds of focus; 0 where it depends on the model.
     """
     limits = cell.limits
     others = (
@@ -41,7 +41,7 @@ def run_for(cell: Cell, run: SearchRun, world_nodes: int) -> SearchRun | None:
     elif cell.search == "best-first":
         most = _WELL_BELOW * min(limits.node_limit, run.node_limit)
         found = run if run.stop_reason != "nodes" and run.e_nodes <= most else None
-    elif cell.search == "focus":
+    elif cell.search == "focus" and world_nodes:
         found = _at_width(run, limits.node_limit, world_nodes)
     else:
         found = None

@@ -15,6 +15,10 @@ def _check_schedule(text: str) -> None:
         parse_schedule(text)
 
 
+#: E-nodes of the first worlds of a search, as in the TENSAT+MCTS paper (section 5); and of focus's for each
+#: e-node of the original graph, where that is more.
+_WORLD_NODES, _ROOM = 2_000, 5
+
 #: Searches that learn from earlier runs.
 LEARNING = ("auto", "focus", "focus-mcts", "best-first")
 
@@ -49,7 +53,7 @@ class ExplorationOptions(OptionGroup):
             grown by the applications that promise most. ``mcts``: worlds of a tree of rules, by which it
             decides what to apply next to the real one. These two need costs, too.
         world_nodes: the first worlds of a search have no more e-nodes, later ones of ``focus`` twice as
-            many each time, up to ``node_limit``.
+            many each time, up to ``node_limit``; see ``first_world_nodes`` for where none is given.
         universe_limit: of all worlds of a search together.
         learn_from: databases of earlier runs: where ``focus`` or ``best-first`` would draw the order of
             applications, those of rules that their results needed come earlier.
@@ -93,11 +97,12 @@ class ExplorationOptions(OptionGroup):
         "mcts: worlds of a tree of rules",
         choices=("saturation", "auto", "focus", "focus-mcts", "best-first", "mcts"),
     )
-    world_nodes: int = option(
-        2_000,
+    world_nodes: int | None = option(
+        None,
         "at most so many e-nodes in the first worlds of a search, then twice as many, up to --node-limit",
         metavar="N",
         minimum=1,
+        default_text="2000, and in a search by focus at least 5 for each of the model",
     )
     universe_limit: int = option(
         50_000, "at most so many e-nodes in all worlds of a search together", metavar="N", minimum=1
@@ -133,6 +138,16 @@ class ExplorationOptions(OptionGroup):
     def is_search(self) -> bool:
         """Whether costs decide what is grown."""
         return self.search not in ("saturation", "auto")
+
+    def first_world_nodes(self, n_original: int = 0) -> int:
+        """Return how many e-nodes the first worlds of a search have at most.
+
+        Args:
+            n_original: e-nodes of the original graph, where worlds must have room beside these: a decoder
+                of 24 layers has 891, and one of 2,000 ends after two iterations.
+        """
+        width = self.world_nodes or max(_WORLD_NODES, _ROOM * n_original)
+        return min(width, self.node_limit)
 
     def _check_search(self) -> None:
         cannot = {"schedule": bool(self.schedule), "blocks": self.blocks == "always"}

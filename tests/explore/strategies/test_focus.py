@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -157,6 +158,18 @@ def test_worlds_get_wider_until_the_node_limit() -> None:
     assert widths == [50, 50, 100, 100, 120, 120]
     grown = [world for world in exploration.worlds if world.kind != "universe"]
     assert all(world.e_nodes <= world.node_limit for world in grown)
+
+
+def test_first_worlds_have_room_for_a_large_model() -> None:
+    options = ExplorationOptions(search="focus", iterations=1, time_limit_s=None)
+    egraph = EGraph.create(MODELS["vit_huge"]())
+    n_original = egraph.e_nodes
+    assert 5 * n_original > 2_000
+    exploration, _ = focus(egraph, options, restarts=0)
+    assert exploration.worlds[0].node_limit == 5 * n_original
+    assert options.first_world_nodes(100) == options.first_world_nodes() == 2_000
+    assert replace(options, node_limit=600).first_world_nodes(n_original) == 600
+    assert replace(options, world_nodes=50).first_world_nodes(n_original) == 50
 
 
 def test_no_world_is_wider_than_one_whose_limit_was_not_met() -> None:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain, cycle
 from math import exp
 from random import Random
@@ -77,7 +78,7 @@ def explore_focus(
     Args:
         egraph: holds an original graph and nothing else.
         options: ``iterations`` and ``node_limit`` are for each world; the first are no larger than
-            ``world_nodes``, and ``universe_limit`` is for all of them together.
+            ``first_world_nodes``, and ``universe_limit`` is for all of them together.
         chooser: extracts from each world.
         observer: as ``explore``.
         seed: of all that is drawn at random.
@@ -306,9 +307,9 @@ class Focus:
         """Return how the worlds of the next restart are grown."""
         return Variation(self._random.getrandbits(30), next(self._shares), self._rounds)
 
-    @property
+    @cached_property
     def _first_width(self) -> int:
-        return min(self._options.world_nodes, self._options.node_limit)
+        return self._options.first_world_nodes(len(self._worlds.original()))
 
     def _widths(self) -> Iterator[int]:
         """Yield node limits of worlds, each twice the last, up to the options'."""

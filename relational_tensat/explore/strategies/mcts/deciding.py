@@ -95,7 +95,7 @@ class TreeSearch:
         self._undecided: IterationReport | None = None
         self._extra = 0
         options = universe.world.options
-        self._node_limit = min(options.world_nodes, options.node_limit)
+        self._node_limit = options.first_world_nodes()
         self._rewards = Rewards(universe, chooser, tree_options.extractor, self._should_stop)
         self._state: SearchState
         self._simulator: Simulator

@@ -40,8 +40,8 @@ def explore_tree(
 
     Args:
         egraph: holds an original graph and nothing else.
-        options: each world has at most ``world_nodes`` e-nodes (or ``node_limit``, if that is less), all
-            together ``universe_limit``.
+        options: each world has at most ``first_world_nodes()`` e-nodes, all together
+            ``universe_limit``.
         chooser: prices e-nodes, and extracts from the worlds that are kept in the end.
         seed: of all that is drawn.
         observer: as ``explore``; an iteration is a decision.
