@@ -12,7 +12,8 @@ import onnxruntime
 
 from bench.common.saving import provenance, save_with_table
 from bench.common.table import table_row
-from bench.exports.timing import AGAIN, OURS, Timing
+from bench.exports.peers import FOR_THIS_MACHINE, PEERS
+from bench.exports.timing import AGAIN, OURS, OURS_HERE, Timing
 from bench.exports.timing_plot import plot
 from relational_tensat.cost.race import Standing
 
@@ -45,6 +46,7 @@ def markdown(timings: Sequence[Timing]) -> str:
     if gaps:
         median, worst = sorted(gaps)[len(gaps) // 2], max(gaps)
         lines.append(f"predicted and measured differ by {median:.1%} (median), {worst:.1%} (worst)")
+    lines += [f"behind beyond the noise: {text}" for timing in timings for text in _behind(timing)]
     for timing in timings:
         lines += [f"{timing.name}, {name}: {why}" for name, why in timing.failures.items()]
     return "\n".join(lines)
@@ -70,11 +72,27 @@ def save(timings: Sequence[Timing], folder: Path, options: Sequence[str], note: 
         f"# Models of today, timed\n\n`python -m bench exports --time --save`, {origin['date']}, commit "
         f"{origin['commit']}, onnxruntime {onnxruntime.__version__}; our runs with `{' '.join(options)}`. "
         f"{note}\n\nHow many times as fast as the original, with its interval of 99 % over heats of new "
-        "sessions in shuffled order.\n\n"
+        f"sessions in shuffled order. “{OURS_HERE}” is of a run with `--this-machine`: it "
+        "may be what onnxruntime saves after its optimizations, for its version and this kind of processor "
+        "only, as “ort offline” is (packed: with matrices as its kernels read them); the others run "
+        "anywhere.\n\n"
     )
     plot(timings, path.with_suffix(".png"))
     picture = f"![predicted and measured]({path.with_suffix('.png').name})"
     return save_with_table(path, content, versions, f"{head}{markdown(timings)}\n\n{picture}\n")
+
+
+def _behind(timing: Timing) -> list[str]:
+    """Return by which files ours is behind: intervals do not meet. Those for one machine are held against
+    ours for this one, the others against the one that runs anywhere.
+    """
+    texts = []
+    for peer in (each for each in PEERS if each in timing.standings):
+        who = OURS_HERE if peer in FOR_THIS_MACHINE else OURS
+        own, other = timing.standings.get(who), timing.standings[peer]
+        if own is not None and own.high < other.low:
+            texts.append(f"{timing.name}, {who} {_span(own)}, {peer} {_span(other)}")
+    return texts
 
 
 def _span(standing: Standing | None) -> str:

@@ -48,6 +48,8 @@ def print_report(result: Result, console: Console, *, profile: bool = False) -> 
         print_race(result.race, result.bound_us, console)
     if result.whole is not None:
         console.print(whole_line(result.whole, result.cost_profile))
+    if result.machine is not None:
+        console.print(result.machine.outcome)
     _print_operators(result, console)
     _print_rules(result, console)
     if result.fusion is not None:
@@ -113,8 +115,9 @@ def summary_line(result: Result) -> str:
     where = f" → {result.output}" if result.output else ""
     warning = f"{untrusted_line(result)}; " if result.untrusted_rules else ""
     whole = f"{whole_line(result.whole, result.cost_profile)}; " if result.whole else ""
+    machine = f"{result.machine.outcome}; " if result.machine and result.machine.taken else ""
     return (
-        f"{warning}{result.model}{where}: {cost_line(result)}; {whole}{_confidence(result)}; "
+        f"{warning}{result.model}{where}: {cost_line(result)}; {whole}{machine}{_confidence(result)}; "
         f"{result.stop_reason}; {_verdict(result)}{_rejected(result)}"
     )
 

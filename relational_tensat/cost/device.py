@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
@@ -170,4 +171,17 @@ class Device(Protocol):
             graphs: the original and the optimized one; their weights have data.
             inputs: a value for each graph input, which both have.
             seconds: wall seconds that it should take at most, preparations aside.
+        """
+
+
+class FileDevice(Device, Protocol):
+    """A device whose runtime reads ONNX files: a processor (``kind`` ``cpu``)."""
+
+    def heat_of_files(
+        self, files: Sequence[Path], inputs: Mapping[str, Array], seed: int
+    ) -> Sequence[float] | Unmeasurable:
+        """Run files of one model, as ``heat`` runs graphs.
+
+        Args:
+            inputs: a value for each input.
         """

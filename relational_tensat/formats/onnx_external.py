@@ -33,6 +33,8 @@ _MAPPED = {
     onnx.TensorProto.INT8, onnx.TensorProto.INT16, onnx.TensorProto.INT32, onnx.TensorProto.INT64,
     onnx.TensorProto.UINT8, onnx.TensorProto.UINT16, onnx.TensorProto.UINT32, onnx.TensorProto.UINT64,
 }  # fmt: skip
+#: How the keys begin under which onnxruntime keeps what kernels have packed of a tensor.
+_PACKED = "prepacked_"
 
 
 def map_file(path: Path) -> memoryview:
@@ -68,7 +70,7 @@ def read_skeleton(message: memoryview) -> tuple[onnx.ModelProto, dict[str, memor
 
 def has_external_data(model: onnx.ModelProto) -> bool:
     """Whether a tensor of the model is in another file."""
-    return any(uses_external_data(tensor) for tensor in _all_tensors(model))
+    return any(uses_external_data(tensor) for tensor in all_tensors(model))
 
 
 def load_external_data(model: onnx.ModelProto, folder: Path) -> dict[str, memoryview]:
@@ -88,7 +90,7 @@ def load_external_data(model: onnx.ModelProto, folder: Path) -> dict[str, memory
     for tensor in model.graph.initializer:
         if not uses_external_data(tensor) or tensor.data_type not in _MAPPED:
             continue
-        info = ExternalDataInfo(tensor)
+        info = _place_of(tensor)
         path = folder / info.location
         size = path.stat().st_size
         start = info.offset or 0
@@ -105,8 +107,9 @@ def load_external_data(model: onnx.ModelProto, folder: Path) -> dict[str, memory
         tensor.raw_data = PLACEHOLDER
         tensor.data_location = onnx.TensorProto.DEFAULT
         del tensor.external_data[:]
-    for tensor in _all_tensors(model):
+    for tensor in all_tensors(model):
         if uses_external_data(tensor):
+            _place_of(tensor)
             load_external_data_for_tensor(tensor, os.fspath(folder))
     return mapped
 
@@ -148,12 +151,21 @@ def with_weights_as_inputs(model: onnx.ModelProto, names: Iterable[str]) -> onnx
 def external_locations(path: Path) -> list[str]:
     """Return the files, relative to a valid model's folder, that its tensors are in."""
     model, _ = read_skeleton(map_file(path))
-    tensors = _all_tensors(model)
-    names = (ExternalDataInfo(tensor).location for tensor in tensors if uses_external_data(tensor))
+    tensors = all_tensors(model)
+    names = (_place_of(tensor).location for tensor in tensors if uses_external_data(tensor))
     return list(dict.fromkeys(names))
 
 
-def _all_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+def _place_of(tensor: onnx.TensorProto) -> ExternalDataInfo:
+    """Return where a tensor is; what onnxruntime adds, packed for its kernels, is dropped from it."""
+    packed = [entry for entry in tensor.external_data if entry.key.startswith(_PACKED)]
+    for entry in packed:
+        tensor.external_data.remove(entry)
+    return ExternalDataInfo(tensor)
+
+
+def all_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+    """Give all tensors of a model, those of its functions included."""
     yield from _tensors(model.graph.initializer, model.graph.node)
     for function in model.functions:
         yield from _tensors((), function.node)

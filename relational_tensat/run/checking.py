@@ -93,7 +93,7 @@ def is_as_quantized(
     """
     with tempfile.TemporaryDirectory(prefix="relational-tensat-") as name:
         folder = Path(name)
-        before, after = _original_file(original, source, folder), folder / "optimized.onnx"
+        before, after = original_file(original, source, folder), folder / "optimized.onnx"
         save_model(fold_weights(optimized), after, options.output.opset)
         check = compare_quantized(before, after, options.process.threads)
     return check is None or not check.loss
@@ -137,7 +137,7 @@ def _check_files(
 
     with tempfile.TemporaryDirectory(prefix="relational-tensat-") as name:
         folder = Path(name)
-        before = _original_file(files.original, files.before, folder)
+        before = original_file(files.original, files.before, folder)
         after = files.after or folder / "optimized.onnx"
         save_model(files.folded, after, options.output.opset)
         outcome = compare("the two files", files.original, before, after)
@@ -157,7 +157,7 @@ def _check_files(
     )
 
 
-def _original_file(original: Graph, source: Path | None, folder: Path) -> Path:
+def original_file(original: Graph, source: Path | None, folder: Path) -> Path:
     """Return the original's ONNX file: the one that it is from, or one that is written into a folder."""
     if source is not None and _is_onnx(source):
         return source

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -155,14 +155,43 @@ def compare_at_all_sizes(state: RunState) -> Verification:
     outcome = _compare_graphs(state, model, sized)
     if outcome.failure():
         return outcome
-    compared: set[str] = set()
     with tempfile.TemporaryDirectory(prefix="relational-tensat-") as folder:
         file = Path(folder) / "dynamic.onnx"
         sized.save(file)
-        for trial in _trials(state, model, compared):
-            checked = _compare_files(state, model, file, trial)
+        seed = state.options.process.seed
+        return outcome.joined(compare_file_at_all_sizes(state, file, tuple(Session), seed))
+
+
+def compare_file_at_all_sizes(
+    state: RunState, file: Path, sessions: Sequence[Session], seed: int
+) -> Verification:
+    """Compare a dynamic file with the model's at three sizes of each dimension, 1 among them.
+
+    Args:
+        sessions: how both are run.
+
+    Raises:
+        VerificationError: it cannot be run, or at too few sizes.
+    """
+    model = state.dynamic
+    assert model is not None
+    outcome: Verification | None = None
+    compared: set[str] = set()
+    for trial in _trials(state, model, compared):
+        for run_as in sessions:
+            checked = verify_files(
+                trial.graph,
+                model.path,
+                file,
+                seed=seed,
+                threads=state.options.process.threads,
+                inputs=trial.inputs,
+                what=f"the dynamic files at {_label(trial.sizes)}",
+                run_as=run_as,
+            )
             compared |= {_label(trial.sizes)} if checked.runs else set()
-            outcome = outcome.joined(checked)
+            outcome = checked if outcome is None else outcome.joined(checked)
+    assert outcome is not None
     if len(compared) < _FEWEST_SIZES:
         reasons = "; ".join(outcome.warnings)
         raise VerificationError(f"the files could be compared at {len(compared)} sizes: {reasons}")
@@ -175,24 +204,6 @@ class _Trial(NamedTuple):
     sizes: Sizes
     graph: Graph
     inputs: Mapping[str, Array]
-
-
-def _compare_files(state: RunState, model: DynamicModel, file: Path, trial: _Trial) -> Verification:
-    """Run both files in onnxruntime, its optimizations off and on."""
-    as_written, by_default = (
-        verify_files(
-            trial.graph,
-            model.path,
-            file,
-            seed=state.options.process.seed,
-            threads=state.options.process.threads,
-            inputs=trial.inputs,
-            what=f"the dynamic files at {_label(trial.sizes)}",
-            run_as=run_as,
-        )
-        for run_as in (Session.AS_WRITTEN, Session.AS_BY_DEFAULT)
-    )
-    return as_written.joined(by_default)
 
 
 def as_constants(graph: Graph, model: DynamicModel) -> Graph:

@@ -67,6 +67,12 @@ class OutputOptions(OptionGroup):
     view: Path | None = option(
         None, "write the page that shows the run here", metavar="FILE", default_text="nowhere"
     )
+    this_machine: bool = option(
+        False,
+        "write the result as onnxruntime saves it after its own optimizations, weights as its kernels read "
+        "them in a file beside it, where a race says that this is faster; only for this version of "
+        "onnxruntime and this kind of processor: others may compute something else with it",
+    )
     opset: int | None = option(
         None,
         "write ONNX in this version of its default operator set",

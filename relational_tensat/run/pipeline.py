@@ -25,6 +25,7 @@ from relational_tensat.run.stages.fusing import fuse
 from relational_tensat.run.stages.loading import load, share
 from relational_tensat.run.stages.racing import run_race
 from relational_tensat.run.stages.returning import time, write
+from relational_tensat.run.stages.saving_for_machine import save_for_machine
 from relational_tensat.run.stages.searching import explore, extract
 from relational_tensat.run.stages.showing import kept_tables, show
 from relational_tensat.run.stages.verifying import verify
@@ -43,6 +44,7 @@ STAGES: tuple[Stage, ...] = (
     run_race,  # where graphs are timed here: the fastest of the cheapest that differ, or the original
     verify,  # the chosen graph computes what the original computes
     time,  # where costs are measured here: the chosen graph is no slower end to end
+    save_for_machine,  # with the option this_machine: the result as onnxruntime saves it, if it is faster
     write,  # the result goes into its file
     show,  # with the option view: the page of it all
 )
@@ -189,6 +191,7 @@ def _result(state: RunState) -> Result:
         lists_kernels=cost.gives_kernels or cost.counts.are_found_out,
         whole=state.whole,
         race=state.race,
+        machine=state.machine,
         unchanged=state.is_unchanged,
         rejections=state.rejections,
         change=state.change,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from relational_tensat.extract.anytime import ExtractionEntry
     from relational_tensat.run.file_change import FileChange
     from relational_tensat.run.fusion_report import FusionReport
+    from relational_tensat.run.machine_form import MachineForm
     from relational_tensat.run.race_report import RaceReport
     from relational_tensat.verify import Verification
     from relational_tensat.view.run_page import RunPage
@@ -152,7 +153,10 @@ class Result:
         time_spent: where the seconds of explore and extract went.
         verification: what was compared, and the errors found; nothing where the original's file is
             what is returned.
-        unchanged: whether the original is returned; its file is copied where the format is the same.
+        machine: how the result is as onnxruntime saves it here, and whether that is what was written; None
+            without the option ``this_machine``, or where it was not found out: then a note says why.
+        unchanged: whether the original is returned; its file is copied where the format is the same, if it
+            is not ``machine`` that is written.
         rejections: why graphs that were extracted are not returned.
         change: the ONNX files' nodes, bytes and versions, before and after; None where the original is
             copied, or one of them is no ONNX.
@@ -203,6 +207,7 @@ class Result:
     time_spent: TimeSpent = field(default_factory=TimeSpent)
     whole: WholeRun | None = None
     race: RaceReport | None = None
+    machine: MachineForm | None = None
     unchanged: bool = False
     exhaustive: bool = False
     rejections: tuple[Rejection, ...] = ()
@@ -302,6 +307,7 @@ class Result:
             },
             "race": None if self.race is None else self.race.to_json(),
             "whole": None if self.whole is None else self.whole.to_json(),
+            "machine": None if self.machine is None else self.machine.to_json(),
             "e_nodes": self.e_nodes,
             "e_classes": self.e_classes,
             "iterations": self.iterations,

@@ -21,6 +21,7 @@ from relational_tensat.explore.strategies.blocks.report import BlocksReport
 from relational_tensat.extract import Extraction
 from relational_tensat.extract.anytime import AnytimeExtractor, ExtractionEntry
 from relational_tensat.rules.model import Rule
+from relational_tensat.run.machine_form import MachineForm
 from relational_tensat.run.options import Options, with_measured_limits
 from relational_tensat.run.phases import Phases
 from relational_tensat.run.progress import Progress
@@ -102,6 +103,8 @@ class RunState:
             they built in the present e-graph.
         change: (verify) what becomes of the file, if it is written as another.
         whole: (time) how long both take end to end; None where that was not timed.
+        machine: (save for this machine) how the result is as onnxruntime saves it; None where that was not
+            asked for, or not found out. ``saved`` is the file, if it is the one to be written.
     """
 
     options: Options
@@ -164,6 +167,8 @@ class RunState:
     left_out: frozenset[int] = frozenset()
     change: FileChange | None = None
     whole: WholeRun | None = None
+    machine: MachineForm | None = None
+    saved: Path | None = None
 
     @classmethod
     def begin(

@@ -35,6 +35,8 @@ _QUIET = 4  # onnxruntime's log level "fatal": its warnings on old models are no
 
 #: Where onnxruntime puts the weights of a graph that it writes: in the file itself, they end at 2 GiB.
 _BESIDE = "session.optimized_model_external_initializers_file_name"
+#: Whether it puts there, too, what kernels have packed of them: matrices of products.
+_PACKED = "session.save_external_prepacked_constant_initializers"
 
 #: So many steps apart quantized outputs may be in this session: a rounding that falls the other way in an
 #: inner layer moved those of a ResNet-18 by three. As written, without such kernels, nothing is allowed.
@@ -206,12 +208,18 @@ class _Judge:
 
 
 def open_session(
-    model: Path | bytes, threads: int, run_as: Session, *, optimized: Path | None = None
+    model: Path | bytes,
+    threads: int,
+    run_as: Session,
+    *,
+    optimized: Path | None = None,
+    is_packed: bool = False,
 ) -> Any:
     """Return a session of onnxruntime.
 
     Args:
-        optimized: where it writes the graph that it runs, weights beside it.
+        optimized: where it writes the graph that it runs, weights beside it, in ``NAME.data``.
+        is_packed: whether matrices are there as kernels have packed them, too.
     """
     import onnxruntime
 
@@ -224,6 +232,7 @@ def open_session(
     if optimized is not None:
         options.optimized_model_filepath = str(optimized)
         options.add_session_config_entry(_BESIDE, f"{optimized.name}.data")
+        options.add_session_config_entry(_PACKED, str(int(is_packed)))
     return onnxruntime.InferenceSession(
         model if isinstance(model, bytes) else str(model),
         sess_options=options,

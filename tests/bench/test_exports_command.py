@@ -20,6 +20,7 @@ from bench.exports.made import Made, make_all
 from bench.exports.report import markdown, save
 from bench.exports.running import TIME_OUT, run_model
 from bench.exports.timing import Timing
+from bench.exports.timing_report import markdown as timing_table
 from bench.exports.trial import Outcome, try_model
 from relational_tensat.base.errors import InputError
 from relational_tensat.cost.race import Standing
@@ -161,6 +162,22 @@ def test_timings_are_saved_with_their_table_and_plot(tmp_path: Path) -> None:
     assert "| small | 1 | 2.00 | 1.100 [1.080, 1.120] |" in text
     assert f"({path.with_suffix('.png').name})" in text
     assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_files_for_one_machine_are_held_against_each_other() -> None:
+    slow, even, fast = (
+        Standing(speedup, speedup - 0.02, speedup + 0.02, 8) for speedup in (1.0, 1.03, 1.1)
+    )
+    standings = {"ours": slow, "ours, this machine": even, "onnxsim": even, "ort offline": fast}
+    (line,) = (
+        line
+        for line in timing_table([Timing("small", 1, 2.0, standings)]).splitlines()
+        if line.startswith("behind")
+    )
+    assert line == (
+        "behind beyond the noise: small, ours, this machine 1.030 [1.010, 1.050], ort offline 1.100 "
+        "[1.080, 1.120]"
+    )
 
 
 def test_timings_are_kept_model_by_model(tmp_path: Path) -> None:

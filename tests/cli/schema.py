@@ -16,6 +16,7 @@ SCHEMA: dict[str, Any] = {
     "kernels_us": dict,  # by operator: before, after
     "race": (dict, type(None)),
     "whole": (dict, type(None)),  # WHOLE
+    "machine": (dict, type(None)),
     "e_nodes": int,
     "e_classes": int,
     "iterations": int,

@@ -322,7 +322,7 @@ def test_a_run_that_is_resumed_begins_at_a_later_stage(
         return [stage.__name__ for stage in stages if stage in api.STAGES]
 
     every = ["load", "share", "explore", "fuse", "extract", "choose", "run_race"]
-    every += ["verify", "time", "write", "show"]
+    every += ["verify", "time", "save_for_machine", "write", "show"]
     assert [stage.__name__ for stage in api.STAGES] == every
     db = tmp_path / "run.duckdb"
     optimize(shared_matmuls(), Options.of(db=db, iterations=1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -17,12 +18,12 @@ _ROUNDS = 7
 
 
 def run_heat(
-    models: Sequence[bytes], feeds: Mapping[str, Array], seed: int, threads: int = 1
+    models: Sequence[bytes | Path], feeds: Mapping[str, Array], seed: int, threads: int = 1
 ) -> list[float]:
     """Run models by onnxruntime's defaults: all its optimizations, as users run them.
 
     Args:
-        models: as ONNX writes them.
+        models: as ONNX writes them, or their files.
         seed: of the order in which sessions are made, and of that in each round.
         threads: that each operator is run by.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
+from pathlib import Path
 
 from relational_tensat.base.errors import InputError, first_line
 from relational_tensat.cost.cpu.composition import nodes_of, total
@@ -145,6 +146,15 @@ class OnnxRuntimeDevice:
             return run_heat(models, inputs, seed, self._threads)
         except errors as error:
             return Unmeasurable(f"onnxruntime cannot run {graphs[0].name}: {first_line(error)}")
+
+    def heat_of_files(
+        self, files: Sequence[Path], inputs: Mapping[str, Array], seed: int
+    ) -> list[float] | Unmeasurable:
+        """Run ONNX files in onnxruntime by its defaults, as ``heat`` does graphs."""
+        try:
+            return run_heat(files, inputs, seed, self._threads)
+        except self._refusals as error:
+            return Unmeasurable(f"onnxruntime cannot run it: {first_line(error)}")
 
     def time_whole(
         self, graphs: tuple[Graph, Graph], inputs: Mapping[str, Array], seconds: float

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,9 +48,9 @@ def prepare(
 
 
 def prepare_model(
-    model: bytes, feeds: Mapping[str, Array], optimizations: str, threads: int = 1
+    model: bytes | Path, feeds: Mapping[str, Array], optimizations: str, threads: int = 1
 ) -> Callable[[], None]:
-    """As ``prepare``, of a model as ONNX writes it.
+    """As ``prepare``, of a model as ONNX writes it, or of its file.
 
     Raises:
         Exception: one of ``refusals``.
@@ -61,7 +62,8 @@ def prepare_model(
         options.add_session_config_entry("session.force_spinning_stop", "1")
     options.inter_op_num_threads = 1
     options.log_severity_level = _FATAL  # what is wrong is raised
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    source = str(model) if isinstance(model, Path) else model
+    session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     return bound(session, feeds)
 
 

@@ -21,6 +21,7 @@ from relational_tensat.rules.soundness.gate import check_trust
 from relational_tensat.rules.soundness.verdict import Verdict
 from relational_tensat.rules.targets.known import load_target
 from relational_tensat.run.stages.fusing import check_fusing
+from relational_tensat.run.stages.racing import check_this_machine
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.sharing import share_equal_weights
@@ -115,6 +116,7 @@ def check_plan(state: RunState) -> RunState:
     """Check where the result goes, read the inputs to verify with, and reject unsound rules."""
     target = check_output(state.output, state.source)
     _check_opset(state.options.output.opset, target)
+    check_this_machine(state, target)
     computed = {} if state.dynamic is None else state.dynamic.base.computed
     inputs = {**load_inputs(state.graph, state.options.verification.inputs), **computed}
     with state.phases.phase("load"):

@@ -30,6 +30,7 @@ from relational_tensat.run.stages.contenders import (
     fixed_share,
     with_candidate,
 )
+from relational_tensat.run.stages.race_clock import RaceClock
 from relational_tensat.run.stages.recalling import candidate_of, remember
 from relational_tensat.run.stages.searching import extract
 from relational_tensat.run.stages.timed_graphs import TimedGraphs
@@ -57,32 +58,6 @@ class NotRacedError(Exception):
     """A heat cannot be run; says why."""
 
 
-class _Clock:
-    """Wall seconds from now on.
-
-    Attributes:
-        budget_s: how many.
-    """
-
-    def __init__(self, budget_s: float) -> None:
-        self.budget_s = budget_s
-        self._start_s = time.perf_counter()
-
-    def is_over(self, share: float) -> bool:
-        """Whether so much of the time has passed, as a fraction."""
-        return self.passed_s > share * self.budget_s
-
-    @property
-    def passed_s(self) -> float:
-        """What has passed of it, and beyond."""
-        return time.perf_counter() - self._start_s
-
-    @property
-    def left_s(self) -> float:
-        """What is left of it."""
-        return max(0.0, self.budget_s - self.passed_s)
-
-
 def race_in_rounds(
     state: RunState, device: Device, budget_s: float, *, is_total: bool = False
 ) -> RunState:
@@ -101,12 +76,12 @@ def race_in_rounds(
     if state.settled is not None:
         with state.phases.phase("whole"):
             return _settled_before(state, state.settled, timed)
-    clock = _Clock(budget_s - (timed.seconds_before if is_total else 0.0))
+    clock = RaceClock(budget_s - (timed.seconds_before if is_total else 0.0))
     learns = state.cost.is_lazy and state.extractor.is_of_last
     is_ended = True
     try:
         for number in range(1, _MOST_ROUNDS + 1):
-            lap = _Clock(clock.left_s * (_OF_THE_REST if learns else 1.0))
+            lap = RaceClock(clock.left_s * (_OF_THE_REST if learns else 1.0))
             with state.phases.phase("whole"):
                 has_raced = _race(state, device, timed, lap, number)
             timed.spent(lap.passed_s if has_raced else 0.0)
@@ -142,14 +117,16 @@ def _settled_before(state: RunState, settled: Settled, timed: TimedGraphs) -> Ru
     return _with_winner(state, table, timed, settled.digest, is_dearer=settled.is_dearer)
 
 
-def _race(state: RunState, device: Device, timed: TimedGraphs, clock: _Clock, number: int) -> bool:
+def _race(
+    state: RunState, device: Device, timed: TimedGraphs, clock: RaceClock, number: int
+) -> bool:
     """Race what is not timed yet of the cheapest graphs; return whether there was any.
 
     There is none where one that won is among them, and the cheapest by the sums and by the profile have
     been timed, or the time is over.
     """
     table = extraction_problem(state.egraph, state.cost, CostSource.about)
-    is_over = _Clock(max(clock.budget_s, _LEAST_RACE_S)).is_over
+    is_over = RaceClock(max(clock.budget_s, _LEAST_RACE_S)).is_over
     found = candidates(
         state, table, lambda found: _is_enough(timed, found), lambda: is_over(_FINDING)
     )
@@ -175,7 +152,7 @@ def _is_enough(timed: TimedGraphs, found: Sequence[Candidate]) -> bool:
 
 
 def _heats_of(
-    state: RunState, device: Device, found: Sequence[Candidate], clock: _Clock
+    state: RunState, device: Device, found: Sequence[Candidate], clock: RaceClock
 ) -> tuple[Sequence[Candidate], RaceResult]:
     """Race graphs, as many as there is time for; return these, and the result."""
     heat = _heats(state, device, [state.original, *(candidate.graph for candidate in found)])
@@ -223,7 +200,7 @@ def _outcomes(
     return races
 
 
-def _extracted_again(state: RunState, clock: _Clock) -> RunState:
+def _extracted_again(state: RunState, clock: RaceClock) -> RunState:
     """Extract by costs that are others now, within what is left of the time, or a little."""
     forget_costs(state.egraph)
     ask_for_graph(state.cost, state.original)

@@ -12,6 +12,7 @@ from relational_tensat.cost.end_to_end import WholeTiming
 from relational_tensat.formats import copy_model, save_model
 from relational_tensat.formats.same_file import OtherDataError
 from relational_tensat.run.end_to_end import time_on_device
+from relational_tensat.run.machine_form import MachineForm
 from relational_tensat.run.result import WholeRun
 from relational_tensat.run.stages.fusing import has_kernels, write_kernels
 from relational_tensat.run.stages.verifying import keep_original
@@ -50,6 +51,8 @@ def write(state: RunState) -> RunState:
     state = _at_free_place(state, state.target)
     assert state.target is not None
     with state.phases.phase("write"):
+        if state.saved is not None and state.machine is not None:
+            return _write_saved(state, state.target, state.saved, state.machine)
         if state.sized is not None and not state.copies_file:
             from relational_tensat.run.stages.sizing import sizes_note  # needs onnx
 
@@ -71,6 +74,29 @@ def write(state: RunState) -> RunState:
             )
     beside = f", with {', '.join(map(str, data))}" if data else ""
     return state.noting(f"the written file is the original, byte for byte{beside}")
+
+
+def _write_saved(state: RunState, target: Path, saved: Path, machine: MachineForm) -> RunState:
+    """Write the result as onnxruntime has saved it, its weights beside it."""
+    from relational_tensat.formats.data_beside import move_with_data  # both need onnx
+    from relational_tensat.verify.saved_session import data_of
+
+    data = move_with_data(saved, data_of(saved), target, _data_of_model(state))
+    state = replace(state, machine=replace(machine, data=data))
+    if state.sized is not None:
+        from relational_tensat.run.stages.sizing import sizes_note
+
+        state = state.noting(sizes_note(state))
+    return state.noting(*change_notes(state))
+
+
+def _data_of_model(state: RunState) -> list[Path]:
+    """Return the files that the weights of the run's own model are in."""
+    if state.file is None or state.file.suffix.lower() != ".onnx":
+        return []
+    from relational_tensat.formats.onnx_external import external_locations  # needs onnx
+
+    return [state.file.parent / name for name in external_locations(state.file)]
 
 
 def _at_free_place(state: RunState, target: Path) -> RunState:

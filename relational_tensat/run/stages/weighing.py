@@ -37,7 +37,9 @@ def change_notes(state: RunState) -> tuple[str, ...]:
         return ()
     before, after = _costs_us(state)
     why = f"under {state.cost.name} it costs {after:,.2f} µs instead of {before:,.2f}"
-    if state.is_unchanged:
+    if state.saved is not None:
+        why = "onnxruntime has saved it for this machine"
+    elif state.is_unchanged:
         why = "the original is written in another version"
     growth = f"the file has {change.growth}: {why}" if change.growth else ""
     return growth, change.versions, change.fixed_inputs

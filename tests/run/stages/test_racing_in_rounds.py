@@ -16,7 +16,7 @@ from relational_tensat.cli.run_text import summary_line
 from relational_tensat.cost import Configuration
 from relational_tensat.formats import save_model
 from relational_tensat.run.result import Result
-from relational_tensat.run.stages import racing_in_rounds
+from relational_tensat.run.stages import race_clock, racing_in_rounds
 from relational_tensat.tensor import Array, Graph, Node, build_graph
 from relational_tensat.view.collecting import collect
 from tests.cost.fakes import FakeDevice, plug_in
@@ -99,9 +99,8 @@ def device(monkeypatch: pytest.MonkeyPatch) -> TimedDevice:
 
     made = TimedDevice(time_us=alone_us)
     made.clock = Clock()
-    monkeypatch.setattr(
-        racing_in_rounds, "time", SimpleNamespace(perf_counter=made.clock.perf_counter)
-    )
+    for module in (racing_in_rounds, race_clock):
+        monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=made.clock.perf_counter))
     monkeypatch.setattr(racing_in_rounds, "_MOST_GRAPHS", 1)
     plug_in(monkeypatch, made)
     return made
