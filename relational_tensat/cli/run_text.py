@@ -17,6 +17,7 @@ from relational_tensat.cli.run_extractions import (
 from relational_tensat.cli.run_kernels import print_kernels
 from relational_tensat.cli.run_race import print_race
 from relational_tensat.cli.run_time_spent import SOMETIMES, print_time_spent
+from relational_tensat.cli.run_verification import print_verification
 from relational_tensat.explore.outcome import stop_text
 from relational_tensat.run.fusion_report import FusionReport
 from relational_tensat.run.phases import PHASES
@@ -57,7 +58,7 @@ def print_report(result: Result, console: Console, *, profile: bool = False) -> 
     _print_search(result, console)
     if profile:
         print_time_spent(result, console)
-    _print_verification(result, console)
+    print_verification(result.verification, _verdict(result), console)
     headlines = [rejection.why for rejection in result.rejections]
     for note in (note for note in result.notes if note not in headlines):
         console.print(f"note: {note}")
@@ -226,35 +227,3 @@ def _proven(result: Result) -> str:
     if result.bound_us == 0.0:
         return "no bound on what could still be gained"
     return f"gap {result.gap:.2%} (no graph in it costs less than {result.bound_us:,.2f} µs{under})"
-
-
-def _print_verification(result: Result, console: Console) -> None:
-    verification = result.verification
-    if verification.ok:
-        console.print(
-            f"verified: {verification.runs} comparisons, "
-            f"worst relative error {verification.max_relative_error:.2e}"
-        )
-    else:
-        console.print(f"nothing compared: {_verdict(result)}")
-    for sentence in verification.checked:
-        checks = [c for c in verification.outputs if c.check == sentence.partition(":")[0]]
-        worst = max(checks, key=lambda check: check.max_relative_error)
-        suffix = "" if any(check.proves_something for check in checks) else f" ({worst.note})"
-        console.print(f"  {sentence}; worst {worst.max_relative_error:.2e}{suffix}")
-    if len({check.output for check in verification.outputs}) > 1:
-        _print_outputs(result, console)
-    for warning in verification.warnings:
-        console.print(f"  caution: {warning}", style="yellow")
-
-
-def _print_outputs(result: Result, console: Console) -> None:
-    rows = table("output", "worst relative error", numbers=("worst relative error",))
-    worst: dict[str, float] = {}
-    for check in result.verification.outputs:
-        if not check.proves_something:
-            continue
-        worst[check.output] = max(worst.get(check.output, 0.0), check.max_relative_error)
-    for name, error in worst.items():
-        rows.add_row(name, f"{error:.2e}")
-    console.print(rows)

@@ -186,9 +186,9 @@ def compare_file_at_all_sizes(
                 seed=seed,
                 threads=state.options.process.threads,
                 inputs=trial.inputs,
-                what=f"the dynamic files at {_label(trial.sizes)}",
+                what="the dynamic files",
                 run_as=run_as,
-            )
+            ).at_sizes(_label(trial.sizes))
             compared |= {_label(trial.sizes)} if checked.runs else set()
             outcome = checked if outcome is None else outcome.joined(checked)
     assert outcome is not None
@@ -228,13 +228,7 @@ def _compare_graphs(state: RunState, model: DynamicModel, sized: SizedResult) ->
             seed=state.options.process.seed,
             runs=1,
             inputs=there.computed,
-        )
-        suffix = f" at {_label(there.sizes)}"
-        checked = replace(
-            checked,
-            checked=tuple(text.replace(":", f"{suffix}:", 1) for text in checked.checked),
-            outputs=tuple(replace(o, check=f"{o.check}{suffix}") for o in checked.outputs),
-        )
+        ).at_sizes(_label(there.sizes))
         outcome = checked if outcome is None else outcome.joined(checked)
     assert outcome is not None
     return outcome

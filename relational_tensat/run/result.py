@@ -324,12 +324,7 @@ class Result:
             "decisions": [asdict(decision) for decision in self.decisions],
             "seconds": dict(self.seconds),
             "time_spent": self.time_spent.to_json(),
-            "verified": {
-                "ok": self.verification.ok,
-                "max_relative_error": self.verification.max_relative_error,
-                "runs": self.verification.runs,
-                "stand_ins": list(self.verification.stand_ins),
-            },
+            "verified": self.verification.to_json(),
             "rules": {
                 name: {
                     "matches": stats.matches,

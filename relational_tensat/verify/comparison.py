@@ -22,11 +22,54 @@ _WHOLE_NUMBERS = "biu"
 
 
 @dataclass(frozen=True, slots=True)
+class Setting:
+    """What is compared, and in what setting.
+
+    Attributes:
+        what: how both graphs are computed, and with which weights.
+        rows: what is masked; "" for nothing.
+        sizes: of dynamic dimensions; "" where there is one setting only.
+    """
+
+    what: str
+    rows: str = ""
+    sizes: str = ""
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        rows = f", {self.rows} masked" if self.rows else ""
+        return f"{self.what}{rows}{f' at {self.sizes}' if self.sizes else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A comparison that was made, for reports.
+
+    Attributes:
+        inputs: what they were.
+        demand: how close outputs have to be.
+        remark: what else is to be said; "" for nothing.
+    """
+
+    setting: Setting
+    runs: int
+    inputs: str
+    demand: str
+    remark: str = ""
+
+    def __str__(self) -> str:
+        """Return it as a sentence."""
+        times = "run" if self.runs == 1 else "runs"
+        remark = f", {self.remark}" if self.remark else ""
+        return f"{self.setting}: {self.runs} {times} on {self.inputs}, {self.demand}{remark}"
+
+
+@dataclass(frozen=True, slots=True)
 class OutputCheck:
     """The worst that one comparison found at one output, over all its runs.
 
     Attributes:
-        check: what was compared with what.
+        setting: of the comparison.
         output: the output's name in the original.
         type: its element type and shape.
         max_relative_error: see ``relative_error``.
@@ -36,7 +79,7 @@ class OutputCheck:
         place: where the error is largest, and both values there; "" where shapes differ, or nothing does.
     """
 
-    check: str
+    setting: Setting
     output: str
     type: TensorType
     max_relative_error: float
@@ -102,7 +145,7 @@ class Comparison:
     """Collects the worst error of every output over several runs of two graphs.
 
     Args:
-        check: what is compared with what, for reports.
+        setting: what is compared, for reports.
         names, types: of the original's outputs, in order.
         tolerance: the largest relative error that passes where outputs are floats; others are equal.
         random: positions of outputs that depend on an operator that draws random numbers; these
@@ -112,7 +155,7 @@ class Comparison:
 
     def __init__(
         self,
-        check: str,
+        setting: Setting,
         names: Sequence[str],
         types: Sequence[TensorType],
         tolerance: float,
@@ -120,7 +163,7 @@ class Comparison:
         random: frozenset[int] = frozenset(),
         varies: bool = True,
     ) -> None:
-        self.check = check
+        self.setting = setting
         self.runs = 0
         self._names = names
         self._types = types
@@ -165,7 +208,7 @@ class Comparison:
         """Return the worst of every output."""
         return tuple(
             OutputCheck(
-                self.check,
+                self.setting,
                 name,
                 kind,
                 self._worst[index],
@@ -188,17 +231,15 @@ class Comparison:
             if may_round and self._limit(index) < self._worst[index] <= times * error:
                 self._excused[index] = error, times
 
-    def sentence(self, is_random: bool, smaller: str, runs: int | None = None) -> str:
-        """Return what was compared, in words.
+    def compared(self, is_random: bool, smaller: str, runs: int, remark: str = "") -> Compared:
+        """Return what was compared.
 
         Args:
             smaller: says how inputs were made smaller.
-            runs: of several comparisons of this name; by default of this one.
+            runs: of all comparisons in this setting.
         """
-        count = self.runs if runs is None else runs
-        times = "run" if count == 1 else "runs"
-        source = "random inputs" if is_random else "the given inputs"
-        return f"{self.check}: {count} {times} on {source}{smaller}, {self._demand()}"
+        inputs = "random inputs" if is_random else "the given inputs"
+        return Compared(self.setting, runs, f"{inputs}{smaller}", self._demand(), remark)
 
     def _demand(self) -> str:
         """Return how close outputs have to be, in words."""

@@ -10,7 +10,7 @@ import numpy as np
 from relational_tensat.base.errors import InputError, VerificationError
 from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, tensors_of
 from relational_tensat.tensor.operators import get_operator
-from relational_tensat.verify.comparison import Comparison, OutputCheck
+from relational_tensat.verify.comparison import Compared, Comparison, OutputCheck, Setting
 from relational_tensat.verify.evaluate import Weights
 from relational_tensat.verify.masked import Masking
 from relational_tensat.verify.memory import check_memory
@@ -156,7 +156,7 @@ class _Verifier:
         self.step = 0
         self._weights_of_step: tuple[int, RandomWeights] | None = None
         self.results: list[OutputCheck] = []
-        self.checked: list[str] = []
+        self.comparisons: list[Compared] = []
         self.warnings: list[str] = []
         self.n_runs = 0
 
@@ -175,7 +175,7 @@ class _Verifier:
         return Verification(
             runs=self.n_runs,
             outputs=tuple(self.results),
-            checked=tuple(self.checked),
+            compared=tuple(self.comparisons),
             warnings=tuple(self.warnings),
             shrink=self.step,
             stand_ins=self.unknown.stand_ins,
@@ -202,13 +202,15 @@ class _Verifier:
         """Compare on masked rows; on the first of several runs where the model is large."""
         inputs = draw_inputs(self.original, trial.seed, self.step, self.inputs)
         count = len(self.masking.runs(inputs))
-        rows = f", {self.masking.label}"
+        rows = self.masking.label
         rounds = []
         for number in range(min(count, 1) if self.is_large else count):
             try:
                 rounds.append(self._compared(replace(trial, runs=1, masks=number, rows=rows)))
             except InputError as error:
-                self.warnings.append(f"the original cannot be computed here{rows}: {error}")
+                self.warnings.append(
+                    f"the original cannot be computed here, {rows} masked: {error}"
+                )
         self._record(trial, rounds)
 
     def _record(self, trial: _Trial, rounds: Sequence[Sequence[tuple[Comparison, str]]]) -> None:
@@ -219,8 +221,8 @@ class _Verifier:
                 self.results += comparison.results()
             runs = sum(comparison.runs for comparison, _ in same)
             self.n_runs += runs
-            first, suffix = same[0]
-            self.checked.append(first.sentence(self.varies, smaller, runs) + suffix)
+            first, remark = same[0]
+            self.comparisons.append(first.compared(self.varies, smaller, runs, remark))
 
     def _compared(self, trial: _Trial) -> list[tuple[Comparison, str]]:
         """Return the comparisons of a trial, and what is to be said of each beside."""
@@ -228,7 +230,9 @@ class _Verifier:
         tolerance = rounded_tolerance(self.original)
         limit = evaluation_tolerance(self.original)
         varies = self.varies and trial.masks is None
-        as_it_is, as_folded = (f"{trial.label}{how}{trial.rows}" for how in ("", " as folded"))
+        as_it_is, as_folded = (
+            Setting(f"{trial.label}{how}", trial.rows) for how in ("", " as folded")
+        )
         exact_comparison = Comparison(as_it_is, names, types, limit, varies=varies)
         stored_comparison = Comparison(as_folded, names, types, tolerance, varies=varies)
         together = put_together(self.original, self.optimized, trial.folded)
@@ -253,8 +257,12 @@ class _Verifier:
                     large_sums=trial.masks is not None,
                 )
         n_factored = together.taken_apart
-        suffix = f", {n_factored} products of weights applied factor by factor"
-        comparisons = [(exact_comparison, suffix if n_factored else ""), (stored_comparison, "")]
+        remark = (
+            f"{n_factored} product{'s' * (n_factored > 1)} of weights applied factor by factor"
+            if n_factored
+            else ""
+        )
+        comparisons = [(exact_comparison, remark), (stored_comparison, "")]
         return comparisons if trial.folded is not None else comparisons[:1]
 
     def _outputs(
@@ -305,7 +313,7 @@ class _Verifier:
         proven = {check.output for check in self.results if check.proves_something}
         for check in self.results:
             if check.output not in proven:
-                self.warnings.append(f"output {check.output!r} is {check.note} ({check.check})")
+                self.warnings.append(f"output {check.output!r} is {check.note} ({check.setting})")
                 proven.add(check.output)
 
     def _warn_of_stand_ins(self) -> None:

@@ -15,7 +15,7 @@ class Masking:
         given: names of inputs that stay as they are.
 
     Attributes:
-        label: what reports say of these runs.
+        label: what is masked in these runs, for reports.
     """
 
     def __init__(self, graph: Graph, given: Container[str]) -> None:
@@ -24,7 +24,7 @@ class Masking:
             name: mask for name, mask in masks.items() if name not in given
         }
         names = ", ".join(map(repr, self._masks)).replace(":", "/")  # one ends what is compared
-        self.label = f"rows of {names} masked"
+        self.label = f"rows of {names}"
 
     def runs(self, inputs: Mapping[str, Array]) -> list[dict[str, Array]]:
         """Return inputs with rows masked, until each mask had rows of all sorts; none without masks.

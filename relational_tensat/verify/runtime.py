@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 
 from relational_tensat.base.errors import InputError, VerificationError, first_line
 from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, numpy_dtype
-from relational_tensat.verify.comparison import Comparison, as_array
+from relational_tensat.verify.comparison import Comparison, Setting, as_array
 from relational_tensat.verify.equivalence import rounded_tolerance
 from relational_tensat.verify.evaluate import Weights
 from relational_tensat.verify.masked import Masking
@@ -90,17 +90,17 @@ def verify_files(
         session = open_session(before, threads, run_as)
         weights = RandomWeights(original, seed, shrink)
         draws = [draw_inputs(original, seed + run, shrink, real_inputs) for run in range(runs)]
-        trials = [_Trial(f"{run_as.value}, {what}", draws)]
+        trials = [_Trial(Setting(f"{run_as.value}, {what}"), draws)]
         _run_original(session, original, weights, trials[0])
     except refusals as error:
         return not_compared(f"{run_as.value} cannot run the original: {first_line(error)}")
     masking = Masking(original, real_inputs)
     for masked in masking.runs(draws[0]):
-        trial = _Trial(f"{trials[0].label}, {masking.label}", [masked])
+        trial = _Trial(replace(trials[0].setting, rows=masking.label), [masked])
         try:
             _run_original(session, original, weights, trial)
         except refusals as error:
-            reason = f"cannot run the original with {masking.label}: {first_line(error)}"
+            reason = f"cannot run the original with {masking.label} masked: {first_line(error)}"
             warnings.append(f"{run_as.value} {reason}")
         else:
             trials.append(trial)
@@ -125,8 +125,8 @@ def verify_files(
     return Verification(
         runs=sum(comparison.runs for comparison in comparisons),
         outputs=tuple(check for comparison in comparisons for check in comparison.results()),
-        checked=tuple(
-            same[0].sentence(has_random_inputs, smaller, sum(one.runs for one in same))
+        compared=tuple(
+            same[0].compared(has_random_inputs, smaller, sum(one.runs for one in same))
             for same in (comparisons[:1], comparisons[1:])
             if same
         ),
@@ -144,7 +144,7 @@ class _Trial:
         expected, results: what the original's file returns, and the optimized one's.
     """
 
-    label: str
+    setting: Setting
     draws: Sequence[Mapping[str, Array]]
     feeds: list[dict[str, Array]] = field(default_factory=list)
     expected: Runs = field(default_factory=list)
@@ -195,7 +195,7 @@ class _Judge:
 
     def _compared(self, trial: _Trial, expected: Runs, results: Runs, varies: bool) -> Comparison:
         comparison = Comparison(
-            trial.label,
+            trial.setting,
             output_names(self.original),
             self.original.output_types(),
             rounded_tolerance(self.original),

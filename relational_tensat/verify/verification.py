@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
-from relational_tensat.verify.comparison import TINY, OutputCheck
+from relational_tensat.verify.comparison import TINY, Compared, OutputCheck, Setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Verification:
     Attributes:
         runs: how often both graphs were run.
         outputs: the worst error of every output under each comparison.
-        checked: what was compared, one sentence each.
+        compared: what was compared.
         warnings: what the comparison does not prove, and why.
         shrink: how many steps smaller inputs were drawn, so that the original does not overflow.
         stand_ins: operators that random functions replaced, as nothing can compute them.
@@ -38,7 +39,7 @@ class Verification:
 
     runs: int
     outputs: tuple[OutputCheck, ...]
-    checked: tuple[str, ...]
+    compared: tuple[Compared, ...]
     warnings: tuple[str, ...] = ()
     shrink: int = 0
     stand_ins: tuple[str, ...] = ()
@@ -55,17 +56,53 @@ class Verification:
         proving = [check for check in self.outputs if check.proves_something]
         return max((c.max_relative_error for c in proving or self.outputs), default=0.0)
 
+    def checks(self, setting: Setting) -> tuple[OutputCheck, ...]:
+        """Return what was found at each output in a setting."""
+        return tuple(check for check in self.outputs if check.setting == setting)
+
+    def at_sizes(self, sizes: str) -> Verification:
+        """Return the same, as made at sizes of dynamic dimensions."""
+        return replace(
+            self,
+            outputs=tuple(
+                replace(o, setting=replace(o.setting, sizes=sizes)) for o in self.outputs
+            ),
+            compared=tuple(
+                replace(c, setting=replace(c.setting, sizes=sizes)) for c in self.compared
+            ),
+        )
+
     def joined(self, other: Verification) -> Verification:
         """Return both together; one after the other."""
         return Verification(
             runs=self.runs + other.runs,
             outputs=self.outputs + other.outputs,
-            checked=self.checked + other.checked,
+            compared=self.compared + other.compared,
             warnings=tuple(dict.fromkeys((*self.warnings, *other.warnings))),
             shrink=self.shrink,
             stand_ins=tuple(dict.fromkeys((*self.stand_ins, *other.stand_ins))),
             quantized=other.quantized or self.quantized,
         )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the outcome as an object, with every comparison and the worst error in it."""
+        return {
+            "ok": self.ok,
+            "max_relative_error": self.max_relative_error,
+            "runs": self.runs,
+            "stand_ins": list(self.stand_ins),
+            "comparisons": [
+                {
+                    **asdict(one.setting),
+                    "runs": one.runs,
+                    "demand": one.demand,
+                    "max_relative_error": max(
+                        check.max_relative_error for check in self.checks(one.setting)
+                    ),
+                }
+                for one in self.compared
+            ],
+        }
 
     def failure(self) -> str:
         """Return one line on the worst output that is out of tolerance; "" where all are within."""
@@ -78,14 +115,14 @@ class Verification:
         return (
             f"the optimized graph computes something else: output {worst.output!r} ({worst.type}) "
             f"has a relative error of {worst.max_relative_error:.3g}{place}, expected {limit} "
-            f"({worst.check})"
+            f"({worst.setting})"
         )
 
 
 #: Of a graph that is the original: there is nothing to compare.
-UNCHANGED = Verification(runs=0, outputs=(), checked=())
+UNCHANGED = Verification(runs=0, outputs=(), compared=())
 
 
 def not_compared(reason: str) -> Verification:
     """Return a verification in which nothing could be compared, and the reason."""
-    return Verification(runs=0, outputs=(), checked=(), warnings=(reason,))
+    return Verification(runs=0, outputs=(), compared=(), warnings=(reason,))

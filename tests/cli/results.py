@@ -9,6 +9,7 @@ from relational_tensat.explore import IterationReport, RuleStats
 from relational_tensat.run.result import Result
 from relational_tensat.tensor import Node, build_graph
 from relational_tensat.verify import OutputCheck, Verification
+from relational_tensat.verify.comparison import Compared, Setting
 from tests.graphs import f32, shared_matmuls
 
 
@@ -28,7 +29,8 @@ def example_result() -> Result:
         ],
         ["y"],
     )
-    check = OutputCheck("float64, random weights", "y", f32(64, 64), 1.5e-15, 1e-6)
+    setting = Setting("float64, random weights")
+    check = OutputCheck(setting, "y", f32(64, 64), 1.5e-15, 1e-6)
     return Result(
         model="models/pair.json",
         graph=optimized,
@@ -62,7 +64,7 @@ def example_result() -> Result:
         verification=Verification(
             runs=2,
             outputs=(check,),
-            checked=("float64, random weights: 2 runs on random inputs, tolerance 1e-06",),
+            compared=(Compared(setting, 2, "random inputs", "tolerance 1e-06"),),
             warnings=("2 of 2 weights have no data in the model: verified with random ones only",),
         ),
         output=Path("models/pair.opt.json"),

@@ -43,7 +43,13 @@ SCHEMA: dict[str, Any] = {
         NUMBER,
     ),
     "time_spent": {"phases": None, "statements": list},  # seconds per phase; STATEMENT
-    "verified": {"ok": bool, "max_relative_error": NUMBER, "runs": int, "stand_ins": list},
+    "verified": {
+        "ok": bool,
+        "max_relative_error": NUMBER,
+        "runs": int,
+        "stand_ins": list,
+        "comparisons": list,  # COMPARISON
+    },
     "rules": None,  # one RULE per name
     "unchanged": bool,
     "file": (dict, type(None)),  # figures of the ONNX file before and after
@@ -53,6 +59,14 @@ SCHEMA: dict[str, Any] = {
     "output": (str, type(None)),
     "resumed_after": (int, type(None)),  # the last complete iteration before a run was resumed
     "untrusted_rules": None,  # why, per name
+}
+COMPARISON: dict[str, Any] = {
+    "what": str,
+    "rows": str,
+    "sizes": str,
+    "runs": int,
+    "demand": str,
+    "max_relative_error": NUMBER,
 }
 EXTRACTION: dict[str, Any] = {
     "iteration": int,
@@ -118,6 +132,8 @@ def check_schema(report: dict[str, Any]) -> None:
     assert isinstance(report["rules"], dict)
     for name, stats in report["rules"].items():
         _check(stats, RULE, f"rules.{name}")
+    for comparison in report["verified"]["comparisons"]:
+        _check(comparison, COMPARISON, "verified.comparisons")
     for statement in report["extractions"]:
         _check(statement, EXTRACTION, "extractions")
     for world in report["worlds"]:

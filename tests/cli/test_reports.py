@@ -16,9 +16,11 @@ from relational_tensat.cli.run_watch import ConsoleProgress
 from relational_tensat.explore import IterationReport
 from relational_tensat.extract.anytime import ExtractionEntry
 from relational_tensat.run.result import ExtractionSummary, Rejection, Result
-from relational_tensat.verify.verification import UNCHANGED
+from relational_tensat.verify.comparison import Compared, OutputCheck, Setting
+from relational_tensat.verify.verification import UNCHANGED, Verification
 from tests.cli.results import example_result
 from tests.cli.schema import check_schema
+from tests.graphs import f32
 
 
 def printed(result: Result, *, terminal: bool | None = None) -> str:
@@ -36,6 +38,16 @@ def test_the_json_object_has_the_documented_schema() -> None:
         "max_relative_error": 1.5e-15,
         "runs": 2,
         "stand_ins": [],
+        "comparisons": [
+            {
+                "what": "float64, random weights",
+                "rows": "",
+                "sizes": "",
+                "runs": 2,
+                "demand": "tolerance 1e-06",
+                "max_relative_error": 1.5e-15,
+            }
+        ],
     }
     assert report["output"] == "models/pair.opt.json"
     check_schema(json.loads(json_report(replace(example_result(), output=None))))
@@ -68,6 +80,31 @@ def test_verification_is_reported_with_what_was_checked() -> None:
     assert "float64, random weights: 2 runs" in text
     assert "worst 1.50e-15" in text
     assert "caution: 2 of 2 weights have no data" in text
+
+
+def test_comparisons_of_one_kind_are_one_line() -> None:
+    what = "float64, random weights"
+    settings = [
+        Setting(what),
+        Setting(what, "rows of 'mask'"),
+        Setting(what, sizes="batch=3"),
+        Setting("onnxruntime, the two files"),
+    ]
+    errors = [1e-9, 3e-9, 2e-9, 1e-7]
+    outputs = [
+        OutputCheck(setting, "y", f32(4), error, 1e-6)
+        for setting, error in zip(settings, errors, strict=True)
+    ]
+    compared = [Compared(setting, 2, "random inputs", "tolerance 1e-06") for setting in settings]
+    verification = Verification(8, tuple(outputs), tuple(compared))
+    lines = printed(replace(example_result(), verification=verification)).splitlines()
+    first = lines.index("verified: 8 comparisons, worst relative error 1.00e-07")
+    assert lines[first + 1 : first + 5] == [
+        f"  {what}: 6 runs on random inputs, 2 of them masked, at 2 sizes, tolerance 1e-06; worst 3.00e-09",
+        "  onnxruntime, the two files: 2 runs on random inputs, tolerance 1e-06; worst 1.00e-07",
+        "  masked: rows of 'mask'",
+        "  sizes: batch=3",
+    ]
 
 
 def test_optimal_is_reported_only_when_proven() -> None:

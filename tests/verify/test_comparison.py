@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relational_tensat.tensor import TensorType
-from relational_tensat.verify.comparison import Comparison, as_array, relative_error
+from relational_tensat.verify.comparison import Comparison, Setting, as_array, relative_error
 from tests.graphs import f32
 
 INF, NAN = float("inf"), float("nan")
+
+SETTING = Setting("test")
 
 
 @pytest.mark.parametrize(
@@ -58,7 +60,7 @@ def test_the_error_does_not_depend_on_scale(values: list[float], scale: float, a
 
 
 def judged(*runs: list[float], random: frozenset[int] = frozenset()) -> tuple[bool, str]:
-    comparison = Comparison("test", ["y"], [f32(2)], 1e-6, random=random)
+    comparison = Comparison(SETTING, ["y"], [f32(2)], 1e-6, random=random)
     for run in runs:
         comparison.add([np.array(run)], [np.array(run)])
     (check,) = comparison.results()
@@ -95,7 +97,7 @@ def test_partly_infinite_outputs_are_explained() -> None:
 
 
 def test_the_worst_run_counts() -> None:
-    comparison = Comparison("test", ["y"], [f32(1)], 1e-6)
+    comparison = Comparison(SETTING, ["y"], [f32(1)], 1e-6)
     for error in (0.0, 0.5, 0.25):
         comparison.add([np.array([1.0])], [np.array([1.0 + error])])
     (check,) = comparison.results()
@@ -104,7 +106,7 @@ def test_the_worst_run_counts() -> None:
 
 
 def test_errors_that_rounding_explains_pass_but_prove_nothing() -> None:
-    comparison = Comparison("test", ["a", "b", "c"], [f32(2)] * 3, 1e-3)
+    comparison = Comparison(SETTING, ["a", "b", "c"], [f32(2)] * 3, 1e-3)
     reference = [np.array([1.0, 0.5])] * 3
     comparison.add(reference, [reference[0] + 0.5, reference[1] + 0.5, reference[2]])
     comparison.excuse([0.1, 1e-6, 0.1])
@@ -120,12 +122,12 @@ def test_errors_that_rounding_explains_pass_but_prove_nothing() -> None:
 def test_integers_are_equal_or_wrong() -> None:
     """One off in a thousand is within a float's tolerance; what rounding explains is no excuse."""
     kinds = [TensorType("int8", (2,)), f32(2)]
-    comparison = Comparison("test", ["q", "y"], kinds, 0.1)
+    comparison = Comparison(SETTING, ["q", "y"], kinds, 0.1)
     reference = [np.array([100, -100], np.int8), np.array([1.0, -1.0])]
     comparison.add(reference, [np.array([100, -99], np.int8), np.array([1.0, -1.01])])
     comparison.excuse([1.0, 1.0])
     assert [check.ok for check in comparison.results()] == [False, True]
-    assert comparison.sentence(True, "").endswith("of the largest element, integers equal")
+    assert str(comparison.compared(True, "", 1)).endswith("of the largest element, integers equal")
 
 
 def test_integers_that_no_float_holds_differ() -> None:

@@ -45,13 +45,13 @@ def test_a_right_graph_passes(with_data: bool) -> None:
     assert outcome.ok
     assert outcome.failure() == ""
     assert outcome.runs == (6 if with_data else 2)
-    checks = [check.check for check in outcome.outputs]
+    checks = [check.setting.what for check in outcome.outputs]
     assert "float64, random weights" in checks
     assert ("float64, the model's own weights" in checks) == with_data
     assert ("float64, the model's own weights as folded" in checks) == with_data
-    exact = [c.max_relative_error for c in outcome.outputs if not c.check.endswith("folded")]
+    exact = [c.max_relative_error for c in outcome.outputs if not c.setting.what.endswith("folded")]
     assert max(exact) < 1e-12
-    assert all("tolerance" in sentence for sentence in outcome.checked)
+    assert all("tolerance" in one.demand for one in outcome.compared)
     assert any("no data" in warning for warning in outcome.warnings) == (not with_data)
 
 
@@ -82,7 +82,7 @@ def test_constant_weights_do_not_hide_a_mistake() -> None:
         original.outputs,
     )  # fmt: skip
     outcome = verify(original, swapped)
-    own = [c for c in outcome.outputs if c.check == "float64, the model's own weights"]
+    own = [c for c in outcome.outputs if c.setting.what == "float64, the model's own weights"]
     assert all(check.ok for check in own)  # all weights are 0.02: it does not matter which is used
     assert not outcome.ok
     assert "random weights" in outcome.failure()
@@ -145,7 +145,7 @@ def test_given_inputs_are_used(tmp_path: Path) -> None:
     inputs = load_inputs(graph, {"x": tmp_path / "x.npy"})
     outcome = verify(graph, graph, inputs=inputs)
     assert outcome.runs == 2  # one for each set of weights: there is nothing to draw
-    assert any("the given inputs" in sentence for sentence in outcome.checked)
+    assert any("the given inputs" in one.inputs for one in outcome.compared)
     assert any("the same at all elements" in warning for warning in outcome.warnings)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from onnx import helper
 
 from relational_tensat.formats import from_onnx_model
-from relational_tensat.verify.comparison import Comparison
+from relational_tensat.verify.comparison import Comparison, Setting
 from relational_tensat.verify.outputs import compute_outputs
 from relational_tensat.verify.sensitivity import excuse_rounding
 from tests.formats.onnx_tools import constant, model, tensor
@@ -26,7 +26,7 @@ def test_a_factor_of_resize_stays_as_it_is() -> None:
     random = np.random.default_rng(0)
     values = {name: random.normal(size=kind.shape) for name, kind in graph.inputs.items()}
     (expected,) = compute_outputs(graph, values, weights)
-    comparison = Comparison("a check", ["y"], graph.output_types(), 1e-6)
+    comparison = Comparison(Setting("a check"), ["y"], graph.output_types(), 1e-6)
     comparison.add([expected], [expected + 1.0])
     for seed in range(5):
         excuse_rounding(comparison, graph, values, weights, seed)
