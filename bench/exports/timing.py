@@ -92,7 +92,10 @@ def _written(
             continue
         files[who] = ours
         if who == OURS:
-            before, after = run.report["cost_before_us"], run.report["cost_after_us"]
+            before, after = (
+                run.report[name] + run.report["run_us"]
+                for name in ("cost_before_us", "cost_after_us")
+            )
             facts = {
                 "predicted": before / after if after else 1.0,
                 "kept": made.path.read_bytes() == ours.read_bytes(),

@@ -73,8 +73,16 @@ def cost_line(result: Result) -> str:
     faster = f", {before / after:.3f}x faster" if after else ""
     return (
         f"cost under {result.cost_profile}: {before:,.2f} µs → {after:,.2f} µs "
-        f"({saved:.2%} saved{faster})"
+        f"({saved:.2%} saved{faster}{_with_run(result)})"
     )
+
+
+def _with_run(result: Result) -> str:
+    """Return how much faster it is with what a run costs beside kernels, where that is known."""
+    if not result.run_us or result.cost_after_us == result.cost_before_us:
+        return ""
+    ratio = (result.cost_before_us + result.run_us) / (result.cost_after_us + result.run_us)
+    return f"; {ratio:.3f}x with the {result.run_us:,.1f} µs that a run takes beside kernels"
 
 
 def counts_line(result: Result) -> str:

@@ -55,6 +55,10 @@ class AnalyticSource(CostSource):
                 self._model = suited
                 self._answers.clear()
 
+    def run_us(self, values: int) -> float:
+        """Return what the profile says."""
+        return self._model.run_us(values) if isinstance(self._model, Profile) else 0.0
+
     def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
         """Ask the model for each."""
         return {configuration: self._answer(configuration) for configuration in configurations}

@@ -17,6 +17,21 @@ OTHER_DTYPES = "default"
 
 
 @dataclass(frozen=True, slots=True)
+class RunCosts:
+    """What a run of a model costs beside its kernels, in microseconds.
+
+    Attributes:
+        us: of any run; ``cold_us`` more where nothing of it is in a cache since the last one.
+        value_us: for each input and output; ``cold_value_us`` likewise.
+    """
+
+    us: float = 0.0
+    value_us: float = 0.0
+    cold_us: float = 0.0
+    cold_value_us: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """Peak rates of a device. A profile is a ``CostModel``: its costs are the roofline's.
 
@@ -46,6 +61,7 @@ class Profile:
         weight_cache_bandwidth_bytes_per_s: of that cache.
         cached: the part that is there, of 1, where a model is known: ``as_found``.
         view_us: what it costs to name the same elements anew.
+        run: what a run costs beside kernels.
     """
 
     name: str
@@ -66,6 +82,7 @@ class Profile:
     cached: float = 0.0
     cold_launch_us: float = 0.0
     cold_weight_us: float = 0.0
+    run: RunCosts = RunCosts()
 
     def peak_for(self, dtype: str) -> float:
         """Return the operations per second on elements of type ``dtype``."""
@@ -73,6 +90,12 @@ class Profile:
         if isinstance(peak, Mapping):
             return peak[dtype] if dtype in peak else peak[OTHER_DTYPES]
         return peak
+
+    def run_us(self, values: int) -> float:
+        """Return what a run costs beside kernels that has so many inputs and outputs."""
+        run, absent = self.run, 1 - self.cached
+        each_us = run.value_us + absent * run.cold_value_us
+        return run.us + absent * run.cold_us + values * each_us
 
     def without_launches(self) -> Profile:
         """Return the profile of work that is part of a kernel."""

@@ -1,4 +1,4 @@
-"""Reading profiles: TOML files of sixteen keys, checked strictly.
+"""Reading profiles: TOML files of seventeen keys, checked strictly.
 
 peak_flops_per_s = 8.1e12                  # or a table, one number per element type and default
 bandwidth_bytes_per_s = 320e9
@@ -16,6 +16,8 @@ cold_weight_us = 0.5                       # and for each of its weights; may be
 weight_cache_bandwidth_bytes_per_s = 80e9  # of that cache; goes with it
 view_us = 0.2                              # what a reshape costs where it is free else; may be left out
 graph_launch_us = 1.3                      # of a launch recorded in a CUDA graph; may be left out
+run = { us = 3, value_us = 0.7 }           # of a run beside kernels, and for each input and output, also
+                                           # cold_us and cold_value_us; may be left out
 """
 
 from __future__ import annotations
@@ -23,11 +25,18 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from relational_tensat.base.errors import InputError, UsageError, nearest
-from relational_tensat.cost.profile import OTHER_DTYPES, PROFILE_DIR, Profile, profile_names
+from relational_tensat.cost.profile import (
+    OTHER_DTYPES,
+    PROFILE_DIR,
+    Profile,
+    RunCosts,
+    profile_names,
+)
 from relational_tensat.tensor import DTYPE_BYTES
 from relational_tensat.tensor.operators import operators
 from relational_tensat.tensor.operators.work_steps import STEPS
@@ -36,7 +45,7 @@ _KEYS = (
     "peak_flops_per_s", "bandwidth_bytes_per_s", "launch_us", "free", "multiprocessors", "shared_bytes",
     "cache_bytes", "cache_bandwidth_bytes_per_s", "elements_per_s", "weight_bandwidth_bytes_per_s",
     "weight_cache_us", "weight_cache_bandwidth_bytes_per_s", "view_us", "graph_launch_us", "cold_launch_us",
-    "cold_weight_us",
+    "cold_weight_us", "run",
 )  # fmt: skip
 _CACHE_BANDWIDTH = "cache_bandwidth_bytes_per_s"
 _WEIGHT_BANDWIDTH = "weight_bandwidth_bytes_per_s"
@@ -109,7 +118,20 @@ def _read(path: Path) -> Profile:
         graph_launch_us=_number(table.get("graph_launch_us", 0.0), "graph_launch_us", path),
         cold_launch_us=_number(table.get("cold_launch_us", 0.0), "cold_launch_us", path),
         cold_weight_us=_number(table.get("cold_weight_us", 0.0), "cold_weight_us", path),
+        run=_run(table.get("run", {}), path),
     )
+
+
+def _run(value: object, path: Path) -> RunCosts:
+    names = [each.name for each in fields(RunCosts)]
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: run = {value!r}, expected a table of {', '.join(names)}")
+    for key in value:
+        if key not in names:
+            raise InputError(
+                f"{path}: run: unknown key {key!r}, expected {', '.join(names)}{nearest(key, names)}"
+            )
+    return RunCosts(**{key: _number(us, f"run.{key}", path) for key, us in value.items()})
 
 
 def _parse(path: Path) -> dict[str, Any]:

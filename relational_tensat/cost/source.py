@@ -134,6 +134,12 @@ class CostSource(ABC):
         """What the reader of a report should know beside the figures, one sentence each."""
         return ()
 
+    def run_us(self, values: int) -> float:
+        """Return what a run of a graph with so many inputs and outputs costs beside its kernels, as far as
+        that is known: it is the same for all graphs that compute the same.
+        """
+        return 0.0
+
     @property
     def is_priced(self) -> bool:
         """Whether all that it answers are the prices of ``price_by``."""

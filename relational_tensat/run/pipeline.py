@@ -160,6 +160,7 @@ def _result(state: RunState) -> Result:
         cost_profile=cost.name,
         cost_before_us=before,
         cost_after_us=after,
+        run_us=cost.run_us(len(original.inputs) + len(original.outputs)),
         bound_us=bound,
         gap=relative_gap(after, bound),
         optimal=optimal,

@@ -124,6 +124,7 @@ class Result:
         kernels_us: what kernels cost before and after, by operator, the dearest first.
         lists_kernels: whether the report has these: where they are measured, or are what will be run.
         cost_before_us, cost_after_us: of one inference; after is never more than before.
+        run_us: what an inference takes beside kernels, before as after, where costs tell: not in these two.
         whole: original and extracted graph run whole, where costs are measured here and a graph other
             than the original was extracted; None where they were not run.
         race: how the cheapest graphs that differ were against the original, whole; None where they were
@@ -195,6 +196,7 @@ class Result:
     notes: tuple[str, ...] = ()
     untrusted_rules: Mapping[str, str] = field(default_factory=dict)
     costs: CostCounts = field(default_factory=CostCounts)
+    run_us: float = 0.0
     kernels_us: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     lists_kernels: bool = False
     extraction: ExtractionSummary = field(default_factory=ExtractionSummary)
@@ -299,6 +301,7 @@ class Result:
             "cost_profile": self.cost_profile,
             "cost_before_us": self.cost_before_us,
             "cost_after_us": self.cost_after_us,
+            "run_us": self.run_us,
             "costs": asdict(self.costs),
             "cost_basis": self.cost_basis,
             "kernels_us": {

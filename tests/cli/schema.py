@@ -11,6 +11,7 @@ SCHEMA: dict[str, Any] = {
     "cost_profile": str,
     "cost_before_us": NUMBER,
     "cost_after_us": NUMBER,
+    "run_us": NUMBER,
     "costs": dict.fromkeys(("measured", "cached", "recorded", "estimated", "spared"), int),
     "cost_basis": str,
     "kernels_us": dict,  # by operator: before, after

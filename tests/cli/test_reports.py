@@ -74,6 +74,11 @@ def test_the_report_says_what_was_gained_and_how() -> None:
     assert not any(row[:1] == ["concat"] for row in rows)  # on weights only: not at inference
 
 
+def test_the_report_has_what_a_run_takes_beside_kernels() -> None:
+    text = " ".join(printed(replace(example_result(), run_us=10.0)).split())
+    assert "1.333x faster; 1.250x with the 10.0 µs that a run takes beside kernels)" in text
+
+
 def test_verification_is_reported_with_what_was_checked() -> None:
     text = printed(example_result())
     assert "verified: 2 comparisons, worst relative error 1.50e-15" in text

@@ -164,6 +164,19 @@ def test_a_view_may_cost_something(tmp_path: Path) -> None:
     assert profile.cost_us("noop", (f32(4), f32(4)), (f32(4), f32(4)), {}) == 0.0
 
 
+def test_a_run_may_cost_something_beside_kernels(tmp_path: Path) -> None:
+    run = "run = { us = 3, value_us = 0.5, cold_us = 20, cold_value_us = 2 }\n"
+    profile = load_profile(write(tmp_path, GOOD + run))
+    for part in (0.0, 0.25, 1.0):
+        found = replace(profile, cached=part)
+        assert found.run_us(4) == pytest.approx(3 + 4 * 0.5 + (1 - part) * (20 + 4 * 2))
+    assert load_profile(write(tmp_path, GOOD)).run_us(4) == 0.0
+    with pytest.raises(InputError, match=r"run: unknown key 'uss', expected .*did you mean 'us'"):
+        load_profile(write(tmp_path, GOOD + "run = { uss = 3 }\n"))
+    with pytest.raises(InputError, match=r"run = 3, expected a table of us"):
+        load_profile(write(tmp_path, GOOD + "run = 3\n"))
+
+
 def test_launches_may_cost_less_in_a_cuda_graph(tmp_path: Path) -> None:
     profile = load_profile(write(tmp_path, GOOD))
     assert profile.in_a_graph() is profile

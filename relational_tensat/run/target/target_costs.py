@@ -71,6 +71,10 @@ class TargetCosts(CostSource):
             self._kernels.suit(self.as_run(graph))
             self._forget()
 
+    def run_us(self, values: int) -> float:
+        """Return what the kernels' source says."""
+        return self._kernels.run_us(values)
+
     def label(self, origin: str) -> str:
         """Return what the kernels' source says, after this one's name."""
         return self.name + self._kernels.label(origin).removeprefix(self._kernels.name)
