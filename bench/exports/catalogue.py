@@ -73,3 +73,26 @@ EXPORTS: tuple[Export, ...] = (
     Export("diffusers", "vae_decoder", "dynamo"),
     Export("diffusers", "sd3_transformer", "legacy"),
 )
+
+#: Models that nobody looked at when rules, costs and limits were made: they say what a stranger's gains.
+#: No rule, cost or limit is made after them; only what is wrong is repaired: an error, a result that
+#: differs, a file that cannot be read.
+HELD_OUT: tuple[Export, ...] = (
+    Export("torchvision", "googlenet", "legacy"),
+    Export("torchvision", "lraspp", "dynamo"),
+    Export("timm", "ghostnetv2", "legacy", dims=_BATCH),
+    Export("timm", "mixer", "dynamo"),
+    Export("timm", "poolformer", "legacy"),
+    Export("timm", "levit", "legacy"),
+    Export("timm", "edgenext", "dynamo"),
+    Export("timm", "hgnetv2", "legacy", "qdq"),
+    Export("transformers", "distilbert", "legacy", dims=_TEXT),
+    Export("transformers", "albert", "dynamo"),
+    Export("transformers", "modernbert", "dynamo", "quantize_dynamic"),
+    Export("transformers", "opt", "legacy"),
+    Export("transformers", "gpt_neox", "dynamo", dims=_TEXT),
+    Export("transformers", "gemma3", "dynamo", dims=_TEXT),
+    Export("transformers", "clip", "legacy"),
+    Export("transformers", "wav2vec2", "legacy"),
+    Export("transformers", "segformer", "dynamo", "float16"),
+)

@@ -133,13 +133,20 @@ def markdown(rows: Sequence[ColdWarm]) -> str:
     return "\n".join(lines)
 
 
-def save(rows: Sequence[ColdWarm], folder: Path, options: Sequence[str], note: str) -> Path:
-    """Write ``exports-cold-warm-DATE.json`` and the table beside it; return the first.
+def save(
+    rows: Sequence[ColdWarm],
+    folder: Path,
+    options: Sequence[str],
+    note: str,
+    *,
+    stem: str = "exports",
+) -> Path:
+    """Write ``STEM-cold-warm-DATE.json`` and the table beside it; return the first.
 
     Raises:
         InputError: they cannot be written.
     """
-    path = folder / f"exports-cold-warm-{date.today().isoformat()}.json"
+    path = folder / f"{stem}-cold-warm-{date.today().isoformat()}.json"
     content = {"options": list(options), "note": note, "runs": [asdict(row) for row in rows]}
     head = (
         f"# Whole runs, cache empty and warm\n\n`python -m bench exports --cold-warm --save`, "

@@ -11,7 +11,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from bench.exports.catalogue import EXPORTS
+from bench.exports.catalogue import EXPORTS, HELD_OUT
 from relational_tensat.base.errors import UsageError, VerificationError
 
 if TYPE_CHECKING:
@@ -63,6 +63,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add("--note", default="", help="what the kept table says of the machine")
     add("--option", action="append", metavar="TEXT", help="of our runs with --time, instead of"
         f" {' '.join(TIMED_OPTIONS)}, and with --cold-warm, of {' '.join(COLD_WARM_OPTIONS)}")  # fmt: skip
+    add(
+        "--held-out",
+        action="store_true",
+        help="the models that nothing was made after, instead of the 25",
+    )
     add("--save", action="store_true", help="keep the table in bench/results/")
     parser.set_defaults(run=run)
 
@@ -79,10 +84,11 @@ def run(options: argparse.Namespace) -> int:
     from bench.exports.trial import try_model
 
     parts = options.names or [""]
-    exports = {e.name: e for part in parts for e in EXPORTS if part in e.name}
+    models = HELD_OUT if options.held_out else EXPORTS
+    exports = {e.name: e for part in parts for e in models if part in e.name}
     if not exports:
         raise UsageError(
-            f"no model has {parts[0]!r} in its name: {', '.join(e.name for e in EXPORTS)}"
+            f"no model has {parts[0]!r} in its name: {', '.join(e.name for e in models)}"
         )
     if options.cold_warm:
         return run_all_twice(list(exports), options)
@@ -100,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
                 print(f"  {defect}", file=sys.stderr, flush=True)
     print(markdown(outcomes))
     if options.save:
-        print(f"saved {save(outcomes, RESULTS, date.today())}", file=sys.stderr)
+        print(f"saved {save(outcomes, RESULTS, date.today(), _stem(options))}", file=sys.stderr)
     return VerificationError.exit_code if any(o.defects() for o in outcomes) else 0
 
 
@@ -129,7 +135,8 @@ def time_all(names: list[str], options: argparse.Namespace) -> int:
     )
     print(table(timings))
     if options.save:
-        print(f"saved {save_timings(timings, RESULTS, ours, options.note)}", file=sys.stderr)
+        path = save_timings(timings, RESULTS, ours, options.note, stem=_stem(options))
+        print(f"saved {path}", file=sys.stderr)
     return 0
 
 
@@ -145,12 +152,18 @@ def run_all_twice(names: list[str], options: argparse.Namespace) -> int:
     rows = _each_once(names, options, kept, lambda made: [run_twice(made, ours, options.limit)])
     print(table(rows))
     if options.save:
-        print(f"saved {save_runs(rows, RESULTS, ours, options.note)}", file=sys.stderr)
+        path = save_runs(rows, RESULTS, ours, options.note, stem=_stem(options))
+        print(f"saved {path}", file=sys.stderr)
     return VerificationError.exit_code if any(r.cold.failure or r.warm.failure for r in rows) else 0
 
 
 def _own_options(options: argparse.Namespace, usual: tuple[str, ...]) -> list[str]:
     return [text for each in options.option or () for text in each.split()] or [*usual]
+
+
+def _stem(options: argparse.Namespace) -> str:
+    """Return what the names of kept files begin with."""
+    return "exports-held-out" if options.held_out else "exports"
 
 
 def _commit() -> Any:

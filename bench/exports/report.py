@@ -34,8 +34,8 @@ def markdown(outcomes: Sequence[Outcome]) -> str:
     return "\n".join(lines)
 
 
-def save(outcomes: Sequence[Outcome], folder: Path, day: date) -> Path:
-    """Write ``exports-DATE.json``, with all that is known, and the table ``exports-DATE.md``.
+def save(outcomes: Sequence[Outcome], folder: Path, day: date, stem: str = "exports") -> Path:
+    """Write ``STEM-DATE.json``, with all that is known, and the table ``STEM-DATE.md``.
 
     Returns:
         The first of them.
@@ -43,7 +43,7 @@ def save(outcomes: Sequence[Outcome], folder: Path, day: date) -> Path:
     Raises:
         InputError: they cannot be written.
     """
-    path = folder / f"exports-{day.isoformat()}.json"
+    path = folder / f"{stem}-{day.isoformat()}.json"
     versions = {"onnx": onnx.__version__, "onnxruntime": onnxruntime.__version__}
     origin = provenance(versions)
     used = ", ".join(f"{name} {version}" for name, version in origin["versions"].items())

@@ -52,8 +52,15 @@ def markdown(timings: Sequence[Timing]) -> str:
     return "\n".join(lines)
 
 
-def save(timings: Sequence[Timing], folder: Path, options: Sequence[str], note: str) -> Path:
-    """Write ``exports-time-DATE.json``, the table and the plot beside it; return the first.
+def save(
+    timings: Sequence[Timing],
+    folder: Path,
+    options: Sequence[str],
+    note: str,
+    *,
+    stem: str = "exports",
+) -> Path:
+    """Write ``STEM-time-DATE.json``, the table and the plot beside it; return the first.
 
     Where not all is of one thread, the name says of how many.
 
@@ -63,7 +70,7 @@ def save(timings: Sequence[Timing], folder: Path, options: Sequence[str], note: 
     """
     threads = sorted({timing.threads for timing in timings})
     suffix = "" if threads == [1] else f"-threads-{'-'.join(map(str, threads))}"
-    path = folder / f"exports-time-{date.today().isoformat()}{suffix}.json"
+    path = folder / f"{stem}-time-{date.today().isoformat()}{suffix}.json"
     versions = {"onnxruntime": onnxruntime.__version__}
     rows = [dataclasses.asdict(timing) for timing in timings]
     content = {"options": list(options), "note": note, "timings": rows}

@@ -13,7 +13,7 @@ from onnx import TensorProto, checker, helper, numpy_helper, save_model
 
 from bench.__main__ import main
 from bench.exports import cold_warm, command
-from bench.exports.catalogue import EXPORTERS, EXPORTS, VARIANTS, Export
+from bench.exports.catalogue import EXPORTERS, EXPORTS, HELD_OUT, VARIANTS, Export
 from bench.exports.cold_warm import ColdWarm, TimedRun
 from bench.exports.kept_timings import Kept, read_cold_warm, read_timing
 from bench.exports.made import Made, make_all
@@ -243,3 +243,5 @@ def test_the_catalogue_has_what_is_asked_for() -> None:
     assert {export.exporter for export in EXPORTS} == set(EXPORTERS)
     assert {export.variant for export in EXPORTS} == set(VARIANTS)
     assert any(export.dims for export in EXPORTS)
+    known = {export.architecture for export in EXPORTS}
+    assert len(HELD_OUT) == 17 and not known & {export.architecture for export in HELD_OUT}

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from bench.exports.catalogue import EXPORTS, Export
+from bench.exports.catalogue import EXPORTS, HELD_OUT, Export
 from bench.exports.making.architecture import Architecture
 from bench.exports.making.exporting import write_onnx
 from bench.exports.making.quantizing import quantize
@@ -29,7 +29,7 @@ _CALIBRATION_SETS = 4
 def main(arguments: Sequence[str]) -> int:
     """Make the model of that name; return the exit code."""
     name, folder = arguments
-    export = next(export for export in EXPORTS if export.name == name)
+    export = next(export for export in (*EXPORTS, *HELD_OUT) if export.name == name)
     make(export, Path(folder))
     return 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torchvision.models as models
 
-from bench.exports.making.architecture import Architecture, classifier
+from bench.exports.making.architecture import Architecture, Positional, classifier, images
 
 
 def resnet18() -> Architecture:
@@ -45,3 +45,14 @@ def swin_t() -> Architecture:
 def efficientnet_b0() -> Architecture:
     """Return EfficientNet-B0: squeeze-excite gates and SiLU."""
     return classifier(models.efficientnet_b0(), 128)
+
+
+def googlenet() -> Architecture:
+    """Return GoogLeNet: branches of convolutions, concatenated."""
+    return classifier(models.googlenet(aux_logits=False, init_weights=False), 128)
+
+
+def lraspp() -> Architecture:
+    """Return LR-ASPP on MobileNet v3: segmentation, maps resized and added."""
+    module = models.segmentation.lraspp_mobilenet_v3_large(weights=None, weights_backbone=None)
+    return Architecture(Positional(module, ["input"], lambda y: y["out"]), images(160))

@@ -142,6 +142,151 @@ def whisper_encoder() -> Architecture:
     return Architecture(Positional(module, ["input_features"], _last_hidden_state), draw)
 
 
+def distilbert() -> Architecture:
+    """Return DistilBERT with a head that classifies sentences."""
+    config = transformers.DistilBertConfig(
+        vocab_size=_VOCABULARY, dim=256, n_layers=_LAYERS, n_heads=4, hidden_dim=1024
+    )
+    names = ["input_ids", "attention_mask"]
+    dims = {**dict.fromkeys(names, _BATCH_SEQUENCE), "y": {0: "batch"}}
+    module = transformers.DistilBertForSequenceClassification(config)
+    return Architecture(Positional(module, names, _logits), text(_VOCABULARY, *names), dims=dims)
+
+
+def albert() -> Architecture:
+    """Return ALBERT: one layer's weights in all layers."""
+    config = transformers.AlbertConfig(
+        vocab_size=_VOCABULARY,
+        embedding_size=64,
+        hidden_size=256,
+        num_hidden_layers=_LAYERS,
+        num_attention_heads=4,
+        intermediate_size=1024,
+    )
+    return _encoder(transformers.AlbertModel(config, add_pooling_layer=False), token_types=True)
+
+
+def modernbert() -> Architecture:
+    """Return ModernBERT: rotary positions, attention in windows, gated GELU."""
+    config = transformers.ModernBertConfig(
+        vocab_size=_VOCABULARY,
+        hidden_size=256,
+        intermediate_size=512,
+        num_hidden_layers=_LAYERS,
+        num_attention_heads=4,
+        local_attention=16,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+        cls_token_id=1,
+        sep_token_id=2,
+        attn_implementation="sdpa",
+    )
+    return _encoder(transformers.ModernBertModel(config))
+
+
+def opt() -> Architecture:
+    """Return OPT: ReLU, learned positions counted from the mask."""
+    config = transformers.OPTConfig(
+        vocab_size=_VOCABULARY,
+        hidden_size=256,
+        ffn_dim=1024,
+        num_hidden_layers=_LAYERS,
+        num_attention_heads=4,
+        max_position_embeddings=128,
+        word_embed_proj_dim=256,
+    )
+    return _decoder(transformers.OPTForCausalLM(config))
+
+
+def gpt_neox() -> Architecture:
+    """Return GPT-NeoX: attention and MLP side by side, rotary positions on a part of each head."""
+    config = transformers.GPTNeoXConfig(
+        vocab_size=_VOCABULARY,
+        hidden_size=256,
+        intermediate_size=1024,
+        num_hidden_layers=_LAYERS,
+        num_attention_heads=4,
+        max_position_embeddings=128,
+    )
+    return _decoder(transformers.GPTNeoXForCausalLM(config))
+
+
+def gemma3() -> Architecture:
+    """Return Gemma 3: norms before and after, attention in windows, gated GELU, one key head."""
+    config = transformers.Gemma3TextConfig(
+        vocab_size=_VOCABULARY,
+        hidden_size=256,
+        intermediate_size=688,
+        num_hidden_layers=_LAYERS,
+        num_attention_heads=4,
+        num_key_value_heads=1,
+        head_dim=64,
+        sliding_window=16,
+        max_position_embeddings=128,
+    )
+    return _decoder(transformers.Gemma3ForCausalLM(config))
+
+
+def clip() -> Architecture:
+    """Return CLIP: a text and an image encoder, compared."""
+    sizes = {
+        "hidden_size": 256,
+        "intermediate_size": 1024,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+    }
+    config = transformers.CLIPConfig(
+        text_config={
+            **sizes,
+            "vocab_size": _VOCABULARY,
+            "eos_token_id": 2,
+            "max_position_embeddings": 32,
+        },
+        vision_config={**sizes, "image_size": 96, "patch_size": 16},
+        projection_dim=128,
+    )
+    names = ["input_ids", "pixel_values"]
+
+    def draw(generator: Generator, dims: Mapping[str, int]) -> dict[str, Tensor]:
+        return {
+            "input_ids": torch.randint(0, _VOCABULARY, (4, 32), generator=generator),
+            "pixel_values": torch.randn((2, 3, 96, 96), generator=generator),
+        }
+
+    module = transformers.CLIPModel(config)
+    return Architecture(Positional(module, names, lambda result: result.logits_per_image), draw)
+
+
+def wav2vec2() -> Architecture:
+    """Return wav2vec 2.0: convolutions of raw sound, group norm, positions by a grouped convolution."""
+    config = transformers.Wav2Vec2Config(
+        vocab_size=32,
+        hidden_size=256,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=1024,
+        conv_dim=(128,) * 7,
+    )
+
+    def draw(generator: Generator, dims: Mapping[str, int]) -> dict[str, Tensor]:
+        return {"input_values": torch.randn((1, 16_000), generator=generator)}
+
+    module = transformers.Wav2Vec2ForCTC(config)
+    return Architecture(Positional(module, ["input_values"], _logits), draw)
+
+
+def segformer() -> Architecture:
+    """Return SegFormer: attention on reduced keys, depthwise convolutions in MLPs, maps resized."""
+    config = transformers.SegformerConfig(num_labels=21)
+
+    def draw(generator: Generator, dims: Mapping[str, int]) -> dict[str, Tensor]:
+        return {"pixel_values": torch.randn((1, 3, 128, 128), generator=generator)}
+
+    module = transformers.SegformerForSemanticSegmentation(config)
+    return Architecture(Positional(module, ["pixel_values"], _logits), draw)
+
+
 class _WithCache(nn.Module):
     """A decoder that takes and returns its cache as tensors."""
 
