@@ -63,15 +63,27 @@ def time_model(
     """Time a model's files, with each number of threads.
 
     Args:
-        options: of our run.
+        options: of our run, which chooses and is timed for the same number of threads.
         heats: that each file is in.
     """
     inputs = made.input_sets()[0]
-    with tempfile.TemporaryDirectory(prefix="exports-") as folder:
-        files, facts, failures = _written(made, inputs, options, Path(folder), limit_s)
-        return [
-            _timed(made.name, files, inputs, heats, count, facts, failures) for count in threads
-        ]
+    timings = []
+    for count in threads:
+        with tempfile.TemporaryDirectory(prefix="exports-") as folder:
+            own = for_threads(options, count)
+            files, facts, failures = _written(made, inputs, own, Path(folder), limit_s)
+            timings.append(_timed(made.name, files, inputs, heats, count, facts, failures))
+    return timings
+
+
+def for_threads(options: Sequence[str], count: int) -> list[str]:
+    """Return options of a run with its costs of so many threads, where they are a processor's."""
+    own = list(options)
+    for place, text in enumerate(options[:-1]):
+        source = options[place + 1]
+        if text == "--cost" and count > 1 and source in ("cpu", "cpu:all", "analytic:cpu"):
+            own[place + 1] = f"{source}:threads={count}"
+    return own
 
 
 def _written(

@@ -13,7 +13,7 @@ import onnxruntime
 from bench.common.saving import provenance, save_with_table
 from bench.common.table import table_row
 from bench.exports.peers import FOR_THIS_MACHINE, PEERS
-from bench.exports.timing import AGAIN, OURS, OURS_HERE, Timing
+from bench.exports.timing import AGAIN, OURS, OURS_HERE, Timing, for_threads
 from bench.exports.timing_plot import plot
 from relational_tensat.cost.race import Standing
 
@@ -77,8 +77,9 @@ def save(
     origin = provenance(versions)
     head = (
         f"# Models of today, timed\n\n`python -m bench exports --time --save`, {origin['date']}, commit "
-        f"{origin['commit']}, onnxruntime {onnxruntime.__version__}; our runs with `{' '.join(options)}`. "
-        f"{note}\n\nHow many times as fast as the original, with its interval of 99 % over heats of new "
+        f"{origin['commit']}, onnxruntime {onnxruntime.__version__}; our runs with "
+        f"`{_own(options, threads)}`. {note}\n\nHow many times as fast as the original, with its interval "
+        "of 99 % over heats of new "
         f"sessions in shuffled order. “{OURS_HERE}” is of a run with `--this-machine`: it "
         "may be what onnxruntime saves after its optimizations, for its version and this kind of processor "
         "only, as “ort offline” is (packed: with matrices as its kernels read them); the others run "
@@ -87,6 +88,10 @@ def save(
     plot(timings, path.with_suffix(".png"))
     picture = f"![predicted and measured]({path.with_suffix('.png').name})"
     return save_with_table(path, content, versions, f"{head}{markdown(timings)}\n\n{picture}\n")
+
+
+def _own(options: Sequence[str], threads: Sequence[int]) -> str:
+    return "`, `".join(" ".join(for_threads(options, count)) for count in threads)
 
 
 def _behind(timing: Timing) -> list[str]:

@@ -9,6 +9,7 @@ from relational_tensat.cost.cost_model import CostModel
 from relational_tensat.cost.device import Configuration
 from relational_tensat.cost.profile import Profile
 from relational_tensat.cost.residence import as_found
+from relational_tensat.cost.several_threads import in_threads
 from relational_tensat.cost.source import ESTIMATED, FREE, Answer, CostSource, Prices
 from relational_tensat.tensor import Graph
 
@@ -25,7 +26,7 @@ class AnalyticSource(CostSource):
     def __init__(self, model: CostModel) -> None:
         super().__init__(model.name)
         self._model = self._given = model
-        self._prices: Prices = profile_us
+        self._prices: Prices = in_threads(profile_us)
 
     @property
     def model(self) -> CostModel:
@@ -44,7 +45,7 @@ class AnalyticSource(CostSource):
 
     def price_by(self, prices: Prices) -> None:
         """Have what a profile says computed by somebody's prices."""
-        self._prices, self.tells_computed = prices, True
+        self._prices, self.tells_computed = in_threads(prices), True
         self._answers.clear()
 
     def suit(self, graph: Graph) -> None:
@@ -58,6 +59,11 @@ class AnalyticSource(CostSource):
     def run_us(self, values: int) -> float:
         """Return what the profile says."""
         return self._model.run_us(values) if isinstance(self._model, Profile) else 0.0
+
+    @property
+    def n_threads(self) -> int:
+        """How many threads the profile is of."""
+        return self._given.n_threads if isinstance(self._given, Profile) else 1
 
     def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
         """Ask the model for each."""

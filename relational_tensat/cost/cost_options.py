@@ -16,8 +16,8 @@ class CostOptions(OptionGroup):
         "t4",
         "what costs are from: analytic:PROFILE (a name or a .toml file), cpu or cuda (measured here; "
         "cpu:all with onnxruntime's own optimizations, cpu:threads=4 and cpu:all:threads=4 with several "
-        "threads, cuda:tf32 on tensor cores), table:TABLE (a name or a .parquet file); a profile or table "
-        "alone, too",
+        "threads, as analytic:cpu:threads=4; cuda:tf32 on tensor cores), table:TABLE (a name or a .parquet "
+        "file); a profile or table alone, too",
         name="cost",
         metavar="SOURCE",
     )

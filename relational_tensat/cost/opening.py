@@ -1,6 +1,8 @@
 """``--cost``: what may be written there, and the source that it names.
 
     analytic:PROFILE   a profile by name, or a .toml file; PROFILE alone means the same
+    analytic:PROFILE:threads=N
+                       the same with N threads, where the profile says what these change, as cpu does
     cpu                this machine's processor, measured through onnxruntime, a graph run as it is
     cpu:all            the same, with all of onnxruntime's own graph optimizations
     cpu:threads=N      either with N threads, by wall time: cpu:threads=4, cpu:all:threads=4
@@ -23,7 +25,7 @@ from typing import TYPE_CHECKING
 from relational_tensat.base.errors import UsageError, nearest
 from relational_tensat.cost.analytic import AnalyticSource
 from relational_tensat.cost.device import PROTOCOLS, Device
-from relational_tensat.cost.profile import profile_names
+from relational_tensat.cost.profile import Profile, profile_names
 from relational_tensat.cost.profile_file import load_profile
 from relational_tensat.cost.source import CostSource
 
@@ -37,6 +39,8 @@ _ANALYTIC, _TABLE = "analytic:", "table:"
 #: What is measured here: a kind of device, or a kind and a mode; each has times of its own.
 DEVICES = (*PROTOCOLS, "cpu:all", "cuda:tf32")
 _THREADS = re.compile(r"cpu(:all)?:threads=\d+")
+#: A profile and its threads.
+_PROFILE_THREADS = re.compile(r"(.+):threads=(\d+)")
 
 
 def table_names() -> tuple[str, ...]:
@@ -89,7 +93,7 @@ def open_source(
     if text.startswith(_TABLE):
         return _recorded(text.removeprefix(_TABLE))
     if text.startswith(_ANALYTIC):
-        return AnalyticSource(load_profile(text.removeprefix(_ANALYTIC)))
+        return AnalyticSource(_profile(text.removeprefix(_ANALYTIC)))
     if text.endswith(".parquet") or text in table_names():
         return _recorded(text)
     if text in profile_names() or text.endswith(".toml") or "/" in text:
@@ -100,6 +104,26 @@ def open_source(
         f"table:TABLE or one of {', '.join((*profile_names(), *table_names()))}"
         f"{nearest(text, choices)}"
     )
+
+
+def _profile(text: str) -> Profile:
+    """Return a profile, with several threads if the text says so.
+
+    Raises:
+        UsageError: there is no such profile, or nothing is known of several threads.
+        InputError: its file is malformed.
+    """
+    match = _PROFILE_THREADS.fullmatch(text)
+    if match is None:
+        return load_profile(text)
+    profile, count = load_profile(match[1]), int(match[2])
+    if count < 1:
+        raise UsageError(f"{text}: threads = {count}, expected at least 1")
+    if count == 1:
+        return profile
+    if not profile.threads.speedup:
+        raise UsageError(f"{text}: the profile {match[1]} does not say what several threads change")
+    return profile.with_threads(count)
 
 
 def load_table(name_or_path: str) -> RecordedTable:

@@ -32,6 +32,25 @@ class RunCosts:
 
 
 @dataclass(frozen=True, slots=True)
+class ThreadCosts:
+    """What several threads change of a processor's costs (``cost.several_threads``).
+
+    Attributes:
+        speedup: by how much each further thread makes arithmetic and activations quicker, of 1.
+        weight_speedup: the same of what comes from main memory.
+        share_us: what it costs to share out a kernel.
+        alone_us: what goes through elements one by one is left to one thread if it takes less there.
+        wake_us: what it costs to wake the threads for a run.
+    """
+
+    speedup: float = 0.0
+    weight_speedup: float = 0.0
+    share_us: float = 0.0
+    alone_us: float = 0.0
+    wake_us: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """Peak rates of a device. A profile is a ``CostModel``: its costs are the roofline's.
 
@@ -62,6 +81,8 @@ class Profile:
         cached: the part that is there, of 1, where a model is known: ``as_found``.
         view_us: what it costs to name the same elements anew.
         run: what a run costs beside kernels.
+        threads: what several threads change; with a speed-up of 0 where that is not known.
+        n_threads: how many there are.
     """
 
     name: str
@@ -83,6 +104,8 @@ class Profile:
     cold_launch_us: float = 0.0
     cold_weight_us: float = 0.0
     run: RunCosts = RunCosts()
+    threads: ThreadCosts = ThreadCosts()
+    n_threads: int = 1
 
     def peak_for(self, dtype: str) -> float:
         """Return the operations per second on elements of type ``dtype``."""
@@ -95,7 +118,12 @@ class Profile:
         """Return what a run costs beside kernels that has so many inputs and outputs."""
         run, absent = self.run, 1 - self.cached
         each_us = run.value_us + absent * run.cold_value_us
-        return run.us + absent * run.cold_us + values * each_us
+        wake_us = self.threads.wake_us if self.n_threads > 1 else 0.0
+        return run.us + absent * run.cold_us + values * each_us + wake_us
+
+    def with_threads(self, count: int) -> Profile:
+        """Return the profile of so many threads, as ``NAME:threads=N``."""
+        return replace(self, name=f"{self.name}:threads={count}", n_threads=count)
 
     def without_launches(self) -> Profile:
         """Return the profile of work that is part of a kernel."""

@@ -1,4 +1,4 @@
-"""Reading profiles: TOML files of seventeen keys, checked strictly.
+"""Reading profiles: TOML files of eighteen keys, checked strictly.
 
 peak_flops_per_s = 8.1e12                  # or a table, one number per element type and default
 bandwidth_bytes_per_s = 320e9
@@ -18,6 +18,8 @@ view_us = 0.2                              # what a reshape costs where it is fr
 graph_launch_us = 1.3                      # of a launch recorded in a CUDA graph; may be left out
 run = { us = 3, value_us = 0.7 }           # of a run beside kernels, and for each input and output, also
                                            # cold_us and cold_value_us; may be left out
+threads = { speedup = 0.9, share_us = 1 }  # what further threads change, also weight_speedup, alone_us and
+                                           # wake_us; may be left out
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from relational_tensat.cost.profile import (
     PROFILE_DIR,
     Profile,
     RunCosts,
+    ThreadCosts,
     profile_names,
 )
 from relational_tensat.tensor import DTYPE_BYTES
@@ -45,7 +48,7 @@ _KEYS = (
     "peak_flops_per_s", "bandwidth_bytes_per_s", "launch_us", "free", "multiprocessors", "shared_bytes",
     "cache_bytes", "cache_bandwidth_bytes_per_s", "elements_per_s", "weight_bandwidth_bytes_per_s",
     "weight_cache_us", "weight_cache_bandwidth_bytes_per_s", "view_us", "graph_launch_us", "cold_launch_us",
-    "cold_weight_us", "run",
+    "cold_weight_us", "run", "threads",
 )  # fmt: skip
 _CACHE_BANDWIDTH = "cache_bandwidth_bytes_per_s"
 _WEIGHT_BANDWIDTH = "weight_bandwidth_bytes_per_s"
@@ -118,20 +121,25 @@ def _read(path: Path) -> Profile:
         graph_launch_us=_number(table.get("graph_launch_us", 0.0), "graph_launch_us", path),
         cold_launch_us=_number(table.get("cold_launch_us", 0.0), "cold_launch_us", path),
         cold_weight_us=_number(table.get("cold_weight_us", 0.0), "cold_weight_us", path),
-        run=_run(table.get("run", {}), path),
+        run=RunCosts(**_parts(table, "run", RunCosts, path)),
+        threads=ThreadCosts(**_parts(table, "threads", ThreadCosts, path)),
     )
 
 
-def _run(value: object, path: Path) -> RunCosts:
-    names = [each.name for each in fields(RunCosts)]
+def _parts(
+    table: Mapping[str, Any], key: str, kind: type[RunCosts | ThreadCosts], path: Path
+) -> dict[str, float]:
+    """Return the numbers of a table within the profile, none where it is not there."""
+    value, names = table.get(key, {}), [each.name for each in fields(kind)]
     if not isinstance(value, dict):
-        raise InputError(f"{path}: run = {value!r}, expected a table of {', '.join(names)}")
-    for key in value:
-        if key not in names:
+        raise InputError(f"{path}: {key} = {value!r}, expected a table of {', '.join(names)}")
+    for name in value:
+        if name not in names:
+            hint = nearest(name, names)
             raise InputError(
-                f"{path}: run: unknown key {key!r}, expected {', '.join(names)}{nearest(key, names)}"
+                f"{path}: {key}: unknown key {name!r}, expected {', '.join(names)}{hint}"
             )
-    return RunCosts(**{key: _number(us, f"run.{key}", path) for key, us in value.items()})
+    return {name: _number(number, f"{key}.{name}", path) for name, number in value.items()}
 
 
 def _parse(path: Path) -> dict[str, Any]:

@@ -141,6 +141,11 @@ class CostSource(ABC):
         return 0.0
 
     @property
+    def n_threads(self) -> int:
+        """How many threads modelled costs are for."""
+        return 1
+
+    @property
     def is_priced(self) -> bool:
         """Whether all that it answers are the prices of ``price_by``."""
         return False

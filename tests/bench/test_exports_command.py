@@ -19,7 +19,7 @@ from bench.exports.kept_timings import Kept, read_cold_warm, read_timing
 from bench.exports.made import Made, make_all
 from bench.exports.report import markdown, save
 from bench.exports.running import TIME_OUT, run_model
-from bench.exports.timing import Timing
+from bench.exports.timing import Timing, for_threads
 from bench.exports.timing_report import markdown as timing_table
 from bench.exports.trial import Outcome, try_model
 from relational_tensat.base.errors import InputError
@@ -178,6 +178,13 @@ def test_files_for_one_machine_are_held_against_each_other() -> None:
         "behind beyond the noise: small, ours, this machine 1.030 [1.010, 1.050], ort offline 1.100 "
         "[1.080, 1.120]"
     )
+
+
+def test_runs_choose_for_as_many_threads_as_are_timed() -> None:
+    options = ["--cost", "analytic:cpu", "--budget", "20"]
+    assert for_threads(options, 1) == options
+    assert for_threads(options, 2) == ["--cost", "analytic:cpu:threads=2", "--budget", "20"]
+    assert for_threads(["--cost", "t4"], 2) == ["--cost", "t4"]
 
 
 def test_timings_are_kept_model_by_model(tmp_path: Path) -> None:

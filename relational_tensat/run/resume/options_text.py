@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from relational_tensat.base.option_json import from_json, to_json
 from relational_tensat.run.options import Options
 
 _COST_PREFIXES = ("analytic:", "table:")
+#: What may be behind a profile's name.
+_THREADS = re.compile(r":threads=\d+$")
 
 
 def options_text(options: Options) -> str:
@@ -27,7 +30,7 @@ def read_options(text: str) -> Options:
 
 def cost_file(cost: str) -> Path | None:
     """Return the file that ``--cost`` names, None if it names a profile, table or device."""
-    place = cost.removeprefix(_cost_prefix(cost))
+    place = _THREADS.sub("", cost.removeprefix(_cost_prefix(cost)))
     return Path(place) if place.endswith((".toml", ".parquet")) or "/" in place else None
 
 
@@ -35,7 +38,8 @@ def _absolute_cost(cost: str) -> str:
     file = cost_file(cost)
     if file is None:
         return cost
-    return f"{_cost_prefix(cost)}{file.absolute()}"
+    threads = _THREADS.search(cost)
+    return f"{_cost_prefix(cost)}{file.absolute()}{threads[0] if threads else ''}"
 
 
 def _cost_prefix(cost: str) -> str:

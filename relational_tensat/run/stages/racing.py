@@ -98,7 +98,8 @@ def racing_device(state: RunState) -> Device | None:
     if not costs.end_to_end:
         return None
     if state.cost.device is None and state.options.rules.target == "onnxruntime":
-        return open_device("cpu")
+        count = state.cost.n_threads
+        return open_device("cpu" if count == 1 else f"cpu:threads={count}")
     return state.cost.device
 
 

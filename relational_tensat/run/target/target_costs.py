@@ -75,6 +75,11 @@ class TargetCosts(CostSource):
         """Return what the kernels' source says."""
         return self._kernels.run_us(values)
 
+    @property
+    def n_threads(self) -> int:
+        """As the kernels' source says."""
+        return self._kernels.n_threads
+
     def label(self, origin: str) -> str:
         """Return what the kernels' source says, after this one's name."""
         return self.name + self._kernels.label(origin).removeprefix(self._kernels.name)
