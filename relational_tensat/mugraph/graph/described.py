@@ -54,8 +54,15 @@ class MuOperator(ABC):
 
 
 def names(attrs: Attrs, attr: str) -> tuple[str, ...]:
-    """Return an attribute that is a list of index variables."""
-    return cast(tuple[str, ...], attrs[attr])
+    """Return an attribute that is a list of index variables.
+
+    Raises:
+        ShapeError: it is none.
+    """
+    value = attrs[attr]
+    if not isinstance(value, tuple) or not all(isinstance(each, str) for each in value):
+        raise ShapeError(f"{attr}: expected a list of index variables, not {value!r}")
+    return cast(tuple[str, ...], value)
 
 
 def require(name: str, needed: Sequence[str], dims: Dims) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
+
+from relational_tensat.mugraph.graph.json_fields import Fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +49,16 @@ class FoundRow:
         return asdict(self)
 
 
-def found_row(content: Mapping[str, Any]) -> FoundRow:
+def found_row(content: Any, where: str) -> FoundRow:
     """Return the row of a JSON object.
 
     Raises:
-        KeyError, TypeError, ValueError: it is none.
+        InputError: it is none; ``where`` it stands, and what was expected.
     """
-    c = content
+    row = Fields(content, where, tuple(field.name for field in fields(FoundRow)))
     return FoundRow(
-        str(c["kernel"]), str(c["tensor"]), int(c["level"]), int(c["config"]), int(c["term"]),
-        int(c["operators"]), str(c["stage"]), str(c["op"]), str(c["function"]),
-        str(c["variable"]), int(c["a"]), int(c["b"]), int(c["abstract_class"]),
-        int(c["fingerprint"]), int(c["derivations"]),
+        row.text("kernel"), row.text("tensor"), row.whole("level"), row.whole("config"),
+        row.whole("term"), row.whole("operators"), row.text("stage"), row.text("op"),
+        row.text("function"), row.text("variable"), row.whole("a"), row.whole("b"),
+        row.whole("abstract_class"), row.whole("fingerprint"), row.whole("derivations"),
     )  # fmt: skip

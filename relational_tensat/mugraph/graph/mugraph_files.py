@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +57,13 @@ def _read_json(path: Path) -> Any:
         content = path.read_bytes()
         if content[:2] == b"\x1f\x8b":
             content = gzip.decompress(content)
-        return json.loads(content)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    if not content.strip():
+        raise InputError(f"{path}: the file is empty")
+    try:
+        return json.loads(content)
     except ValueError as error:
         raise InputError(f"{path}: no JSON: {error}") from error
+    except RecursionError as error:
+        raise InputError(f"{path}: no μGraph: lists within lists, too many") from error

@@ -11,6 +11,7 @@ from relational_tensat.base.errors import InputError, RelationalTensatError
 from relational_tensat.mugraph.graph.dims import dims_of, text_of
 from relational_tensat.mugraph.graph.found_row import found_row
 from relational_tensat.mugraph.graph.input_windows import Window
+from relational_tensat.mugraph.graph.json_fields import Fields
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,
@@ -28,6 +29,11 @@ from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.tensor.types import Attrs, AttrValue
 
 FORMAT = "relational_tensat μGraph 1"
+#: The keys that objects may have.
+_GRAPH = ("format", "name", "inputs", "steps", "outputs", "conditions", "rows")
+_KERNEL = ("kernel", "grid", "loop", "iterators", "steps", "savers")
+_ITERATOR = ("tensor", "output", "imap", "fmap", "windows", "condition")
+_SAVER = ("tile", "output", "dims", "omap", "wide")
 
 
 def encoded(graph: MuGraph) -> dict[str, Any]:
@@ -66,19 +72,29 @@ def decoded(document: Any, where: str) -> MuGraph:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise InputError(f"{where}: expected an object whose format is {FORMAT!r}")
     try:
-        inputs = {str(name): dims_of(str(text)) for name, text in document["inputs"].items()}
-        steps = tuple(_decoded_kernel_step(step) for step in document["steps"])
-        rows = tuple(map(found_row, document.get("rows", ())))
-        conditions = frozenset(_texts(document.get("conditions", [])))
-        outputs = _texts(document["outputs"])
-        graph = MuGraph(str(document["name"]), inputs, steps, outputs, rows, conditions)
-        kernel_tensors(graph)
+        return _decoded_graph(Fields(document, "the μGraph", _GRAPH))
     except RelationalTensatError as error:
         raise InputError(f"{where}: {error}") from error
     except KeyError as error:
         raise InputError(f"{where}: the key {error} is missing") from error
     except (AttributeError, TypeError, ValueError) as error:
         raise InputError(f"{where}: no μGraph: {error}") from error
+
+
+def _decoded_graph(content: Fields) -> MuGraph:
+    of_inputs = Fields(content.value("inputs"), "inputs")
+    inputs = {name: dims_of(of_inputs.text(name)) for name in content.value("inputs")}
+    steps = tuple(
+        _decoded_kernel_step(step, f"step {place}")
+        for place, step in enumerate(content.items("steps"))
+    )
+    outputs = content.texts("outputs")
+    rows = tuple(
+        found_row(row, f"row {place}") for place, row in enumerate(content.items("rows", []))
+    )
+    conditions = frozenset(content.texts("conditions", []))
+    graph = MuGraph(content.text("name"), inputs, steps, outputs, rows, conditions)
+    kernel_tensors(graph)
     return graph
 
 
@@ -126,72 +142,90 @@ def _encoded_block(block: BlockGraph) -> dict[str, Any]:
     }
 
 
-def _decoded_kernel_step(step: Mapping[str, Any]) -> KernelStep:
-    return (
-        Kernel(str(step["kernel"]), _decoded_block(step)) if "kernel" in step else _operation(step)
+def _decoded_kernel_step(content: Any, where: str) -> KernelStep:
+    if not isinstance(content, Mapping) or "kernel" not in content:
+        return _operation(content, where)
+    name = Fields(content, where).text("kernel")
+    return Kernel(name, _decoded_block(Fields(content, name, _KERNEL)))
+
+
+def _decoded_block(kernel: Fields) -> BlockGraph:
+    where = kernel.where
+    iterators = tuple(
+        _decoded_iterator(Fields(it, f"{where}: iterator {place}", _ITERATOR))
+        for place, it in enumerate(kernel.items("iterators"))
     )
-
-
-def _decoded_block(step: Mapping[str, Any]) -> BlockGraph:
-    iterators = tuple(map(_decoded_iterator, step["iterators"]))
-    savers = tuple(map(_decoded_saver, step["savers"]))
-    steps = tuple(_decoded_block_step(inner) for inner in step["steps"])
-    return BlockGraph(tuple(map(int, step["grid"])), int(step["loop"]), iterators, steps, savers)
-
-
-def _decoded_iterator(it: Mapping[str, Any]) -> Iterator:
-    windows = tuple(
-        Window.of({str(name): _value(value) for name, value in window.items()})
-        for window in it.get("windows", ())
+    savers = tuple(
+        _decoded_saver(Fields(saver, f"{where}: saver {place}", _SAVER))
+        for place, saver in enumerate(kernel.items("savers"))
     )
+    steps = tuple(
+        _decoded_block_step(step, f"{where}: step {place}")
+        for place, step in enumerate(kernel.items("steps"))
+    )
+    return BlockGraph(kernel.wholes("grid"), kernel.whole("loop"), iterators, steps, savers)
+
+
+def _decoded_iterator(it: Fields) -> Iterator:
+    windows = tuple(Window.of(_attrs(window, it.where)) for window in it.items("windows", []))
     return Iterator(
-        str(it["tensor"]), str(it["output"]), _texts(it["imap"]), str(it["fmap"]), windows,
-        bool(it.get("condition", False)),
+        it.text("tensor"), it.text("output"), it.texts("imap"), it.text("fmap"), windows,
+        it.flag("condition"),
     )  # fmt: skip
 
 
-def _decoded_saver(saver: Mapping[str, Any]) -> Saver:
-    dims, omap = dims_of(str(saver["dims"])), _texts(saver["omap"])
-    is_wide = bool(saver.get("wide", False))
-    return Saver(str(saver["tile"]), str(saver["output"]), dims, omap, is_wide)
+def _decoded_saver(saver: Fields) -> Saver:
+    dims, omap = dims_of(saver.text("dims")), saver.texts("omap")
+    return Saver(saver.text("tile"), saver.text("output"), dims, omap, saver.flag("wide"))
 
 
-def _decoded_block_step(step: Mapping[str, Any]) -> BlockStep:
+def _decoded_block_step(content: Any, where: str) -> BlockStep:
     for key, decode in _BLOCK_STEPS.items():
-        if key in step:
-            return decode(step)
-    return _operation(step)
+        if isinstance(content, Mapping) and key in content:
+            return decode(content, where)
+    return _operation(content, where)
 
 
-def _thread(step: Mapping[str, Any]) -> ThreadGraph:
-    return ThreadGraph(tuple(map(_operation, step["thread"])), _texts(step["outputs"]))
+def _thread(content: Any, where: str) -> ThreadGraph:
+    thread = Fields(content, where, ("thread", "outputs"))
+    steps = tuple(_operation(step, f"{where}: thread") for step in thread.items("thread"))
+    return ThreadGraph(steps, thread.texts("outputs"))
 
 
-def _running_max(step: Mapping[str, Any]) -> RunningMax:
-    return RunningMax(str(step["running_max"]), str(step["output"]), _texts(step["over"]))
+def _running_max(content: Any, where: str) -> RunningMax:
+    step = Fields(content, where, ("running_max", "output", "over"))
+    return RunningMax(step.text("running_max"), step.text("output"), step.texts("over"))
 
 
-def _accumulate(step: Mapping[str, Any]) -> Accumulate:
+def _accumulate(content: Any, where: str) -> Accumulate:
+    known = ("accumulate", "operand", "output", "along", "rescale", "epsilon")
+    step = Fields(content, where, known)
     return Accumulate(
-        str(step["operand"]),
-        str(step["output"]),
-        str(step["accumulate"]),
-        _texts(step["along"]),
-        str(step["rescale"]),
-        float(step["epsilon"]),
+        step.text("operand"),
+        step.text("output"),
+        step.text("accumulate"),
+        step.texts("along"),
+        step.text("rescale"),
+        step.number("epsilon"),
     )
 
 
-_BLOCK_STEPS: Mapping[str, Callable[[Mapping[str, Any]], BlockStep]] = {
+_BLOCK_STEPS: Mapping[str, Callable[[Any, str], BlockStep]] = {
     "thread": _thread,
     "running_max": _running_max,
     "accumulate": _accumulate,
 }
 
 
-def _operation(step: Mapping[str, Any]) -> Operation:
-    attrs: Attrs = {str(name): _value(value) for name, value in step.get("attrs", {}).items()}
-    return Operation(str(step["op"]), _texts(step["operands"]), str(step["output"]), attrs)
+def _operation(content: Any, where: str) -> Operation:
+    step = Fields(content, where, ("op", "operands", "output", "attrs"))
+    attrs = _attrs(step.value("attrs", {}), where)
+    return Operation(step.text("op"), step.texts("operands"), step.text("output"), attrs)
+
+
+def _attrs(content: Any, where: str) -> Attrs:
+    fields = Fields(content, f"{where}: attrs")
+    return {name: _value(fields.value(name), f"{where}: {name}") for name in content}
 
 
 def _encoded_window(window: Window) -> dict[str, Any]:
@@ -202,15 +236,9 @@ def _encoded_value(value: AttrValue) -> Any:
     return [_encoded_value(item) for item in value] if isinstance(value, tuple) else value
 
 
-def _value(value: Any) -> AttrValue:
+def _value(value: Any, where: str) -> AttrValue:
     if isinstance(value, list):
-        return tuple(map(_value, value))
-    if isinstance(value, (bool, int, float, str)):
+        return tuple(_value(each, where) for each in value)
+    if isinstance(value, (bool, int, float, str)) and value == value:  # not NaN
         return value
-    raise TypeError(f"{value!r} is no attribute")
-
-
-def _texts(values: Any) -> tuple[str, ...]:
-    if not isinstance(values, list):
-        raise TypeError(f"expected a list of names, not {values!r}")
-    return tuple(map(str, values))
+    raise InputError(f"{where}: {value!r} is no attribute")

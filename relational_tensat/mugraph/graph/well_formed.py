@@ -8,7 +8,7 @@ from enum import Enum
 
 from relational_tensat.base.errors import InputError, RelationalTensatError
 from relational_tensat.mugraph.graph.described import names
-from relational_tensat.mugraph.graph.dims import Dim, Dims, checked, variables, without
+from relational_tensat.mugraph.graph.dims import Dim, Dims, checked, text_of, variables, without
 from relational_tensat.mugraph.graph.input_windows import windowed
 from relational_tensat.mugraph.graph.mugraph import (
     AXES,
@@ -350,7 +350,10 @@ def _check_saver(where: str, saver: Saver, block: BlockGraph, tensors: BlockTens
             )
     sizes = saved_dims(saver, tensors.dims[saver.tile], block.grid)
     if sizes != {dim.variable: dim.size for dim in saver.dims}:
-        raise InputError(f"{where}: {saver.output} is {saver.dims}, but blocks store {sizes}")
+        stored = " ".join(f"{variable}={size}" for variable, size in sizes.items())
+        raise InputError(
+            f"{where}: {saver.output} is [{text_of(saver.dims)}], but blocks store [{stored}]"
+        )
 
 
 def _add_new(dims: dict[str, Dims], made: Mapping[str, Dims], where: str) -> None:

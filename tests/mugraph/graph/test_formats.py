@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -216,3 +217,45 @@ def test_a_sum_and_a_norm_are_read_written_and_right() -> None:
 def test_what_lacks_its_numbers_is_refused(op: str) -> None:
     with pytest.raises(InputError, match=f"Mirage's JSON has '{op}' without its numbers"):
         from_mirage(_of_one_operator(op, [2, 3], [2, 3]), op)
+
+
+def test_what_people_edit_is_read_strictly(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "edited.json"
+
+    def refused(text: str) -> str:
+        path.write_text(text, encoding="utf-8")
+        assert main(["kernels", "show", str(path)]) == 3
+        error = capsys.readouterr().err
+        assert error.startswith(f"relational-tensat: {path}: ") and error.count("\n") == 1
+        return error
+
+    for keys, value, reason in (
+        (["steps", 0, "loop"], 4.5, "flash: loop: expected a whole number, not 4.5"),
+        (["steps", 0, "loop"], True, "flash: loop: expected a whole number, not True"),
+        (["steps", 0, "grid"], "22", "flash: grid: expected a list of whole numbers, not '22'"),
+        (["steps", 0, "gird"], [2, 2], "flash: unknown key 'gird'; did you mean 'grid'?"),
+        (["steps", 0, "steps", 4, "attrs", "over"], "k", "o: over: expected a list of index var"),
+        (["steps", 0, "steps", 5, "epsilon"], float("nan"), "epsilon: expected a finite number"),
+        (["steps", 0, "steps", 5, "epsilon"], "0", "step 5: epsilon: expected a finite number"),
+        (["steps", 0, "steps", 4], 7, "flash: step 4: expected an object, not 7"),
+        (["steps", 0, "steps", 0, "attrs"], 5, "flash: step 0: attrs: expected an object, not 5"),
+        (["steps", 0, "steps", 4, "attrs"], {"over": None}, "over: None is no attribute"),
+        (["steps", 0, "savers", 0, "wide"], 1, "saver 0: wide: expected true or false, not 1"),
+        (["steps", 0, "savers", 0, "dims"], "h=2 q=5 e=2", "Y is [h=2 q=5 e=2], but blocks store"),
+        (["steps"], None, "steps: expected a list, not None"),
+        (["inputs", "Q"], 4, "inputs: Q: expected a text, not 4"),
+        (["rows"], [{"kernel": "flash"}], "row 0: the key 'tensor' is missing"),
+        (["name"], ["x"], "name: expected a text, not ['x']"),
+    ):
+        content: Any = json.loads(json.dumps(encoded(flash_attention())))
+        place = content
+        for key in keys[:-1]:
+            place = place[key]
+        place[keys[-1]] = value
+        assert reason in refused(json.dumps(content)), keys
+    assert "the file is empty" in refused("")
+    assert "lists within lists" in refused("[" * 100_000)
+    path.write_bytes(b"\x1f\x8b\x08\x00" + b"\xff" * 40)
+    assert main(["kernels", "show", str(path)]) == 3
