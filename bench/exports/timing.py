@@ -94,6 +94,10 @@ def _written(
     facts: dict[str, Any] = {}
     failures = {}
     dims = sizes(made.path.read_bytes(), inputs)
+    if (
+        "--cost-cache" not in options
+    ):  # what races said elsewhere, or of a busy machine, does not count here
+        options = [*options, "--cost-cache", str(folder / "costs.duckdb")]
     for who, more in {OURS: (), OURS_HERE: ("--this-machine",)}.items():
         ours = folder / who / made.path.name
         ours.parent.mkdir()
