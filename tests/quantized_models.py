@@ -91,3 +91,15 @@ def two_products(second_scale: float, axis: int | None = None) -> onnx.ModelProt
         build.node("MatMul", [x, build.weight(f"w_{name}", 64, 64, axis=axis)], name)
         build.node("Identity", [build.pair(name, scale)], f"y_{name}")
     return build.model({"x": [16, 64]}, {"y_a": [16, 64], "y_b": [16, 64]})
+
+
+def mean_before_reshape() -> onnx.ModelProto:
+    """Return a mean over an image of uint8, reshaped to what it is without the axes that it keeps."""
+    build = Quantized()
+    build.node("GlobalAveragePool", [build.pair("x")], "g")
+    shape = build.constant("shape", [1, 4], np.int64)
+    value = build.node("Reshape", [build.pair("g", 0.02), shape], "r")
+    parameters = ["g_scale", "g_zero"]
+    value = build.node("QuantizeLinear", [value, *parameters], "rq")
+    build.node("DequantizeLinear", [value, *parameters], "y")
+    return build.model({"x": [1, 4, 8, 8]}, {"y": [1, 4]})

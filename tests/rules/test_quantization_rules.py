@@ -12,7 +12,7 @@ import pytest
 from relational_tensat import Options, Result, optimize
 from relational_tensat.base.resources import resource_dir
 from relational_tensat.verify.quantized import runtime_kernels
-from tests.quantized_models import Quantized, residual_block, two_products
+from tests.quantized_models import Quantized, mean_before_reshape, residual_block, two_products
 
 
 def optimized(
@@ -164,15 +164,9 @@ def test_relu_before_integers_that_have_none_below_zero_is_dropped(tmp_path: Pat
 
 def test_a_rule_that_costs_quantized_kernels_is_left_out(tmp_path: Path) -> None:
     """A mean that keeps no axes needs no reshape behind it, and has no kernel on integers."""
-    build = Quantized()
-    build.node("GlobalAveragePool", [build.pair("x")], "g")
-    shape = build.constant("shape", [1, 4], np.int64)
-    value = build.node("Reshape", [build.pair("g", 0.02), shape], "r")
-    parameters = ["g_scale", "g_zero"]
-    value = build.node("QuantizeLinear", [value, *parameters], "rq")
-    build.node("DequantizeLinear", [value, *parameters], "y")
-    model = build.model({"x": [1, 4, 8, 8]}, {"y": [1, 4]})
-    result, written, path = optimized(model, tmp_path, "reduce", "layout", "identity")
+    result, written, path = optimized(
+        mean_before_reshape(), tmp_path, "reduce", "layout", "identity"
+    )
     (rejection,) = result.rejections
     assert rejection.rule == "kept-axes-are-a-reshape[reduce_mean]"
     assert "makes the result worse: onnxruntime ends up with" in rejection.why

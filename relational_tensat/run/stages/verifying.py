@@ -22,7 +22,7 @@ def verify(state: RunState) -> RunState:
     Raises:
         VerificationError: it computes something else, and the options are strict.
     """
-    state = _verified(state)
+    state = _without_race_of_others(_verified(state))
     state.egraph.database.run("run/set_estimated_costs", text=state.cost.counts.estimates)
     state.resources.close()
     return state
@@ -98,7 +98,7 @@ def compare(state: RunState) -> RunState:
 
     Raises:
         VerificationError: it computes something else.
-        LossError: it runs on integers less than the original.
+        LossError: it runs on integers less than the original, and is not known to be faster whole.
     """
     with state.phases.phase("verify"):
         state = state.with_candidate()
@@ -112,7 +112,7 @@ def compare(state: RunState) -> RunState:
             candidate=state.candidate,
         )
     quantized = verification.quantized
-    if quantized is not None and quantized.loss and not state.is_unchanged:
+    if quantized is not None and quantized.loss and not (state.is_unchanged or _is_faster(state)):
         raise LossError(quantized.loss)
     if verification.failure():
         raise VerificationError(verification.failure())
@@ -128,8 +128,27 @@ def _objection(verification: Verification) -> str:
     return verification.quantized.growth if verification.quantized is not None else ""
 
 
+def _is_faster(state: RunState) -> bool:
+    """Whether the chosen graph was timed whole and is faster beyond the noise: kernels are counted only
+    where that is not known."""
+    return state.race is not None and state.race.final.is_faster and state.chosen is state.raced
+
+
 def _kernels(verification: Verification) -> str:
-    return verification.quantized.kernels if verification.quantized is not None else ""
+    """Return which kernels the returned graph has: fewer on integers only where it was timed."""
+    quantized = verification.quantized
+    if quantized is None or not quantized.loss:
+        return "" if quantized is None else quantized.kernels
+    return f"{quantized.loss}; timed whole, it is faster"
+
+
+def _without_race_of_others(state: RunState) -> RunState:
+    """Take out a race that a graph has won which is not returned: it says nothing of the one that is."""
+    race = state.race
+    if race is None or race.keeps_original or state.chosen is state.raced:
+        return state
+    note = f"raced whole, {race.outcome}: that graph is not returned"
+    return replace(state, race=None).noting(note)
 
 
 def keep_original(state: RunState, reason: str) -> RunState:

@@ -11,6 +11,7 @@ import onnx
 import pytest
 
 from relational_tensat import Options, optimize
+from relational_tensat.base.resources import resource_dir
 from relational_tensat.cli.main import main
 from relational_tensat.formats import load_model, save_model
 from relational_tensat.run.result import Result
@@ -18,7 +19,7 @@ from relational_tensat.tensor import Graph
 from relational_tensat.view.collecting import collect
 from tests.cost.fakes import FakeDevice, plug_in
 from tests.graphs import shared_matmuls
-from tests.quantized_models import residual_block
+from tests.quantized_models import mean_before_reshape, residual_block
 
 #: One product less, and an activation less: it is part of the product.
 MERGED, FUSED = "sum-of-products-sharing-left", "activation-into-product"
@@ -181,3 +182,31 @@ def test_quantized_models_race_where_costs_are_modelled(
         Path(tmp_path / "out.onnx").read_bytes() == Path(tmp_path / "block.onnx").read_bytes()
     ) == is_kept
     assert quantized(device, tmp_path, budget_s=0.0, force=True).race is None
+
+
+@pytest.mark.parametrize("speed", [1.5, 1.0])
+def test_kernels_on_integers_are_counted_where_no_race_says_more(
+    device: FakeDevice, tmp_path: Path, speed: float
+) -> None:
+    """A mean that keeps no axes has no kernel on integers: that is worse, unless it is faster whole."""
+    device.time_us = lambda configuration: 1.0
+    device.speed = lambda graph: 1.0 if "reshape" in graph.count_ops() else speed
+    families = ("quantization", "reduce", "layout", "identity")
+    path = tmp_path / "mean.onnx"
+    onnx.save(mean_before_reshape(), path)
+    options = Options.of(
+        cost="cpu",
+        cost_cache=tmp_path / "costs.duckdb",
+        rules=tuple(resource_dir("rules") / f"{name}.rules" for name in families),
+        verify_runs=1,
+    )
+    result = optimize(path, options, output=tmp_path / "out.onnx")
+    loss = "onnxruntime ends up with 0 quantized kernels, the original 1"
+    if speed > 1:
+        assert not result.unchanged and not result.rejections and result.race is not None
+        assert f"{loss}; timed whole, it is faster" in result.notes
+    else:
+        assert loss in result.rejections[0].why
+        assert result.race is None and result.whole is not None
+        (note,) = (note for note in result.notes if note.startswith("raced whole, the cheapest is"))
+        assert note.endswith(": that graph is not returned")
