@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,10 @@ def add_program(parser: Parser, flag: str) -> None:
         "--size", type=dimensions, action="append", default=[], metavar="VARIABLE=N,…",
         help="sizes of a known program's index variables",
     )  # fmt: skip
+    parser.add_argument(
+        "--dim", type=dimensions, action="append", default=[], metavar="NAME=SIZE,…",
+        help="sizes of a model's dynamic dimensions",
+    )  # fmt: skip
 
 
 def read_program(args: argparse.Namespace) -> MuGraph:
@@ -84,9 +89,13 @@ def read_program(args: argparse.Namespace) -> MuGraph:
     from relational_tensat.mugraph.graph.mugraph_files import load_mugraph
     from relational_tensat.mugraph.programs import program
 
-    sizes = merged(args.size, "--size")
+    sizes, dims = merged(args.size, "--size"), merged(args.dim, "--dim")
     if args.region is not None or Path(args.program).suffix == ".onnx":
-        return _region(Path(args.program), args.region)
+        if sizes:
+            raise UsageError("--size goes with a known program; sizes of a model's dims: --dim")
+        return _region(Path(args.program), args.region, dims)
+    if dims:
+        raise UsageError("--dim goes with a model, of which --region is meant")
     if Path(args.program).suffix == ".json":
         if sizes:
             raise UsageError("--size goes with a known program, a file has its sizes")
@@ -94,11 +103,11 @@ def read_program(args: argparse.Namespace) -> MuGraph:
     return program(args.program, **sizes)
 
 
-def _region(model: Path, number: int | None) -> MuGraph:
+def _region(model: Path, number: int | None, dims: Mapping[str, int]) -> MuGraph:
     from relational_tensat.formats import load_model
     from relational_tensat.mugraph.regions.finding_regions import find_regions
 
-    regions, _ = find_regions(load_model(model))
+    regions, _ = find_regions(load_model(model, dims))
     if number is None:
         raise UsageError(f"{model} is a model: --region N names one of its {len(regions)} regions")
     if number >= len(regions):

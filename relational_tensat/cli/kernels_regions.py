@@ -109,14 +109,17 @@ def _json(regions: Sequence[Region], rows: Sequence[RegionRow]) -> dict[str, Any
 
 
 def _show(regions: Sequence[Region], rows: Sequence[RegionRow], console: Console) -> None:
+    """Print both; of a region that recurs where it ends first, as --json and --db list each place."""
     from relational_tensat.cli.console import table
 
     if regions:
-        found = table("region", "ends in", "nodes", "operators", numbers=("region", "nodes"))
+        columns = ("region", "ends in", "places", "nodes", "operators")
+        found = table(*columns, numbers=("region", "places", "nodes"))
         for number, region in enumerate(regions):
             steps = region.program.operators
             operators = ", ".join(step.op for step in steps)
-            found.add_row(str(number), _ends(region), str(region.nodes), operators)
+            ends, places = " + ".join(region.places[0]), str(len(region.places))
+            found.add_row(str(number), ends, places, str(region.nodes), operators)
         console.print(found)
     if rows:
         others = table("ends in", "operators", "what became of it", "µs", "kernel µs", "because",
@@ -127,11 +130,6 @@ def _show(regions: Sequence[Region], rows: Sequence[RegionRow], console: Console
                 _us(row.kernel_us), row.mugraph or row.reason,
             )  # fmt: skip
         console.print(others)
-
-
-def _ends(region: Region) -> str:
-    """Return what regions give: those of several values as a + b."""
-    return " ".join(map(" + ".join, region.places))
 
 
 def _us(value: float | None) -> str:

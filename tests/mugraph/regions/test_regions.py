@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from relational_tensat import load_model
@@ -177,6 +178,47 @@ def test_the_commands_name_regions(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["kernels", "regions", str(INPUTS / "decoder_block.onnx")]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "gives no zeros for zeros" in printed and "is not within" in printed
+
+
+def test_a_region_that_recurs_is_one_row(capsys: pytest.CaptureFixture[str]) -> None:
+    model = str(INPUTS / "decoder_block.onnx")
+    regions, _ = find_regions(load_model(Path(model)))
+    assert main(["kernels", "regions", model]) == 0
+    lines = capsys.readouterr().out.splitlines()[2:]
+    recurring = [number for number, region in enumerate(regions) if len(region.places) > 1]
+    assert recurring
+    for number, region in enumerate(regions):
+        ends = " + ".join(region.places[0]).split()
+        assert lines[number].split()[: len(ends) + 2] == [
+            str(number), *ends, str(len(region.places)),
+        ]  # fmt: skip
+
+
+def test_regions_of_a_model_with_dynamic_dims(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What regions takes, search and verify take, too."""
+    node = onnx.helper.make_node
+    kind = onnx.TensorProto.FLOAT
+    info = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [node("Mul", ["x", "x"], ["a"]), node("MatMul", ["a", "w"], ["y"])], "dynamic",
+        [info("x", kind, ["rows", 8]), info("w", kind, [8, 4])], [info("y", kind, ["rows", 4])],
+    )  # fmt: skip
+    model, kept = str(tmp_path / "dynamic.onnx"), str(tmp_path / "kernel.json")
+    imports = [onnx.helper.make_opsetid("", 17)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=imports, ir_version=8), model)
+    region = [model, "--region", "0"]
+    assert main(["kernels", "search", *region]) == 3
+    assert "--dim rows=1" in capsys.readouterr().err
+    dims = [*region, "--dim", "rows=6"]
+    assert main(["kernels", "search", *dims, "--no-cache", "-o", kept]) == 0
+    assert main(["kernels", "verify", kept, *dims]) == 0
+    assert main(["kernels", "verify", kept, *region, "--dim", "rows=5"]) == 4
+    for wrong in (["lora", "--dim", "rows=6"], [*region, "--size", "rows=6"]):
+        capsys.readouterr()
+        assert main(["kernels", "search", *wrong]) == 2
+        assert "goes with a" in capsys.readouterr().err
 
 
 def test_dims_split_and_merge_everywhere_at_once() -> None:
