@@ -115,6 +115,7 @@ class Universe:
                 self.is_full = True
                 return
             self._add_pairs(found)
+            self.is_full |= not found.is_complete
 
     def build(self, places: Ints, iteration: int) -> Ints:
         """Build the applications that are not, then match all rules; return those that are built now.

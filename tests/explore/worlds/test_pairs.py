@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from relational_tensat.explore.strategies.mcts import simulation
+from relational_tensat.explore.worlds import pairs
 from relational_tensat.explore.worlds.firing import Worlds
 from relational_tensat.explore.worlds.masks import Masks
 from relational_tensat.explore.worlds.pairs import Looked
@@ -64,3 +65,29 @@ def test_a_tree_search_that_looks_at_all_again_decides_the_same(
     monkeypatch.setattr(simulation, "Worlds", Anew)
     assert decisions() == found
     assert looks > 5
+
+
+def pairs_after_steps() -> tuple[Universe, set[bytes]]:
+    """Return a universe after some steps, and what its pairs of matches are."""
+    universe = universe_of(layers(2, 4), taso_rules())
+    worlds = worlds_of(universe, 6, 700)
+    for _ in random_steps(worlds, 3, seed=11):
+        pass
+    return universe, {row.tobytes() for row in universe.applications.sources}
+
+
+def test_joined_in_small_parts_they_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    universe, expected = pairs_after_steps()
+    monkeypatch.setattr(pairs, "_JOINED_AT_ONCE", 7)
+    in_parts, found = pairs_after_steps()
+    assert found == expected
+    assert not universe.is_full and not in_parts.is_full
+
+
+def test_where_there_are_too_many_the_universe_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, expected = pairs_after_steps()
+    monkeypatch.setattr(pairs, "_JOINED_AT_ONCE", 7)
+    monkeypatch.setattr(pairs, "_FOUND_AT_ONCE", 3)
+    universe, found = pairs_after_steps()
+    assert universe.is_full
+    assert len(found) < len(expected)
