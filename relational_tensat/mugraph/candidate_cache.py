@@ -22,6 +22,7 @@ from relational_tensat.mugraph.candidates import Candidates
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_files import load_mugraph, save_mugraph
 from relational_tensat.mugraph.graph.mugraph_json import content_hash, decoded, encoded
+from relational_tensat.mugraph.graph.tensor_names import named_by_place, with_inputs_called
 from relational_tensat.mugraph.search.kernel_search import LevelCounts
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.sizing.choosing_sizes import Sized
@@ -135,17 +136,20 @@ class CandidateCache:
         return self._folder / "found" / f"{key}.json"
 
     def imported(self, program: MuGraph) -> list[MuGraph]:
-        """Return the imported μGraphs of a program; files that cannot be read are left out."""
+        """Return the imported μGraphs of a program, with its names of inputs.
+
+        Files that cannot be read are left out.
+        """
         graphs = []
         for path in sorted(self._imports(program).glob("*.json")):
             try:
-                graphs.append(load_mugraph(path))
+                graphs.append(with_inputs_called(load_mugraph(path), list(program.inputs)))
             except InputError:
                 continue
         return graphs
 
     def _imports(self, program: MuGraph) -> Path:
-        return self._folder / "imported" / content_hash(program)
+        return self._folder / "imported" / content_hash(named_by_place(program))
 
     def _file(
         self, program: MuGraph, options: SearchOptions, device: Multiprocessors | None

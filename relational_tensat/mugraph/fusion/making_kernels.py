@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from relational_tensat.base.errors import VerificationError
@@ -15,8 +15,10 @@ from relational_tensat.mugraph.fusion.own_kernel import OwnKernel, Shape
 from relational_tensat.mugraph.fusion.seeking import Effort, Seeker, UnfitError
 from relational_tensat.mugraph.fusion.worth import Worth
 from relational_tensat.mugraph.graph.cores import core, with_windows
+from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.mugraph import BlockGraph, Kernel, MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import content_hash
+from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.verify.masks import masks_of
 from relational_tensat.mugraph.verify.stability import stabilized
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
@@ -57,7 +59,7 @@ class Maker:
             graph = self._seeker.seek(candidate.program, device, effort)
         else:
             graph = _by_rows(candidate.program)
-        graph = _stored_in_order(graph, candidate.orders)
+        graph = _stored_in_order(graph, candidate)
         cost_us = self._worth.kernel_us(candidate, graph)
         if cost_us is not None and not math.isfinite(cost_us):
             raise UnfitError("a block of it is too large")
@@ -105,9 +107,19 @@ def _by_rows(program: MuGraph) -> MuGraph:
     return graph
 
 
-def _stored_in_order(graph: MuGraph, orders: Sequence[tuple[str, ...]]) -> MuGraph:
-    """Return a μGraph whose results lie in memory as the model has them."""
-    order_of = dict(zip(graph.outputs, orders, strict=True))
+def _stored_in_order(graph: MuGraph, candidate: Candidate) -> MuGraph:
+    """Return a μGraph whose results lie in memory as the model has them.
+
+    Raises:
+        UnfitError: it has other index variables than its program, which is not stored as the model is.
+    """
+    order_of = dict(zip(graph.outputs, candidate.orders, strict=True))
+    own, dims = kernel_tensors(graph), kernel_tensors(candidate.program)
+    for name, of_program in zip(graph.outputs, candidate.program.outputs, strict=True):
+        if not {*variables(own[name])} <= {*order_of[name]}:
+            if variables(dims[of_program]) != order_of[name]:
+                raise UnfitError("its results have other index variables than its program's")
+            del order_of[name]  # compared with the program's as they lie in memory
     steps = tuple(
         replace(step, block=_with_order(step.block, order_of)) if isinstance(step, Kernel) else step
         for step in graph.steps

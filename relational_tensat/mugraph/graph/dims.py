@@ -109,6 +109,6 @@ def union(first: Dims, second: Dims, what: str) -> Dims:
     return longer + without(shorter, variables(longer))
 
 
-def text_of(dims: Dims) -> str:
+def text_of(dims: Iterable[Dim]) -> str:
     """Return dims as ``dims_of`` reads them; "≤" of tiles the last of which is smaller."""
     return " ".join(map(str, dims))

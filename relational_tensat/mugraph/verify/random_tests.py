@@ -10,7 +10,7 @@ import numpy as np
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.mugraph.field.residues import FAST, Primes, Residues
 from relational_tensat.mugraph.graph.arithmetic import Elements
-from relational_tensat.mugraph.graph.dims import Dims, variables
+from relational_tensat.mugraph.graph.dims import Dims, text_of, variables
 from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
@@ -72,6 +72,8 @@ def first_difference(
 def check_signature(program: MuGraph, graph: MuGraph) -> None:
     """Check that two graphs have inputs and outputs of the same sizes, and the same inputs of bools.
 
+    Inputs are what a model has in memory: where index variables are the same, so is their order.
+
     Raises:
         VerificationError: they do not.
     """
@@ -86,6 +88,12 @@ def check_signature(program: MuGraph, graph: MuGraph) -> None:
             raise VerificationError(
                 f"{graph.name}: {what} of sizes {sizes[1]}, expected {sizes[0]}"
             )
+    for (name, dims), given in zip(graph.inputs.items(), program.inputs.values(), strict=True):
+        own, expected = (text_of([d for d in side if d.size > 1]) for side in (dims, given))
+        if own != expected and sorted(own.split()) == sorted(expected.split()):
+            raise VerificationError(
+                f"{graph.name}: input {name} lies in memory as [{own}], expected [{expected}]"
+            )
     bools = [[name in side.conditions for name in side.inputs] for side in (program, graph)]
     if bools[0] != bools[1]:
         raise VerificationError(f"{graph.name}: other inputs are bools than the program's")
@@ -94,15 +102,10 @@ def check_signature(program: MuGraph, graph: MuGraph) -> None:
 def renamed_inputs(
     program: MuGraph, graph: MuGraph, values: Mapping[str, Elements], own_axes: int
 ) -> dict[str, Elements]:
-    """Return the program's inputs as a graph takes them: by order, whatever they are called."""
+    """Return the program's inputs as a graph takes them: by order, as they lie in memory."""
     result = {}
-    for (name, dims), (given, given_dims) in zip(
-        graph.inputs.items(), program.inputs.items(), strict=True
-    ):
+    for (name, dims), given in zip(graph.inputs.items(), program.inputs, strict=True):
         value = values[given]
-        if set(variables(dims)) == set(variables(given_dims)):
-            order = [own_axes + variables(given_dims).index(v) for v in variables(dims)]
-            value = value.transpose((*range(own_axes), *order))
         result[name] = value.reshape((*value.shape[:own_axes], *(dim.size for dim in dims)))
     return result
 
