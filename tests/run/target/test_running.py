@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
+from relational_tensat.cost import open_source
 from relational_tensat.cost.key import configuration_of
 from relational_tensat.rules.targets.known import load_target
 from relational_tensat.rules.targets.onnxruntime.running import kernels_of, more_work_of
+from relational_tensat.run.target.target_costs import TargetCosts
 from relational_tensat.tensor import TensorType, tensors_of
 from tests.cost.fakes import configuration
 from tests.graphs import f32
@@ -48,6 +52,24 @@ def test_blocks_are_full() -> None:
     kernels = {kernel.op: kernel for kernel in kernels_of(own)}
     assert kernels["ort_blocked_conv"].inputs == (f32(1, 48, 8, 8), f32(48, 48, 3, 3))
     assert kernels["ort_to_blocks"].inputs == (f32(1, 48, 8, 8),)
+
+
+@pytest.mark.parametrize("cost", ["analytic:cpu", "analytic:cpu:threads=2"])
+@pytest.mark.parametrize("groups", [1, 1280])
+def test_computed_filters_cost_no_less_in_blocks_where_there_is_no_such_kernel(
+    cost: str, groups: int
+) -> None:
+    """Else an e-graph would choose what is run, out of blocks, by a product for each group."""
+    target = load_target("onnxruntime")
+    source = TargetCosts(open_source(cost), target, target.rules(has_fixed_shapes=True))
+    x, window = f32(1, 1280, 4, 4), {"stride": (1, 1), "pad": "valid", "dilation": ()}
+    filters = f32(1280, 1280 // groups, 1, 1)
+    plain, blocked = (
+        configuration_of(op, (x, filters), x, {**window, "act": "none"}, computed=(1,))
+        for op in ("conv", "ort_blocked_conv")
+    )
+    answers = source.ask([plain, blocked])
+    assert answers[blocked].cost_us >= answers[plain].cost_us
 
 
 def test_transpositions_that_move_one_axis_count_twice() -> None:

@@ -8,6 +8,7 @@ from math import prod
 from relational_tensat.cost import Configuration
 from relational_tensat.cost.cpu.composition import nodes_of
 from relational_tensat.cost.key import configuration_of
+from relational_tensat.rules.targets.conv_add import window_of
 from relational_tensat.rules.targets.fused_kernel import last_swapped
 from relational_tensat.rules.targets.onnxruntime.blocks import (
     BLOCK,
@@ -263,7 +264,8 @@ def _unprepared(configuration: Configuration) -> list[Configuration]:
     """Return copies, as what runs where operands are computed that are usually constants.
 
     A matrix is packed. A convolution is none of blocks, but a product with a matrix of the image's patches,
-    unless the image is one itself.
+    unless the image is one itself; what is in blocks nevertheless is brought out of them, is a product for
+    each group there, and is brought back.
     """
     if not configuration.computed:
         return []
@@ -274,8 +276,12 @@ def _unprepared(configuration: Configuration) -> list[Configuration]:
     result = tensor(configuration.output, op)
     stride = dict(configuration.attrs)["stride"]
     is_matrix = prod(second.shape[2:]) == 1 and stride == (1,) * (result.rank - 2)
-    is_none = op in _CONVOLUTIONS  # there is no such kernel
-    return [_copy(_patches(configuration))] * (not is_matrix) + [_copy(result)] * 4 * is_none
+    patches = [_copy(_patches(configuration))] * (not is_matrix)
+    if op not in _CONVOLUTIONS:
+        return patches
+    attrs = window_of(dict(configuration.attrs))
+    instead = configuration_of("conv", configuration.inputs[:2], result, attrs)
+    return [*patches, *[_copy(result)] * 4, instead, *_slow([instead])]
 
 
 def _patches(convolution: Configuration) -> TensorType:
