@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from relational_tensat.cli.console import table
+from relational_tensat.cli.run_reductions import components_text
 from relational_tensat.run.result import ExtractionSummary, Result
 
 _REDUCTIONS_SHOWN = 3
@@ -25,9 +26,10 @@ def reduced_line(summary: ExtractionSummary) -> str:
     shown = [f"{name} {count:,}" for name, count in dropped[:_REDUCTIONS_SHOWN]]
     more = [f"{len(dropped) - _REDUCTIONS_SHOWN} more"] if len(dropped) > _REDUCTIONS_SHOWN else []
     suffix = f" (e-nodes dropped: {', '.join(shown + more)})" if shown else ""
+    components = components_text(summary.components or 0, summary.distinct_components or 0)
     return (
         f"reduced: {summary.e_nodes:,} e-nodes in {summary.e_classes:,} e-classes → "
-        f"{summary.reduced_e_nodes:,} in {summary.reduced_e_classes:,}{suffix}"
+        f"{summary.reduced_e_nodes:,} in {summary.reduced_e_classes:,}{components}{suffix}"
     )
 
 

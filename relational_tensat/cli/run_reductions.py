@@ -22,4 +22,13 @@ def print_reductions(extraction: Extraction, console: Console) -> None:
     console.print(
         f"reduced: {before[0]:,} e-nodes in {before[1]:,} e-classes, {before[2]:,} edges → "
         f"{after[0]:,} in {after[1]:,}, {after[2]:,}"
+        f"{components_text(extraction.components, extraction.distinct_components)}"
     )
+
+
+def components_text(components: int, distinct: int) -> str:
+    """Return what an e-graph fell into, to be added to its size; "" where it stays in one piece."""
+    if components < 2:
+        return ""
+    copies = components - distinct
+    return f", {components:,} components{f' ({copies:,} as others)' if copies else ''}"

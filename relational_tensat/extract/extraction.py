@@ -81,6 +81,8 @@ def extract(
         interrupted=step.happened,
         reductions=dict(techniques.dropped),
         reduced_size=techniques.size_after,
+        components=techniques.components,
+        distinct_components=techniques.distinct,
         simplex_iterations=limits.work.simplex_iterations,
         branch_nodes=limits.work.branch_nodes,
     )

@@ -104,6 +104,7 @@ class Extraction:
         reductions: e-nodes that each reduction took away, by its name; only of ``ilp``.
         size, reduced_size: counts of e-nodes, e-classes and edges, and of all components together
             that the first rounds of reductions left; zeros where none were made.
+        components, distinct_components: how many these are, and how many are not isomorphic to others.
         simplex_iterations, branch_nodes: of HiGHS, in all linear and integer programs together;
             only of ``ilp``.
     """
@@ -120,6 +121,8 @@ class Extraction:
     reductions: Mapping[str, int] = field(default_factory=dict)
     size: tuple[int, int, int] = (0, 0, 0)
     reduced_size: tuple[int, int, int] = (0, 0, 0)
+    components: int = 0
+    distinct_components: int = 0
     simplex_iterations: int = 0
     branch_nodes: int = 0
 

@@ -104,6 +104,7 @@ class Techniques:
         dropped: e-nodes that each reduction dropped, by its name.
         size_before, size_after: counts of e-nodes, e-classes and edges before any reduction, and in all
             components together that the first rounds of reductions left.
+        components, distinct: how many these components are, and how many are not isomorphic to others.
         ineffective: the names of the reductions that dropped nothing of an e-graph, as long as it lives.
     """
 
@@ -111,6 +112,8 @@ class Techniques:
     dropped: Counter[str] = field(default_factory=Counter)
     size_before: tuple[int, int, int] = (0, 0, 0)
     size_after: tuple[int, int, int] = (0, 0, 0)
+    components: int = 0
+    distinct: int = 0
     ineffective: WeakKeyDictionary[Reduced, set[str]] = field(default_factory=WeakKeyDictionary)
 
     def uses(self, name: str) -> bool:
@@ -134,11 +137,14 @@ class Techniques:
             self.dropped[name] += dropped_count
         return after
 
-    def measure(self, whole: ExtractionProblem, components: Sequence[ExtractionProblem]) -> None:
-        """Record the sizes before and after; only the first call counts."""
+    def measure(
+        self, whole: ExtractionProblem, components: Sequence[ExtractionProblem], distinct: int
+    ) -> None:
+        """Record sizes before and after, and which components are distinct; only the first call counts."""
         if self.size_before == (0, 0, 0):
             self.size_before = size_of([whole])
             self.size_after = size_of(components)
+            self.components, self.distinct = len(components), distinct
 
     def add_copies(self, other: Techniques, count: int) -> None:
         """Count what was done to one of so many isomorphic components for each of them."""
@@ -148,6 +154,8 @@ class Techniques:
             own + count * size for own, size in zip(self.size_after, other.size_after, strict=True)
         )
         self.size_after = (e_nodes, classes, edges)
+        self.components += count * other.components
+        self.distinct += other.distinct
 
 
 def size_of(problems: Sequence[ExtractionProblem]) -> tuple[int, int, int]:

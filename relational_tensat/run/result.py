@@ -38,6 +38,7 @@ class ExtractionSummary:
         e_nodes, e_classes: that it chose from: the cycle filter's e-nodes are left out.
         reduced_e_nodes, reduced_e_classes: that were left of them for the integer program; None where
             there was none.
+        components, distinct_components: that these fall into, and how many are not isomorphic to others.
         reductions: e-nodes that each reduction took away.
         interrupted: Ctrl-C ended it with the best so far.
     """
@@ -46,6 +47,8 @@ class ExtractionSummary:
     e_classes: int = 0
     reduced_e_nodes: int | None = None
     reduced_e_classes: int | None = None
+    components: int | None = None
+    distinct_components: int | None = None
     reductions: Mapping[str, int] = field(default_factory=dict)
     interrupted: bool = False
 
@@ -53,12 +56,16 @@ class ExtractionSummary:
     def of(cls, extraction: Extraction) -> ExtractionSummary:
         """Return the summary of an extraction."""
         e_nodes, e_classes, _ = extraction.size
+        if not extraction.was_reduced:
+            return cls(e_nodes, e_classes, interrupted=extraction.interrupted)
         left_nodes, left_classes, _ = extraction.reduced_size
         return cls(
             e_nodes,
             e_classes,
-            left_nodes if extraction.was_reduced else None,
-            left_classes if extraction.was_reduced else None,
+            left_nodes,
+            left_classes,
+            extraction.components,
+            extraction.distinct_components,
             dict(extraction.reductions),
             extraction.interrupted,
         )

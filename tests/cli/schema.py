@@ -33,6 +33,8 @@ SCHEMA: dict[str, Any] = {
         "e_classes": int,
         "reduced_e_nodes": (int, type(None)),
         "reduced_e_classes": (int, type(None)),
+        "components": (int, type(None)),
+        "distinct_components": (int, type(None)),
         "reductions": None,  # e-nodes dropped, per reduction
         "interrupted": bool,
     },

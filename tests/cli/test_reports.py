@@ -196,6 +196,8 @@ def with_extractions() -> Result:
             e_classes=580,
             reduced_e_nodes=210,
             reduced_e_classes=90,
+            components=7,
+            distinct_components=2,
             reductions={"dominated": 700, "free-classes": 500, "unreachable": 80, "must": 10},
             interrupted=True,
         ),
@@ -209,7 +211,7 @@ def with_extractions() -> Result:
 
 def test_the_report_shows_reductions_and_extractions_in_between() -> None:
     text = printed(with_extractions())
-    assert "1,500 e-nodes in 580 e-classes → 210 in 90" in text
+    assert "1,500 e-nodes in 580 e-classes → 210 in 90, 7 components (5 as others) (" in text
     assert "dominated 700, free-classes 500, unreachable 80, 1 more" in text
     assert "interrupted" in text
     assert "cheapest graph did not get cheaper any more" in text
@@ -226,6 +228,7 @@ def test_the_json_object_has_reductions_and_extractions() -> None:
     check_schema(report)
     assert report["extraction"]["reduced_e_nodes"] == 210
     assert report["extraction"]["reductions"]["must"] == 10
+    assert report["extraction"]["components"] == 7
     assert [extraction["best_us"] for extraction in report["extractions"]] == [34.5, 30.0, 30.0]
 
 

@@ -17,7 +17,7 @@ from relational_tensat.extract.exact.decompose.assembly import Assembly
 from relational_tensat.extract.exact.decompose.isomorphic import Group
 from relational_tensat.extract.exact.reduce.pinning import PINNING, pin_required
 from relational_tensat.extract.exact.reduce.reduced import Reduced, unreduced
-from relational_tensat.extract.exact.reduced_search import ReducedTo, search_reduced
+from relational_tensat.extract.exact.reduced_search import search_reduced
 from relational_tensat.extract.exact.solve.search import Search
 from relational_tensat.extract.exact.solve.solver_options import SolverOptions
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
@@ -65,15 +65,9 @@ def search_decomposed(whole: Search, reduced: Reduced, options: SolverOptions) -
     whole.offer(pinned.lift(start))
     techniques.size_before = size_of([whole.problem])
     groups = assembly.groups(options)
-    reduced_to = ReducedTo()
-
-    def search_one(search: Search, count: int, limits: SolverOptions) -> None:
-        nonlocal reduced_to
-        reduced_to = reduced_to.and_copies(_search_copies(search, count, limits), count)
-
     _begin(assembly, groups, options)
-    assembly.search_each(groups, search_one, options)
-    whole.notes += [f"{whole.problem.n_nodes} e-nodes {reduced_to}", *assembly.notes]
+    assembly.search_each(groups, _search_copies, options)
+    whole.notes += assembly.notes
     return True
 
 
@@ -89,15 +83,13 @@ def _begin(assembly: Assembly, groups: list[Group], options: SolverOptions) -> N
                     search.offer(choice)
 
 
-def _search_copies(search: Search, count: int, options: SolverOptions) -> ReducedTo:
+def _search_copies(search: Search, count: int, options: SolverOptions) -> None:
     """Search one of so many isomorphic components; what is counted counts for each of them."""
     if search.closed:
-        return ReducedTo()
+        return
     own = Techniques(options.techniques.disabled)
-    reduced_to = ReducedTo(search.problem.n_nodes, 1, 1)
-    own.size_after = size_of([search.problem])
+    own.size_after, own.components, own.distinct = size_of([search.problem]), 1, 1
     with suppress(OutOfTimeError):
         reduced = unreduced(search.problem)
-        reduced_to = search_reduced(search, reduced, replace(options, techniques=own))
+        search_reduced(search, reduced, replace(options, techniques=own))
     options.techniques.add_copies(own, count)
-    return reduced_to

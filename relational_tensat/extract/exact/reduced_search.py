@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -57,8 +57,7 @@ def search_whole(whole: Search, reduced: Reduced, options: SolverOptions) -> Non
         reduced: its e-graph, perhaps reduced.
         options: limits, threads, seed.
     """
-    reduced_to = search_reduced(whole, reduced, options)
-    whole.notes.insert(0, f"{whole.problem.n_nodes} e-nodes {reduced_to}")
+    search_reduced(whole, reduced, options)
 
 
 def prepared(reduced: Reduced, options: SolverOptions) -> Reduced:
@@ -74,35 +73,7 @@ def prepared(reduced: Reduced, options: SolverOptions) -> Reduced:
     return with_single_root(reduced)
 
 
-@dataclass(frozen=True, slots=True)
-class ReducedTo:
-    """What an e-graph was reduced to.
-
-    Attributes:
-        e_nodes: of all components together.
-        components: how many.
-        distinct: how many of them are not isomorphic to others.
-    """
-
-    e_nodes: int = 0
-    components: int = 0
-    distinct: int = 0
-
-    def __str__(self) -> str:
-        copies = self.components - self.distinct
-        isomorphic = f", {copies} of them isomorphic to others" * (copies > 0)
-        return f"reduced to {self.e_nodes} in {self.components} components{isomorphic}"
-
-    def and_copies(self, other: ReducedTo, count: int) -> ReducedTo:
-        """Return this together with what so many isomorphic e-graphs were reduced to."""
-        return ReducedTo(
-            self.e_nodes + count * other.e_nodes,
-            self.components + count * other.components,
-            self.distinct + other.distinct,
-        )
-
-
-def search_reduced(whole: Search, reduced: Reduced, options: SolverOptions) -> ReducedTo:
+def search_reduced(whole: Search, reduced: Reduced, options: SolverOptions) -> None:
     """Search a part of an e-graph that has an optimum, or nothing cheaper than the best.
 
     Raises:
@@ -113,13 +84,11 @@ def search_reduced(whole: Search, reduced: Reduced, options: SolverOptions) -> R
     whole.offer(reduced.lift(start))
     assembly = Assembly(whole, reduced, start)
     problems = [search.problem for search in assembly.searches]
-    options.techniques.measure(whole.problem, problems)
     groups = assembly.groups(options)
+    options.techniques.measure(whole.problem, problems, len(groups))
     _choose_greedily([assembly.searches[group[0][0]] for group in groups], options)
     assembly.search_each(groups, _search_component, options)
     whole.notes += assembly.notes
-    e_nodes = sum(problem.n_nodes for problem in problems)
-    return ReducedTo(e_nodes, len(problems), len(groups))
 
 
 def _choose_greedily(searches: list[Search], options: SolverOptions) -> None:
