@@ -177,7 +177,9 @@ class Comparison:
         self._excused: dict[int, tuple[float, float]] = {}
         self._is_whole = [False] * len(types)
         self._first: list[Array] = []
-        self._changed = [False] * len(types)
+        self._has_others = [False] * len(types)
+        #: By how much the reference moved, at most, from the first inputs to others.
+        self._moved = [0.0] * len(types)
 
     def add(self, reference: Sequence[Array], candidate: Sequence[Array]) -> None:
         """Take in the outputs of one run."""
@@ -191,10 +193,9 @@ class Comparison:
             self._not_finite[index] = max(self._not_finite[index], _share_not_finite(a))
             if self.runs == 0:
                 self._is_whole[index] = a.dtype.kind in _WHOLE_NUMBERS
-                self._changed[index] = a.size > 1 and bool((a != a.flat[0]).any())
+                self._has_others[index] = a.size > 1 and bool((a != a.flat[0]).any())
             elif self._varies:
-                changed = not np.array_equal(a, self._first[index], equal_nan=a.dtype.kind == "f")
-                self._changed[index] = changed or (self.runs > 1 and self._changed[index])
+                self._moved[index] = max(self._moved[index], relative_error(self._first[index], a))
         if self.runs == 0:
             self._first = list(reference)
         self.runs += 1
@@ -255,6 +256,15 @@ class Comparison:
         error, times = self._excused.get(index, (0.0, 1.0))
         return max(self._tolerance, times * error)
 
+    def _same(self, index: int) -> str:
+        """Return where an output is the same, so that a graph that ignores its inputs would pass; or ""."""
+        if self.runs == 1 or not self._varies:
+            return "" if self._has_others[index] else "at all elements"
+        moved = self._moved[index]
+        if moved > (0.0 if self._is_whole[index] else self._tolerance):
+            return ""
+        return f"{f'within {moved:.1e} ' if moved else ''}for all inputs drawn"
+
     def _verdict(self, index: int) -> tuple[bool, str]:
         """Return whether an output's figure proves something, and a remark about it."""
         share = self._not_finite[index]
@@ -262,9 +272,8 @@ class Comparison:
             return False, "depends on an operator that draws random numbers: not compared"
         if share == 1.0:
             return False, "NaN or infinite everywhere in the original already: proves nothing"
-        if not self._changed[index]:
-            scope = "for all inputs drawn" if self.runs > 1 and self._varies else "at all elements"
-            return False, f"the same {scope}: proves nothing"
+        if same := self._same(index):
+            return False, f"the same {same}: proves nothing"
         if index in self._excused:
             cause = f"moved by {self._excused[index][0]:.1e} by rounding alone"
             return False, f"{cause}: proves nothing"

@@ -73,6 +73,7 @@ def test_outputs_that_vary_prove_something() -> None:
     assert judged([1.0, 2.0], [3.0, 4.0]) == (True, "")
     assert judged([1.0, 1.0], [2.0, 2.0]) == (True, "")
     assert judged([1.0, 2.0], [1.0, 2.0], [1.0, 3.0]) == (True, "")
+    assert judged([1.0, 2.0], [1.0, 2.0 + 1e-5]) == (True, "")
 
 
 def test_outputs_that_prove_nothing_are_flagged() -> None:
@@ -80,6 +81,10 @@ def test_outputs_that_prove_nothing_are_flagged() -> None:
     assert judged([1.0, 2.0], [1.0, 2.0]) == (
         False,
         "the same for all inputs drawn: proves nothing",
+    )
+    assert judged([1.0, 2.0], [1.0, 2.0 + 1e-6]) == (
+        False,
+        "the same within 5.0e-07 for all inputs drawn: proves nothing",
     )
     proves, note = judged([NAN, INF])
     assert not proves

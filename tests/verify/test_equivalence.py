@@ -318,3 +318,16 @@ def test_outputs_that_depend_on_random_operators_are_found() -> None:
         ["a", "b", "both"],
     )
     assert random_positions(graph) == {1, 2, 3}  # a tuple that holds a random value is random
+
+
+def test_an_output_that_hardly_depends_on_inputs_proves_nothing() -> None:
+    """A network that signals vanish in: one that ignores its inputs would pass."""
+    small = np.full((1, 4), 1e-8)
+    weights = {"w": Weight(f32(1, 4), small), "b": Weight(f32(4), np.arange(1.0, 5.0))}
+    nodes = [Node("mul", ("x", "w"), ("s",)), Node("add", ("s", "b"), ("y",))]
+    graph = build_graph("m", {"x": f32(2, 4)}, weights, nodes, ["y"])
+    outcome = verify(graph, graph)
+    own, random = outcome.outputs
+    assert "within" in own.note and "for all inputs drawn: proves nothing" in own.note
+    assert not own.proves_something and random.proves_something
+    assert outcome.ok and not outcome.warnings  # random weights prove it
