@@ -20,10 +20,12 @@ from bench.exports.catalogue import EXPORTS, HELD_OUT, Export
 from bench.exports.making.architecture import Architecture
 from bench.exports.making.exporting import write_onnx
 from bench.exports.making.quantizing import quantize
-from bench.exports.making.seeding import CALIBRATION_SEED, INPUT_SEED, seed_weights
+from bench.exports.making.seeding import CALIBRATION_SEED, INPUT_SEED, seed_weights, settle_norms
 
 #: Sets of inputs that activations are observed on, where their scales are calibrated.
 _CALIBRATION_SETS = 4
+#: Images that running statistics are taken of.
+_EXAMPLES = 8
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -71,6 +73,10 @@ def _architecture(export: Export) -> Architecture:
     architecture: Architecture = getattr(module, export.architecture)()
     seed_weights(architecture.module)
     architecture.module.eval()
+    if export in HELD_OUT:  # the others are kept as they were timed
+        dims = {name: second for name, (_, second) in export.dims.items()}
+        example = _inputs(architecture, dims | {"batch": _EXAMPLES}, CALIBRATION_SEED)
+        settle_norms(architecture.module, list(example.values()))
     return architecture.in_float16() if export.variant == "float16" else architecture
 
 

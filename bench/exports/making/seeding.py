@@ -6,7 +6,7 @@ out right.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +32,23 @@ def seed_weights(module: nn.Module) -> None:
                 and bool((tensor == tensor.flatten()[0]).all())
             ):
                 tensor.copy_(_drawn_like(tensor, generator))
+
+
+def settle_norms(module: nn.Module, example: Sequence[Tensor]) -> None:
+    """Set running means and variances to those of an example's values, as training leaves them.
+
+    With drawn ones, signals vanish in deep networks: outputs then hardly depend on inputs, and a result
+    that ignores these would pass. The example needs more than one image.
+    """
+    norms = [m for m in module.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+    for norm in norms:
+        norm.reset_running_stats()
+        norm.momentum = None  # the mean over all batches: of this one
+        norm.train()
+    with torch.no_grad():
+        module(*example)
+    for norm in norms:
+        norm.eval()
 
 
 def _learned(module: nn.Module) -> Iterator[Tensor]:
