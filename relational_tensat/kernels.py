@@ -122,12 +122,14 @@ def function_of(entry: KernelEntry, runner: str) -> KernelFunction:
     def call(*operands: NDArray[Any]) -> Any:
         if len(operands) != len(shapes):
             raise InputError(f"{entry.key}: {len(operands)} operands, expected {len(shapes)}")
+        operands = tuple(map(np.asarray, operands))
         for operand, own, shape in zip(operands, entry.operands, shapes, strict=True):
             if not _groups(operand.shape, shape):
                 raise InputError(f"{entry.key}: an operand of {operand.shape}, expected {own}")
         for name, operand in zip(graph.inputs, operands, strict=True):
-            if (operand.dtype == bool) != (name in graph.conditions):
-                kind = "bools" if name in graph.conditions else entry.dtype
+            is_condition = name in graph.conditions
+            if operand.dtype.name != ("bool" if is_condition else entry.dtype):
+                kind = "bools" if is_condition else entry.dtype
                 raise InputError(f"{entry.key}: an operand of {operand.dtype}, expected {kind}")
         given = [
             np.ascontiguousarray(operand).reshape(shape)

@@ -131,6 +131,10 @@ def test_operands_may_have_their_dims_grouped_in_another_way(run: tuple[Path, Re
     np.testing.assert_array_equal(kernel(*split), kernel(*operands))
     with pytest.raises(InputError, match=r"an operand of \(8, 8\), expected"):
         kernel(operands[0], operands[0], operands[2])
+    with pytest.raises(InputError, match=r"an operand of float64, expected float32"):
+        kernel(operands[0].astype(np.float64), *operands[1:])
+    with pytest.raises(InputError, match=r"an operand of \(2,\), expected"):
+        kernel([1.0, 2.0], *operands[1:])
 
 
 def _has_scale(program: MuGraph) -> bool:
