@@ -50,6 +50,6 @@ def gain_line(race: RaceReport, bound_us: float) -> str:
         saved, least, most = (1 - 1 / ratio for ratio in (final.speedup, final.low, final.high))
         gained = f"{saved:.1%} of the time, {least:.1%} to {most:.1%} (99 %)"
     return (
-        f"{race.fixed_share:.0%} of the original's cost is in kernels that no rule can change; by the "
-        f"bound at most {max(to_gain, 0.0):.1%} can be saved; gained: {gained}"
+        f"{race.fixed_share:.0%} of the original's cost is in kernels that no rule can change; as modelled "
+        f"at most {max(to_gain, 0.0):.1%} can be saved; gained, as timed: {gained}"
     )

@@ -142,6 +142,15 @@ def _rejected(result: Result) -> str:
     return "".join(f"; {rejection.why}" for rejection in result.rejections)
 
 
+def _operator(op: str, result: Result) -> str:
+    """Return what a row is called: operators that no rule looks into by the names that the file has."""
+    if op != "opaque":
+        return op
+    nodes = [node for graph in (result.original, result.graph) for node in graph.nodes]
+    names = {str(node.attrs["op_type"]) for node in nodes if node.op == op}
+    return f"{op}: {', '.join(sorted(names))}"
+
+
 def _print_operators(result: Result, console: Console) -> None:
     before, after = result.ops_before, result.ops_after
     rows = table("operator", "before", "after", "change", numbers=("before", "after", "change"))
@@ -149,7 +158,7 @@ def _print_operators(result: Result, console: Console) -> None:
         old, new = before.get(op, 0), after.get(op, 0)
         style = None if old == new else ("green" if new < old else "yellow")
         change = "" if old == new else f"{new - old:+d}"
-        rows.add_row(op, f"{old:,}", f"{new:,}", change, style=style)
+        rows.add_row(_operator(op, result), f"{old:,}", f"{new:,}", change, style=style)
     old, new = sum(before.values()), sum(after.values())
     rows.add_section()
     rows.add_row(

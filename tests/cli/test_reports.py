@@ -16,6 +16,7 @@ from relational_tensat.cli.run_watch import ConsoleProgress
 from relational_tensat.explore import IterationReport
 from relational_tensat.extract.anytime import ExtractionEntry
 from relational_tensat.run.result import ExtractionSummary, Rejection, Result
+from relational_tensat.tensor import Node
 from relational_tensat.verify.comparison import Compared, OutputCheck, Setting
 from relational_tensat.verify.verification import UNCHANGED, Verification
 from tests.cli.results import example_result
@@ -262,3 +263,12 @@ def test_a_profile_shows_phases_statements_and_pythons_share() -> None:
     ]
     assert "of 2.00 s, 0.69 s (34%) in 14 statements of DuckDB, 1.31 s in Python" in text
     assert "hash_cons" not in printed(example_result())
+
+
+def test_operators_that_no_rule_looks_into_go_by_their_names_in_the_file() -> None:
+    """What an operator is called here says nothing to who has the file."""
+    node = Node("opaque", ("x",), ("y",), {"op_type": "CumSum"})
+    graph = replace(example_result().graph, nodes=(node,), outputs=("y",))
+    text = printed(replace(example_result(), graph=graph, original=graph))
+    (row,) = (line.split() for line in text.splitlines() if "opaque" in line)
+    assert row == ["opaque:", "CumSum", "1", "1"]
