@@ -34,7 +34,8 @@ _LARGEST_FACTOR = 7
 #: Into how many parts such a variable is split instead, one after the other; 0 for its smallest factor:
 #: where another kernel splits it into tiles that divide, it may have no such size.
 _PARTS = (0, 3, 5, 7)
-_RELABELLINGS = frozenset({"rename", "split", "merge", "repeat", "window"})
+#: Operators that say what becomes of a variable.
+RELABELLINGS = frozenset({"rename", "split", "merge", "repeat", "window"})
 
 
 def shrunk(program: MuGraph, graph: MuGraph) -> tuple[MuGraph, MuGraph] | None:
@@ -134,7 +135,7 @@ def _resized_both(
 def _relabels(graph: MuGraph) -> bool:
     kernels = [s for k in graph.kernels for s in k.block.steps if isinstance(s, Operation)]
     steps = [step for step in graph.steps if isinstance(step, Operation)]
-    return any(step.op in _RELABELLINGS for step in (*steps, *kernels))
+    return any(step.op in RELABELLINGS for step in (*steps, *kernels))
 
 
 def _small_sizes(graph: MuGraph, new_splits: SplitsOf) -> dict[str, int]:

@@ -14,7 +14,12 @@ from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.verify.floats import level_error, relative_error
 from relational_tensat.mugraph.verify.lax import bound
 from relational_tensat.mugraph.verify.masks import takes_masks
-from relational_tensat.mugraph.verify.random_tests import Difference, first_difference
+from relational_tensat.mugraph.verify.program_variables import with_variables_of
+from relational_tensat.mugraph.verify.random_tests import (
+    Difference,
+    check_signature,
+    first_difference,
+)
 from relational_tensat.mugraph.verify.scaling_rows import free_of_exponentials, has_exponentials
 from relational_tensat.mugraph.verify.shrinking_sizes import (
     shrunk,
@@ -30,7 +35,8 @@ TESTS = 2
 _TESTS_WITHOUT_BOUND = 20
 #: Larger graphs are tested at small sizes only: elements of the largest tensor.
 _MOST_ELEMENTS = 1 << 21
-#: The same of graphs that have no smaller form, as Mirage's have not: a minute, and 2 GB.
+#: The same of graphs that have no smaller form, or other index variables than their programs, as Mirage's
+#: have: a minute, and 2 GB.
 _MOST_ELEMENTS_ALONE = 1 << 24
 _FLOAT64_TOLERANCE = 1e-9
 #: Of results in float16 whose logits are large: at 600, its steps are 0.5, so weights are right to e^0.25.
@@ -137,7 +143,9 @@ def _with_whole(passed: Verification, program: MuGraph, graph: MuGraph, seed: in
 
 def _verified(program: MuGraph, graph: MuGraph, seed: int) -> Verification:
     """Return what tests of a program and a μGraph without windows say."""
-    small = shrunk(program, graph)
+    check_signature(program, graph)
+    own = graph if graph.inputs == program.inputs else with_variables_of(program, graph)
+    small = None if own is None else shrunk(program, own)
     passed = Verification(None)
     if small is not None:
         theorem = bound(small[0])
@@ -146,14 +154,16 @@ def _verified(program: MuGraph, graph: MuGraph, seed: int) -> Verification:
         passed = Verification(difference, tests, ERROR if theorem else None)
         if difference is not None:
             return passed
-    most = _MOST_ELEMENTS if small is not None else _MOST_ELEMENTS_ALONE
+    is_own = small is not None and own is graph  # else only this tests it as it was imported
+    most = _MOST_ELEMENTS if is_own else _MOST_ELEMENTS_ALONE
     if max(map(_largest, (program, graph))) <= most:
         difference = first_difference(program, graph, seed + passed.small_tests, TESTS)
         passed = replace(passed, difference=difference, full_tests=TESTS)
         return passed if difference else _with_floats(passed, program, graph, seed)
     if small is None:
         return passed
-    passed = _with_entries(passed, program, graph, seed + passed.small_tests)
+    assert own is not None
+    passed = _with_entries(passed, program, own, seed + passed.small_tests)
     return _with_floats(passed, *small, seed) if passed.difference is None else passed
 
 

@@ -71,15 +71,22 @@ def test_mirages_online_softmax_is_attention_whatever_the_maxima_are() -> None:
     assert not verify_mugraph(ATTENTION, read(online_softmax("forloop_accum_nored")), 1).passed
 
 
-def test_what_has_no_smaller_form_is_tested_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mirage's dims are renamed where operators align them, so no smaller sizes are chosen for them."""
+def test_other_variables_are_tested_at_small_sizes_and_as_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Mirage's dims are renamed where operators align them; where none is free, no sizes are smaller."""
     monkeypatch.setattr(verifying_mugraphs, "_MOST_ELEMENTS", 100)
-    verification = verify_mugraph(ATTENTION, read(online_softmax()), 1)
-    assert verification.passed and (verification.small_tests, verification.full_tests) == (0, 2)
+    online = read(online_softmax())
+    verification = verify_mugraph(ATTENTION, online, 1)
+    assert verification.passed and verification.error == 1e-6
+    assert verification.small_tests > 0 and verification.full_tests == 2
     small = verify_mugraph(ATTENTION, stabilized(flash_attention(h=2, q=16, d=16, k=64, e=16)), 1)
     assert small.small_tests > 0 and small.full_tests == 0
+    monkeypatch.setattr(verifying_mugraphs, "with_variables_of", lambda program, graph: None)
+    alone = verify_mugraph(ATTENTION, online, 1)
+    assert alone.passed and (alone.small_tests, alone.full_tests) == (0, 2)
     monkeypatch.setattr(verifying_mugraphs, "_MOST_ELEMENTS_ALONE", 100)
-    assert not verify_mugraph(ATTENTION, read(online_softmax()), 1).passed  # nothing was tested
+    assert not verify_mugraph(ATTENTION, online, 1).passed  # nothing was tested
 
 
 def test_it_is_imported_and_shown(
