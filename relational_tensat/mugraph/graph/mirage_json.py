@@ -39,18 +39,35 @@ def from_mirage(document: Any, name: str) -> MuGraph:
     Raises:
         InputError: it is malformed, or has an operator that is not known.
     """
+    reader = _Reader(name)
     try:
-        graph = _Reader(name).read(document)
+        graph = reader.read(document)
         kernel_tensors(graph)
     except RelationalTensatError as error:
         raise InputError(f"{name}: {error}") from error
     except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
-        raise InputError(f"{name}: no μGraph of Mirage: {error!r}") from error
+        where = reader.where or "a list of operators was expected"
+        raise InputError(f"{name}: no μGraph of Mirage: {where}: {_reason(error)}") from error
     return graph
 
 
+def _reason(error: Exception) -> str:
+    """Return what a malformed document lacks, or has instead."""
+    if not isinstance(error, KeyError):
+        return f"{error}"
+    key = error.args[0]
+    return f"the key {key!r} is missing" if isinstance(key, str) else f"there is no tensor {key}"
+
+
 class _Reader:
+    """Reads a document, operator by operator.
+
+    Attributes:
+        where: the operator that is being read, for errors.
+    """
+
     def __init__(self, name: str) -> None:
+        self.where = ""
         self._name = name
         self._made = 0
         self._kernel = Level(self._fresh, has_order=True)
@@ -59,7 +76,8 @@ class _Reader:
         self._types: set[Any] = set()
 
     def read(self, document: Sequence[Mapping[str, Any]]) -> MuGraph:
-        for operator in document:
+        for place, operator in enumerate(document):
+            self.where = f"operator {place}"
             self._read_operator(operator)
         steps: list[KernelStep] = self._kernel.steps
         return MuGraph(self._name, self._inputs, tuple(steps), tuple(self._outputs))
@@ -101,7 +119,9 @@ class _Reader:
             grid.pop()
         loop = graph["forloop_range"]
         block, iterators, savers = BlockLevel(self._fresh, loop, graph["reduction_dimx"]), [], []
-        for operator in graph["operators"]:
+        place_of_kernel = self.where
+        for place, operator in enumerate(graph["operators"]):
+            self.where = f"{place_of_kernel}, operator {place} of its block"
             op = _plain(operator["op_type"], "tb_")
             if op == "input":
                 iterators.append(self._iterator(operator, block, grid, loop))
@@ -144,6 +164,6 @@ def _label_at(tensor: Tensor, place: int) -> str:
 
 
 def _plain(op_type: str, prefix: str) -> str:
-    if not op_type.startswith(prefix):
+    if not isinstance(op_type, str) or not op_type.startswith(prefix):
         raise InputError(f"operator {op_type!r} at the wrong level, expected {prefix}…")
     return op_type.removeprefix(prefix).removesuffix("_op")

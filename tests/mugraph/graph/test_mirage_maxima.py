@@ -89,6 +89,27 @@ def test_other_variables_are_tested_at_small_sizes_and_as_they_are(
     assert not verify_mugraph(ATTENTION, online, 1).passed  # nothing was tested
 
 
+def test_what_is_wrong_in_a_document_is_said_by_operator() -> None:
+    kernel = next(n for n, step in enumerate(online_softmax()) if "bgraph" in step)
+    within = [kernel, "bgraph", "operators", 4]
+    block = f"operator {kernel}, operator 4 of its block"
+    for place, key, value, reason in (
+        (within, "op_type", None, "operator None at the wrong level"),
+        (within, "input_tensors", [{"guid": 5000}], f"{block}: there is no tensor"),
+        (within, "input_tensors", [{}], f"{block}: the key 'guid' is missing"),
+        ([0, "output_tensors", 0], "dim", 4, "operator 0: 'int' object is not subscriptable"),
+    ):  # fmt: skip
+        document = json.loads(json.dumps(online_softmax()))
+        part = document
+        for step in place:
+            part = part[step]
+        part[key] = value
+        with pytest.raises(InputError, match=reason):
+            from_mirage(document, "online")
+    with pytest.raises(InputError, match="a list of operators was expected"):
+        from_mirage(1, "online")
+
+
 def test_it_is_imported_and_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
