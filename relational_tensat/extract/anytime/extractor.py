@@ -5,7 +5,8 @@ methods do not see what only pays together (merged products above all), so they 
 while the optimum moves. Together the extractions between iterations may take as long as exploration
 has taken, and ``LEAST_S`` each anyway, in which a small e-graph's optimum is proven; their seconds
 count as exploration's where its time is limited. What they leave open is left to the final
-one, which has a limit of its own.
+one, which has a limit of its own. A search that chooses by graphs may then continue from another of
+several cheapest ones on a slow machine.
 """
 
 from __future__ import annotations
