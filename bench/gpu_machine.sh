@@ -18,6 +18,9 @@
 # LIMIT_S seconds (300).
 set -eu
 
+# What results are compared with is computed by NumPy, in this many threads.
+export OPENBLAS_NUM_THREADS="${OPENBLAS_NUM_THREADS:-$(nproc)}"
+
 PYCUDA=2026.1
 PACKAGES="duckdb highspy<1.16 platformdirs pytools mako markupsafe siphash24 typing-extensions"
 

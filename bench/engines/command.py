@@ -122,7 +122,6 @@ def _compiled_modules() -> Iterator[dict[str, str]]:
     with tempfile.TemporaryDirectory(prefix="engines-") as folder:
         environment = {**os.environ, "PYTHONPYCACHEPREFIX": folder}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
-        environment["OPENBLAS_NUM_THREADS"] = "1"  # as in ``run``: they spin at NumPy's import
         for engine in ENGINES:
             command = [sys.executable, "-c", f"import bench.engines.run_{engine}"]
             subprocess.run(command, env=environment, check=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from relational_tensat.cli.blas_threads import limit_blas_threads
 from relational_tensat.cli.kernels_frame import (
     add_mugraph,
     add_program,
@@ -37,6 +38,7 @@ def execute(args: argparse.Namespace) -> int:
         InputError: the file is malformed, or the graph has operators of libraries only.
         VerificationError: it computes something else; says which entry differs.
     """
+    limit_blas_threads()
     from relational_tensat.base.errors import InputError, VerificationError
     from relational_tensat.mugraph.candidate_cache import CandidateCache
     from relational_tensat.mugraph.graph.concat_products import with_concat_products

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base.clock import now_s
+from relational_tensat.cli.blas_threads import limit_blas_threads
 from relational_tensat.cli.kernels_frame import (
     add_program,
     read_program,
@@ -56,6 +57,7 @@ def add_arguments(parser: Parser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Search and report; 5 where nothing was found."""
+    limit_blas_threads()
     from relational_tensat.base.option import options_of
     from relational_tensat.base.watch import Watch
     from relational_tensat.mugraph.candidate_cache import CandidateCache

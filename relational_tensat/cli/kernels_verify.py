@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from relational_tensat.cli.blas_threads import limit_blas_threads
 from relational_tensat.cli.kernels_frame import (
     add_mugraph,
     add_program,
@@ -30,6 +31,7 @@ def add_arguments(parser: Parser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Verify and report; 4 where the graph is wrong."""
+    limit_blas_threads()
     from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
 
     graph = read_mugraph(args)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.option import options_in
 from relational_tensat.base.process import ProcessOptions
+from relational_tensat.cli.blas_threads import limit_blas_threads
 from relational_tensat.cli.option_flags import add_schema_flag, add_tree, written_values
 from relational_tensat.cli.parser import Parser
 from relational_tensat.cli.run_resume import WITH_RESUME, resumed
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from relational_tensat.run.result import Result
 
 HELP = "optimize a model: explore its rewritings, extract the cheapest, verify it, write it"
-
-#: What NumPy's matrix products, which verify, take as many threads as. They wait for each other by
-#: spinning: on cores that are not idle, more are slower.
-_BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 
 
 def add_arguments(parser: Parser) -> None:
@@ -63,14 +59,14 @@ def add_arguments(parser: Parser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Optimize the model, or resume a run that was killed, and print the result."""
-    os.environ.setdefault(_BLAS_THREADS, str(_threads(args)))  # NumPy is not loaded yet
+    limit_blas_threads(_threads(args))
     result = _optimize(args) if args.resume is None else resumed(args, _progress(args))
     _print(result, args)
     return 0
 
 
 def _threads(args: argparse.Namespace) -> int:
-    return max(int(getattr(args, "threads", ProcessOptions().threads)), 1)
+    return int(getattr(args, "threads", ProcessOptions().threads))
 
 
 def _optimize(args: argparse.Namespace) -> Result:
