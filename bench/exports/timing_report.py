@@ -76,9 +76,9 @@ def save(
     content = {"options": list(options), "note": note, "timings": rows}
     origin = provenance(versions)
     head = (
-        f"# Models of today, timed\n\n`python -m bench exports --time --save`, {origin['date']}, commit "
-        f"{origin['commit']}, onnxruntime {onnxruntime.__version__}; our runs with "
-        f"`{_own(options, threads)}`. {note}\n\nHow many times as fast as the original, with its interval "
+        f"# Models of today, timed\n\n`python -m bench {stem.replace('-', ' --', 1)} --time --save`, "
+        f"{origin['date']}, commit {origin['commit']}, onnxruntime {onnxruntime.__version__}; our runs "
+        f"with `{_own(options, threads)}`. {note}\n\nHow many times as fast as the original, with its interval "
         "of 99 % over heats of new "
         f"sessions in shuffled order. “{OURS_HERE}” is of a run with `--this-machine`: it "
         "may be what onnxruntime saves after its optimizations, for its version and this kind of processor "
