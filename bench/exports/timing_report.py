@@ -78,8 +78,8 @@ def save(
     head = (
         f"# Models of today, timed\n\n`python -m bench {stem.replace('-', ' --', 1)} --time --save`, "
         f"{origin['date']}, commit {origin['commit']}, onnxruntime {onnxruntime.__version__}; our runs "
-        f"with `{_own(options, threads)}`. {note}\n\nHow many times as fast as the original, with its interval "
-        "of 99 % over heats of new "
+        f"with `{_own(options, threads)}`. {note}\n\nHow many times as fast as the original, with its "
+        "interval of 99 % over heats of new "
         f"sessions in shuffled order. “{OURS_HERE}” is of a run with `--this-machine`: it "
         "may be what onnxruntime saves after its optimizations, for its version and this kind of processor "
         "only, as “ort offline” is (packed: with matrices as its kernels read them); the others run "
