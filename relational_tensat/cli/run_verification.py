@@ -29,10 +29,13 @@ def print_verification(verification: Verification, verdict: str, console: Consol
         alike.setdefault(key, []).append(one)
     for comparisons in alike.values():
         console.print(f"  {_line(comparisons, verification)}")
-    for name in ("rows", "sizes"):
-        settings = (getattr(one.setting, name) for one in verification.compared)
-        if different := [text for text in dict.fromkeys(settings) if text]:
-            console.print(f"  {'masked' if name == 'rows' else 'sizes'}: {'; '.join(different)}")
+    settings = [one.setting for one in verification.compared]
+    for title, texts in (
+        ("masked", [setting.rows for setting in settings]),
+        ("sizes", [setting.sizes for setting in settings]),
+    ):
+        if different := list(filter(None, dict.fromkeys(texts))):
+            console.print(f"  {title}: {'; '.join(different)}")
     if len({check.output for check in verification.outputs}) > 1:
         console.print(_outputs(verification))
     for warning in verification.warnings:

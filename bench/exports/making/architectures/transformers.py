@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -135,11 +135,7 @@ def whisper_encoder() -> Architecture:
         decoder_start_token_id=1,
     )
     module = transformers.WhisperModel(config).get_encoder()
-
-    def draw(generator: Generator, sizes: Mapping[str, int]) -> dict[str, Tensor]:
-        return {"input_features": torch.randn((1, 80, 200), generator=generator)}
-
-    return Architecture(Positional(module, ["input_features"], _last_hidden_state), draw)
+    return _of_noise(module, "input_features", (1, 80, 200), _last_hidden_state)
 
 
 def distilbert() -> Architecture:
@@ -268,23 +264,15 @@ def wav2vec2() -> Architecture:
         intermediate_size=1024,
         conv_dim=(128,) * 7,
     )
-
-    def draw(generator: Generator, dims: Mapping[str, int]) -> dict[str, Tensor]:
-        return {"input_values": torch.randn((1, 16_000), generator=generator)}
-
     module = transformers.Wav2Vec2ForCTC(config)
-    return Architecture(Positional(module, ["input_values"], _logits), draw)
+    return _of_noise(module, "input_values", (1, 16_000), _logits)
 
 
 def segformer() -> Architecture:
     """Return SegFormer: attention on reduced keys, depthwise convolutions in MLPs, maps resized."""
     config = transformers.SegformerConfig(num_labels=21)
-
-    def draw(generator: Generator, dims: Mapping[str, int]) -> dict[str, Tensor]:
-        return {"pixel_values": torch.randn((1, 3, 128, 128), generator=generator)}
-
     module = transformers.SegformerForSemanticSegmentation(config)
-    return Architecture(Positional(module, ["pixel_values"], _logits), draw)
+    return _of_noise(module, "pixel_values", (1, 3, 128, 128), _logits)
 
 
 class _WithCache(nn.Module):
@@ -329,6 +317,17 @@ def _decoder(module: nn.Module) -> Architecture:
     return Architecture(
         Positional(module, names, _logits, use_cache=False), text(_VOCABULARY, *names), dims=dims
     )
+
+
+def _of_noise(
+    module: nn.Module, name: str, shape: tuple[int, ...], outputs: Callable[[Any], Any]
+) -> Architecture:
+    """Return a module of one input that is drawn from a normal distribution."""
+
+    def draw(generator: Generator, sizes: Mapping[str, int]) -> dict[str, Tensor]:
+        return {name: torch.randn(shape, generator=generator)}
+
+    return Architecture(Positional(module, [name], outputs), draw)
 
 
 def _last_hidden_state(result: Any) -> Any:
