@@ -109,8 +109,11 @@ def _written(
         files[who] = ours
         if who == OURS:
             before, after = (
-                run.report[name] + run.report["run_us"]
-                for name in ("cost_before_us", "cost_after_us")
+                run.report[kernels] + run.report[beside]
+                for kernels, beside in (
+                    ("cost_before_us", "run_us"),
+                    ("cost_after_us", "run_after_us"),
+                )
             )
             facts = {
                 "predicted": before / after if after else 1.0,

@@ -79,10 +79,12 @@ def cost_line(result: Result) -> str:
 
 def _with_run(result: Result) -> str:
     """Return how much faster it is with what a run costs beside kernels, where that is known."""
-    if not result.run_us or result.cost_after_us == result.cost_before_us:
+    before, after = result.run_us, result.run_after_us
+    if not before or (result.cost_after_us, after) == (result.cost_before_us, before):
         return ""
-    ratio = (result.cost_before_us + result.run_us) / (result.cost_after_us + result.run_us)
-    return f"; {ratio:.3f}x with the {result.run_us:,.1f} µs that a run takes beside kernels"
+    ratio = (result.cost_before_us + before) / (result.cost_after_us + after)
+    beside = f"{before:,.1f}" if before == after else f"{before:,.1f} and {after:,.1f}"
+    return f"; {ratio:.3f}x with the {beside} µs that a run takes beside kernels"
 
 
 def counts_line(result: Result) -> str:

@@ -56,9 +56,9 @@ class AnalyticSource(CostSource):
                 self._model = suited
                 self._answers.clear()
 
-    def run_us(self, values: int) -> float:
+    def run_us(self, values: int, size_nodes: int = 0) -> float:
         """Return what the profile says."""
-        return self._model.run_us(values) if isinstance(self._model, Profile) else 0.0
+        return self._model.run_us(values, size_nodes) if isinstance(self._model, Profile) else 0.0
 
     @property
     def n_threads(self) -> int:

@@ -114,12 +114,17 @@ class Profile:
             return peak[dtype] if dtype in peak else peak[OTHER_DTYPES]
         return peak
 
-    def run_us(self, values: int) -> float:
-        """Return what a run costs beside kernels that has so many inputs and outputs."""
+    def run_us(self, values: int, size_nodes: int = 0) -> float:
+        """Return what a run costs beside kernels that has so many inputs and outputs.
+
+        Args:
+            size_nodes: nodes that compute sizes: each is a launch, its few numbers take no time.
+        """
         run, absent = self.run, 1 - self.cached
         each_us = run.value_us + absent * run.cold_value_us
         wake_us = self.threads.wake_us if self.n_threads > 1 else 0.0
-        return run.us + absent * run.cold_us + values * each_us + wake_us
+        size_us = size_nodes * (self.launch_us + absent * self.cold_launch_us)
+        return run.us + absent * run.cold_us + values * each_us + wake_us + size_us
 
     def with_threads(self, count: int) -> Profile:
         """Return the profile of so many threads, as ``NAME:threads=N``."""

@@ -134,9 +134,12 @@ class CostSource(ABC):
         """What the reader of a report should know beside the figures, one sentence each."""
         return ()
 
-    def run_us(self, values: int) -> float:
+    def run_us(self, values: int, size_nodes: int = 0) -> float:
         """Return what a run of a graph with so many inputs and outputs costs beside its kernels, as far as
-        that is known: it is the same for all graphs that compute the same.
+        that is known.
+
+        Args:
+            size_nodes: how many nodes of its file compute sizes at inference, which are constants here.
         """
         return 0.0
 

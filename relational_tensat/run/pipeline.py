@@ -16,6 +16,7 @@ from relational_tensat.cost import CostModel, costs_by_kind_us, graph_cost_us
 from relational_tensat.explore.learning import read_uses
 from relational_tensat.extract import relative_gap
 from relational_tensat.run import resume as resuming
+from relational_tensat.run.beside_kernels import beside_kernels
 from relational_tensat.run.fusion_report import FusionReport, fusion_report
 from relational_tensat.run.options import Options
 from relational_tensat.run.progress import Progress, Silent
@@ -149,6 +150,7 @@ def _result(state: RunState) -> Result:
     optimal = extraction.optimal and not state.keeps_original
     has_all = exploration.is_exhaustive and not state.rejections and not state.n_left_out
     original, graph = state.graph, state.folded
+    beside = beside_kernels(state)
     if state.dynamic is not None:
         from relational_tensat.run.dynamic import as_constants  # few models need it
 
@@ -160,7 +162,8 @@ def _result(state: RunState) -> Result:
         cost_profile=cost.name,
         cost_before_us=before,
         cost_after_us=after,
-        run_us=cost.run_us(len(original.inputs) + len(original.outputs)),
+        run_us=beside.before_us,
+        run_after_us=beside.after_us,
         bound_us=bound,
         gap=relative_gap(after, bound),
         optimal=optimal,
@@ -184,7 +187,7 @@ def _result(state: RunState) -> Result:
         seconds=state.phases.seconds | {"measure": cost.measuring_s, "total": state.phases.total_s},
         verification=state.verification,
         output=state.target,
-        notes=state.noting(extraction.note, *cost.notes).notes,
+        notes=state.noting(extraction.note, *cost.notes, beside.note).notes,
         resumed_after=state.resumed_after,
         untrusted_rules=state.untrusted,
         costs=cost.counts,

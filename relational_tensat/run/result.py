@@ -131,7 +131,8 @@ class Result:
         kernels_us: what kernels cost before and after, by operator, the dearest first.
         lists_kernels: whether the report has these: where they are measured, or are what will be run.
         cost_before_us, cost_after_us: of one inference; after is never more than before.
-        run_us: what an inference takes beside kernels, before as after, where costs tell: not in these two.
+        run_us, run_after_us: what an inference takes beside kernels, before and after, where costs tell: it
+            is in neither of these. They differ where dimensions are dynamic, by nodes that compute sizes.
         whole: original and extracted graph run whole, where costs are measured here and a graph other
             than the original was extracted; None where they were not run.
         race: how the cheapest graphs that differ were against the original, whole; None where they were
@@ -204,6 +205,7 @@ class Result:
     untrusted_rules: Mapping[str, str] = field(default_factory=dict)
     costs: CostCounts = field(default_factory=CostCounts)
     run_us: float = 0.0
+    run_after_us: float = 0.0
     kernels_us: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     lists_kernels: bool = False
     extraction: ExtractionSummary = field(default_factory=ExtractionSummary)
@@ -309,6 +311,7 @@ class Result:
             "cost_before_us": self.cost_before_us,
             "cost_after_us": self.cost_after_us,
             "run_us": self.run_us,
+            "run_after_us": self.run_after_us,
             "costs": asdict(self.costs),
             "cost_basis": self.cost_basis,
             "kernels_us": {

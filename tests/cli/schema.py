@@ -12,6 +12,7 @@ SCHEMA: dict[str, Any] = {
     "cost_before_us": NUMBER,
     "cost_after_us": NUMBER,
     "run_us": NUMBER,
+    "run_after_us": NUMBER,
     "costs": dict.fromkeys(("measured", "cached", "recorded", "estimated", "spared"), int),
     "cost_basis": str,
     "kernels_us": dict,  # by operator: before, after

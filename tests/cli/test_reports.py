@@ -76,8 +76,20 @@ def test_the_report_says_what_was_gained_and_how() -> None:
 
 
 def test_the_report_has_what_a_run_takes_beside_kernels() -> None:
-    text = " ".join(printed(replace(example_result(), run_us=10.0)).split())
-    assert "1.333x faster; 1.250x with the 10.0 µs that a run takes beside kernels)" in text
+    result = example_result()
+    same, other, unchanged = (
+        " ".join(printed(each).split())
+        for each in (
+            replace(result, run_us=10.0, run_after_us=10.0),
+            replace(result, run_us=26.0, run_after_us=10.0),
+            replace(result, run_us=10.0, run_after_us=10.0, cost_after_us=40.0),
+        )
+    )
+    assert "1.333x faster; 1.250x with the 10.0 µs that a run takes beside kernels)" in same
+    assert (
+        "1.333x faster; 1.650x with the 26.0 and 10.0 µs that a run takes beside kernels)" in other
+    )
+    assert "beside kernels" not in unchanged
 
 
 def test_verification_is_reported_with_what_was_checked() -> None:

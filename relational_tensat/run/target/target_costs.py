@@ -71,9 +71,9 @@ class TargetCosts(CostSource):
             self._kernels.suit(self.as_run(graph))
             self._forget()
 
-    def run_us(self, values: int) -> float:
+    def run_us(self, values: int, size_nodes: int = 0) -> float:
         """Return what the kernels' source says."""
-        return self._kernels.run_us(values)
+        return self._kernels.run_us(values, size_nodes)
 
     @property
     def n_threads(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import onnx
@@ -17,6 +17,7 @@ import onnxruntime
 
 from relational_tensat.cost import Configuration
 from relational_tensat.cost.configurations import graph_configurations
+from relational_tensat.formats.onnx_sizes import size_nodes
 from relational_tensat.rules.targets.onnxruntime.blocks import OF_OPERATORS, SILU, BlockedActivation
 from relational_tensat.rules.targets.onnxruntime.running import kernels_of
 from relational_tensat.tensor import Graph
@@ -96,7 +97,8 @@ def saved_kernels(path: Path) -> Counter[str]:
         )
         onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         model = onnx.load(file, load_external_data=False)
-    saved = map(_saved, _of_values(model.graph))
+    of_sizes = {name for node in size_nodes(model.graph) for name in node.output}
+    saved = (_saved(node) for node in model.graph.node if not of_sizes.intersection(node.output))
     return _counted(each for kind in saved for each in _BOTH.get(kind, (kind,)))
 
 
@@ -123,18 +125,6 @@ def _predicted(kernel: Configuration) -> str:
         name = "Gemm" if len(kernel.inputs) == 3 else "MatMul"
     name = _SAME.get(name, name)
     return name if act == NO_ACTIVATION else f"{name}+{get_operator(act).onnx[0]}"
-
-
-def _of_values(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """Give the nodes that compute something of the inputs' elements, not of their sizes alone."""
-    weights = {"", *(weight.name for weight in graph.initializer)}
-    of_sizes: set[str] = set()
-    for node in graph.node:
-        read = of_sizes.intersection(node.input)
-        if node.op_type == "Shape" or (read and read.union(weights).issuperset(node.input)):
-            of_sizes.update(node.output)
-        else:
-            yield node
 
 
 def _saved(node: onnx.NodeProto) -> str:
