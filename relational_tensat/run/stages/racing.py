@@ -30,7 +30,21 @@ def run_race(state: RunState) -> RunState:
     original is the cheapest, by the sums or by the profile; of quantized models for onnxruntime always,
     where that is installed. Ctrl-C ends it: then the cheapest graph stays chosen.
     """
+    return _raced(state, _budget_s(state))
+
+
+def race_again(state: RunState, *, has_others: bool) -> RunState:
+    """Race again, where the winner is not returned, in what is left of the time, or a little.
+
+    Args:
+        has_others: whether other graphs than the chosen one are in it, beside the original.
+    """
     budget_s = _budget_s(state)
+    left_s = budget_s - state.phases.seconds["whole"]
+    return _raced(state, max(left_s, min(_LEAST_S, budget_s)), has_others=has_others)
+
+
+def _raced(state: RunState, budget_s: float, *, has_others: bool = True) -> RunState:
     is_alone = state.is_unchanged and state.by_profile is None and state.settled is None
     if not budget_s or is_alone:
         return state
@@ -47,7 +61,8 @@ def run_race(state: RunState) -> RunState:
             return state
         if state.options.output.this_machine:
             budget_s *= 1 - _OF_SAVED
-        return race_in_rounds(state, device, budget_s, is_total=_is_total(state))
+        is_total = _is_total(state)
+        return race_in_rounds(state, device, budget_s, is_total=is_total, has_others=has_others)
     except KeyboardInterrupt:
         return state.noting("not raced: interrupted")
     except MissingDependencyError as error:

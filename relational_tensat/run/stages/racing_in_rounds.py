@@ -59,11 +59,17 @@ class NotRacedError(Exception):
 
 
 def race_in_rounds(
-    state: RunState, device: Device, budget_s: float, *, is_total: bool = False
+    state: RunState,
+    device: Device,
+    budget_s: float,
+    *,
+    is_total: bool = False,
+    has_others: bool = True,
 ) -> RunState:
     """Choose the graph that is fastest whole, among the original and those that raced.
 
     Args:
+        has_others: whether other graphs than the chosen one take part.
         is_total: what earlier runs of the same hash have spent is part of the budget; when it is spent,
             the fastest of those that raced then is chosen.
 
@@ -78,12 +84,13 @@ def race_in_rounds(
             return _settled_before(state, state.settled, timed)
     clock = RaceClock(budget_s - (timed.seconds_before if is_total else 0.0))
     learns = state.cost.is_lazy and state.extractor.is_of_last
+    most_graphs = _MOST_GRAPHS if has_others else 1
     is_ended = True
     try:
         for number in range(1, _MOST_ROUNDS + 1):
             lap = RaceClock(clock.left_s * (_OF_THE_REST if learns else 1.0))
             with state.phases.phase("whole"):
-                has_raced = _race(state, device, timed, lap, number)
+                has_raced = _race(state, device, timed, lap, number, most_graphs)
             timed.spent(lap.passed_s if has_raced else 0.0)
             if not (has_raced and learns and state.cost.renew()):
                 break
@@ -118,7 +125,12 @@ def _settled_before(state: RunState, settled: Settled, timed: TimedGraphs) -> Ru
 
 
 def _race(
-    state: RunState, device: Device, timed: TimedGraphs, clock: RaceClock, number: int
+    state: RunState,
+    device: Device,
+    timed: TimedGraphs,
+    clock: RaceClock,
+    number: int,
+    most_graphs: int,
 ) -> bool:
     """Race what is not timed yet of the cheapest graphs; return whether there was any.
 
@@ -128,7 +140,10 @@ def _race(
     table = extraction_problem(state.egraph, state.cost, CostSource.about)
     is_over = RaceClock(max(clock.budget_s, _LEAST_RACE_S)).is_over
     found = candidates(
-        state, table, lambda found: _is_enough(timed, found), lambda: is_over(_FINDING)
+        state,
+        table,
+        lambda found: len(found) >= most_graphs or _is_enough(timed, found),
+        lambda: is_over(_FINDING),
     )
     found = [each for each in found if timed.meet(each) != timed.original]
     others = [each for each in found if timed.hash_of(each.graph) not in timed.known]
@@ -145,10 +160,10 @@ def _race(
 
 
 def _is_enough(timed: TimedGraphs, found: Sequence[Candidate]) -> bool:
-    """Whether no more graphs are wanted: there are many, or it is known already who wins."""
+    """Whether no more graphs are wanted, as it is known already who wins."""
     is_known = {each: timed.meet(each) in (*timed.known, timed.original) for each in found}
     are_known = all(is_known[each] for each in found if each is found[0] or each.is_by_profile)
-    return len(found) >= _MOST_GRAPHS or (are_known and timed.is_settled)
+    return are_known and timed.is_settled
 
 
 def _heats_of(

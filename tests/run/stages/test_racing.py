@@ -11,10 +11,13 @@ import onnx
 import pytest
 
 from relational_tensat import Options, optimize
+from relational_tensat.base.errors import VerificationError
 from relational_tensat.base.resources import resource_dir
 from relational_tensat.cli.main import main
 from relational_tensat.formats import load_model, save_model
 from relational_tensat.run.result import Result
+from relational_tensat.run.stages import searching_again, verifying
+from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph
 from relational_tensat.view.collecting import collect
 from tests.cost.fakes import FakeDevice, plug_in
@@ -207,6 +210,38 @@ def test_kernels_on_integers_are_counted_where_no_race_says_more(
         assert f"{loss}; timed whole, it is faster" in result.notes
     else:
         assert loss in result.rejections[0].why
-        assert result.race is None and result.whole is not None
         (note,) = (note for note in result.notes if note.startswith("raced whole, the cheapest is"))
         assert note.endswith(": that graph is not returned")
+        assert not result.unchanged and result.race is not None  # what is returned has raced, too
+        assert result.race.contenders[result.race.winner].cost_us == result.cost_after_us
+
+
+@pytest.mark.parametrize("speed", [1.2, 0.8])
+def test_where_the_winner_is_not_returned_others_race(
+    device: FakeDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, speed: float
+) -> None:
+    """So it is where costs are modelled, too, and nothing is timed later: what is written was raced."""
+    device.speed = by_counts({(1, 1): 1.5, (2, 1): speed})
+    compare = verifying.compare
+
+    def is_right(_: RunState, graph: Graph) -> bool:
+        return graph.count_ops()["matmul"] == 2
+
+    def refuse(state: RunState) -> RunState:
+        if not is_right(state, state.chosen):
+            raise VerificationError("it differs")
+        return compare(state)
+
+    monkeypatch.setattr(verifying, "compare", refuse)
+    monkeypatch.setattr(searching_again, "_is_right", is_right)
+    save_model(shared_matmuls(with_data=True), tmp_path / "in.onnx")
+    options = Options.of(
+        cost="analytic:cpu", target="onnxruntime", budget_s=20.0, only=(MERGED, FUSED, IDLE),
+        cost_cache=tmp_path / "costs.duckdb", verify_runs=1,
+    )  # fmt: skip
+    result = optimize(tmp_path / "in.onnx", options, output=tmp_path / "out.onnx")
+    assert result.rejections[0].rule == MERGED
+    assert any("1.500x" in note and note.endswith("not returned") for note in result.notes)
+    assert result.race is not None
+    assert result.race.final.speedup == pytest.approx(speed)
+    assert result.unchanged == (speed < 1)
