@@ -13,7 +13,7 @@ _LEAST_SHARE = 0.002
 #: The phases of a run in which no statements run.
 _PYTHON_ONLY = ("load", "verify", "write")
 #: Those that not all runs have.
-SOMETIMES = ("fuse", "whole")
+SOMETIMES = ("price", "fuse", "whole")
 
 
 def print_time_spent(result: Result, console: Console) -> None:

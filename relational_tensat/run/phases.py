@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from relational_tensat.run.progress import Progress
 
-PHASES = ("load", "explore", "fuse", "extract", "verify", "whole", "write")
+PHASES = ("load", "price", "explore", "fuse", "extract", "verify", "whole", "write")
 
 
 class Phases:

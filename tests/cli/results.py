@@ -52,6 +52,7 @@ def example_result() -> Result:
         log=(IterationReport(1, 20, 15, 4, 2, 0, 30, 0.5),),
         seconds={
             "load": 0.5,
+            "price": 0.0625,
             "explore": 1.0,
             "fuse": 0.0,
             "extract": 0.25,

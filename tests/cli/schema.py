@@ -43,7 +43,18 @@ SCHEMA: dict[str, Any] = {
     "worlds": list,  # of a search
     "decisions": list,  # of a tree search
     "seconds": dict.fromkeys(
-        ("load", "explore", "fuse", "extract", "verify", "whole", "write", "measure", "total"),
+        (
+            "load",
+            "price",
+            "explore",
+            "fuse",
+            "extract",
+            "verify",
+            "whole",
+            "write",
+            "measure",
+            "total",
+        ),
         NUMBER,
     ),
     "time_spent": {"phases": None, "statements": list},  # seconds per phase; STATEMENT

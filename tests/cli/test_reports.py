@@ -65,7 +65,7 @@ def test_the_report_says_what_was_gained_and_how() -> None:
     assert "1,530 e-nodes in 586 e-classes, 8 iterations; saturated" in text
     assert "merge-matmuls" in text
     assert "relu-relu" not in text  # it matched, but made nothing of the result
-    assert "load 0.50 s (25%), explore 1.00 s (50%)" in text
+    assert "load 0.50 s (25%), price 0.06 s (3%), explore 1.00 s (50%)" in text
     assert "written to models/pair.opt.json" in text
     assert "note: a note" in text
     rows = [line.split() for line in text.splitlines()]
@@ -259,7 +259,7 @@ def test_a_profile_shows_phases_statements_and_pythons_share() -> None:
     text = file.getvalue()
     rows = [line.split() for line in text.splitlines()]
     begin = next(i for i, row in enumerate(rows) if row[:2] == ["phase", "statement"])
-    assert rows[begin + 2 : begin + 14] == [
+    assert rows[begin + 2 : begin + 15] == [
         ["match", "0.750", "37.5%"],
         ["match", "3", "40", "0.500", "25.0%"],
         ["application", "3", "4", "0.125", "6.2%"],
@@ -271,7 +271,8 @@ def test_a_profile_shows_phases_statements_and_pythons_share() -> None:
         ["apply", "0.125", "6.2%"],
         ["hash_cons", "1", "12", "0.062", "3.1%"],
         ["(Python)", "0.062", "3.1%"],
-        ["other", "0.125", "6.2%"],
+        ["price", "0.062", "3.1%"],
+        ["other", "0.062", "3.1%"],
     ]
     assert "of 2.00 s, 0.69 s (34%) in 14 statements of DuckDB, 1.31 s in Python" in text
     assert "hash_cons" not in printed(example_result())

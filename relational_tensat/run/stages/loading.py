@@ -141,11 +141,12 @@ def _check_opset(opset: int | None, target: Path | None) -> None:
 
 def share_weights(state: RunState) -> RunState:
     """Let equal weights be one; all that the graph costs is measured now, if it is measured at all."""
-    original = share_equal_weights(state.graph)
-    state.cost.suit(original)
-    run = _run_hash(state, original) if state.cost.is_lazy else ""
-    state.cost.begin_run(run)
-    ask_for_graph(state.cost, state.graph)
+    with state.phases.phase("price"):
+        original = share_equal_weights(state.graph)
+        state.cost.suit(original)
+        run = _run_hash(state, original) if state.cost.is_lazy else ""
+        state.cost.begin_run(run)
+        ask_for_graph(state.cost, state.graph)
     return replace(state, original=original, run=run)
 
 

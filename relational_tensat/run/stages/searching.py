@@ -104,15 +104,16 @@ def extract(state: RunState) -> RunState:
             state = replace(state, extractions=tuple(state.extractor.log)).with_fresh_extractor()
             extraction = state.extractor.finish(state.exploration.iterations)
         extracted = as_written(chosen_graph(egraph), state.original)
-    e_nodes, e_classes = egraph.counts()
-    rules_used = rules_of_chosen(egraph)
+        e_nodes, e_classes = egraph.counts()
+        rules_used = rules_of_chosen(egraph)
     time_spent = stopwatch.spent()
     if egraph.database.is_file:
         with egraph.transaction():  # a process that is killed meanwhile leaves none of its tables
             keep_needed(egraph.database)
     write_course(egraph.database, state.recording, time_spent)
     state.attention.close()
-    ask_for_graph(state.cost, extracted)
+    with state.phases.phase("price"):
+        ask_for_graph(state.cost, extracted)
     return replace(
         state,
         extracted=extracted,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 
 from relational_tensat.cost import Configuration, CostSource
 from relational_tensat.cost.configurations import graph_configurations
@@ -12,6 +12,7 @@ from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.extract.cheapest import cheapest_graph
+from relational_tensat.extract.costing import forget_costs
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph
 
@@ -25,20 +26,25 @@ _EXTRACTION = ExtractionOptions(time_limit_s=10.0)
 _NEVER_US = 1e9
 
 
-def as_run(graph: Graph, rules: Sequence[Rule], cost: CostSource) -> Graph:
-    """Return the kernels that a target runs a graph by: of all that its rules find, the cheapest.
+@contextmanager
+def ways_to_run(graph: Graph, rules: Sequence[Rule]) -> Iterator[Callable[[CostSource], Graph]]:
+    """Give what returns the kernels that a target runs a graph by, by costs of kernels.
 
-    It folds constants only: where a kernel takes constants, it computes none of these instead, unless the
-    graph does so already.
+    Of all that its rules find these are the cheapest. It folds constants only: where a kernel takes
+    constants, it computes none of these instead, unless the graph does so already.
 
     Args:
         graph: of plain operators.
         rules: the target's.
-        cost: of kernels.
     """
     with closing(EGraph.create(graph)) as egraph:
         explore(egraph, rules, _LIMITS)
-        return cheapest_graph(egraph, _OfConstants(cost, graph), _EXTRACTION)
+
+        def as_run(cost: CostSource) -> Graph:
+            forget_costs(egraph)
+            return cheapest_graph(egraph, _OfConstants(cost, graph), _EXTRACTION)
+
+        yield as_run
 
 
 class _OfConstants(CostSource):

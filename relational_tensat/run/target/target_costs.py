@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from relational_tensat.base.errors import UsageError
@@ -13,7 +14,7 @@ from relational_tensat.cost.profile import Profile
 from relational_tensat.cost.source import Answer, Race
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.targets.target import FIXED_SHAPES, Target
-from relational_tensat.run.target.as_run import as_run
+from relational_tensat.run.target.as_run import ways_to_run
 from relational_tensat.tensor import Graph
 
 
@@ -67,9 +68,12 @@ class TargetCosts(CostSource):
         """Take the device as this graph finds it."""
         self._kernels.suit(graph)
         self._forget()
-        if self._kernels.asks_for_runs:
-            self._kernels.suit(self.as_run(graph))
+        if not self._kernels.asks_for_runs:
+            return
+        with self._ways_to_run(graph) as kernels:
+            self._kernels.suit(kernels())
             self._forget()
+            self._as_run[graph] = kernels()
 
     def run_us(self, values: int, size_nodes: int = 0) -> float:
         """Return what the kernels' source says."""
@@ -87,10 +91,8 @@ class TargetCosts(CostSource):
     def as_run(self, graph: Graph) -> Graph:
         """Return the kernels that the target runs a graph by."""
         if graph not in self._as_run:
-            has_fixed_shapes = any(FIXED_SHAPES in rule.rulesets for rule in self._rules)
-            kernels = as_run(self._target.as_read(graph), self._rules, self)
-            fused = self._target.as_fused(kernels, has_fixed_shapes=has_fixed_shapes)
-            self._as_run[graph] = fused
+            with self._ways_to_run(graph) as kernels:
+                self._as_run[graph] = kernels()
         return self._as_run[graph]
 
     def learn_races(self, races: Sequence[Race]) -> None:
@@ -151,6 +153,13 @@ class TargetCosts(CostSource):
     def modelled_us(self, configuration: Configuration) -> float:
         """Return what the kernels cost by the profile."""
         return self._kernels.modelled_us(configuration)
+
+    @contextmanager
+    def _ways_to_run(self, graph: Graph) -> Iterator[Callable[[], Graph]]:
+        """Give what returns the kernels of a graph by the costs of then."""
+        has_fixed_shapes = any(FIXED_SHAPES in rule.rulesets for rule in self._rules)
+        with ways_to_run(self._target.as_read(graph), self._rules) as kernels_by:
+            yield lambda: self._target.as_fused(kernels_by(self), has_fixed_shapes=has_fixed_shapes)
 
     def _forget(self) -> None:
         self._answers.clear()
