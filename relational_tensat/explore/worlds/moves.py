@@ -188,26 +188,28 @@ class CheapGraph:
         old = [choice[place] for place in places]
         if old == list(enodes):
             return False
-        may_drop = len(old) > 1 or 1 in [users[child] for child in children[old[0]]]
-        if not may_drop and self._costs_more(enodes[0], old[0]):
+        gain_us = 0.0
+        for before, enode in zip(old, enodes, strict=True):
+            gain_us += cost_us[before] - cost_us[enode]
+        # Where nothing goes with them, counting ends once what comes in costs more than is saved.
+        most_us = inf if self._may_drop(old) else gain_us + 2 * _LEAST_GAIN_US
+        if self._costs_as_much(enodes, most_us):
             return False
         added: list[int] = []
         dropped: list[int] = []
-        gain_us = 0.0
-        may_be_better = True
-        for place, before, enode in zip(places, old, enodes, strict=True):
+        added_us = 0.0
+        for place, enode in zip(places, enodes, strict=True):
             choice[place] = enode
-            gain_us += cost_us[before] - cost_us[enode]
-            # Where nothing goes, counting ends once what comes in costs more than is saved.
-            most_us = inf if may_drop else gain_us + 2 * _LEAST_GAIN_US
-            added_us = self._count(children[enode], added, most_us)
-            gain_us -= added_us
-            may_be_better = added_us < most_us
-        if may_be_better:
+            added_us += self._count(children[enode], added, most_us - added_us)
+        gain_us -= added_us
+        is_better = added_us < most_us
+        if is_better:
             for before in old:
                 gain_us += self._count_down(children[before], dropped)
-            may_be_better = gain_us > -_LEAST_GAIN_US and not any(map(self._is_cyclic, places))
-        if may_be_better and (gain_us > _LEAST_GAIN_US or self._shares_less(added, dropped)):
+            is_better = gain_us > _LEAST_GAIN_US or (
+                gain_us > -_LEAST_GAIN_US and self._shares_less(added, dropped)
+            )
+        if is_better and not any(map(self._is_cyclic, places)):
             self.cost_us -= gain_us
             self._follow(added, dropped)
             return True
@@ -219,16 +221,22 @@ class CheapGraph:
             choice[place] = before
         return False
 
-    def _costs_more(self, enode: int, before: int) -> bool:
-        """Whether an e-node, or a class below it, costs more than it saves: told without counting."""
+    def _may_drop(self, old: Sequence[int]) -> bool:
+        """Whether a class that may cost something is needed by these e-nodes alone."""
+        children, users = self.prices.children, self._users
+        free = self.prices.weight_only
+        read = children[old[0]] if len(old) == 1 else [c for enode in old for c in children[enode]]
+        return any(users[child] <= read.count(child) and not free[child] for child in read)
+
+    def _costs_as_much(self, enodes: Sequence[int], most_us: float) -> bool:
+        """Whether a class below one of these e-nodes costs ``most_us`` or more: told without counting."""
         prices, choice, users = self.prices, self._choice, self._users
-        cost_us = prices.cost_us
-        most_us = cost_us[before] - cost_us[enode] + 2 * _LEAST_GAIN_US
         if most_us <= 0:
             return True
-        for child in prices.children[enode]:
-            if not users[child] and cost_us[choice[child]] >= most_us:
-                return True
+        for enode in enodes:
+            for child in prices.children[enode]:
+                if not users[child] and prices.cost_us[choice[child]] >= most_us:
+                    return True
         return False
 
     def _shares_less(self, added: list[int], dropped: list[int]) -> bool:
@@ -236,13 +244,18 @@ class CheapGraph:
         more_us, less_us = sum(map(self._paid, added)), sum(map(self._paid, dropped))
         return less_us > more_us + _LEAST_GAIN_US
 
-    def _paid(self, place: int) -> float:
-        """Return what the e-node of a class costs; of one that is free, those below it."""
+    def _paid(self, place: int, above: tuple[int, ...] = ()) -> float:
+        """Return what the e-node of a class costs; of one that is free, those below it.
+
+        Args:
+            above: free classes that it is below: in a cycle of these nothing is paid.
+        """
         enode = self._choice[place]
         cost_us = self.prices.cost_us[enode]
-        if cost_us or self.prices.weight_only[place]:
+        if cost_us or self.prices.weight_only[place] or place in above:
             return cost_us
-        return sum(map(self._paid, self.prices.children[enode]))
+        above = (*above, place)
+        return sum(self._paid(child, above) for child in self.prices.children[enode])
 
     def _follow(self, added: list[int], dropped: list[int]) -> None:
         """Try again what may be cheaper now that classes are needed, or by one only."""

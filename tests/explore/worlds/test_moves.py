@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -90,13 +92,15 @@ def test_what_is_told_without_counting_is_what_counting_tells(
     told = graphs()
     rejected = 0
 
-    def counts_all(self: CheapGraph, enode: int, before: int) -> bool:
+    def counts_all(self: CheapGraph, enodes: Sequence[int], most_us: float) -> bool:
         nonlocal rejected
-        rejected += costs_more(self, enode, before)
+        rejected += costs_as_much(self, enodes, most_us)
         return False
 
-    costs_more = CheapGraph._costs_more
-    monkeypatch.setattr(CheapGraph, "_costs_more", counts_all)
+    costs_as_much = CheapGraph._costs_as_much
+    monkeypatch.setattr(CheapGraph, "_costs_as_much", counts_all)
+    assert graphs() == told
+    monkeypatch.setattr(CheapGraph, "_may_drop", lambda *_: True)
     assert graphs() == told
     assert rejected > 20
 
