@@ -22,7 +22,7 @@ from bench.exports.running import run_model
 #: What a run may take on an idle machine, in wall seconds.
 COLD_LIMIT_S, WARM_LIMIT_S = 120.0, 20.0
 #: Phases that are shown, and measuring, which is a part of them.
-PHASES = ("load", "explore", "extract", "whole", "verify", "write")
+PHASES = ("load", "price", "explore", "extract", "whole", "verify", "write")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Any
 from relational_tensat.base.errors import NoSolutionError
 
 #: The phases of a process, in their order; ``rest`` is what is in no other.
-PHASES = ("start", "load", "explore", "extract", "verify", "write", "rest")
+PHASES = ("start", "load", "price", "explore", "extract", "verify", "write", "rest")
 
 
 @dataclass(frozen=True, slots=True)

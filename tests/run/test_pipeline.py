@@ -75,7 +75,7 @@ def test_the_cheaper_graph_is_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert result.cost_profile == "flat"
     assert load_model(output).count_ops() == result.graph.count_ops()
     phases = {
-        "load", "fuse", "explore", "extract", "verify", "whole", "write", "measure", "total",
+        "load", "price", "fuse", "explore", "extract", "verify", "whole", "write", "measure", "total",
     }  # fmt: skip
     assert set(result.seconds) == phases
 
@@ -238,7 +238,8 @@ def test_a_whole_run(tmp_path: Path) -> None:
     assert result.verification.ok
     assert result.verification.max_relative_error < 1e-6
     assert len(watcher.iterations) == result.iterations == len(result.log)
-    assert list(dict.fromkeys(watcher.phases)) == ["load", "explore", "extract", "verify", "write"]
+    phases = ["load", "price", "explore", "extract", "verify", "write"]
+    assert list(dict.fromkeys(watcher.phases)) == phases
     assert result.seconds["total"] >= result.seconds["explore"] > 0
 
 
