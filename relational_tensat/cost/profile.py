@@ -23,12 +23,15 @@ class RunCosts:
     Attributes:
         us: of any run; ``cold_us`` more where nothing of it is in a cache since the last one.
         value_us: for each input and output; ``cold_value_us`` likewise.
+        size_us: for each node that computes sizes; ``cold_size_us`` likewise.
     """
 
     us: float = 0.0
     value_us: float = 0.0
     cold_us: float = 0.0
     cold_value_us: float = 0.0
+    size_us: float = 0.0
+    cold_size_us: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +118,12 @@ class Profile:
         return peak
 
     def run_us(self, values: int, size_nodes: int = 0) -> float:
-        """Return what a run costs beside kernels that has so many inputs and outputs.
-
-        Args:
-            size_nodes: nodes that compute sizes: each is a launch, its few numbers take no time.
-        """
+        """Return what a run costs beside kernels, of inputs and outputs, and nodes that compute sizes."""
         run, absent = self.run, 1 - self.cached
-        each_us = run.value_us + absent * run.cold_value_us
+        value_us = run.value_us + absent * run.cold_value_us
+        size_us = run.size_us + absent * run.cold_size_us
         wake_us = self.threads.wake_us if self.n_threads > 1 else 0.0
-        size_us = size_nodes * (self.launch_us + absent * self.cold_launch_us)
-        return run.us + absent * run.cold_us + values * each_us + wake_us + size_us
+        return run.us + absent * run.cold_us + values * value_us + size_nodes * size_us + wake_us
 
     def with_threads(self, count: int) -> Profile:
         """Return the profile of so many threads, as ``NAME:threads=N``."""

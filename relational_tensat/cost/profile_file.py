@@ -17,7 +17,8 @@ weight_cache_bandwidth_bytes_per_s = 80e9  # of that cache; goes with it
 view_us = 0.2                              # what a reshape costs where it is free else; may be left out
 graph_launch_us = 1.3                      # of a launch recorded in a CUDA graph; may be left out
 run = { us = 3, value_us = 0.7 }           # of a run beside kernels, and for each input and output, also
-                                           # cold_us and cold_value_us; may be left out
+                                           # cold_us, cold_value_us, size_us (for each node that
+                                           # computes sizes) and cold_size_us; may be left out
 threads = { speedup = 0.9, share_us = 1 }  # what further threads change, also weight_speedup, alone_us and
                                            # wake_us; may be left out
 """

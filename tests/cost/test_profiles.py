@@ -171,8 +171,8 @@ def test_a_run_may_cost_something_beside_kernels(tmp_path: Path) -> None:
         found = replace(profile, cached=part)
         assert found.run_us(4) == pytest.approx(3 + 4 * 0.5 + (1 - part) * (20 + 4 * 2))
     assert load_profile(write(tmp_path, GOOD)).run_us(4) == 0.0
-    launches = replace(profile, cached=0.25, launch_us=0.5, cold_launch_us=0.25)
-    assert launches.run_us(4, 8) - launches.run_us(4) == pytest.approx(8 * (0.5 + 0.75 * 0.25))
+    sizes = replace(profile, cached=0.25, run=replace(profile.run, size_us=0.5, cold_size_us=1.0))
+    assert sizes.run_us(4, 8) - sizes.run_us(4) == pytest.approx(8 * (0.5 + 0.75 * 1.0))
     with pytest.raises(InputError, match=r"run: unknown key 'uss', expected .*did you mean 'us'"):
         load_profile(write(tmp_path, GOOD + "run = { uss = 3 }\n"))
     with pytest.raises(InputError, match=r"run = 3, expected a table of us"):
