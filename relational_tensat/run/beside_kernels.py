@@ -6,12 +6,11 @@ are left of that, onnxruntime knows: it folds, merges and removes some of them b
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from relational_tensat.run.state import RunState
+from relational_tensat.verify.runtime import optimized_graph, runtime_errors
 
 if TYPE_CHECKING:
     import onnx
@@ -25,21 +24,21 @@ class BesideKernels(NamedTuple):
     note: str = ""
 
 
-def beside_kernels(state: RunState) -> BesideKernels:
-    """Return what an inference takes beside kernels, before and after; 0 where costs do not tell."""
-    values = len(state.original.inputs) + len(state.original.outputs)
-    if state.dynamic is not None:
-        values -= len(state.dynamic.base.computed)
+def beside_kernels(state: RunState, values: int) -> BesideKernels:
+    """Return what an inference takes beside kernels, before and after; 0 where costs do not tell.
+
+    Args:
+        values: how many inputs and outputs the model has.
+    """
     run_us = state.cost.run_us(values)
     if not run_us or state.dynamic is None:
         return BesideKernels(run_us, run_us)
-    from relational_tensat.verify.runtime import runtime_errors
-
     model = state.dynamic
     try:
-        before = after = count_size_nodes(model.frame, model.data)
-        if state.sized is not None and not state.copies_file:
-            after = count_size_nodes(*state.sized.file)
+        with state.phases.phase("price"):
+            before = after = count_size_nodes(model.frame, model.data)
+            if state.sized is not None and not state.copies_file:
+                after = count_size_nodes(*state.sized.file)
     except runtime_errors() as error:
         reason = " ".join(str(error).split())
         note = f"what computes sizes is in no time: onnxruntime does not take the graph: {reason}"
@@ -57,14 +56,8 @@ def count_size_nodes(model: onnx.ModelProto, large: Iterable[str]) -> int:
     Raises:
         Exception: one of ``runtime_errors``.
     """
-    import onnx
-
     from relational_tensat.formats.onnx_external import with_weights_as_inputs
     from relational_tensat.formats.onnx_sizes import size_nodes
-    from relational_tensat.verify.runtime import Session, open_session
 
-    with tempfile.TemporaryDirectory(prefix="relational-tensat-") as folder:
-        file = Path(folder) / "saved.onnx"
-        skeleton = with_weights_as_inputs(model, large).SerializeToString()
-        open_session(skeleton, 1, Session.AS_BY_DEFAULT, optimized=file)
-        return len(size_nodes(onnx.load(file, load_external_data=False).graph))
+    skeleton = with_weights_as_inputs(model, large).SerializeToString()
+    return len(size_nodes(optimized_graph(skeleton)))

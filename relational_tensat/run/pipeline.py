@@ -150,11 +150,11 @@ def _result(state: RunState) -> Result:
     optimal = extraction.optimal and not state.keeps_original
     has_all = exploration.is_exhaustive and not state.rejections and not state.n_left_out
     original, graph = state.graph, state.folded
-    beside = beside_kernels(state)
     if state.dynamic is not None:
         from relational_tensat.run.dynamic import as_constants  # few models need it
 
         original, graph = (as_constants(g, state.dynamic) for g in (original, graph))
+    beside = beside_kernels(state, len(original.inputs) + len(original.outputs))
     return Result(
         model=state.source.name if isinstance(state.source, Graph) else str(state.source),
         graph=graph,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +31,9 @@ from relational_tensat.verify.shrinking import (
 from relational_tensat.verify.steps import relative_steps
 from relational_tensat.verify.undefined import DefinedElements, Runs
 from relational_tensat.verify.verification import Verification, not_compared
+
+if TYPE_CHECKING:
+    import onnx
 
 _QUIET = 4  # onnxruntime's log level "fatal": its warnings on old models are none of ours
 
@@ -238,6 +242,22 @@ def open_session(
         sess_options=options,
         providers=["CPUExecutionProvider"],
     )
+
+
+def optimized_graph(model: Path | bytes) -> onnx.GraphProto:
+    """Return the graph that onnxruntime runs after all its optimizations, with one thread.
+
+    Each of its nodes is a call of a kernel. Large weights have no data in it.
+
+    Raises:
+        Exception: one of ``runtime_errors``.
+    """
+    import onnx
+
+    with tempfile.TemporaryDirectory(prefix="relational-tensat-") as folder:
+        file = Path(folder) / "optimized.onnx"
+        open_session(model, 1, Session.AS_BY_DEFAULT, optimized=file)
+        return onnx.load(file, load_external_data=False).graph
 
 
 def _feeds(

@@ -7,13 +7,11 @@ alone, which a graph with known sizes has as constants.
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
 import onnx
-import onnxruntime
 
 from relational_tensat.cost import Configuration
 from relational_tensat.cost.configurations import graph_configurations
@@ -23,6 +21,7 @@ from relational_tensat.rules.targets.onnxruntime.running import kernels_of
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.operators.activations import NO_ACTIVATION
+from relational_tensat.verify.runtime import optimized_graph
 
 _VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Shape", "Constant"})
 _PRODUCTS = frozenset({"MatMul", "Gemm"})
@@ -67,7 +66,6 @@ _SAME = {
 }
 #: Kernels that do what two do, one after the other.
 _BOTH = {"DynamicQuantizeMatMul": ("DynamicQuantizeLinear", "MatMulIntegerToFloat")}
-_NO_LOG = 4
 
 
 def predicted_kernels(graph: Graph) -> Counter[str]:
@@ -86,19 +84,9 @@ def saved_kernels(path: Path) -> Counter[str]:
     Raises:
         Exception: onnxruntime cannot make a session of it.
     """
-    with tempfile.TemporaryDirectory(prefix="saved-kernels-") as folder:
-        file = Path(folder) / "saved.onnx"
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = _NO_LOG
-        options.optimized_model_filepath = str(file)
-        options.add_session_config_entry(
-            "session.optimized_model_external_initializers_file_name", "saved.data"
-        )
-        onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        model = onnx.load(file, load_external_data=False)
-    of_sizes = {name for node in size_nodes(model.graph) for name in node.output}
-    saved = (_saved(node) for node in model.graph.node if not of_sizes.intersection(node.output))
+    graph = optimized_graph(path)
+    of_sizes = {name for node in size_nodes(graph) for name in node.output}
+    saved = (_saved(node) for node in graph.node if not of_sizes.intersection(node.output))
     return _counted(each for kind in saved for each in _BOTH.get(kind, (kind,)))
 
 
