@@ -7,7 +7,10 @@ from typing import Protocol
 
 from relational_tensat.tensor import Attrs, TensorType, ValueType, tensors_of
 from relational_tensat.tensor.operators import Operator, get_operator
-from relational_tensat.tensor.operators.work_steps import PACKED
+from relational_tensat.tensor.operators.work_steps import PACKED, REREAD, REREAD_STRETCH
+
+#: Steps that are no arithmetic: weights that come slower than others, and what a cache gives once more.
+_MOVED = frozenset({PACKED, REREAD, REREAD_STRETCH})
 
 
 class Rates(Protocol):
@@ -98,7 +101,7 @@ def roofline_us(
     """Return ``flops / peak`` and ``bytes / bandwidth`` of one kernel, in microseconds.
 
     To the former comes what operators take for each element (a division, an exponential) and step: peaks
-    are those of sums of products.
+    are those of sums of products. What is read once more for each stretch of a result is moved.
 
     Of activations, what fits into a cache moves at its bandwidth, and only the rest at that of main memory,
     so that a byte more never costs more than a byte; weights come from main memory, but for the part that
@@ -117,12 +120,13 @@ def roofline_us(
         for part, elements in operator.works(inputs, output, complete)
         if part in device.elements_per_s
     ]
-    compute_s += sum(seconds for part, seconds in works if part != PACKED)
+    compute_s += sum(seconds for part, seconds in works if part not in _MOVED)
     moved = operator.bytes_moved(inputs, output, complete)
     weight_bytes = min(moved, sum(part.nbytes for part in _weights(operator, inputs)))
     cached_bytes = min(moved - weight_bytes, device.cache_bytes)
     far_s = (moved - weight_bytes - cached_bytes) / device.bandwidth_bytes_per_s
     near_s = cached_bytes / device.cache_bandwidth_bytes_per_s if cached_bytes else 0.0
+    near_s += sum(seconds for part, seconds in works if part in (REREAD, REREAD_STRETCH))
     if not device.weight_bandwidth_bytes_per_s:
         far_s += weight_bytes / device.bandwidth_bytes_per_s
         return compute_s * 1e6, (far_s + near_s) * 1e6

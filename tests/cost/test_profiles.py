@@ -109,6 +109,19 @@ def test_weights_may_come_before_they_are_worked_on(tmp_path: Path) -> None:
     assert relu_us == pytest.approx(2.0 + (far_s + max(512 * 512 / 1e12, 65536 / 1e12)) * 1e6)
 
 
+def test_what_is_read_once_more_for_each_row_is_moved(tmp_path: Path) -> None:
+    rates = "elements_per_s = { reread = 1e9, reread_stretch = 1e8 }\n"
+    profile = load_profile(write(tmp_path, GOOD + rates))
+    rows, bias = f32(16, 256), f32(256)
+    moved_us = (2 * rows.nbytes + bias.nbytes) / 1e11 * 1e6
+    reread_us = 15 * 256 / 1e9 * 1e6 + 16 / 1e8 * 1e6
+    sum_us = profile.cost_us("add", (rows, bias), rows, {})
+    assert sum_us == pytest.approx(2.0 + moved_us + reread_us)
+    assert profile.cost_us("add", (rows, rows), rows, {}) == pytest.approx(
+        2.0 + 3 * rows.nbytes / 1e11 * 1e6
+    )
+
+
 def test_weights_from_a_cache_come_meanwhile(tmp_path: Path) -> None:
     text = GOOD + "weight_bandwidth_bytes_per_s = 1e10\n"
     cached = "weight_cache_us = 50\nweight_cache_bandwidth_bytes_per_s = 1e11\n"

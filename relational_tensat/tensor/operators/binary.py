@@ -25,7 +25,7 @@ from relational_tensat.tensor.operators.shapes import (
     operands,
 )
 from relational_tensat.tensor.operators.traits import Use
-from relational_tensat.tensor.operators.work_steps import STRETCH, stretches_of_broadcast
+from relational_tensat.tensor.operators.work_steps import steps_of_broadcast
 from relational_tensat.tensor.types import FLOAT_DTYPES, Attrs, TensorType, ValueType
 
 
@@ -45,9 +45,8 @@ class _Binary(Operator):
     def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
         """Itself, and the stretches of operands that are broadcast."""
         shapes = [kind.shape for kind in operands(self.name, inputs)]
-        stretches = stretches_of_broadcast(broadcast(self.name, *shapes), *shapes)
-        own = super().works(inputs, output, attrs)
-        return [*own, (STRETCH, stretches)] if stretches > 1 else own
+        steps = steps_of_broadcast(broadcast(self.name, *shapes), *shapes)
+        return [*super().works(inputs, output, attrs), *steps]
 
     def suggest_operand(
         self, index: int, partial: PartialApplication, hints: Hints

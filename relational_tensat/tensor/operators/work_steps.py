@@ -14,6 +14,9 @@ from relational_tensat.tensor.types import ValueType, tensors_of
 #: Elements side by side in memory that are copied at once, or combined with others that lie like these or
 #: with one.
 STRETCH = "stretch"
+#: An element of an operand that is read once more, for another stretch than its first (a bias for each
+#: row), and a stretch of these: they come from a cache, beside what is moved.
+REREAD, REREAD_STRETCH = "reread", "reread_stretch"
 #: One product of a batch.
 MATRIX = "matrix"
 #: Elements that are normalized together, and such that do not fill the last of a processor's registers.
@@ -25,7 +28,9 @@ CHANNELWISE = "channelwise"
 PACKED = "packed"
 #: A buffer of sums of 8-bit integers' products, and an element of it that is brought back to 8 bits.
 SUMS, REQUANTIZED = "sums", "requantized"
-STEPS = frozenset({STRETCH, MATRIX, ROW, RAGGED_ROW, CHANNELWISE, PACKED, SUMS, REQUANTIZED})
+STEPS = frozenset({
+    STRETCH, REREAD, REREAD_STRETCH, MATRIX, ROW, RAGGED_ROW, CHANNELWISE, PACKED, SUMS, REQUANTIZED,
+})  # fmt: skip
 
 #: Rows of a matrix that come as fast as filters do.
 _NEAR_ROWS = 128
@@ -49,21 +54,39 @@ def steps_of_product(left: ValueType, right: ValueType, output: ValueType) -> tu
     return PACKED, 0 if is_row else max(0, terms - _NEAR_ROWS) * columns
 
 
-def stretches_of_broadcast(shape: Sequence[int], *operands: Sequence[int]) -> int:
-    """Return how many stretches a result of operands that are broadcast to its shape is computed in.
+def steps_of_broadcast(shape: Sequence[int], *operands: Sequence[int]) -> list[tuple[str, int]]:
+    """Return the stretches that a result of operands is computed in that are broadcast to its shape.
+
+    And what is read once more for them. None where the result is one stretch.
+    """
+    length, has_own = _stretch_of_broadcast(shape, *operands)
+    size = math.prod(shape)
+    if length == size:
+        return []
+    again = [
+        size - math.prod(operand) for operand, own in zip(operands, has_own, strict=True) if own
+    ]
+    steps = [(STRETCH, size // length)]
+    if any(again):
+        steps += [(REREAD, sum(again)), (REREAD_STRETCH, size // length)]
+    return steps
+
+
+def _stretch_of_broadcast(shape: Sequence[int], *operands: Sequence[int]) -> tuple[int, list[bool]]:
+    """Return the length of a stretch, and which operands give another element for each of its elements.
 
     A stretch goes on as long as each operand gives either another element for each of the result, or one
     for all.
     """
-    stretch, patterns = 1, [False] * len(operands)
+    length, patterns = 1, [False] * len(operands)
     for back, size in enumerate(reversed(shape), start=1):
         if size == 1:
             continue
         own = [len(operand) >= back and operand[-back] != 1 for operand in operands]
-        if stretch > 1 and own != patterns:
+        if length > 1 and own != patterns:
             break
-        stretch, patterns = stretch * size, own
-    return math.prod(shape) // stretch
+        length, patterns = length * size, own
+    return length, patterns
 
 
 def stretches_of_transposition(shape: Sequence[int], perm: Sequence[int]) -> int:

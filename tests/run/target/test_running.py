@@ -83,6 +83,12 @@ def test_transpositions_that_move_one_axis_count_twice() -> None:
     assert more(0, 1, 2, 3, 4) == 0
 
 
+def test_the_gelu_of_a_sum_goes_through_it_twice() -> None:
+    x, v = f32(32, 64), f32(64)
+    kernel = configuration("ort_bias_gelu", x, v)
+    assert more_work_of(kernel) == [configuration("add", x, v)]
+
+
 def test_groups_out_of_blocks_are_products_of_their_patches() -> None:
     attrs = {"stride": (1, 1), "pad": "same", "act": "none"}
     own = configuration_of("conv", (f32(1, 40, 8, 8), f32(40, 8, 3, 3)), f32(1, 40, 8, 8), attrs)
