@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from relational_tensat.mugraph.finding import Finding
     from relational_tensat.mugraph.search.kernel_search import SearchProgress
+    from relational_tensat.mugraph.search.search_options import SearchOptions
 
 HELP = "search fused kernels that compute a program, choose their sizes, and verify the cheapest"
 
@@ -80,7 +81,7 @@ def execute(args: argparse.Namespace) -> int:
         key = cache.keep_found(finding.best.graph)
     report(
         lambda: {**_content(finding), "key": key},
-        lambda console: _show(finding, console),
+        lambda console: _show(finding, options, console),
         as_json=args.json,
     )
     if finding.best is None:
@@ -130,7 +131,7 @@ def _content(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _show(finding: Finding, console: Console) -> None:
+def _show(finding: Finding, options: SearchOptions, console: Console) -> None:
     from relational_tensat.cli.console import table
     from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
 
@@ -147,6 +148,11 @@ def _show(finding: Finding, console: Console) -> None:
     if not result.is_complete:
         console.print("the search was ended before it was complete")
     console.print(f"{result.routes} ways found; {result.fitting} μGraphs fit shared memory")
+    if not result.routes and result.is_complete:
+        console.print(
+            f"--max-operators {options.max_operators} and --max-kernels {options.max_kernels} allow none; "
+            "more of either may"
+        )
     if result.graphs:
         rows = table("kernels", "modelled µs", numbers=("modelled µs",))
         for candidate in result.graphs[:_SHOWN]:

@@ -70,6 +70,9 @@ def test_what_search_kept_has_a_key(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_nothing_found_has_an_exit_code_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["kernels", "search", "mlp", *SIZES, "--max-operators", "1", "--json"]) == 5
     assert json.loads(capsys.readouterr().out)["best"] is None
+    assert main(["kernels", "search", "mlp", *SIZES, "--max-operators", "1"]) == 5
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "--max-operators 1 and --max-kernels 5 allow none; more of either may" in printed
 
 
 @pytest.mark.parametrize(
