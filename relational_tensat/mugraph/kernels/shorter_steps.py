@@ -15,8 +15,9 @@ from relational_tensat.mugraph.graph.mugraph import (
     Operation,
     RunningMax,
 )
+from relational_tensat.mugraph.graph.thread_graphs import flat_steps
 from relational_tensat.mugraph.graph.well_formed import block_tensors
-from relational_tensat.mugraph.kernels.triton.padding import MOVES, flat
+from relational_tensat.mugraph.kernels.triton.padding import MOVES
 
 #: What is proportional to one operand, if the others stay; of div the first.
 _PROPORTIONAL = ("div", "div_or_zero", "matmul", "mul", "neg", "scale", "sum")
@@ -62,7 +63,7 @@ def divisible_loop(kernel: Kernel) -> str:
         return ""
     (variable,) = traversed
     known = _Loop(variable, block.iterators)
-    return variable if all(map(known.accepts, flat(block.steps))) else ""
+    return variable if all(map(known.accepts, flat_steps(block.steps))) else ""
 
 
 class _Loop:

@@ -16,8 +16,9 @@ from relational_tensat.mugraph.graph.mugraph import (
     Kernel,
     Operation,
 )
+from relational_tensat.mugraph.graph.thread_graphs import flat_steps
 from relational_tensat.mugraph.graph.well_formed import block_tensors
-from relational_tensat.mugraph.kernels.triton.padding import MOVES, flat
+from relational_tensat.mugraph.kernels.triton.padding import MOVES
 
 #: What is added up over a loop if what it sums is split.
 _SUMS = ("matmul", "sum")
@@ -35,7 +36,7 @@ def with_loop(kernel: Kernel, device: Mapping[str, Dims]) -> Kernel | None:
     if kernel.block.loop > 1:
         return None
     tiles = block_tensors(kernel, device).dims
-    steps = flat(kernel.block.steps)
+    steps = flat_steps(kernel.block.steps)
     kernel = replace(kernel, block=replace(kernel.block, steps=steps))
     for variable in _summed(kernel):
         begun = _over(kernel, variable, tiles)

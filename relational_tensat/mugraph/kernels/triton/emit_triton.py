@@ -17,6 +17,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     ThreadGraph,
 )
 from relational_tensat.mugraph.graph.mugraph import Iterator as TileIterator
+from relational_tensat.mugraph.graph.thread_graphs import flat_steps
 from relational_tensat.mugraph.graph.well_formed import BlockTensors, Stage, block_tensors
 from relational_tensat.mugraph.kernels.lowering.indices import (
     ITERATION,
@@ -33,7 +34,7 @@ from relational_tensat.mugraph.kernels.lowering.names import identifier
 from relational_tensat.mugraph.kernels.lowering.statements import fade_of
 from relational_tensat.mugraph.kernels.lowering.text import Text
 from relational_tensat.mugraph.kernels.triton.fitting import fitted, warps_of
-from relational_tensat.mugraph.kernels.triton.padding import flat, multiplied
+from relational_tensat.mugraph.kernels.triton.padding import multiplied
 from relational_tensat.mugraph.kernels.triton.shared_bytes import (
     MOST_STAGES,
     check_tiles,
@@ -131,7 +132,7 @@ class _Emission:
         self._dims, self._stages = dict(tensors.dims), dict(tensors.stages)
         self._partial = tensors.partial
         self._stages.update(self._inner_stages())
-        self._steps = flat(kernel.block.steps)
+        self._steps = flat_steps(kernel.block.steps)
         looped = [name for name, split in tensors.partial.items() if split.is_in_loop]
         self._axes = Axes(multiplied(self._steps, self._dims), looped)
         tiles = {identifier(iterator.output) for iterator in kernel.block.iterators}

@@ -12,10 +12,11 @@ from collections.abc import Collection, Mapping
 
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Kernel, Operation
+from relational_tensat.mugraph.graph.thread_graphs import flat_steps
 from relational_tensat.mugraph.graph.well_formed import BlockTensors, Stage, block_tensors
 from relational_tensat.mugraph.kernels.shorter_steps import with_shorter_steps
 from relational_tensat.mugraph.kernels.triton.begun_loop import with_loop
-from relational_tensat.mugraph.kernels.triton.padding import PAIRS, flat, multiplied
+from relational_tensat.mugraph.kernels.triton.padding import PAIRS, multiplied
 from relational_tensat.mugraph.kernels.triton.shared_bytes import LEAST_SHARED_BYTES, operand_bytes
 from relational_tensat.mugraph.kernels.triton.tensors import Axes, count_of, real
 
@@ -79,7 +80,7 @@ def _largest(kernel: Kernel, device: Mapping[str, Dims], in_loop: bool) -> int:
 def _read_by_functions(kernel: Kernel, device: Mapping[str, Dims]) -> int:
     """Return the elements of the loop's tiles that something but a product reads."""
     tensors = block_tensors(kernel, device)
-    elements, steps = _elements(kernel, tensors), flat(kernel.block.steps)
+    elements, steps = _elements(kernel, tensors), flat_steps(kernel.block.steps)
     functions = [s for s in steps if not (isinstance(s, Operation) and s.op in PAIRS)]
     read = {name for step in functions for name in step.operands}
     tiles = {iterator.output for iterator in kernel.block.iterators if iterator.fmap}
@@ -88,5 +89,5 @@ def _read_by_functions(kernel: Kernel, device: Mapping[str, Dims]) -> int:
 
 def _elements(kernel: Kernel, tensors: BlockTensors) -> dict[str, int]:
     """Return how many elements each of a block's tensors has, with padding."""
-    axes = Axes(multiplied(flat(kernel.block.steps), tensors.dims))
+    axes = Axes(multiplied(flat_steps(kernel.block.steps), tensors.dims))
     return {name: count_of(axes.shape(real(dims))) for name, dims in tensors.dims.items()}

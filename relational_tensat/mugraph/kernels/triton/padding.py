@@ -1,4 +1,4 @@
-"""A block's steps one by one, and which index variables tensor cores need 16 elements of."""
+"""Which index variables tensor cores need 16 elements of."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.dims import Dims, variables
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
-    BlockStep,
     Operation,
     RunningMax,
-    ThreadGraph,
 )
 
 #: The operands of each matrix product within an operator.
@@ -45,10 +43,3 @@ def multiplied(
             x, y = (set(variables(dims[step.operands[place]])) for place in (left, right))
             found |= (x ^ y) | ((x & y) & over)
     return frozenset(found)
-
-
-def flat(steps: Sequence[BlockStep]) -> tuple[Operation | Accumulate | RunningMax, ...]:
-    """Return steps with those of thread graphs in their place."""
-    return tuple(
-        inner for s in steps for inner in (s.steps if isinstance(s, ThreadGraph) else (s,))
-    )

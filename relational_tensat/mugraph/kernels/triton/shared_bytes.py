@@ -11,8 +11,9 @@ from collections.abc import Collection, Mapping
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import WIDE_BYTES, Kernel, Operation
+from relational_tensat.mugraph.graph.thread_graphs import flat_steps
 from relational_tensat.mugraph.graph.well_formed import Stage, block_tensors
-from relational_tensat.mugraph.kernels.triton.padding import PAIRS, flat, multiplied
+from relational_tensat.mugraph.kernels.triton.padding import PAIRS, multiplied
 from relational_tensat.mugraph.kernels.triton.tensors import Axes, count_of, real
 
 #: Of shared memory that a block may have on an A100; later devices have more.
@@ -41,7 +42,7 @@ def operand_bytes(
         stages: of the loop.
         only_tiles: whether what is computed, which may stay in registers, is left out.
     """
-    tensors, steps = block_tensors(kernel, device), flat(kernel.block.steps)
+    tensors, steps = block_tensors(kernel, device), flat_steps(kernel.block.steps)
     axes = Axes(multiplied(steps, tensors.dims))
     iterators = {iterator.output: iterator for iterator in kernel.block.iterators}
     products = [step for step in steps if isinstance(step, Operation) and step.op in PAIRS]
