@@ -43,7 +43,8 @@ class ThreadCosts:
         weight_speedup: the same of what comes from main memory.
         share_us: what it costs to share out a kernel.
         alone_us: what goes through elements one by one is left to one thread if it takes less there.
-        wake_us: what it costs to wake the threads for a run.
+        wake_us: what it costs to wake the threads for a run where nothing of it is in a cache; right after
+            another they are awake.
     """
 
     speedup: float = 0.0
@@ -122,8 +123,8 @@ class Profile:
         run, absent = self.run, 1 - self.cached
         value_us = run.value_us + absent * run.cold_value_us
         size_us = run.size_us + absent * run.cold_size_us
-        wake_us = self.threads.wake_us if self.n_threads > 1 else 0.0
-        return run.us + absent * run.cold_us + values * value_us + size_nodes * size_us + wake_us
+        cold_us = run.cold_us + (self.threads.wake_us if self.n_threads > 1 else 0.0)
+        return run.us + absent * cold_us + values * value_us + size_nodes * size_us
 
     def with_threads(self, count: int) -> Profile:
         """Return the profile of so many threads, as ``NAME:threads=N``."""

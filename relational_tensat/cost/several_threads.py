@@ -4,7 +4,7 @@ onnxruntime shares the work of most kernels out to all threads, however small th
 convolutions, pools, norms, what reorders. Those that go through elements one by one, or copy them, it
 leaves to one thread until there is enough of it. Arithmetic and activations are nearly as much quicker as
 there are threads; weights that come from main memory hardly, since one thread reads about as fast as all.
-To share out costs something each time, and to wake the threads something once a run.
+To share out costs something each time, and so does waking the threads, which sleep a while after a run.
 """
 
 from __future__ import annotations

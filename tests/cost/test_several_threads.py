@@ -59,8 +59,10 @@ def test_functions_of_elements_are_shared_out_where_there_is_much() -> None:
     assert price(TWO, "reshape", (4, 6), (24,), shape=(24,)) == 0.0
 
 
-def test_threads_are_woken_once_a_run() -> None:
+def test_threads_are_woken_where_they_sleep() -> None:
     assert TWO.run_us(2) == PROFILE.run_us(2) + 30.0
+    often, one = (replace(profile, cached=0.75) for profile in (TWO, PROFILE))
+    assert often.run_us(2) == one.run_us(2) + 0.25 * 30.0
     assert AnalyticSource(TWO).run_us(2) == TWO.run_us(2)
     assert AnalyticSource(TWO).n_threads == 2 and AnalyticSource(PROFILE).n_threads == 1
 
