@@ -69,7 +69,7 @@ class Origin:
     def fits(self, graph: Graph) -> bool:
         """Whether the weights that a graph has in common with the original have the same data."""
         return all(
-            _is_same(weight.data, self.known[name].data)
+            is_same(weight.data, self.known[name].data)
             for name, weight in graph.weights.items()
             if name in self.known
         )
@@ -80,7 +80,7 @@ class Origin:
         return {item.domain: item.version for item in self.model.opset_import}
 
 
-def _is_same(a: Array | None, b: Array | None) -> bool:
+def is_same(a: Array | None, b: Array | None) -> bool:
     """Whether two arrays are one, also where both are views of it; small ones, whether they are equal."""
     if a is b or a is None or b is None:
         return a is b

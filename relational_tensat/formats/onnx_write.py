@@ -13,7 +13,7 @@ from relational_tensat.formats.onnx_keep import Kept, find_kept, kept_alike
 from relational_tensat.formats.onnx_metadata import written_imports
 from relational_tensat.formats.onnx_names import rename_node
 from relational_tensat.formats.onnx_opaque import restore
-from relational_tensat.formats.onnx_origin import Origin, origin_of
+from relational_tensat.formats.onnx_origin import Origin, is_same, origin_of
 from relational_tensat.formats.onnx_plan import NamePlan, plan_names
 from relational_tensat.formats.onnx_steps import CyclicError, Plan, plan_steps
 from relational_tensat.formats.onnx_types import UNKNOWN, is_numeric, to_value_info, type_of
@@ -173,7 +173,7 @@ class _Writer:
         name = self._names.names[value]
         tensor = self._origin.tensors.get(value) if self._origin else None
         known = self._origin.known.get(value) if self._origin else None
-        is_as_in_file = known is not None and known.data is weight.data
+        is_as_in_file = known is not None and is_same(known.data, weight.data)
         if isinstance(tensor, onnx.SparseTensorProto) and is_as_in_file:
             self._emitter.file_tensor(name, tensor)
         elif isinstance(tensor, onnx.TensorProto) and is_as_in_file:

@@ -121,6 +121,19 @@ def test_a_node_that_is_one_of_the_files_at_size_1_only_is_written_alike_at_all_
         assert_same_results(file, result, {"x": data})
 
 
+def test_a_weight_of_equal_elements_is_an_initializer_at_all_sizes(tmp_path: Path) -> None:
+    """Biases that were never trained are zeros: as new constants they would be nodes."""
+    nodes = [node("MatMul", ["x", "w"], ["a"]), node("Add", ["a", "bias"], ["y"])]
+    weights = [
+        constant("w", np.ones((4, 512)), np.float32),
+        constant("bias", [0] * 512, np.float32),
+    ]
+    file = model(nodes, [tensor("x", ["n", 4])], [tensor("y", ["n", 512])], weights)
+    result = written(file, tmp_path)
+    assert [each.op_type for each in result.graph.node] == ["MatMul", "Add"]
+    assert_same_results(file, result, {"x": np.ones((3, 4), np.float32)})
+
+
 def test_a_fixed_model_in_a_dynamic_one_is_written_as_it_is(tmp_path: Path) -> None:
     result = written(mlp(), tmp_path)
     assert "Shape" not in [item.op_type for item in result.graph.node]
