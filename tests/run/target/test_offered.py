@@ -204,6 +204,7 @@ def test_what_is_offered_the_target_does_not_do_itself() -> None:
         "ort-guarded-attention",
         "ort-keys-of-scaled-product-transposed-last",
         "ort-keys-transposed-last",
+        "ort-layer-norm-of-a-sum",
         "ort-mask-of-choice",
         "ort-masked-attention-of-groups",
         "ort-masked-attention-of-rows",

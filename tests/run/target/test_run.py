@@ -153,6 +153,29 @@ def test_dynamic_dimensions_stay_so_in_what_is_written_for_kernels(tmp_path: Pat
     assert written.input[0].type.tensor_type.shape.dim[0].dim_param == "batch"
 
 
+def test_a_norm_of_a_sum_of_dynamic_shapes_stays_two_kernels(tmp_path: Path) -> None:
+    """onnxruntime makes the slow kernel of them where it finds the shapes of both operands alike."""
+    onnx = pytest.importorskip("onnx")
+    from relational_tensat.rules.targets.onnxruntime.saved_kernels import saved_kernels
+    from tests.formats.dynamic.models import saved, weight
+    from tests.formats.onnx_tools import model, tensor
+
+    node = onnx.helper.make_node
+    layers = [
+        node("Relu", ["x"], ["a"]),
+        node("Relu", ["a"], ["b"]),
+        node("Add", ["b", "y"], ["c"]),
+        node("LayerNormalization", ["c", "s", "t"], ["z"], axis=-1),
+    ]
+    kinds = [tensor(name, ["batch", "seq", 64]) for name in "xyz"]
+    file = model(layers, kinds[:2], kinds[2:], [weight("s", 64), weight("t", 64)])
+    path, output = saved(file, tmp_path), tmp_path / "out.onnx"
+    options = Options.of(cost="analytic:cpu", target="onnxruntime", budget_s=0.0)
+    assert not optimize(path, options, output=output).rejections
+    assert saved_kernels(path) == {"Relu": 2, "SkipLayerNormalization": 1}
+    assert saved_kernels(output) == {"Relu": 1, "Sum": 1, "LayerNormalization": 1}
+
+
 def test_matrices_of_an_unknown_size_are_multiplied_out_of_blocks(tmp_path: Path) -> None:
     """As images of one row, which onnxruntime does not know to be equally large."""
     onnx = pytest.importorskip("onnx")
