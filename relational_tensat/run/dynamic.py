@@ -8,7 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from relational_tensat.base.errors import InputError, NoSolutionError, VerificationError
+from relational_tensat.base.errors import (
+    InputError,
+    ModelError,
+    NoSolutionError,
+    VerificationError,
+)
 from relational_tensat.explain.explanation import Explanation, explain
 from relational_tensat.explain.fault import Fault, fault_at
 from relational_tensat.explain.graphs import graph_of, names_after
@@ -148,7 +153,7 @@ def compare_at_all_sizes(state: RunState) -> Verification:
     """Compare the dynamic files, and the graphs, at three sizes of each dimension, 1 among them.
 
     Raises:
-        VerificationError: the dynamic file cannot be run, or at no size.
+        VerificationError: the dynamic file is not valid, cannot be run, or at no size.
     """
     model, sized = state.dynamic, state.sized
     assert model is not None and sized is not None
@@ -157,7 +162,10 @@ def compare_at_all_sizes(state: RunState) -> Verification:
         return outcome
     with tempfile.TemporaryDirectory(prefix="relational-tensat-") as folder:
         file = Path(folder) / "dynamic.onnx"
-        sized.save(file)
+        try:
+            sized.save(file)
+        except ModelError as error:
+            raise VerificationError(str(error).removeprefix(f"{file}: ")) from None
         seed = state.options.process.seed
         return outcome.joined(compare_file_at_all_sizes(state, file, tuple(Session), seed))
 

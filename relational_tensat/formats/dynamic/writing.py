@@ -7,7 +7,7 @@ written as it always is, and what cannot be said for all sizes shows as a differ
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import numpy as np
 import onnx
@@ -23,9 +23,10 @@ from relational_tensat.formats.onnx_names import (
 )
 from relational_tensat.formats.onnx_opset import read_imports
 from relational_tensat.formats.onnx_plan import plan_names
-from relational_tensat.formats.onnx_types import array_of
+from relational_tensat.formats.onnx_types import array_of, to_value_info
 from relational_tensat.formats.onnx_write import write_skeletons
 from relational_tensat.tensor import Graph, TensorType
+from relational_tensat.tensor.operators.base import tensor
 from relational_tensat.tensor.types import Array
 
 #: As a bound of a Slice: the end of a dimension, whatever its size.
@@ -250,7 +251,28 @@ class _Joiner:
             del field[:]
             field.extend(copies)
         del graph.value_info[:]
-        graph.value_info.extend(values)
+        graph.value_info.extend([*values, *self._reshaped(known)])
+
+    def _reshaped(self, declared: Container[str]) -> list[onnx.ValueInfoProto]:
+        """Return the types of what is reshaped to computed sizes, where some of these are always the same.
+
+        ONNX does not infer them then, and takes 0 for an attention's heads of unknown size.
+        """
+        constants = {tensor.name for tensor in self._file.graph.initializer}
+        infos = []
+        for node in self._file.graph.node:
+            name = node.output[0]
+            if node.op_type != "Reshape" or node.input[1] in constants or name in declared:
+                continue
+            shapes = self._shapes(name)
+            varies = [len(set(sizes)) > 1 for sizes in zip(*shapes, strict=True)]
+            if shapes and not all(varies):
+                info = to_value_info(name, tensor(self._graphs[0].types[self._values[name]], name))
+                for axis, dim in enumerate(info.type.tensor_type.shape.dim):
+                    if varies[axis]:
+                        dim.Clear()
+                infos.append(info)
+        return infos
 
     def _drop_unused(self) -> None:
         """Drop initializers that nodes took at one size and do not take now."""

@@ -134,6 +134,27 @@ def test_a_weight_of_equal_elements_is_an_initializer_at_all_sizes(tmp_path: Pat
     assert_same_results(file, result, {"x": np.ones((3, 4), np.float32)})
 
 
+def test_what_is_known_of_a_computed_shape_is_declared(tmp_path: Path) -> None:
+    """ONNX infers nothing of it, and takes heads of unknown size for such of 0."""
+    nodes = [
+        node("Shape", ["y"], ["sizes"]),
+        node("Slice", ["sizes", "zero", "two"], ["rows"]),
+        node("Concat", ["rows", "eight"], ["target"], axis=0),
+        node("Reshape", ["x", "target"], ["r"]),
+        node("Attention", ["r", "r", "r"], ["a"], q_num_heads=2, kv_num_heads=2),
+        node("MatMul", ["a", "w"], ["z"]),
+    ]
+    numbers = [
+        constant(name, [value], np.int64) for name, value in (("zero", 0), ("two", 2), ("eight", 8))
+    ]
+    weights = [*numbers, constant("w", np.ones((8, 4)), np.float32)]
+    inputs = [tensor("x", ["rows", 8]), tensor("y", ["batch", "seq", 1])]
+    file = model(nodes, inputs, [tensor("z", ["batch", "seq", 4])], weights, opset=23)
+    result = written(file, tmp_path)
+    (declared,) = result.graph.value_info
+    assert dims([declared]) == [[0, 0, 8]]
+
+
 def test_a_fixed_model_in_a_dynamic_one_is_written_as_it_is(tmp_path: Path) -> None:
     result = written(mlp(), tmp_path)
     assert "Shape" not in [item.op_type for item in result.graph.node]

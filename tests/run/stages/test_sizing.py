@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from relational_tensat import Options, optimize
-from relational_tensat.base.errors import InputError, NoSolutionError
+from relational_tensat.base.errors import InputError, ModelError, NoSolutionError
 from relational_tensat.cli.main import main
 from relational_tensat.explain.replay import Replay
 from relational_tensat.run.pipeline import resume
+from relational_tensat.run.sized_result import SizedResult
 
 onnx = pytest.importorskip("onnx")
 
@@ -217,6 +218,23 @@ def test_a_model_that_is_another_graph_elsewhere_is_returned(
     report, _ = run(capsys, path, "--dim", "batch=1")
     assert report["unchanged"]
     assert any("no dynamic result" in note and "--static" in note for note in report["notes"])
+    assert path.with_name("out.onnx").read_bytes() == path.read_bytes()
+
+
+def test_a_dynamic_file_that_is_not_valid_is_not_returned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def save(self: SizedResult, file: Path) -> None:
+        raise ModelError(f"{file}: not written, the result is no valid ONNX model: a MatMul")
+
+    monkeypatch.setattr(SizedResult, "save", save)
+    nodes = [node("Relu", ["x"], ["a"]), node("Relu", ["a"], ["y"])]
+    kinds = [tensor("x", ["batch", 4])], [tensor("y", ["batch", 4])]
+    path = saved(model(nodes, *kinds), tmp_path)
+    report, _ = run(capsys, path, *with_rules(tmp_path, RELUS))
+    assert report["unchanged"]
+    why = "no dynamic result: not written, the result is no valid ONNX model: a MatMul"
+    assert f"{why}: the original is kept" in report["notes"]
     assert path.with_name("out.onnx").read_bytes() == path.read_bytes()
 
 
