@@ -251,7 +251,7 @@ class _Joiner:
             del field[:]
             field.extend(copies)
         del graph.value_info[:]
-        graph.value_info.extend([*values, *self._reshaped(known)])
+        graph.value_info.extend([*values, *self._reshaped({*known, *outputs})])
 
     def _reshaped(self, declared: Container[str]) -> list[onnx.ValueInfoProto]:
         """Return the types of what is reshaped to computed sizes, where some of these are always the same.
