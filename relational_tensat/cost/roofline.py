@@ -9,8 +9,9 @@ from relational_tensat.tensor import Attrs, TensorType, ValueType, tensors_of
 from relational_tensat.tensor.operators import Operator, get_operator
 from relational_tensat.tensor.operators.work_steps import PACKED, REREAD, REREAD_STRETCH
 
-#: Steps that are no arithmetic: weights that come slower than others, and what a cache gives once more.
-_MOVED = frozenset({PACKED, REREAD, REREAD_STRETCH})
+#: What a cache gives once more; with weights that come slower than others, the steps without arithmetic.
+_REREADS = frozenset({REREAD, REREAD_STRETCH})
+_MOVED = _REREADS | {PACKED}
 
 
 class Rates(Protocol):
@@ -126,7 +127,7 @@ def roofline_us(
     cached_bytes = min(moved - weight_bytes, device.cache_bytes)
     far_s = (moved - weight_bytes - cached_bytes) / device.bandwidth_bytes_per_s
     near_s = cached_bytes / device.cache_bandwidth_bytes_per_s if cached_bytes else 0.0
-    near_s += sum(seconds for part, seconds in works if part in (REREAD, REREAD_STRETCH))
+    near_s += sum(seconds for part, seconds in works if part in _REREADS)
     if not device.weight_bandwidth_bytes_per_s:
         far_s += weight_bytes / device.bandwidth_bytes_per_s
         return compute_s * 1e6, (far_s + near_s) * 1e6

@@ -57,11 +57,11 @@ def steps_of_product(left: ValueType, right: ValueType, output: ValueType) -> tu
 def steps_of_broadcast(shape: Sequence[int], *operands: Sequence[int]) -> list[tuple[str, int]]:
     """Return the stretches that a result of operands is computed in that are broadcast to its shape.
 
-    And what is read once more for them. None where the result is one stretch.
+    And what is read once more for them. None where the result is one stretch, or has no elements.
     """
     length, has_own = _stretch_of_broadcast(shape, *operands)
     size = math.prod(shape)
-    if length == size:
+    if length >= size:
         return []
     again = [
         size - math.prod(operand) for operand, own in zip(operands, has_own, strict=True) if own

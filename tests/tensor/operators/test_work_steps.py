@@ -89,6 +89,8 @@ def test_stretches_of_a_transposition(shape: list[int], data: st.DataObject) -> 
         ("add", (f32(5, 8), f32(5, 8)), {}, {}),
         ("add", (f32(5, 1), f32(8)), {}, {"stretch": 5, "reread": 32, "reread_stretch": 5}),
         ("add", (f32(1, 8), f32(8)), {}, {}),
+        ("add", (f32(0, 8), f32(8)), {}, {}),
+        ("add", (f32(3, 0, 4), f32(4)), {}, {}),
         ("transpose", (f32(1, 5, 4, 8),), {"perm": (0, 2, 1, 3)}, {"stretch": 20}),
         ("softmax", (f32(2, 3, 16),), {"axis": 2}, {"row": 6, "ragged_row": 0}),
         ("softmax", (f32(2, 3, 9),), {"axis": 2}, {"row": 6, "ragged_row": 6}),

@@ -224,7 +224,7 @@ def _slow(kernels: list[Configuration]) -> list[Configuration]:
     5x5: 35). Of the largest of windows outside of blocks, each element is compared by itself (24 channels,
     64x64: 19 us; in blocks 5). The layer norm of a sum: see ``norms``. A transposition that moves one axis
     copies in a loop that takes twice as long for each stretch. The gelu of a sum goes through it after the
-    sum (32x1536: 23.4 us, gelu 19.3, a sum 4.6). All on an AMD EPYC, 2026-11-27.
+    sum (32x1536: 23.4 us, gelu 19.3, a sum 4.6). All on an AMD EPYC, 2026-11-27 and 28.
     """
     grouped = [kernel for kernel in kernels if kernel.op == "conv" and _groups(kernel) > 1]
     products = [each for kernel in grouped for each in (_products(kernel), _copy(_patches(kernel)))]
