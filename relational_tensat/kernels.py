@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from relational_tensat.base.checks import check_choice
 from relational_tensat.base.errors import InputError
+from relational_tensat.base.folders import temporary_folder
 from relational_tensat.mugraph.fusion.kernel_files import FORMAT, INDEX
 from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.dims import Dims, count
@@ -155,8 +155,8 @@ def _groups(shape: tuple[int, ...], dims: tuple[int, ...]) -> bool:
 
 def _compiled(graph: MuGraph) -> _Run:
     device = kernel_tensors(graph)
-    with tempfile.TemporaryDirectory() as folder:
-        functions = compiled_kernels(graph, Path(folder))
+    with temporary_folder() as folder:
+        functions = compiled_kernels(graph, folder)
 
     def run(given: _Tensors) -> _Tensors:
         tensors = dict(given)

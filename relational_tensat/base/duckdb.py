@@ -6,6 +6,9 @@ scans of Arrow's tables: 50 of the 60 ms that importing it takes. Who wants eith
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
 try:
     import _duckdb as _compiled
 except ImportError:  # its name is DuckDB's own affair
@@ -23,7 +26,72 @@ ParserException = _compiled.ParserException
 Statement = _compiled.Statement
 StatementType = _compiled.StatementType
 TransactionException = _compiled.TransactionException
-connect = _compiled.connect
+
+_Settings = Mapping[str, str | bool | int | float | list[str]]
+#: A view, macro or index of a database that somebody else has made can name any file, and any extension to
+#: load: nothing but the database itself is read or written, whatever is in it.
+_CLOSED: _Settings = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "allow_persistent_secrets": "false",
+}
+#: Who only reads has no files beside a database that may lie anywhere, and changes no setting.
+_READING: _Settings = {"temp_directory": "", "lock_configuration": "true"}
+
+
+def open_database(
+    path: Path | None,
+    settings: _Settings | None = None,
+    *,
+    writes: bool = False,
+    attaches: Path | None = None,
+) -> DuckDBPyConnection:
+    """Return a connection to a database: all that this package opens are opened here.
+
+    Args:
+        path: its file; None for one in memory.
+        settings: DuckDB's.
+        writes: whether it may be changed, or made; else it is read-only.
+        attaches: the one other database that may be attached to it.
+
+    Raises:
+        Error: there is none, it is none, or another process has it open.
+    """
+    name = ":memory:" if path is None else database_name(path)
+    reads = path is not None and not writes
+    config = {**(_READING if reads else {}), **(settings or {})}
+    if attaches is None:
+        return _compiled.connect(name, read_only=reads, config={**_CLOSED, **config})
+    rest = {key: value for key, value in _CLOSED.items() if key != "enable_external_access"}
+    connection = _compiled.connect(name, read_only=reads, config={**rest, **config})
+    allowed = [database_name(attaches) + suffix for suffix in ("", *LOGS)]
+    connection.execute("SET allowed_paths = $allowed", {"allowed": allowed})
+    connection.execute("SET enable_external_access = false")
+    return connection
+
+
+#: What DuckDB puts beside a file: the log of its changes, and what it is renamed to on the way.
+LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")
+
+
+def database_name(path: Path) -> str:
+    """Return a path as DuckDB shall have it: ``:memory:`` and ``md:name`` are files here as others are.
+
+    Raises:
+        IOException: DuckDB takes no such path.
+    """
+    name = str(path.absolute())
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise IOException("the path is not UTF-8, and DuckDB takes no other") from None
+    if "?" in name:
+        raise IOException(
+            "DuckDB takes no path with a question mark: it looks for its log elsewhere"
+        )
+    return name
 
 
 def import_package() -> None:

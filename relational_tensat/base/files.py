@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from relational_tensat.base.errors import InputError
+from relational_tensat.base.folders import PrivateFolder
 
 
 def check_file(path: Path, expected: str = "a model file") -> None:
@@ -73,14 +72,11 @@ def folder_beside(path: Path) -> Iterator[Path]:
     """
     if path.is_dir():
         raise InputError(f"{path}: is a folder, expected the name of a file to write")
-    aside = path.parent / f".{path.name}.{os.urandom(4).hex()}.part"
     try:
-        aside.mkdir()
-        yield aside
+        with PrivateFolder(path.parent, path.name) as aside:
+            yield aside.path
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
 
 
 def move_into_place(folder: Path, path: Path) -> None:

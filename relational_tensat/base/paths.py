@@ -158,7 +158,7 @@ def _is_of_others(db: Path) -> bool:
     from relational_tensat.base import duckdb  # most runs keep no database
 
     try:
-        with duckdb.connect(str(db), read_only=True) as connection:
+        with duckdb.open_database(db) as connection:
             rows = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
     except duckdb.Error:
         return False

@@ -36,11 +36,7 @@ class RunDatabase:
         if not path.is_file():
             raise InputError(f"{path}: no such database file")
         try:
-            self._connection = duckdb.connect(
-                str(path),
-                read_only=True,
-                config={"enable_external_access": "false", "lock_configuration": "true"},
-            )
+            self._connection = duckdb.open_database(path)
         except duckdb.Error as error:
             raise InputError(f"{path}: cannot be opened: {_one_line(error)}") from error
         self._path = path

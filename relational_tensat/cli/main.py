@@ -17,6 +17,7 @@ from typing import Any, NoReturn, TextIO, cast
 from relational_tensat import __version__
 from relational_tensat.base.collector import collect_rarely
 from relational_tensat.base.errors import InputError, RelationalTensatError, UsageError, nearest
+from relational_tensat.base.folders import remove_folders
 from relational_tensat.cli.closed_output import ClosedOutput, DispensableOutput
 from relational_tensat.cli.parser import Parser
 
@@ -47,6 +48,7 @@ def process() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, AttributeError):  # nobody reads it any more, or it is closed
             stream.flush()
+    remove_folders()
     os._exit(code)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from pathlib import Path
 
+from relational_tensat.base.folders import temporary_folder
 from relational_tensat.egraph.database import FORMAT_VERSION
 from relational_tensat.egraph.published import (
     PURPOSES,
@@ -104,8 +103,8 @@ def example_schema() -> list[Table]:
     )
     from relational_tensat.explore.match.instances import create_instance_tables
 
-    with tempfile.TemporaryDirectory() as folder:
-        database = Database(Path(folder) / "schema.duckdb")
+    with temporary_folder() as folder:
+        database = Database(folder / "schema.duckdb")
         try:
             create_tables(database)
             create_worlds(database)

@@ -14,17 +14,17 @@ from __future__ import annotations
 import json
 import os
 import random
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, first_line
+from relational_tensat.base.folders import PrivateFolder
 from relational_tensat.base.resources import sql
 from relational_tensat.cost.corrections import RaceOutcome
 from relational_tensat.cost.device import Configuration, DeviceKey, Sample, Unmeasurable
@@ -216,7 +216,7 @@ class CostCache:
     def opened(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Attach the file for a statement or two; make it, and its table, where they are missing."""
         with Postponed() as interruption, _ENGINE_LOCK:
-            engine = _engine()
+            engine = _engine(self.path)
             self._attach(engine, interruption)
             try:
                 engine.execute("USE attached")
@@ -228,7 +228,7 @@ class CostCache:
                 engine.execute("USE memory")
                 engine.execute("DETACH attached")
 
-    def _make(self, engine: duckdb.DuckDBPyConnection) -> None:
+    def _make(self) -> None:
         """Make an empty cache aside and give it its name.
 
         DuckDB makes a file first and locks and fills it after, so another process that opens it in between
@@ -237,10 +237,9 @@ class CostCache:
         folder = self.path.parent
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=folder, prefix=".costs-") as aside:
-                new = Path(aside) / self.path.name
-                engine.execute(f"ATTACH {_quoted(new)} AS new_cache (TYPE duckdb)")
-                engine.execute("DETACH new_cache")
+            with PrivateFolder(folder, self.path.name) as aside:
+                new = aside.path / self.path.name
+                duckdb.open_database(new, writes=True).close()
                 _name_once(new, self.path)
         except OSError as error:
             reason = error.strerror or error
@@ -250,7 +249,7 @@ class CostCache:
 
     def _attach(self, engine: duckdb.DuckDBPyConnection, interruption: Postponed) -> None:
         if not self.path.exists():
-            self._make(engine)
+            self._make()
         give_up = time.monotonic() + _LOCK_WAIT_S
         while True:
             try:
@@ -285,10 +284,10 @@ class CostCache:
 _ENGINE_LOCK = threading.Lock()
 
 
-@cache
-def _engine() -> duckdb.DuckDBPyConnection:
-    """Return the DuckDB that files are attached to: starting one takes longer than writing a row."""
-    return duckdb.connect(":memory:", config={"threads": 1})
+@lru_cache(maxsize=4)
+def _engine(path: Path) -> duckdb.DuckDBPyConnection:
+    """Return the DuckDB that a file is attached to: starting one takes longer than writing a row."""
+    return duckdb.open_database(None, {"threads": 1, "temp_directory": ""}, attaches=path)
 
 
 def _has_table(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
@@ -326,7 +325,7 @@ def _result(
 
 
 def _quoted(path: Path) -> str:
-    return "'" + str(path).replace("'", "''") + "'"
+    return "'" + duckdb.database_name(path).replace("'", "''") + "'"
 
 
 def _name_once(new: Path, path: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 
 from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, NoSolutionError, UsageError, first_line
+from relational_tensat.base.folders import PrivateFolder
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.resources import sql
 from relational_tensat.egraph.arrow_columns import arrow_column, plain_columns
@@ -34,6 +33,9 @@ MANY_ROWS = 5_000
 #: Written into every database; raised when a table changes its meaning.
 FORMAT_VERSION = "11"
 
+
+#: What arrays are called in the statement that reads them.
+_ARRAYS = "relational_tensat_arrays"
 
 #: Statements that return how many rows they changed.
 _CHANGES = frozenset(
@@ -75,16 +77,17 @@ class Database:
         process: ProcessOptions | None = None,
         *,
         keep: bool = False,
+        attaches: Path | None = None,
     ) -> None:
         """Open a database.
 
         Args:
             path: a file; None for a database in memory.
-            process: its threads, its memory limit, and the folder for what does not fit into that, made
-                when that happens: by default one beside the file, or else of its own among the
-                system's temporary files.
+            process: its threads, its memory limit, and the folder for what does not fit into that: by
+                default beside the file, or else among the system's temporary files.
             keep: continue in the file that is there. Else it is replaced: the caller has agreed to
                 that by naming it.
+            attaches: the one other database that may be attached.
 
         Raises:
             InputError: the file cannot be created or opened, or another run has it open.
@@ -95,16 +98,17 @@ class Database:
         process = process or ProcessOptions()
         self.process = process
         config: dict[str, str | bool | int | float | list[str]] = {"threads": process.threads}
-        folder = _spill_folder(path, process.temp_directory)
-        if folder is not None:
-            config["temp_directory"] = str(folder)
+        self._spills = _spill_folder(path, process.temp_directory)
+        config["temp_directory"] = "" if self._spills is None else str(self._spills.path)
         if process.memory_limit is not None:
             config["memory_limit"] = process.memory_limit
         try:
             if path is not None and not keep:
                 remove_database(path)
-            self.connection = duckdb.connect(str(path) if path else ":memory:", config=config)
+            self.connection = duckdb.open_database(path, config, writes=True, attaches=attaches)
         except (duckdb.Error, OSError) as error:
+            if self._spills is not None:
+                self._spills.close()
             reason = first_line(error)
             if isinstance(error, duckdb.ParserException):  # of a setting: a path is not parsed
                 raise UsageError(f"--memory-limit {process.memory_limit}: {reason}") from error
@@ -141,7 +145,7 @@ class Database:
             raise UsageError(f"world {name!r}: the database has one of that name") from error
         other = copy.copy(self)
         other.connection = self.connection.cursor()
-        other._path = None  # the file is the first one's
+        other._path = other._spills = None  # the files are the first one's
         other.connection.execute("SET search_path = $path", {"path": f"{schema},main"})
         other.statements = 0
         other.stopwatch = Stopwatch()
@@ -153,14 +157,14 @@ class Database:
         text: str,
         params: Mapping[str, Any] | None = None,
         name: str = "generated",
-        relational_tensat_arrays: Any = None,
+        arrays: Any = None,
     ) -> list[tuple[Any, ...]]:
         """Run one statement and return all its rows (a change returns the count of rows).
 
         Args:
-            relational_tensat_arrays: a table that the statement reads, arrays of NumPy by name, or Arrow's.
-                DuckDB finds it by the name that this variable has in the frame from which it is called:
-                a third of what it takes to register a view and to drop it.
+            arrays: what the statement reads as ``relational_tensat_arrays``, arrays of NumPy by name, or
+                Arrow's. It is registered until others are: that DuckDB looks for variables of Python is
+                switched off together with its access to files.
 
         Raises:
             Interrupted: ``interrupt`` was called, before or while it ran.
@@ -168,6 +172,8 @@ class Database:
         """
         with self._running(name) as statement_time:
             (statement,) = _parse(self.connection, text)
+            if arrays is not None:
+                self.connection.register(_ARRAYS, arrays)
             rows = self.connection.execute(statement, params).fetchall()
             is_change = rows and statement.type in _CHANGES
             statement_time.rows += int(rows[0][0]) if is_change else len(rows)
@@ -294,6 +300,8 @@ class Database:
     def close(self) -> None:
         """Close the database; a file keeps its tables."""
         self.connection.close()
+        if self._spills is not None:
+            self._spills.close()
         if self._path is not None:
             note_closed(self._path)
 
@@ -322,7 +330,7 @@ class Database:
 
 def _insertion(table: str) -> str:
     """Return the statement that appends the rows of arrays to a table."""
-    return f"INSERT INTO {table} SELECT * FROM relational_tensat_arrays"
+    return f"INSERT INTO {table} SELECT * FROM {_ARRAYS}"
 
 
 @contextmanager
@@ -355,17 +363,24 @@ def _out_of_memory(error: duckdb.Error) -> OutOfMemory:
     return OutOfMemory(f"the database's memory limit is reached: {reason}")
 
 
-def _spill_folder(path: Path | None, parent: Path | None) -> Path | None:
-    """Return a folder that no other database spills to; None where DuckDB takes one beside the file."""
-    if path is not None and parent is None:
-        return None
+def _spill_folder(path: Path | None, parent: Path | None) -> PrivateFolder | None:
+    """Return a folder for what does not fit into memory; None where it has no place.
+
+    Nothing can be spilled then, and DuckDB says that there is too little memory.
+
+    Raises:
+        UsageError: the folder that was named is none, or cannot be written.
+    """
     if parent is not None and not parent.is_dir():
         raise UsageError(f"--temp-directory {parent}: no such folder")
-    folder = parent or Path(gettempdir())
-    return folder / f"relational_tensat-{os.getpid()}-{next(_FOLDER_COUNTER)}"
-
-
-_FOLDER_COUNTER = itertools.count(1)
+    beside = parent or (Path(gettempdir()) if path is None else path.absolute().parent)
+    try:
+        duckdb.database_name(beside)
+        return PrivateFolder(beside)
+    except (OSError, duckdb.IOException) as error:
+        if parent is not None:
+            raise UsageError(f"--temp-directory {parent}: {first_line(error)}") from error
+        return None
 
 
 def _parse(connection: duckdb.DuckDBPyConnection, text: str) -> Sequence[duckdb.Statement]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError
 
 try:
@@ -12,8 +13,6 @@ try:
 except ImportError:  # Windows, which removes no file that is open
     fcntl = None  # type: ignore[assignment]  # a module where there is one
 
-#: What DuckDB puts beside a file: the log of its changes, and what it is renamed to on the way.
-_LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")
 #: The databases that this process has open; a lock of the system keeps only other processes out.
 _OPEN: set[Path] = set()
 
@@ -77,5 +76,5 @@ def _lock(descriptor: int, path: Path) -> None:
 
 
 def _remove_logs(path: Path) -> None:
-    for suffix in _LOGS:
+    for suffix in duckdb.LOGS:
         path.with_name(path.name + suffix).unlink(missing_ok=True)

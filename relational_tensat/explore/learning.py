@@ -93,7 +93,7 @@ def _rows(path: Path) -> list[tuple[str, list[bool], int, int]]:
     if not path.is_file():
         raise InputError(f"{path}: no such database file")
     try:
-        with duckdb.connect(str(path), read_only=True) as connection:
+        with duckdb.open_database(path) as connection:
             return connection.execute(_TEXT).fetchall()
     except duckdb.Error as error:
         raise InputError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,8 @@ class RecordingDatabase(Database):
 
     shows_sql = True
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, attaches: Path | None = None) -> None:
+        super().__init__(attaches=attaches)
         self.recorded: list[RecordedStatement] = []
         self.is_recording = False
 
@@ -49,11 +50,11 @@ class RecordingDatabase(Database):
         text: str,
         params: Mapping[str, Any] | None = None,
         name: str = "generated",
-        relational_tensat_arrays: Any = None,
+        arrays: Any = None,
     ) -> list[tuple[Any, ...]]:
         """Run one statement and return all its rows."""
         self._record(name, with_values(text, params or {}))
-        return super().execute(text, params, name, relational_tensat_arrays)
+        return super().execute(text, params, name, arrays)
 
     def execute_all(self, text: str, name: str) -> None:
         """Run the statements of a text, separated by semicolons."""

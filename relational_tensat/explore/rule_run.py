@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, first_line
+from relational_tensat.base.folders import temporary_folder
 from relational_tensat.egraph.database import FORMAT_VERSION
 from relational_tensat.egraph.egraph import Counters, EGraph
 from relational_tensat.egraph.published import create_tables
@@ -38,8 +38,8 @@ def run_on_sources(rule: Rule) -> list[RecordedStatement]:
         return []
     sides = both_sides(everywhere, configurations)
     sources = tuple(dict.fromkeys(source for source, _ in sides.pairs[0]))
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "sources.duckdb"
+    with temporary_folder() as folder:
+        path = folder / "sources.duckdb"
         EGraph.create(replace(sides.graph, outputs=sources), path).close()
         return run_on_database(everywhere, path)
 
@@ -50,7 +50,7 @@ def run_on_database(rule: Rule, path: Path) -> list[RecordedStatement]:
     Raises:
         InputError: the file is no database of a run of this version.
     """
-    database = RecordingDatabase()
+    database = RecordingDatabase(attaches=path)
     try:
         create_tables(database)
         _copy(database, path)
@@ -68,7 +68,8 @@ def _copy(database: RecordingDatabase, path: Path) -> None:
         raise InputError(f"{path}: no such database file")
     connection = database.connection
     try:
-        connection.execute(f"ATTACH {literal(str(path))} AS run_file (READ_ONLY)")
+        name = literal(duckdb.database_name(path))
+        connection.execute(f"ATTACH {name} AS run_file (READ_ONLY)")
         rows = connection.execute(
             "SELECT value FROM run_file.meta WHERE key = 'format_version'"
         ).fetchall()
@@ -80,10 +81,14 @@ def _copy(database: RecordingDatabase, path: Path) -> None:
             f"{path}: the database has format {version}, expected {FORMAT_VERSION}: "
             "run the model again"
         )
-    for (table,) in connection.execute(
+    tables = connection.execute(
         "SELECT table_name FROM duckdb_tables() WHERE database_name = 'memory'"
-    ).fetchall():
-        connection.execute(f"INSERT INTO {table} SELECT * FROM run_file.{table}")
+    ).fetchall()
+    try:
+        for (table,) in tables:
+            connection.execute(f"INSERT INTO {table} SELECT * FROM run_file.{table}")
+    except duckdb.Error as error:
+        raise InputError(f"{path}: not the database of a run: {first_line(error)}") from error
     connection.execute("DETACH run_file")
 
 

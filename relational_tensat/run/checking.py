@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from relational_tensat.base.errors import InputError, MissingDependencyError
+from relational_tensat.base.folders import temporary_folder
 from relational_tensat.formats import save_model, to_onnx_model
 from relational_tensat.run.options import Options
 from relational_tensat.tensor import Array, Graph
@@ -91,8 +91,7 @@ def is_as_quantized(
     Raises:
         VerificationError: onnxruntime cannot run it.
     """
-    with tempfile.TemporaryDirectory(prefix="relational-tensat-") as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         before, after = original_file(original, source, folder), folder / "optimized.onnx"
         save_model(fold_weights(optimized), after, options.output.opset)
         check = compare_quantized(before, after, options.process.threads)
@@ -135,8 +134,7 @@ def _check_files(
         )
         return as_written.joined(by_default)
 
-    with tempfile.TemporaryDirectory(prefix="relational-tensat-") as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         before = original_file(files.original, files.before, folder)
         after = files.after or folder / "optimized.onnx"
         save_model(files.folded, after, options.output.opset)

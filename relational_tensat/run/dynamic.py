@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from relational_tensat.base.errors import (
     NoSolutionError,
     VerificationError,
 )
+from relational_tensat.base.folders import temporary_folder
 from relational_tensat.explain.explanation import Explanation, explain
 from relational_tensat.explain.fault import Fault, fault_at
 from relational_tensat.explain.graphs import graph_of, names_after
@@ -160,8 +160,8 @@ def compare_at_all_sizes(state: RunState) -> Verification:
     outcome = _compare_graphs(state, model, sized)
     if outcome.failure():
         return outcome
-    with tempfile.TemporaryDirectory(prefix="relational-tensat-") as folder:
-        file = Path(folder) / "dynamic.onnx"
+    with temporary_folder() as folder:
+        file = folder / "dynamic.onnx"
         try:
             sized.save(file)
         except ModelError as error:

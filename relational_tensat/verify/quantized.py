@@ -7,7 +7,6 @@ of both files are compared.
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from relational_tensat.base.errors import VerificationError, first_line
+from relational_tensat.base.folders import temporary_folder
 from relational_tensat.tensor import Graph, Node
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify.runtime import Session, open_session, runtime_errors
@@ -107,8 +107,8 @@ def runtime_kernels(model: Path, threads: int) -> Kernels | None:
     """
     import onnx
 
-    with tempfile.TemporaryDirectory(prefix="relational-tensat-") as folder:
-        path = Path(folder) / "optimized.onnx"
+    with temporary_folder() as folder:
+        path = folder / "optimized.onnx"
         try:
             open_session(model, threads, Session.AS_BY_DEFAULT, optimized=path)
         except runtime_errors() as error:

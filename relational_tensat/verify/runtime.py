@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relational_tensat.base.errors import InputError, VerificationError, first_line
+from relational_tensat.base.folders import temporary_folder
 from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, numpy_dtype
 from relational_tensat.verify.comparison import Comparison, Setting, as_array
 from relational_tensat.verify.equivalence import rounded_tolerance
@@ -254,8 +254,8 @@ def optimized_graph(model: Path | bytes) -> onnx.GraphProto:
     """
     import onnx
 
-    with tempfile.TemporaryDirectory(prefix="relational-tensat-") as folder:
-        file = Path(folder) / "optimized.onnx"
+    with temporary_folder() as folder:
+        file = folder / "optimized.onnx"
         open_session(model, 1, Session.AS_BY_DEFAULT, optimized=file)
         return onnx.load(file, load_external_data=False).graph
 

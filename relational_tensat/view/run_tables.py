@@ -37,7 +37,7 @@ class RunTables:
             yield self.memory
             return
         try:
-            connection = duckdb.connect(str(self.path), read_only=True)
+            connection = duckdb.open_database(self.path)
         except duckdb.Error as error:
             raise InputError(f"{self.path}: cannot be opened: {first_line(error)}") from error
         with connection:

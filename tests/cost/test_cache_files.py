@@ -64,7 +64,7 @@ def test_a_new_file_has_its_name_only_once_it_is_a_database(
         assert not name.exists()
         assert duckdb.connect(str(new)).execute("SHOW TABLES").fetchall() == []
         monkeypatch.setattr(cache_module, "_name_once", name_once)
-        CostCache(path)._make(duckdb.connect())
+        CostCache(path)._make()
         name_once(new, name)
 
     monkeypatch.setattr(cache_module, "_name_once", another_is_first)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 
 from relational_tensat.base.errors import InputError, VerificationError
+from relational_tensat.base.folders import temporary_folder
 from relational_tensat.cost.device import Sample
 from relational_tensat.mugraph.fusion.candidates import Candidate
 from relational_tensat.mugraph.graph.arithmetic import Numbers
@@ -80,8 +79,8 @@ def measured(candidate: Candidate, graph: MuGraph) -> Sample:
     from relational_tensat.cost.cpu.reference import processor_watch
     from relational_tensat.cost.cpu.sampling import Pair, difference
 
-    with tempfile.TemporaryDirectory() as folder:
-        functions = compiled_kernels(graph, Path(folder))
+    with temporary_folder() as folder:
+        functions = compiled_kernels(graph, folder)
     given = _drawn(graph)
     _check(candidate, graph, functions, given)
     once = _runs(graph, functions, given, 1)

@@ -181,7 +181,7 @@ class _Search:
                 if works:
                     works = self._level(works, level, grower)
         if self._tables is not None:
-            self._tables.end(self._database)
+            self._tables.end()
         self._database.close()
         return SearchResult(
             tuple(self._routes), tuple(self._levels), abstract.e_nodes, abstract.e_classes,

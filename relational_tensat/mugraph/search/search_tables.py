@@ -9,7 +9,6 @@ from pathlib import Path
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.resources import sql
 from relational_tensat.egraph.database import Database
-from relational_tensat.explore.recording import literal
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import content_hash, encoded
 from relational_tensat.mugraph.search.structure import Variable
@@ -45,18 +44,14 @@ class SearchTables:
         if not self._is_begun:
             self._begin(database, variables)
         for table in _OF_LEVELS:
-            text = f"INSERT INTO kept.{table} SELECT $level, * FROM {table}"
-            database.execute(text, {"level": level}, "mugraph/keep")
+            text = f"SELECT {level}, * FROM {table}"
+            self._kept.append(table, database.execute(text, name="mugraph/keep"))
 
     def _begin(self, database: Database, variables: Iterable[Variable]) -> None:
-        Database(self._path).close()  # errors are those of any database
-        database.execute(f"ATTACH {literal(str(self._path))} AS kept", name="mugraph/keep")
-        database.script("mugraph/kept_tables")
-        for variable in variables:
-            values = {"bit": variable.bit, "name": variable.name}
-            database.execute(
-                "INSERT INTO kept.variable VALUES ($bit, $name)", values, "mugraph/keep"
-            )
+        self._kept = Database(self._path)  # errors are those of any database
+        self._kept.script("mugraph/kept_tables")
+        self._kept.append("variable", [(variable.bit, variable.name) for variable in variables])
+        self._kept.append("abstract", database.execute("FROM abstract", name="mugraph/keep"))
         self._is_begun = True
 
     def begin_again(self) -> None:
@@ -64,10 +59,10 @@ class SearchTables:
         self._path.unlink(missing_ok=True)
         self._is_begun = False
 
-    def end(self, database: Database) -> None:
+    def end(self) -> None:
         """Leave the file to others."""
         if self._is_begun:
-            database.execute("DETACH kept", name="mugraph/keep")
+            self._kept.close()
 
     def note(self, graph: MuGraph, cost_us: float) -> str:
         """Keep what was found; return its key."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from tempfile import TemporaryDirectory
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.configuration import set_hypothesis_home_dir
 from hypothesis.database import ExampleDatabase, choices_to_bytes
 
+from relational_tensat.base.folders import temporary_folder
 from relational_tensat.rules.soundness.drawing import Configuration, draw_configuration
 from relational_tensat.rules.soundness.judging import Judge, Outcome
 from relational_tensat.rules.soundness.trimming import trimmed
@@ -73,7 +73,7 @@ def smallest(judge: Judge, configuration: Configuration, choices: Sequence[int])
 @contextmanager
 def _own_folder() -> Iterator[None]:
     """Keep what Hypothesis writes (the constants of the code it runs) out of the user's folder."""
-    with TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         set_hypothesis_home_dir(folder)
         try:
             yield

@@ -129,7 +129,7 @@ def _connect(path: Path) -> duckdb.DuckDBPyConnection:
     if size < _LEAST_BYTES:
         raise InputError(f"{path}: {_NOT_STARTED}")
     try:
-        return duckdb.connect(str(path), read_only=True)
+        return duckdb.open_database(path)
     except duckdb.Error as error:
         reason = first_line(error)
         if "set lock" in reason:  # damaged blocks are another matter

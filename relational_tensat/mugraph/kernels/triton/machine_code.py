@@ -6,12 +6,11 @@ import importlib.util
 import inspect
 import re
 import subprocess
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from relational_tensat.base.errors import InputError, MissingDependencyError, first_line
+from relational_tensat.base.folders import temporary_folder
 from relational_tensat.mugraph.kernels.triton.emit_triton import TritonKernel
 
 _POINTERS = {"float32": "*fp32", "float16": "*fp16", "bfloat16": "*bf16", "bool": "*u8"}
@@ -48,8 +47,8 @@ def load_triton(kernel: TritonKernel) -> Any:
         MissingDependencyError: Triton is not installed.
     """
     _triton()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"{kernel.name}.py"
+    with temporary_folder() as folder:
+        path = folder / f"{kernel.name}.py"
         path.write_text(kernel.source, encoding="utf-8")
         spec = importlib.util.spec_from_file_location(f"triton_{kernel.name}", path)
         assert spec is not None and spec.loader is not None
@@ -132,8 +131,8 @@ def _ptxas_log(ptx: str, arch: str) -> str:
 
     target = re.search(r"\.target (\w+)", ptx)
     assert target is not None
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "kernel.ptx"
+    with temporary_folder() as folder:
+        path = folder / "kernel.ptx"
         path.write_text(ptx, encoding="utf-8")
         command = [
             get_ptxas(_number(arch)).path, "-v", f"-arch={target[1]}",
