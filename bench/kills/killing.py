@@ -80,7 +80,7 @@ class KilledRuns:
 
     def kill_resumed(self, folder: Path, fraction: float) -> None:
         """Resume a run and kill it after that part of the time that a whole run takes."""
-        argv: list[object] = ["run", "--resume", folder / "run.duckdb", "--json-events"]
+        argv = [*self._resuming(folder), "--json-events"]
         self._kill(argv, folder, fraction, starts=False)
 
     def resumed(self, folder: Path) -> Survival:
@@ -90,7 +90,7 @@ class KilledRuns:
         if not database.exists():
             return Survival("loading", trouble="no database" * (reported_count > 0))
         stored_log = stored_iterations(database)
-        argv = ["run", "--resume", database, "--json", "--quiet"]
+        argv = [*self._resuming(folder), "--json", "--quiet"]
         code = self._forker.run(argv, folder / "printed")
         printed = (folder / "printed").read_text().splitlines()
         if code == _REFUSED and len(printed) == 1 and printed[0].endswith(_NOT_STARTED):
@@ -118,6 +118,9 @@ class KilledRuns:
             if starts:
                 shutil.rmtree(folder)
                 folder.mkdir()
+
+    def _resuming(self, folder: Path) -> list[object]:
+        return ["run", "--resume", folder / "run.duckdb", "-o", self._output_of(folder)]
 
     def _output_of(self, folder: Path) -> Path:
         return folder / f"out{self._model.suffix}"

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from relational_tensat.base.escaping import escaped
+
 #: Rows of a table that are shown; the rest is counted.
 SHOWN_ROWS = 20
 _SHOWN_CHARACTERS = 60
@@ -61,7 +63,7 @@ def html_table(columns: Sequence[str], rows: Sequence[Sequence[object]], caption
 
     head = "".join(f"<th>{escape(name)}</th>" for name in columns)
     body = "".join(
-        "<tr>" + "".join(f"<td>{escape(str(value))}</td>" for value in row) + "</tr>"
+        "<tr>" + "".join(f"<td>{escape(escaped(str(value)))}</td>" for value in row) + "</tr>"
         for row in rows
     )
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
@@ -73,11 +75,12 @@ def html_fields(title: str, fields: Sequence[tuple[str, object]]) -> str:
     from html import escape  # as above
 
     rows = "".join(
-        f"<tr><th>{escape(name)}</th><td>{escape(str(value))}</td></tr>" for name, value in fields
+        f"<tr><th>{escape(name)}</th><td>{escape(escaped(str(value)))}</td></tr>"
+        for name, value in fields
     )
     return f"<table><caption>{escape(title)}</caption><tbody>{rows}</tbody></table>"
 
 
 def _short(value: object) -> str:
-    text = str(value)
+    text = escaped(str(value))
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 1]}…"

@@ -40,6 +40,7 @@ class About:
     former: tuple[str, ...] = ()
     check: Callable[[Any], None] | None = None
     may_change: bool = False
+    writes: str = ""
 
 
 def option(
@@ -64,7 +65,9 @@ def option(
             default_text: what ``--help`` shows instead of the default; a blank for nothing;
             former: names that it had, which are understood for one release;
             check: raises UsageError for values that cannot be;
-            may_change: whether a run that is resumed may have another value.
+            may_change: whether a run that is resumed may have another value;
+            writes: what is written at a path: a key of ``outputs.OF_OPTIONS``. A run that is resumed has
+                none of the run's before: it writes only where it is told to.
     """
     metadata = {_ABOUT: About(help, **about)}
     if factory is MISSING:

@@ -25,7 +25,7 @@ class ProcessOptions(OptionGroup):
     )  # fmt: skip
     temp_directory: Path | None = option(
         None, "where what does not fit into it goes", metavar="DIR",
-        default_text="beside --db, or the system's",
+        default_text="beside --db, or the system's", may_change=True, writes="folder",
     )  # fmt: skip
 
 

@@ -1,12 +1,74 @@
-"""Outputs that are closed or full: standard output is reported, standard error would not be seen."""
+"""Outputs: what is from files is shown on them, and does nothing; some are closed or full.
+
+That standard output takes nothing is reported, standard error would not be seen.
+"""
 
 from __future__ import annotations
 
 import errno
 import io
 import os
-from contextlib import suppress
-from typing import TextIO
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TextIO, cast
+
+from relational_tensat.base.escaping import escaped
+
+#: What separates lines and columns; all else that is not seen is written as an escape.
+LINES = "\n\t"
+
+
+class ShownOutput(io.TextIOBase):
+    """A text stream on which no name from a file does anything, and every name can be written.
+
+    Attributes:
+        exact: the stream behind it.
+    """
+
+    def __init__(self, exact: TextIO) -> None:
+        self.exact = exact
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """The encoding of the stream behind it."""
+        return getattr(self.exact, "encoding", None) or "utf-8"
+
+    def write(self, text: str) -> int:
+        """Write, with escapes for what is not seen, or is not in the encoding."""
+        shown = escaped(text, keep=LINES)
+        if not shown.isascii():
+            shown = shown.encode(self.encoding, "backslashreplace").decode(self.encoding)
+        self.exact.write(shown)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush the stream behind it."""
+        self.exact.flush()
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        return self.exact.isatty()
+
+    def fileno(self) -> int:
+        """Return the number of the stream's file."""
+        return self.exact.fileno()
+
+
+@contextmanager
+def shown_outputs() -> Iterator[None]:
+    """Let nothing that is written in the block do anything to a terminal."""
+    outputs = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (cast("TextIO", ShownOutput(output)) for output in outputs)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = outputs
+
+
+def exact(stream: TextIO) -> TextIO:
+    """Return a stream that takes text as it is: for who has escaped it, or writes data into a file."""
+    return stream.exact if isinstance(stream, ShownOutput) else stream
 
 
 class ClosedOutput(io.TextIOBase):

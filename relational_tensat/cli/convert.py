@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from relational_tensat.base.outputs import MODEL
 from relational_tensat.cli.parser import Parser, dimensions, merged
 
 HELP = "write a model in the other format (.json or .onnx), unchanged"
@@ -13,7 +14,7 @@ HELP = "write a model in the other format (.json or .onnx), unchanged"
 def add_arguments(parser: Parser) -> None:
     """Declare the flags of ``convert``."""
     parser.add_argument("model", type=Path, metavar="IN", help="a .json or .onnx model")
-    parser.add_argument("output", type=Path, metavar="OUT", help="a .json or .onnx file")
+    parser.add_argument("output", type=MODEL, metavar="OUT", help="a .json or .onnx file")
     parser.add_argument(
         "--dim", type=dimensions, action="append", default=[], metavar="NAME=SIZE,…",
         help="sizes of the model's dynamic dimensions",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from relational_tensat.base.errors import UsageError
+from relational_tensat.base.outputs import Written
 from relational_tensat.cli.costs_show import (
     add_cache_argument,
     add_device_argument,
@@ -22,7 +22,12 @@ _SUFFIX = ".parquet"
 
 def add_arguments(parser: Parser) -> None:
     """Declare the flags of ``costs export``."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="the table, NAME.parquet")
+    parser.add_argument(
+        "file",
+        type=Written("a table of costs", (_SUFFIX,)),
+        metavar="FILE",
+        help="the table, NAME.parquet",
+    )
     add_device_argument(parser, "the device, where the cache has several")
     add_cache_argument(parser)
 

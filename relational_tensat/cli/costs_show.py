@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from relational_tensat.base.outputs import CACHE
 from relational_tensat.cli.parser import Parser
 
 if TYPE_CHECKING:
@@ -72,7 +72,10 @@ def execute(args: argparse.Namespace) -> int:
 def add_cache_argument(parser: Parser) -> None:
     """Declare the flag that names the cache, of every command on it."""
     parser.add_argument(
-        "--cost-cache", type=Path, metavar="FILE", help="this cache [in the user's cache folder]"
+        "--cost-cache",
+        type=CACHE,
+        metavar="FILE",
+        help="this cache [in the user's cache folder]",
     )
 
 

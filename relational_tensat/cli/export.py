@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from relational_tensat.base.outputs import Written
 from relational_tensat.cli.parser import Parser
 
 HELP = "write a run's e-graph as egraph-serialize JSON, for other extractors and visualizers"
@@ -14,7 +15,11 @@ def add_arguments(parser: Parser) -> None:
     """Declare the flags of ``export``."""
     parser.add_argument("db", type=Path, metavar="DB", help="a database of run --db")
     parser.add_argument(
-        "--egraph-json", type=Path, required=True, metavar="FILE", help="the file to write"
+        "--egraph-json",
+        type=Written("an e-graph", (".json",)),
+        required=True,
+        metavar="FILE",
+        help="the file to write",
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base.option import options_in
+from relational_tensat.base.outputs import Written
 from relational_tensat.cli.option_flags import add_options, written_values
 from relational_tensat.cli.parser import Parser
 from relational_tensat.run.options import Options
@@ -34,7 +35,7 @@ def add_arguments(parser: Parser) -> None:
         "file", type=Path, metavar="EGRAPH.json", help="an e-graph file; .json.gz, too"
     )
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE",
+        "-o", "--output", type=Written("a choice of e-nodes", (".json",)), metavar="FILE",
         help="write the choice here: the e-node of each e-class that is needed",
     )  # fmt: skip
     add_options(parser, _OPTIONS)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.cli.kernels_rows import mugraph_of
-from relational_tensat.cli.parser import Parser, dimensions, merged, whole_number
+from relational_tensat.cli.parser import Parser, dimensions, merged, program_or_file, whole_number
 
 if TYPE_CHECKING:
     import argparse
@@ -60,7 +60,7 @@ def read_mugraph(args: argparse.Namespace) -> MuGraph:
 def add_program(parser: Parser, flag: str) -> None:
     """Declare what names a program, and its sizes."""
     parser.add_argument(
-        flag, metavar="PROGRAM",
+        flag, type=program_or_file, metavar="PROGRAM",
         help="a model, of which --region is meant; or a program: a JSON file of a μGraph without "
         "kernels, or a known name: attention, gated_mlp, lora, mlp, moe, ntrans, qknorm, rmsnorm_linear, "
         "swiglu",

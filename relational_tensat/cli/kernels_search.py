@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base.clock import now_s
+from relational_tensat.base.outputs import DATABASE, Written
 from relational_tensat.cli.blas_threads import limit_blas_threads
 from relational_tensat.cli.kernels_frame import (
     add_program,
@@ -44,13 +44,19 @@ def add_arguments(parser: Parser) -> None:
 
     add_program(parser, "program")
     add_options(parser, options_of(SearchOptions))
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the best as JSON")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Written("a μGraph", (".json",)),
+        metavar="FILE",
+        help="write the best as JSON",
+    )
     parser.add_argument(
         "--no-cache", action="store_true",
         help="search, whatever a search of the same program found before, and do not keep it",
     )  # fmt: skip
     parser.add_argument(
-        "--db", type=Path, metavar="FILE",
+        "--db", type=DATABASE, metavar="FILE",
         help="search, and keep the search's tables in a new database: kernels show KEY --db FILE --sql",
     )  # fmt: skip
     add_json(parser)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from relational_tensat.base.outputs import PAGE
 from relational_tensat.cli.kernels_frame import DTYPES, add_mugraph, read_mugraph
 from relational_tensat.cli.kernels_plan import show_plans
 from relational_tensat.cli.kernels_rows import show_rows, show_sql
@@ -35,7 +36,7 @@ def add_arguments(parser: Parser) -> None:
         "--dot", action="store_true", help="as a picture of the three levels, in Graphviz' language"
     )
     parser.add_argument(
-        "--html", type=Path, metavar="OUT",
+        "--html", type=PAGE, metavar="OUT",
         help="write a page, too, that draws the three levels, with maps and the bytes that move",
     )  # fmt: skip
     parser.add_argument(

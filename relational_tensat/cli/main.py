@@ -18,7 +18,7 @@ from relational_tensat import __version__
 from relational_tensat.base.collector import collect_rarely
 from relational_tensat.base.errors import InputError, RelationalTensatError, UsageError, nearest
 from relational_tensat.base.folders import remove_folders
-from relational_tensat.cli.closed_output import ClosedOutput, DispensableOutput
+from relational_tensat.cli.closed_output import ClosedOutput, DispensableOutput, shown_outputs
 from relational_tensat.cli.parser import Parser
 
 #: Each is a module of this package with HELP, ``add_arguments`` and ``execute``, imported when it is asked
@@ -57,6 +57,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else list(argv)
     if sys.stdout is None:  # closed by who called
         sys.stdout = ClosedOutput()
+    if sys.stderr is None:
+        sys.stderr = cast("TextIO", DispensableOutput(None))
+    with shown_outputs():
+        return _carried_out(arguments)
+
+
+def _carried_out(arguments: list[str]) -> int:
     try:
         code = _dispatch(arguments)
         sys.stdout.flush()

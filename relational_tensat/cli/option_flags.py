@@ -11,6 +11,7 @@ from typing import Any
 
 from relational_tensat.base.option import Option, OptionTree, groups_of, options_of
 from relational_tensat.base.option_json import options_schema
+from relational_tensat.base.outputs import OF_OPTIONS
 from relational_tensat.cli.parser import (
     Parser,
     dimensions,
@@ -40,8 +41,10 @@ def add_options(
         section: of the help, that they are shown in.
     """
     for option in options:
-        (section or parser).add_argument(option.flag, **_arguments(option))
-        parser.flags += [option.flag] if section else []
+        if section is None:
+            parser.add_argument(option.flag, **_arguments(option))
+        else:
+            parser.note(section.add_argument(option.flag, **_arguments(option)))
         parser.former_flags |= dict.fromkeys(option.former_flags, option.flag)
 
 
@@ -88,6 +91,8 @@ def _arguments(option: Option) -> dict[str, Any]:
 def _converter(option: Option) -> Callable[[str], Any]:
     if option.about.choices is not None:
         return one_of(option.noun, option.about.choices)
+    if option.about.writes:
+        return OF_OPTIONS[option.about.writes]
     if option.container == "mapping":
         return _NAMED_VALUES[option.kind]
     converters: dict[type, Callable[[str], Any]] = {

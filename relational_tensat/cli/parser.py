@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from relational_tensat.base.errors import UsageError, nearest
+from relational_tensat.base.outputs import Written, check_outputs
 
 _T = TypeVar("_T")
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that raises ``UsageError`` and knows the flags that it has."""
+    """A parser that raises ``UsageError``, and knows the flags, inputs and outputs that it has."""
 
     def __init__(self, **kwargs: Any) -> None:
         self.flags: list[str] = []
+        self._paths: list[argparse.Action] = []
         self.former_flags: dict[str, str] = {}
         super().__init__(**{**kwargs, "allow_abbrev": False})
 
     def add_argument(self, *args: Any, **kwargs: Any) -> argparse.Action:
         """Add an argument, and remember its flags."""
-        action = super().add_argument(*args, **kwargs)
+        return self.note(super().add_argument(*args, **kwargs))
+
+    def note(self, action: argparse.Action) -> argparse.Action:
+        """Remember an argument that was added to a section of the help."""
         self.flags += action.option_strings
+        if isinstance(action.type, Written) or action.type in (Path, input_file, program_or_file):
+            self._paths.append(action)
         return action
 
     def error(self, message: str) -> NoReturn:
@@ -55,7 +62,20 @@ class Parser(argparse.ArgumentParser):
         written = {text.partition("=")[0] for text in args or ()}
         of_command = getattr(arguments, "flags", [])
         arguments.flags = [*of_command, *(flag for flag in self.flags if flag in written)]
+        self._check_paths(arguments)
         return arguments, extra
+
+    def _check_paths(self, arguments: argparse.Namespace) -> None:
+        """Check that no file is lost, whatever the command."""
+        inputs: list[Path] = []
+        outputs: list[tuple[Path, Written]] = []
+        for action in self._paths:
+            for path in _paths_in(getattr(arguments, action.dest, None)):
+                if isinstance(action.type, Written):
+                    outputs.append((path, action.type))
+                else:
+                    inputs.append(path)
+        check_outputs(outputs, inputs)
 
     def _current(self, text: str) -> str:
         """Return an argument with the present name of its flag, and note that the former will go."""
@@ -120,6 +140,11 @@ def input_file(text: str) -> dict[str, Path]:
     return {name: Path(path)}
 
 
+def program_or_file(text: str) -> str:
+    """Leave it to the command whether it is the name of a program or a file."""
+    return text
+
+
 def merged(parts: Sequence[dict[str, _T]], flag: str) -> dict[str, _T]:
     """Return the pairs of a repeated flag together.
 
@@ -132,6 +157,16 @@ def merged(parts: Sequence[dict[str, _T]], flag: str) -> dict[str, _T]:
             if result.setdefault(name, value) != value:
                 raise UsageError(f"{flag}: {name!r} is given twice, as {result[name]} and {value}")
     return result
+
+
+def _paths_in(value: object) -> Iterator[Path]:
+    if isinstance(value, str | Path):
+        yield Path(value)
+    elif isinstance(value, Mapping):
+        yield from value.values()
+    elif isinstance(value, list):
+        for part in value:
+            yield from _paths_in(part)
 
 
 def _pairs(text: str, form: str, convert: Callable[[str], _T]) -> list[tuple[str, _T]]:

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from relational_tensat.base.errors import UsageError
+from relational_tensat.base.outputs import Written
 from relational_tensat.cli.parser import Parser, whole_number
 from relational_tensat.cli.rules_frame import add_json, add_seed, collect, report
 
@@ -24,7 +24,11 @@ def add_arguments(parser: Parser) -> None:
         help="TASO's graph_subst.pb, or TENSAT's converted.txt or converted_multi.txt",
     )  # fmt: skip
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="OUT", help="write a rule file for `rules check`, …"
+        "-o",
+        "--output",
+        type=Written("rules", (".rules",)),
+        metavar="OUT",
+        help="write a rule file for `rules check`, …",
     )
     parser.add_argument(
         "--trials", type=whole_number, metavar="N",
@@ -41,10 +45,6 @@ def execute(args: argparse.Namespace) -> int:
     from relational_tensat.rules.taso import import_rules, write_judged
 
     output: Path | None = args.output
-    if output is not None and output.resolve() == args.file.resolve():
-        raise UsageError(f"-o {output} is the file that is imported, expected another name")
-    if output is not None and not output.parent.is_dir():
-        raise UsageError(f"-o {output}: {output.parent} is no folder, expected one that exists")
     trials = DEFAULT_TRIALS if args.trials is None else args.trials
     start_s = time.monotonic()
     results = import_rules(args.file, seed=args.seed, trials=trials)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from relational_tensat.base.escaping import escaped
 from relational_tensat.explore.compile.compiled import CompiledRules
 from relational_tensat.explore.recording import RecordedStatement
 from relational_tensat.explore.rule_run import CHANGED, run_on_database, run_on_sources
@@ -46,7 +47,7 @@ def rule_sql(rule: Rule, database: Path | None = None) -> str:
 
 def _heading(rule: Rule, database: Path | None) -> str:
     where = "an e-graph that has its sources" if database is None else str(database)
-    lines = [f"-- rule {rule.name} ({rule.file}:{rule.line}) on {where}"]
+    lines = [f"-- rule {escaped(f'{rule.name} ({rule.file}:{rule.line}) on {where}')}"]
     for index, pattern in enumerate(CompiledRules([rule]).patterns, start=1):
         described = ", ".join(
             f"n{i} is {node.op}{_pinned(node.literals)}" for i, node in enumerate(pattern.nodes)

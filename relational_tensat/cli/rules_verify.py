@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import time
-from pathlib import Path
 
+from relational_tensat.base.outputs import Written
 from relational_tensat.cli.parser import Parser, whole_number
 from relational_tensat.cli.rules_frame import add_json, add_rule_files, add_seed, collect, report
 
@@ -30,7 +30,7 @@ def add_arguments(parser: Parser) -> None:
         help="processes; 0 for one per core [%(default)s]",
     )  # fmt: skip
     parser.add_argument(
-        "--record", type=Path, metavar="FILE",
+        "--record", type=Written("verdicts on rules", (".json",)), metavar="FILE",
         help="write the verdicts here: rules/verdicts.json are those of the rules that ship",
     )  # fmt: skip
     add_json(parser)

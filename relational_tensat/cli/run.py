@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.option import options_in
+from relational_tensat.base.outputs import MODEL
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cli.blas_threads import limit_blas_threads
 from relational_tensat.cli.option_flags import add_schema_flag, add_tree, written_values
@@ -30,7 +31,7 @@ def add_arguments(parser: Parser) -> None:
         help="a .json or .onnx model; with --resume, where the run's model is now if it was moved",
     )  # fmt: skip
     parser.add_argument(
-        "-o", "--output", type=Path,
+        "-o", "--output", type=MODEL,
         help="where to write [NAME.opt.SUFFIX in the current folder, if nothing is there]",
     )  # fmt: skip
     parser.add_argument(

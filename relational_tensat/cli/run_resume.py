@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import UsageError
@@ -11,6 +12,7 @@ from relational_tensat.cli.option_flags import written_values
 from relational_tensat.run.options import Options
 
 if TYPE_CHECKING:
+    from relational_tensat.base.paths import DefaultOutput
     from relational_tensat.run.progress import Progress
     from relational_tensat.run.result import Result
 
@@ -43,4 +45,21 @@ def resumed(args: argparse.Namespace, progress: Progress) -> Result:
     from relational_tensat.run.pipeline import resume
 
     changes = written_values(args, _MAY_CHANGE)
-    return resume(args.resume, args.model, output=args.output, progress=progress, **changes)
+    output = args.output or _default_output(args.resume, args.model)
+    return resume(args.resume, args.model, output=output, progress=progress, **changes)
+
+
+def _default_output(db: Path, model: Path | None) -> Path | DefaultOutput:
+    """Return the place of a result that nobody named one for, called as the model or else the database.
+
+    Raises:
+        UsageError: something is there.
+    """
+    from relational_tensat.base.paths import SUFFIXES, default_output
+    from relational_tensat.run.resume import read_run
+
+    if model is None:
+        stored = read_run(db).record.model
+        is_known = stored is not None and stored.suffix.lower() in SUFFIXES
+        model = db.with_suffix(stored.suffix if stored is not None and is_known else SUFFIXES[0])
+    return default_output(model)

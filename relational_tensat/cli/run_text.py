@@ -7,6 +7,7 @@ from dataclasses import asdict
 from rich.console import Console
 from rich.text import Text
 
+from relational_tensat.base.escaping import escaped
 from relational_tensat.cli.console import table
 from relational_tensat.cli.run_extractions import (
     print_decisions,
@@ -36,7 +37,7 @@ def print_report(result: Result, console: Console, *, profile: bool = False) -> 
     if result.untrusted_rules:
         console.print(Text(untrusted_line(result), style="bold red"))
     for rejection in result.rejections:
-        console.print(Text(rejection.why, style="bold red"))
+        console.print(Text(escaped(rejection.why), style="bold red"))
         for line in rejection.reproduction:
             console.print(f"  {line}")
     console.print(Text(f"{result.model}", style="bold"))
@@ -61,7 +62,7 @@ def print_report(result: Result, console: Console, *, profile: bool = False) -> 
     print_verification(result.verification, _verdict(result), console)
     headlines = [rejection.why for rejection in result.rejections]
     for note in (note for note in result.notes if note not in headlines):
-        console.print(f"note: {note}")
+        console.print(f"note: {escaped(note)}")
     if result.output is not None:
         console.print(f"written to {result.output}")
 

@@ -8,6 +8,7 @@ import json
 import sys
 from pathlib import Path
 
+from relational_tensat.cli.closed_output import exact
 from relational_tensat.cli.parser import Parser
 
 HELP = "query a run's database (read-only); - reads the query from standard input"
@@ -40,7 +41,10 @@ def execute(args: argparse.Namespace) -> int:
     if args.json:
         sys.stdout.write(json.dumps(rows.as_objects(), default=str) + "\n")
     elif args.csv:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
+        stream = (
+            sys.stdout if sys.stdout.isatty() else exact(sys.stdout)
+        )  # a file is to have the data
+        writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(rows.columns)
         writer.writerows(rows.rows)
     else:

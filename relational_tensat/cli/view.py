@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import UsageError
+from relational_tensat.base.outputs import PAGE
 from relational_tensat.cli.parser import Parser, whole_number
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def add_arguments(parser: Parser) -> None:
     """Declare the flags of ``view``."""
     parser.add_argument("db", type=Path, metavar="DB", help="a database of run --db")
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="where to write the page [DB with .html]"
+        "-o", "--output", type=PAGE, metavar="FILE", help="where to write the page [DB with .html]"
     )
     parser.add_argument(
         "--check", action="store_true",

@@ -58,14 +58,23 @@ class OutputOptions(OptionGroup):
     """What is kept of a run beside its result."""
 
     db: Path | None = option(
-        None, "keep the e-graph's database here", metavar="FILE", default_text="in memory"
+        None,
+        "keep the e-graph's database here",
+        metavar="FILE",
+        default_text="in memory",
+        writes="database",
     )
     force: bool = option(
         False,
         "replace what is there: with --db another run's database, without -o the file NAME.opt.SUFFIX",
     )
     view: Path | None = option(
-        None, "write the page that shows the run here", metavar="FILE", default_text="nowhere"
+        None,
+        "write the page that shows the run here",
+        metavar="FILE",
+        default_text="nowhere",
+        may_change=True,
+        writes="page",
     )
     this_machine: bool = option(
         False,
@@ -91,7 +100,11 @@ class FusionOptions(OptionGroup):
         "profile as costs, what kernels are found for by search; modelled; in ONNX, a local function",
     )
     kernels: Path | None = option(
-        None, "with --fuse: write the result's kernels into this folder", metavar="DIR"
+        None,
+        "with --fuse: write the result's kernels into this folder",
+        metavar="DIR",
+        may_change=True,
+        writes="kernels",
     )
     torch: bool = option(
         False, "with --kernels: a module, too, that makes them PyTorch's custom operators",

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from relational_tensat.base.outputs import MODEL, check_options
 from relational_tensat.base.paths import DefaultOutput, check_database, check_page
 from relational_tensat.cost import CostModel, costs_by_kind_us, graph_cost_us
 from relational_tensat.explore.learning import read_uses
@@ -86,6 +87,7 @@ def optimize(
         KeyboardInterrupt: Ctrl-C while measuring; what was measured is kept, as its text says.
     """
     options = options or Options()
+    _check_paths(options, model, output)
     check_database(options.output.db, force=options.output.force)
     check_page(options.output.view)
     read_uses(options.exploration.learn_from)  # not every search comes to them
@@ -97,7 +99,7 @@ def resume(
     db: str | Path,
     model: Graph | str | Path | None = None,
     *,
-    output: str | Path | None = None,
+    output: str | Path | DefaultOutput | None = None,
     cost_model: CostModel | None = None,
     progress: Progress | None = None,
     **changes: Any,
@@ -111,11 +113,12 @@ def resume(
     Args:
         db: the run's database.
         model: where the run's model is now, if not where it was, or the graph that it was.
-        output: where the optimized model is written; None for where the run was to write it.
+        output: where the optimized model is written; None writes nothing. Where the run was to write
+            it, or anything else, does not count: whoever has made the database could say.
         cost_model: the run's own source of costs, if it had one.
         progress: every step is reported to it.
         changes: options that are not the run's: ``time_limit_s``, ``extract_time_limit_s``,
-            ``memory_limit``, ``threads``. Time is counted from now on.
+            ``memory_limit``, ``threads``, and all that name a place to write. Time is counted from now on.
 
     Raises:
         UsageError, InputError, VerificationError, NoSolutionError, UnsoundRuleError: as ``optimize``.
@@ -127,11 +130,30 @@ def resume(
     options = stored.options(**changes)
     stored.check_costs(own=cost_model is not None)
     stored.check_search(options)
-    target = output or stored.record.output
-    state = RunState.begin(options, stored.path, target, cost_model, progress or Silent())
+    _check_paths(options, model, output)
+    check_page(options.output.view)
+    state = RunState.begin(options, stored.path, output, cost_model, progress or Silent())
     restored = partial(resuming.restore, stored, model)
     next_stage = explore if stored.stop_reason is None else fuse
     return carry_out(state, (restored, *STAGES[STAGES.index(next_stage) :]))
+
+
+def _check_paths(
+    options: Options,
+    model: Graph | str | Path | None,
+    output: str | Path | DefaultOutput | None,
+) -> None:
+    """Check that nothing is written over what is read, over another output, or over another kind of file.
+
+    Raises:
+        UsageError: a file would be lost.
+    """
+    place = output.path if isinstance(output, DefaultOutput) else output
+    check_options(
+        options,
+        [] if place is None else [(Path(place), MODEL)],
+        [Path(model)] if isinstance(model, str | Path) else [],
+    )
 
 
 def carry_out(state: RunState, stages: Sequence[Stage]) -> Result:

@@ -124,7 +124,7 @@ class EGraph(Closing):
         world = World.create(share_equal_weights(graph), settings.output.db, settings.process)
         if settings.output.db is not None:
             source = model if isinstance(model, Graph) else Path(model)
-            record = RunRecord.of(settings, source, graph, None, own_costs=False)
+            record = RunRecord.of(settings, source, graph, own_costs=False)
             write_record(world.database, record)
         return cls(world)
 

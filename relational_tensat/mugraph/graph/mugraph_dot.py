@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from relational_tensat.base.escaping import escaped
 from relational_tensat.mugraph.graph.dims import Dims, text_of
 from relational_tensat.mugraph.graph.mugraph import (
     AXES,
@@ -110,5 +111,5 @@ def _tile(kernel: Kernel, name: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+    shown = escaped(text).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{shown}"'

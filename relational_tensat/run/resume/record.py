@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from relational_tensat.base.files import read_bytes
-from relational_tensat.base.paths import DefaultOutput
 from relational_tensat.egraph.database import Database
 from relational_tensat.run.options import Options
 from relational_tensat.run.resume.digest import graph_digest, small_copy
@@ -26,7 +25,6 @@ class RunRecord:
         model: the model's file; None for a graph that was given.
         model_digest: see ``digest.graph_digest``.
         model_copy: the model itself as JSON, if its weights are small.
-        output: where the result is to be written, as a default if nobody named it; None for nowhere.
         cost_digest: the hash of the file that costs are from; None if it ships or is no file.
         own_costs: whether costs are from a Python object, which nothing but its maker can give.
     """
@@ -35,7 +33,6 @@ class RunRecord:
     model: Path | None
     model_digest: str
     model_copy: str | None
-    output: Path | DefaultOutput | None
     cost_digest: str | None
     own_costs: bool
 
@@ -45,7 +42,6 @@ class RunRecord:
         options: Options,
         model: Graph | str | Path,
         graph: Graph,
-        output: Path | DefaultOutput | None,
         *,
         own_costs: bool,
         is_dynamic: bool = False,
@@ -61,7 +57,6 @@ class RunRecord:
             model=None if isinstance(model, Graph) else Path(model).absolute(),
             model_digest=graph_digest(graph),
             model_copy=None if is_dynamic else small_copy(graph),
-            output=_absolute(output),
             cost_digest=None if own_costs else cost_digest(options),
             own_costs=own_costs,
         )
@@ -73,18 +68,6 @@ class RunRecord:
             InputError: they are those of another version of this program.
         """
         return read_options(self.options)
-
-
-def _absolute(output: Path | DefaultOutput | None) -> Path | DefaultOutput | None:
-    if isinstance(output, DefaultOutput):
-        return DefaultOutput(output.path.absolute())
-    return None if output is None else output.absolute()
-
-
-def _output(rows: Mapping[str, str]) -> Path | DefaultOutput | None:
-    if "default_output" in rows:
-        return DefaultOutput(Path(rows["default_output"]))
-    return Path(rows["output"]) if "output" in rows else None
 
 
 def cost_digest(options: Options) -> str | None:
@@ -99,14 +82,11 @@ def cost_digest(options: Options) -> str | None:
 
 def write_record(database: Database, record: RunRecord) -> None:
     """Write a record, all or nothing of it."""
-    output = record.output
     rows = {
         "options": record.options,
         "model": None if record.model is None else str(record.model),
         "model_digest": record.model_digest,
         "model_copy": record.model_copy,
-        "output": str(output) if isinstance(output, Path) else None,
-        "default_output": str(output.path) if isinstance(output, DefaultOutput) else None,
         "cost_digest": record.cost_digest,
         "own_costs": "yes" if record.own_costs else None,
     }
@@ -136,7 +116,6 @@ def record_of_rows(rows: Mapping[str, str]) -> RunRecord:
         model=None if model is None else Path(model),
         model_digest=rows["model_digest"],
         model_copy=rows.get("model_copy"),
-        output=_output(rows),
         cost_digest=rows.get("cost_digest"),
         own_costs="own_costs" in rows,
     )

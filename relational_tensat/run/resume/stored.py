@@ -69,6 +69,8 @@ class StoredRun:
     def options(self, **changes: Any) -> Options:
         """Return the run's options, but for changes, which the e-graph must not depend on.
 
+        Where something is written is for the changes alone to say: a database may be anybody's.
+
         Raises:
             InputError: they are those of another version, or the file that costs are from has changed.
             UsageError: one of the values cannot be, or is the run's own to choose.
@@ -77,7 +79,10 @@ class StoredRun:
         for name in changes:
             check_choice("option of a run that is resumed", name, may_change)
         options = self._readable(self.record.read_options)
-        options = options.replace(db=self.path, **changes)
+        places = {
+            option.name: option.default for _, option in options_in(Options) if option.about.writes
+        }
+        options = options.replace(**{**places, "force": False, **changes, "db": self.path})
         if not self.record.own_costs and cost_digest(options) != self.record.cost_digest:
             raise InputError(
                 f"{self.path}: the run cannot be resumed: its cost profile {options.costs.source} has "

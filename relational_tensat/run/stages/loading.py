@@ -183,7 +183,6 @@ def _record(state: RunState) -> None:
         state.options,
         state.source,
         state.graph,
-        state.output if isinstance(state.output, DefaultOutput) else state.target,
         own_costs=state.has_own_costs,
         is_dynamic=state.dynamic is not None,
     )

@@ -8,6 +8,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from relational_tensat.base.escaping import escaped
+
 
 def to_json(data: object) -> str:
     """Return data as JSON; infinite and undefined numbers become null."""
@@ -24,4 +26,6 @@ def plain(data: object) -> Any:
         return [plain(item) for item in data]
     if isinstance(data, float) and not math.isfinite(data):
         return None
-    return data if isinstance(data, str | int | float | bool | None) else str(data)
+    if isinstance(data, str):
+        return escaped(data, keep="\n\t")
+    return data if isinstance(data, int | float | bool | None) else str(data)

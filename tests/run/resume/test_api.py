@@ -11,12 +11,12 @@ import pytest
 from bench.kills.tables import dump_file
 from relational_tensat import Options, optimize, resume
 from relational_tensat.base.errors import InputError, UsageError
-from relational_tensat.base.paths import default_output
 from relational_tensat.base.resources import resource_dir
+from relational_tensat.cli.main import main
 from relational_tensat.cost import Profile
 from relational_tensat.explore import IterationReport
 from relational_tensat.extract.anytime import ExtractionEntry
-from relational_tensat.formats import load_model, save_model
+from relational_tensat.formats import save_model
 from relational_tensat.run.progress import Silent
 from relational_tensat.run.resume import stored as stored_module
 from tests.graphs import fan_of_matmuls, shared_matmuls
@@ -113,7 +113,7 @@ def test_a_run_stopped_after_any_report_is_resumed_to_the_same_end(model: Model)
         model.output.unlink(missing_ok=True)
         if not model.die(events):
             break
-        result = resume(model.db)
+        result = resume(model.db, output=model.output)
         reports.add(result.resumed_after)
         assert dump_file(model.db) == rows
         assert model.output.read_text() == written
@@ -125,24 +125,33 @@ def test_a_run_stopped_after_any_report_is_resumed_to_the_same_end(model: Model)
     assert len(reports) > 2
 
 
-def test_a_default_output_is_over_nothing_that_came_later(
-    model: Model, monkeypatch: pytest.MonkeyPatch
+def test_it_writes_only_where_it_is_told_to(
+    model: Model, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place = model.folder / "layers.opt.json"
-    monkeypatch.chdir(model.folder)
-    output = default_output(model.path)
+    """Whoever has made the database may have named any place in it."""
+    folder = model.folder / "here"
+    folder.mkdir()
+    page, cache, spills = (model.folder / name for name in ("p.html", "c.duckdb", "spills"))
+    spills.mkdir()
+    options = model.options.replace(view=page, cost_cache=cache, temp_directory=spills)
     with pytest.raises(Killed):
-        optimize(model.path, model.options, output=output, progress=Dies(EXPLORING))
-    place.write_text("another's")
+        optimize(model.path, options, output=model.output, progress=Dies(EXPLORING))
+    before = sorted(model.folder.iterdir())
+    monkeypatch.chdir(folder)
     result = resume(model.db)
-    assert place.read_text() == "another's"
-    assert result.output == place.with_name("layers.opt.1.json")
-    assert load_model(result.output).output_types() == result.original.output_types()
-    assert f"{place}: something is there that was not when the run began: it is left alone" in (
-        result.notes
-    )
-    named = model.folder / "named.json"
-    assert resume(model.db, output=named).output == named
+    assert result.output is None
+    assert sorted(model.folder.iterdir()) == before
+    assert main(["run", "--resume", str(model.db), "--quiet"]) == 0
+    assert sorted(model.folder.iterdir()) == before
+    assert [path.name for path in folder.iterdir()] == ["run.opt.json"]
+    capsys.readouterr()
+    assert main(["run", "--resume", str(model.db), "--quiet"]) == 2
+    assert "run.opt.json: exists already" in capsys.readouterr().err
+    named = folder / "named.json"
+    assert resume(model.db, output=named, view=folder / "named.html").output == named
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "named.html", "named.json", "run.opt.json",
+    ]  # fmt: skip
 
 
 def test_it_reports_where_the_run_was(model: Model) -> None:
@@ -160,7 +169,7 @@ def test_it_reports_where_the_run_was(model: Model) -> None:
     assert optimize(model.path, model.options.replace(db=None)).resumed_after is None
 
 
-def test_the_result_is_written_where_it_was_to_go_or_to_the_new_path(
+def test_relative_paths_are_those_of_where_the_run_began(
     model: Model, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -170,8 +179,6 @@ def test_the_result_is_written_where_it_was_to_go_or_to_the_new_path(
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
-    assert resume(model.db).output == model.output
-    assert load_model(model.output).output_types()
     assert resume(model.db, output="here.json").output == Path("here.json")
     assert (elsewhere / "here.json").is_file()
 

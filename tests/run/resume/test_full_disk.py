@@ -59,7 +59,7 @@ def test_a_disk_that_is_full_at_a_commit(
         assert "File too large" in line
         assert output.read_text() == "what was there"
         refused += 1
-        if main(["run", "--resume", str(db), "--quiet", "--json"]) == 0:
+        if main(["run", "--resume", str(db), "-o", str(output), "--quiet", "--json"]) == 0:
             result = json.loads(capsys.readouterr().out)
             assert result["cost_after_us"] == whole["cost_after_us"]
             assert output.read_text() == written

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from relational_tensat.base.errors import InputError
+from relational_tensat.base.escaping import escaped_in_code
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Kernel
 from relational_tensat.mugraph.graph.well_formed import Stage
@@ -110,7 +111,9 @@ class _Emission(Formulas):
             *(f"float *restrict {n}" for n in results),
         ]
         grid = " x ".join(map(str, program.block.grid)) or "1"
-        text.line(f"// {program.kernel.name}: grid {grid}, loop {program.block.loop}")
+        text.line(
+            f"// {escaped_in_code(program.kernel.name)}: grid {grid}, loop {program.block.loop}"
+        )
         with text.block(f"void {name}({', '.join(declared)}) {{"), ExitStack() as blocks:
             for axis, extent in zip(_BLOCKS, program.block.grid, strict=False):
                 if extent > 1:

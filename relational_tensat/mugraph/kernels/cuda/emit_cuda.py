@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from relational_tensat.base.errors import UsageError
+from relational_tensat.base.escaping import escaped_in_code
 from relational_tensat.gpu.codes import FLOAT_TYPES
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Kernel
@@ -116,8 +117,9 @@ class _Emission:
             for saver in program.block.savers
         ]
         is_static = plan.shared_bytes <= STATIC_BYTES
+        extents = " x ".join(map(str, program.block.grid)) or "1"
         text.line(
-            f"// {program.kernel.name}: grid {' x '.join(map(str, program.block.grid)) or '1'}, "
+            f"// {escaped_in_code(program.kernel.name)}: grid {extents}, "
             f"loop {program.block.loop}; {plan.shared_bytes} bytes of shared memory",
             f"#define WARPS {WARPS}", '#include "fused.cuh"', "",
             f"typedef {FLOAT_TYPES[self._dtype]} T;", "",

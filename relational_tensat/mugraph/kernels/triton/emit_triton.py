@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from relational_tensat.base.errors import InputError, UsageError
+from relational_tensat.base.escaping import escaped_in_code
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
@@ -184,7 +185,9 @@ class _Emission:
     def _module(self, name: str, parameters: Sequence[str], warps: int, stages: int) -> str:
         block, text = self._kernel.block, Text(indent=4)
         grid = " x ".join(map(str, block.grid)) or "1"
-        head = f"{self._kernel.name}: grid {grid}, loop {block.loop}, {warps} warps."
+        head = (
+            f"{escaped_in_code(self._kernel.name)}: grid {grid}, loop {block.loop}, {warps} warps."
+        )
         text.line(f'"""{head}"""', "", "import triton", "import triton.language as tl", "", "")
         if any(isinstance(step, Operation) and step.op in POWERS for step in self._steps):
             text.line(*POWER.splitlines(), "", "")

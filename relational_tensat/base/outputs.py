@@ -1,0 +1,211 @@
+"""Outputs of a command: refused before anything starts where writing one would lose a file."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from relational_tensat.base.errors import UsageError
+from relational_tensat.base.option import OptionTree, options_in
+from relational_tensat.base.paths import PAGE_SUFFIXES, SUFFIXES
+from relational_tensat.base.records import record
+
+#: How files of each kind begin.
+_BEGINNINGS = (
+    ("a database", re.compile(rb".{8}DUCK", re.DOTALL)),
+    ("a table of costs", re.compile(rb"PAR1")),
+    ("a page", re.compile(rb"\s*<!doctype html", re.IGNORECASE)),
+    ("a model", re.compile(rb'\s*\{\s*"format":\s*"relational_tensat\.graph"')),
+    ("a μGraph", re.compile(rb'\s*\{\s*"format":\s*"relational_tensat \xce\xbcGraph')),
+    ("verdicts on rules", re.compile(rb'\s*\{\s*"meaning":')),
+    ("an e-graph", re.compile(rb'\s*\{\s*"nodes":')),
+    ("a choice of e-nodes", re.compile(rb'\s*\{\s*"cost":')),
+)
+_BINARY = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_READ_BYTES = 4096
+#: In a model's file, the key and the tag before the name of a file of data.
+_LOCATION = b"\x0a\x08location\x12"
+#: What DuckDB writes beside a database, and we beside a model.
+_BESIDE = {"a database": (".wal", ".wal.checkpoint", ".wal.recovery"), "a model": (".data",)}
+
+
+@record
+class Written:
+    """What is written at a path that a command line names; argparse takes it as the path's type.
+
+    Attributes:
+        content: its kind, with an article.
+        suffixes: of files of that kind; all where there are none.
+        is_folder: whether the path is one of a folder.
+        names: of files that are written into the folder.
+        makes_parents: whether the folder that it is in is made where there is none.
+    """
+
+    content: str
+    suffixes: tuple[str, ...] = ()
+    is_folder: bool = False
+    names: tuple[str, ...] = ()
+    makes_parents: bool = False
+
+    def __call__(self, text: str) -> Path:
+        """Convert a path."""
+        return Path(text)
+
+
+#: By what options say that they write.
+MODEL = Written("a model", SUFFIXES)
+PAGE = Written("a page", PAGE_SUFFIXES)
+DATABASE = Written("a database")
+CACHE = Written("a database", makes_parents=True)
+FOLDER = Written("a folder", is_folder=True, makes_parents=True)
+KERNELS = Written(
+    "kernels",
+    is_folder=True,
+    makes_parents=True,
+    names=("kernels.json", "torch_operators.py", "fused.cuh"),
+)
+OF_OPTIONS = {
+    "page": PAGE,
+    "database": DATABASE,
+    "cache": CACHE,
+    "folder": FOLDER,
+    "kernels": KERNELS,
+}
+
+
+def check_options(
+    options: OptionTree, outputs: Sequence[tuple[Path, Written]], inputs: Sequence[Path]
+) -> None:
+    """Check the paths of options, and others beside them, as ``check_outputs`` does.
+
+    Raises:
+        UsageError: a file would be lost.
+    """
+    read, written = [*inputs], [*outputs]
+    for group, option in options_in(type(options)):
+        value = getattr(getattr(options, group), option.field)
+        if option.kind is not Path or value is None:
+            continue
+        if option.about.writes:
+            written.append((value, OF_OPTIONS[option.about.writes]))
+        elif option.container == "mapping":
+            read += value.values()
+        else:
+            read += value if option.container else [value]
+    check_outputs(written, read)
+
+
+def check_outputs(outputs: Sequence[tuple[Path, Written]], inputs: Sequence[Path]) -> None:
+    """Check that no output is an input, another output, or in place of a file of another kind.
+
+    Args:
+        inputs: files and folders that are read.
+
+    Raises:
+        UsageError: one is.
+    """
+    read = [*inputs, *_data_of(inputs, [path for path, _ in outputs])]
+    taken = {place: path for path in read for place in _places(path)}
+    for path, written in outputs:
+        _check_place(path, written)
+        own = [place for name in _all_names(path, written) for place in _places(name)]
+        for place in own:
+            if place in taken:
+                other = taken[place]
+                role = "is read, too" if other in read else "is another output, too"
+                same = "" if other == path else f" (as {other})"
+                raise UsageError(f"{path}: {role}{same}, expected another name")
+        taken |= dict.fromkeys(own, path)
+
+
+def _check_place(path: Path, written: Written) -> None:
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        if not written.makes_parents and not path.parent.is_dir():
+            raise UsageError(f"{path}: the folder {str(path.parent)!r} does not exist") from None
+        return
+    except OSError:  # whoever writes it says why
+        return
+    if stat.S_ISDIR(mode):
+        if not written.is_folder:
+            raise UsageError(f"{path}: is a folder, expected a file name")
+        return
+    if written.is_folder:
+        raise UsageError(f"{path}: is a file, expected a folder")
+    if not stat.S_ISREG(mode):
+        raise UsageError(f"{path}: is no regular file, expected {written.content}")
+    if path.stat().st_size:
+        _check_content(path, written)
+
+
+def _check_content(path: Path, written: Written) -> None:
+    """Check that a file that is there may be replaced by one of its kind."""
+    content = _content_of(path)
+    is_other = bool(written.suffixes) and not path.name.lower().endswith(written.suffixes)
+    if content != written.content and (content or is_other):
+        raise UsageError(
+            f"{path}: exists and is not {written.content}, it is not overwritten; expected another name"
+        )
+
+
+def _content_of(path: Path) -> str:
+    """Return which kind of file it is; "" for text of any other kind, or what cannot be read."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(_READ_BYTES)
+    except OSError:
+        return ""
+    for content, beginning in _BEGINNINGS:
+        if beginning.match(start):
+            return content
+    if path.suffix.lower() == ".onnx":
+        return "a model"
+    return "other data" if _BINARY.search(start) else ""
+
+
+def _data_of(inputs: Sequence[Path], outputs: Sequence[Path]) -> list[Path]:
+    """Return those files among outputs that hold the data of a model that is read."""
+    files = {path.resolve(): path for path in outputs if path.is_file()}
+    models = [path for path in inputs if path.suffix.lower() == ".onnx" and path.is_file()]
+    places = {place for model in models if files for place in _data_places(model)}
+    return [path for place, path in files.items() if place in places]
+
+
+def _data_places(model: Path) -> Iterator[Path]:
+    """Yield the files that an ONNX model names as those of its data, without reading all of it."""
+    if not model.stat().st_size:
+        return
+    with model.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        at = content.find(_LOCATION)
+        while at >= 0:
+            begin, size, shift = at + len(_LOCATION), 0, 0
+            for byte in content[begin : begin + 5]:  # the length, seven bits a byte
+                size, shift, begin = size | (byte & 0x7F) << shift, shift + 7, begin + 1
+                if byte < 0x80:
+                    break
+            name = content[begin : begin + min(size, _READ_BYTES)]
+            yield (model.parent / os.fsdecode(name.replace(b"\0", b""))).resolve()
+            at = content.find(_LOCATION, begin)
+
+
+def _all_names(path: Path, written: Written) -> list[Path]:
+    """Return a path, and those of what is written beside it; of a folder, those in it."""
+    if written.is_folder:
+        return [path / name for name in written.names]
+    beside = _BESIDE.get(written.content, ())
+    return [path, *(path.with_name(path.name + suffix) for suffix in beside)]
+
+
+def _places(path: Path) -> list[object]:
+    """Return what tells a file from others, by whichever of its names; it need not be there yet."""
+    places: list[object] = [path.resolve()]
+    try:
+        state = path.stat()
+    except (OSError, ValueError):
+        return places
+    return [*places, (state.st_dev, state.st_ino)]
