@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from relational_tensat.base.checks import check_choice
 from relational_tensat.base.errors import InputError
-from relational_tensat.base.folders import temporary_folder
+from relational_tensat.base.folders import check_own, temporary_folder
 from relational_tensat.mugraph.fusion.kernel_files import FORMAT, INDEX
 from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.dims import Dims, count
@@ -91,9 +91,11 @@ def entries(folder: str | Path) -> dict[str, KernelEntry]:
     """Return the list of a folder's kernels, by their hashes.
 
     Raises:
-        InputError: the folder has none.
+        InputError: the folder has none, or others may have written it.
     """
     path = Path(folder) / INDEX
+    check_own(Path(folder))
+    check_own(path)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         if content["format"] != FORMAT:

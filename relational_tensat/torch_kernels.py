@@ -7,6 +7,7 @@ They have no gradients.
 from __future__ import annotations
 
 import importlib.util
+import logging
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 from relational_tensat import kernels
 from relational_tensat.base.errors import InputError, MissingDependencyError
+from relational_tensat.base.folders import check_own
 from relational_tensat.kernels import KernelEntry
 from relational_tensat.mugraph.graph.dims import count
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
@@ -22,6 +24,7 @@ from relational_tensat.mugraph.kernels.triton.emit_triton import WARPS_SUFFIX
 
 #: The namespace of the operators, beside ``torch.ops``.
 NAMESPACE = "relational_tensat"
+_log = logging.getLogger(NAMESPACE)
 
 
 def register(folder: str | Path) -> dict[str, Callable[..., Any]]:
@@ -115,6 +118,8 @@ def _triton_module(entry: KernelEntry) -> Any:
     if "triton" not in entry.targets:
         raise InputError(f"{entry.key}: there is no Triton of this kernel")
     path = entry.path.with_suffix(".py")
+    check_own(path)
+    _log.info("runs the code of %s", path)
     spec = importlib.util.spec_from_file_location(f"kernel_{entry.key}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from relational_tensat.rules.soundness.store import CACHE_VARIABLE
+from relational_tensat.base.folders import CACHE_VARIABLE
 from relational_tensat.rules.targets.fused_kernel import FusedKernel
 from relational_tensat.tensor.operators import registry
 

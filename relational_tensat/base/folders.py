@@ -26,6 +26,8 @@ try:
 except ImportError:  # Windows: nothing is locked, and so nothing is removed for others
     fcntl = None  # type: ignore[assignment]  # a module where there is one
 
+#: Where caches are kept, instead of the platform's folder for them.
+CACHE_VARIABLE = "RELATIONAL_TENSAT_CACHE"
 _OWN = re.compile(r"(\..*\.)?relational-tensat-[0-9a-f]{16}\.part", re.DOTALL)
 #: A name has 255 bytes on most file systems: so many are left to what it is made of.
 _NAME_BYTES = 200
@@ -80,6 +82,21 @@ def remove_folders() -> None:
 
 _OPEN: dict[PrivateFolder, int] = {}
 atexit.register(remove_folders)
+
+
+def user_cache() -> Path:
+    """Return the folder of what is kept for this user; it need not be there.
+
+    Raises:
+        InputError: others may have written what is in it.
+    """
+    folder = os.environ.get(CACHE_VARIABLE)
+    if not folder:
+        import platformdirs  # many commands need no cache
+
+        folder = platformdirs.user_cache_dir("relational-tensat")
+    check_own(Path(folder))
+    return Path(folder)
 
 
 def check_own(path: Path) -> None:

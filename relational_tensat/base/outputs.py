@@ -42,14 +42,12 @@ class Written:
         suffixes: of files of that kind; all where there are none.
         is_folder: whether the path is one of a folder.
         names: of files that are written into the folder.
-        makes_parents: whether the folder that it is in is made where there is none.
     """
 
     content: str
     suffixes: tuple[str, ...] = ()
     is_folder: bool = False
     names: tuple[str, ...] = ()
-    makes_parents: bool = False
 
     def __call__(self, text: str) -> Path:
         """Convert a path."""
@@ -60,18 +58,15 @@ class Written:
 MODEL = Written("a model", SUFFIXES)
 PAGE = Written("a page", PAGE_SUFFIXES)
 DATABASE = Written("a database")
-CACHE = Written("a database", makes_parents=True)
-FOLDER = Written("a folder", is_folder=True, makes_parents=True)
+FOLDER = Written("a folder", is_folder=True)
 KERNELS = Written(
     "kernels",
     is_folder=True,
-    makes_parents=True,
     names=("kernels.json", "torch_operators.py", "fused.cuh"),
 )
 OF_OPTIONS = {
     "page": PAGE,
     "database": DATABASE,
-    "cache": CACHE,
     "folder": FOLDER,
     "kernels": KERNELS,
 }
@@ -125,11 +120,7 @@ def check_outputs(outputs: Sequence[tuple[Path, Written]], inputs: Sequence[Path
 def _check_place(path: Path, written: Written) -> None:
     try:
         mode = path.stat().st_mode
-    except FileNotFoundError:
-        if not written.makes_parents and not path.parent.is_dir():
-            raise UsageError(f"{path}: the folder {str(path.parent)!r} does not exist") from None
-        return
-    except OSError:  # whoever writes it says why
+    except OSError:  # nothing is there; where nothing can be, whoever writes it says so
         return
     if stat.S_ISDIR(mode):
         if not written.is_folder:

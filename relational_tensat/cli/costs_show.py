@@ -7,7 +7,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from relational_tensat.base.outputs import CACHE
+from relational_tensat.base.outputs import DATABASE
 from relational_tensat.cli.parser import Parser
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def add_cache_argument(parser: Parser) -> None:
     """Declare the flag that names the cache, of every command on it."""
     parser.add_argument(
         "--cost-cache",
-        type=CACHE,
+        type=DATABASE,
         metavar="FILE",
         help="this cache [in the user's cache folder]",
     )

@@ -64,6 +64,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _carried_out(arguments: list[str]) -> int:
+    if _is_debugging():
+        import logging
+
+        logging.basicConfig(level=logging.INFO)
     try:
         code = _dispatch(arguments)
         sys.stdout.flush()
@@ -152,7 +156,10 @@ def _fail(message: str, code: int) -> int:
 
 def _show_traceback() -> bool:
     """Print the traceback if the environment asks for it; return whether it does."""
-    is_debug = os.environ.get(_DEBUG, "") not in ("", "0")
-    if is_debug:
+    if _is_debugging():
         traceback.print_exc()
-    return is_debug
+    return _is_debugging()
+
+
+def _is_debugging() -> bool:
+    return os.environ.get(_DEBUG, "") not in ("", "0")

@@ -24,7 +24,8 @@ from typing import Any
 
 from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, first_line
-from relational_tensat.base.folders import PrivateFolder
+from relational_tensat.base.folders import CACHE_VARIABLE as CACHE_VARIABLE
+from relational_tensat.base.folders import PrivateFolder, check_own, user_cache
 from relational_tensat.base.resources import sql
 from relational_tensat.cost.corrections import RaceOutcome
 from relational_tensat.cost.device import Configuration, DeviceKey, Sample, Unmeasurable
@@ -33,8 +34,6 @@ from relational_tensat.cost.postponed import Postponed
 from relational_tensat.cost.race import RACE_VERSION
 from relational_tensat.cost.record import TIME_COLUMNS, Record, device_columns, now
 
-#: Where caches are kept, instead of the platform's folder for them.
-CACHE_VARIABLE = "RELATIONAL_TENSAT_CACHE"
 #: Another process holds the file for milliseconds; one that does so for longer is stuck.
 _LOCK_WAIT_S = 30.0
 _LOCK_RETRY_S = (0.005, 0.025)
@@ -50,12 +49,7 @@ _MORE_TABLES = {
 
 def default_cache() -> Path:
     """Return the cost cache of the user who runs this."""
-    folder = os.environ.get(CACHE_VARIABLE)
-    if not folder:
-        import platformdirs  # runs that measure nothing need no cache
-
-        folder = platformdirs.user_cache_dir("relational-tensat")
-    return Path(folder) / "costs.duckdb"
+    return user_cache() / "costs.duckdb"
 
 
 class CostCache:
@@ -250,6 +244,7 @@ class CostCache:
     def _attach(self, engine: duckdb.DuckDBPyConnection, interruption: Postponed) -> None:
         if not self.path.exists():
             self._make()
+        check_own(self.path)
         give_up = time.monotonic() + _LOCK_WAIT_S
         while True:
             try:

@@ -23,7 +23,7 @@ class CostOptions(OptionGroup):
     )
     cache: Path | None = option(
         None, "keep measured costs here", name="cost_cache", metavar="FILE",
-        default_text="in the user's cache folder", may_change=True, writes="cache",
+        default_text="in the user's cache folder", may_change=True, writes="database",
     )  # fmt: skip
     measure_time_limit_s: float | None = option(
         None,

@@ -10,24 +10,21 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
 from relational_tensat.base.errors import InputError, MissingDependencyError, first_line
 from relational_tensat.base.files import write_aside
+from relational_tensat.base.folders import check_own, user_cache
 from relational_tensat.gpu.bindings import checked
 from relational_tensat.gpu.catalogue import HEADERS, UNITS, instances, read_source
 from relational_tensat.gpu.install import INSTALL
 
-#: Where caches are kept, instead of the platform's folder for them.
-CACHE_VARIABLE = "RELATIONAL_TENSAT_CACHE"
-
+_log = logging.getLogger("relational_tensat")
 _USED = re.compile(r"Used (\d+) registers")
 _SPILLED = re.compile(r"(\d+) bytes spill stores")
 _SHARED = re.compile(r"(\d+) bytes smem")
@@ -142,9 +139,11 @@ def cached_unit(unit: str, arch: str) -> Compiled:
     """
     path = _cache_file(unit, arch)
     try:
+        check_own(path)
         content = json.loads(path.read_text(encoding="utf-8"))
+        _log.info("loads the compiled kernels of %s", path)
         return Compiled(unit, arch, base64.b64decode(content["cubin"]), content["names"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (InputError, OSError, ValueError, KeyError, TypeError):
         compiled = compile_unit(unit, arch)
     path.parent.mkdir(parents=True, exist_ok=True)
     encoded = base64.b64encode(compiled.cubin).decode()
@@ -165,8 +164,7 @@ def sources_hash() -> str:
 
 def cache_folder() -> Path:
     """Return the folder of what is kept for this user."""
-    folder = os.environ.get(CACHE_VARIABLE)
-    return Path(folder) if folder else Path(platformdirs.user_cache_dir("relational-tensat"))
+    return user_cache()
 
 
 def _cache_file(unit: str, arch: str) -> Path:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.files import write_aside
+from relational_tensat.base.folders import CACHE_VARIABLE, user_cache
 from relational_tensat.base.resources import resource_dir
 from relational_tensat.mugraph.candidates import Candidates
 from relational_tensat.mugraph.graph.mugraph import MuGraph
@@ -28,8 +28,6 @@ from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.sizing.choosing_sizes import Sized
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors, a100
 
-#: Where caches are kept, instead of the platform's folder for them.
-CACHE_VARIABLE = "RELATIONAL_TENSAT_CACHE"
 #: So many candidates are kept of a search, the cheapest ones; where all are refused, it is made again.
 MOST_KEPT = 16
 #: The code that a search's result depends on, below ``relational_tensat/mugraph``.
@@ -59,12 +57,7 @@ class CandidateCache:
     @classmethod
     def of_user(cls) -> CandidateCache:
         """Return the cache of the user who runs this."""
-        folder = os.environ.get(CACHE_VARIABLE)
-        if folder:
-            return cls(Path(folder) / "kernels")
-        import platformdirs  # heavy, and most users have no such variable
-
-        return cls(Path(platformdirs.user_cache_dir("relational-tensat")) / "kernels")
+        return cls(user_cache() / "kernels")
 
     def find(
         self, program: MuGraph, options: SearchOptions, device: Multiprocessors | None = None

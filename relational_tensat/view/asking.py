@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from relational_tensat.base import duckdb
-from relational_tensat.base.errors import UsageError, first_line
 from relational_tensat.view.data.page_data import Answer, Example
+from relational_tensat.view.query_process import MOST_ROWS, answered
 
-#: Rows of an answer that are sent; a page's examples have fewer.
-MOST_ROWS = 2_000
+#: An example has fewer rows than an answer may have.
 _EXAMPLE_ROWS = 40
 
 #: Title and query of each example; they run on any finished run.
@@ -71,17 +70,7 @@ def ask(connection: duckdb.DuckDBPyConnection, query: str, most: int = MOST_ROWS
     Raises:
         UsageError: the query is wrong, would change something, or was interrupted.
     """
-    try:
-        result = connection.execute(query)
-        if result is None or result.description is None:
-            raise UsageError(f"the query is empty: {query!r}")
-        columns = tuple(str(column[0]) for column in result.description)
-        rows = result.fetchmany(most + 1)
-    except duckdb.InterruptException as error:
-        raise UsageError("the query was stopped") from error
-    except duckdb.Error as error:
-        raise UsageError(first_line(error)) from error
-    return Answer(columns, tuple(rows[:most]), len(rows) > most)
+    return Answer(*answered(connection, query, most))
 
 
 def examples(connection: duckdb.DuckDBPyConnection) -> tuple[Example, ...]:

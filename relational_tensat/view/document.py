@@ -12,10 +12,11 @@ import hashlib
 from html import escape
 from pathlib import Path
 
+from relational_tensat.base.escaping import escaped
 from relational_tensat.base.files import write_aside
 from relational_tensat.view.data.kernel_data import KernelPage
 from relational_tensat.view.data.page_data import PageData
-from relational_tensat.view.data.plain import to_json
+from relational_tensat.view.data.plain import shown, to_json
 
 _BUNDLE = Path(__file__).resolve().parent / "bundle"
 
@@ -48,11 +49,11 @@ def page_html(data: PageData | KernelPage, server: str = "") -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{escape(title)} · relational_tensat</title>\n"
+        f"<title>{escape(escaped(title))} · relational_tensat</title>\n"
         f"<style>{style}</style>\n</head>\n<body>\n"
         '<div id="page"><noscript>This page draws with JavaScript.</noscript></div>\n'
         f'<script type="application/json" id="data" data-server="{escape(server)}">'
-        f"{json_block(data)}</script>\n"
+        f"{json_block(shown(data))}</script>\n"
         f"<script>{script}</script>\n</body>\n</html>\n"
     )
 

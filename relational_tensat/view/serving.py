@@ -18,12 +18,12 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from relational_tensat.base import duckdb
-from relational_tensat.base.errors import RelationalTensatError, UsageError
+from relational_tensat.base.errors import RelationalTensatError, UsageError, first_line
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.swapping import Swaps
 from relational_tensat.view.classes import Classes
 from relational_tensat.view.collecting import collect_served
-from relational_tensat.view.data.plain import to_json
+from relational_tensat.view.data.plain import shown, to_json
 from relational_tensat.view.document import page_html
 from relational_tensat.view.forms import Forms
 from relational_tensat.view.slow_questions import Queries, WholeEGraph
@@ -34,6 +34,8 @@ _TOKEN_BYTES = 24
 _MOST_FOR_SWAPS = 50_000
 #: Classes that may be asked for at once.
 _MOST_CLASSES = 200
+#: An id is of 32 bits; of what is none, so many characters are repeated.
+_DIGITS, _SHOWN = 9, 80
 #: What is being answered when the server ends has so long to notice.
 _LONGEST_END_S = 2.0
 _INTERRUPT_EVERY_S = 0.02
@@ -45,7 +47,7 @@ class RunView:
     """Answers a page's questions about a run, several at a time.
 
     What is read at once, a class say, has a connection of its own, and so have the questions that may
-    take long: those of the whole e-graph, one after the other, and queries, of which a new one, or
+    take long: those of the whole e-graph, one after the other. Of queries, each in a process, a new one, or
     ``stop``, ends the one before.
 
     Args:
@@ -58,12 +60,12 @@ class RunView:
         self._lock = threading.Lock()  # of what is read at once
         self._idle = threading.Condition()
         self._being_answered = 0
-        self._connections = [connection.cursor() for _ in range(3)]
-        own, for_whole, for_queries = self._connections
+        self._connections = [connection.cursor() for _ in range(2)]
+        own, for_whole = self._connections
         self._stored = StoredEGraph(own)
         self._forms = Forms.of(self._stored)
         self._whole = WholeEGraph(for_whole, self._forms)
-        self._queries = Queries(for_queries)
+        self._queries = Queries(connection)
         self._answers: Mapping[str, Callable[[str], object]] = {
             "classes": self._read_classes,
             "find": self._find,
@@ -100,11 +102,12 @@ class RunView:
             raise UsageError(f"no such question: {name!r}")
         with self._answering():
             answer = self._answers[name](question)
-            return to_json({"answer": answer, "forms": self._forms.all()[known:]})
+            return to_json(shown({"answer": answer, "forms": self._forms.all()[known:]}))
 
     def close(self) -> None:
         """Interrupt what is being answered, so that the database can be closed."""
         end_s = time.monotonic() + _LONGEST_END_S
+        self._queries.stop()
         with self._idle:
             while self._being_answered and time.monotonic() < end_s:
                 for connection in self._connections:
@@ -126,8 +129,11 @@ class RunView:
 
     def _read_classes(self, text: str) -> object:
         numbers = text.split(",")
-        if not all(number.isdecimal() for number in numbers) or len(numbers) > _MOST_CLASSES:
-            raise UsageError(f"{text!r}: expected ids of e-classes, at most {_MOST_CLASSES}")
+        is_id = all(number.isdecimal() and len(number) <= _DIGITS for number in numbers)
+        if not is_id or len(numbers) > _MOST_CLASSES:
+            raise UsageError(
+                f"{text[:_SHOWN]!r}: expected ids of e-classes, at most {_MOST_CLASSES}"
+            )
         with self._lock:
             return self._classes.read([int(number) for number in numbers])
 
@@ -184,11 +190,14 @@ class _Handler(BaseHTTPRequestHandler):
             if name == "":
                 self._send(HTTPStatus.OK, _HTML, self.server.view.page)
             else:
-                count = int(known) if known.isdecimal() else 0
+                count = int(known) if known.isdecimal() and len(known) <= _DIGITS else 0
                 answer = self.server.view.answer(name.removeprefix("api/"), question, count)
                 self._send(HTTPStatus.OK, _JSON, answer)
         except RelationalTensatError as error:
             self._send(HTTPStatus.BAD_REQUEST, _JSON, json.dumps({"error": str(error)}))
+        except Exception as error:  # whatever was asked, the next question is answered
+            trouble = f"internal error: {type(error).__name__}: {first_line(error)}"
+            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, _JSON, json.dumps({"error": trouble}))
 
     def _is_allowed(self, prefix: str) -> bool:
         """Whether a request has the token, and names this machine, as no other site's page could."""

@@ -11,8 +11,9 @@ import duckdb
 import pytest
 
 from relational_tensat.base.errors import InputError
+from relational_tensat.base.folders import CACHE_VARIABLE
 from relational_tensat.cost import cache as cache_module
-from relational_tensat.cost.cache import CACHE_VARIABLE, CostCache, default_cache
+from relational_tensat.cost.cache import CostCache, default_cache
 from relational_tensat.cost.measured import MeasuredSource
 from relational_tensat.cost.postponed import Postponed
 from tests.cost.fakes import CPU, FakeDevice, products

@@ -165,3 +165,36 @@ def test_a_port_that_is_taken_is_one_line(server: Server) -> None:
 def test_serving_writes_no_page(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["view", str(stored_run("shared_matmuls")), "--serve", "-o", "x.html"]) == 2
     assert "--serve writes no page" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", ["9" * 30, "9" * 5000, "2147483648", "٣" * 9, "-1", "1e9", ""])
+def test_numbers_that_are_no_ids_are_answered(server: Server, number: str) -> None:
+    assert ask(server, "classes", number)[0] in (200, 400)
+    assert get(server, f"{server.prefix}/api/find?q=concat&known={'9' * 5000}")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["SELECT repeat('x', 1500000000)", "SELECT range(100000000)", "SELECT repeat('x', 9000000)"],
+)
+def test_a_value_larger_than_a_page_ends_its_query_and_no_other_question(
+    server: Server, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("relational_tensat.view.slow_questions.LONGEST_QUERY_S", 1.5)
+    answers: list[tuple[int, Any]] = []
+    asking = threading.Thread(target=lambda: answers.append(ask(server, "ask", query)))
+    asking.start()
+    while asking.is_alive():
+        assert ask(server, "find", "concat")[0] == 200
+        asking.join(0.05)
+    ((status, answer),) = answers
+    assert status == 400 and re.search("stopped|more than|memory", answer["error"])
+
+
+def test_what_fails_inside_is_one_answer(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: str) -> object:
+        raise RecursionError("deep\nand deeper")
+
+    monkeypatch.setitem(server.view._answers, "find", fails)  # type: ignore[arg-type]  # it is a dict
+    status, answer = ask(server, "find", "x")
+    assert (status, answer) == (500, {"error": "internal error: RecursionError: deep"})

@@ -7,7 +7,6 @@ that was made by other code, is as good as empty, and is overwritten.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,6 +15,8 @@ from typing import Any
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.files import write_aside
+from relational_tensat.base.folders import CACHE_VARIABLE as CACHE_VARIABLE
+from relational_tensat.base.folders import user_cache
 from relational_tensat.base.resources import resource_dir
 from relational_tensat.rules.soundness.content import meaning_hash
 from relational_tensat.rules.soundness.verdict import (
@@ -26,8 +27,6 @@ from relational_tensat.rules.soundness.verdict import (
 )
 from relational_tensat.tensor.types import DTYPE_BYTES
 
-#: Where caches are kept, instead of the platform's folder for them.
-CACHE_VARIABLE = "RELATIONAL_TENSAT_CACHE"
 _KEPT = ("rule", "status", "evidence", "trials", "reason", "types")
 
 
@@ -46,12 +45,7 @@ class Stored:
 
 def cache_file() -> Path:
     """Return where the verdicts on a user's own rules are kept."""
-    folder = os.environ.get(CACHE_VARIABLE)
-    if folder:
-        return Path(folder) / "verdicts.json"
-    import platformdirs  # the rules that ship need no cache
-
-    return Path(platformdirs.user_cache_dir("relational-tensat")) / "verdicts.json"
+    return user_cache() / "verdicts.json"
 
 
 def shipped_file() -> Path:

@@ -16,6 +16,19 @@ def to_json(data: object) -> str:
     return json.dumps(plain(data), allow_nan=False, separators=(",", ":"))
 
 
+def shown(data: object) -> Any:
+    """Return data as ``plain`` does, its texts as people may look at them."""
+    return _shown(plain(data))
+
+
+def _shown(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {_shown(key): _shown(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_shown(item) for item in data]
+    return escaped(data, keep="\n\t") if isinstance(data, str) else data
+
+
 def plain(data: object) -> Any:
     """Return data as what JSON has: objects, arrays, strings, numbers."""
     if dataclasses.is_dataclass(data) and not isinstance(data, type):
@@ -26,6 +39,4 @@ def plain(data: object) -> Any:
         return [plain(item) for item in data]
     if isinstance(data, float) and not math.isfinite(data):
         return None
-    if isinstance(data, str):
-        return escaped(data, keep="\n\t")
-    return data if isinstance(data, int | float | bool | None) else str(data)
+    return data if isinstance(data, str | int | float | bool | None) else str(data)

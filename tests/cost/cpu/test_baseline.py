@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.cost.cache import CACHE_VARIABLE
+from relational_tensat.base.folders import CACHE_VARIABLE
 from relational_tensat.cost.cpu.baseline import Baseline
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from relational_tensat.base.errors import InputError, RuleError
+from relational_tensat.base.folders import CACHE_VARIABLE
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
@@ -17,7 +18,6 @@ from relational_tensat.rules.soundness import Verdict
 from relational_tensat.rules.soundness.content import content_hash, meaning_hash
 from relational_tensat.rules.soundness.gate import check_trust
 from relational_tensat.rules.soundness.store import (
-    CACHE_VARIABLE,
     cache_file,
     cached_verdicts,
     keep_verdicts,
