@@ -8,7 +8,7 @@ import re
 #: width, separators of lines, surrogates, and what Unicode has no characters for.
 _HIDDEN = re.compile(r"[^\x20-\x7e]")
 #: What neither ends a comment or a string in a language, nor begins an escape there.
-_NOT_PLAIN = re.compile(r"[^ \w.,:=+<>()\[\]{}@-]", re.ASCII)
+_NOT_PLAIN = re.compile(r"[^ \w.,:=+<>()\[\]{}@→-]")
 
 
 def escaped(text: str, keep: str = "") -> str:

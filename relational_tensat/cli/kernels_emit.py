@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base.errors import UsageError
+from relational_tensat.base.escaping import escaped_in_code
 from relational_tensat.cli.kernels_frame import DTYPES, add_mugraph, read_mugraph
 from relational_tensat.cli.kernels_plan import layouts_json, show_plans
 from relational_tensat.cli.parser import Parser
@@ -59,7 +60,7 @@ def execute(args: argparse.Namespace) -> int:
     )
     comment = "//" if args.target != "triton" else "#"
     for line in order if not args.json else ():
-        sys.stdout.write(f"{comment} {line}\n")
+        sys.stdout.write(f"{comment} {escaped_in_code(line)}\n")
     for one, machine_code in zip(emitted, compiled, strict=bool(compiled)):
         if not args.json:
             sys.stdout.write(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from relational_tensat.base.escaping import escaped
 from relational_tensat.mugraph.graph.dims import Dims, text_of
 from relational_tensat.mugraph.graph.input_windows import Window
 from relational_tensat.mugraph.graph.mugraph import (
@@ -46,7 +47,7 @@ def mugraph_text(graph: MuGraph) -> str:
             lines += _kernel_lines(step, dims)
         else:
             lines.append(f"library {_tensor(step.output, dims[step.output])} = {_formula(step)}")
-    return "\n".join(lines)
+    return "\n".join(map(escaped, lines))
 
 
 def _kernel_lines(kernel: Kernel, device: Mapping[str, Dims]) -> list[str]:

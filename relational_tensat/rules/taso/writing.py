@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from relational_tensat.base.escaping import escaped
 from relational_tensat.base.files import write_aside
 from relational_tensat.rules.taso.repair import STATUSES, Judgement
 from relational_tensat.rules.text import expr_text, rule_text
@@ -18,7 +19,7 @@ def judged_text(judgements: Sequence[Judgement], source: str) -> str:
         source: the file that the rules are from.
     """
     totals = ", ".join(f"{count} {status}" for status, count in counts(judgements).items() if count)
-    head = f"; {source}, imported by relational-tensat rules import: {totals}.\n"
+    head = f"; {escaped(source)}, imported by relational-tensat rules import: {totals}.\n"
     return "\n".join([head, *(f"{_text(judgement)}\n" for judgement in judgements)])
 
 
@@ -51,4 +52,4 @@ def _text(judgement: Judgement) -> str:
     file = Path(rule.file).name
     place = f"; {file}:{rule.line}" if rule.line else f"; {file}"
     status_text = f"{judgement.status} {finding(judgement)}".strip()
-    return f"{place}: {status_text}\n{rule_text(replace(rule, file=''))}"
+    return f"{escaped(f'{place}: {status_text}')}\n{rule_text(replace(rule, file=''))}"
