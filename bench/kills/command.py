@@ -24,6 +24,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser("kills", help="kill runs at random moments, and resume them")
     parser.add_argument("count", metavar="N", type=int, nargs="?", default=100, help="kills (100)")
     parser.add_argument("--model", metavar="FILE", type=Path, default=MODEL, help=f"({MODEL.name})")
+    parser.add_argument(
+        "--all", action="store_true", help="runs of every kind that writes something, in turn"
+    )
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="of the moments (0)")
     add_save(parser, "what became of each")
     parser.set_defaults(run=run)
@@ -31,6 +34,48 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(options: argparse.Namespace) -> int:
     """Kill and resume; 4 if a run ends otherwise than one that nobody killed."""
+    return _run_all(options) if options.all else _run_one(options)
+
+
+def _run_all(options: argparse.Namespace) -> int:
+    """Kill runs of all kinds; the table says of each how many were killed where, and survived."""
+    from bench.kills.forker import forking
+    from bench.kills.kinds import KINDS, KilledKind
+
+    draw = random.Random(options.seed)
+    rows: list[dict[str, object]] = []
+    with tempfile.TemporaryDirectory(prefix="kills-") as name, forking() as forker:
+        kinds = [KilledKind(kind, forker, Path(name), options.model) for kind in KINDS]
+        for index in range(options.count):
+            kind, fraction = kinds[index % len(kinds)], draw.random()
+            survival = kind.survived(index, fraction)
+            rows.append({"kind": kind.kind, "moment": round(fraction, 4), **asdict(survival)})
+            print(
+                f"{index + 1}: {kind.kind} at {fraction:.3f}, {survival.place} {survival.trouble}",
+                flush=True,
+            )
+    places = Counter((str(row["kind"]), str(row["place"])) for row in rows)
+    lines = [
+        "| kind | kills | while beginning | creating tables | exploring | survived |",
+        "|---|---|---|---|---|---|",
+    ]
+    for kind_name in KINDS:
+        own = [row for row in rows if row["kind"] == kind_name]
+        cells = [places[kind_name, place] for place in ("beginning", "creating", "exploring")]
+        survived = sum(not row["trouble"] for row in own)
+        lines.append(f"| {kind_name} | {len(own)} | {' | '.join(map(str, cells))} | {survived} |")
+    print("\n".join(lines))
+    n_survived = sum(not row["trouble"] for row in rows)
+    if options.save:
+        settings = {"model": options.model.name, "seed": options.seed}
+        summary = {"kills": len(rows), "survived": n_survived}
+        path = RESULTS / f"kills-all-{date.today().isoformat()}.json"
+        report_saved(save_result(path, {"settings": settings, **summary, "rows": rows}))
+        path.with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return 0 if n_survived == len(rows) else VerificationError.exit_code
+
+
+def _run_one(options: argparse.Namespace) -> int:
     from bench.kills.forker import forking
     from bench.kills.killing import PLACES, KilledRuns
 

@@ -19,8 +19,8 @@ from bench.kills.tables import dump_file
 PLACES = ("loading", "creating", "exploring", "afterwards")
 #: What a resumed run reports as the whole one does.
 _SAME = ("cost_before_us", "cost_after_us", "e_nodes", "e_classes", "iterations", "stop_reason")
-_NOT_STARTED = "the run was killed before exploration had begun: start it again"
-_REFUSED = 3
+NOT_STARTED = "the run was killed before exploration had begun: start it again"
+REFUSED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class KilledRuns:
         argv = [*self._resuming(folder), "--json", "--quiet"]
         code = self._forker.run(argv, folder / "printed")
         printed = (folder / "printed").read_text().splitlines()
-        if code == _REFUSED and len(printed) == 1 and printed[0].endswith(_NOT_STARTED):
+        if code == REFUSED and len(printed) == 1 and printed[0].endswith(NOT_STARTED):
             return Survival("creating", trouble="iterations are lost" * (reported_count > 0))
         if code != 0 or stored_log is None:
             return Survival("exploring", trouble=f"exit {code}: {' '.join(printed[-1:])}")

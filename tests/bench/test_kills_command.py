@@ -9,6 +9,26 @@ import pytest
 
 from bench.__main__ import main
 from bench.kills import command as kills_command
+from bench.kills import kinds
+from relational_tensat.formats import save_model
+from tests.run.resume.models import layers
+
+
+def test_all_kinds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two of the kinds, as all of them take a minute."""
+    monkeypatch.setattr(kills_command, "RESULTS", tmp_path)
+    few = {kind: kinds.KINDS[kind] for kind in ("run", "db")}
+    monkeypatch.setattr(kinds, "KINDS", few)
+    model = tmp_path / "model" / "layers.onnx"
+    model.parent.mkdir()
+    save_model(layers(2, 3), model)
+    assert main(["kills", "2", "--all", "--save", "--model", str(model)]) == 0
+    assert "| db | 1 |" in capsys.readouterr().out
+    table, rows = sorted(tmp_path.glob("kills-*"), reverse=True)
+    assert table.read_text().count("\n") == 4
+    assert [row["trouble"] for row in json.loads(rows.read_text())["rows"]] == ["", ""]
 
 
 def test_the_command(
