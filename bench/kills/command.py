@@ -48,7 +48,10 @@ def _run_all(options: argparse.Namespace) -> int:
         kinds = [KilledKind(kind, forker, Path(name), options.model) for kind in KINDS]
         for index in range(options.count):
             kind, fraction = kinds[index % len(kinds)], draw.random()
-            survival = kind.survived(index, fraction)
+            try:
+                survival = kind.survived(index, fraction)
+            except KeyboardInterrupt:  # the table is of those that were killed so far
+                break
             rows.append({"kind": kind.kind, "moment": round(fraction, 4), **asdict(survival)})
             print(
                 f"{index + 1}: {kind.kind} at {fraction:.3f}, {survival.place} {survival.trouble}",

@@ -27,13 +27,13 @@ from relational_tensat.kernels import entries
 KINDS: Mapping[str, tuple[str, ...]] = {
     "run": (),
     "db": ("--db", "+run.duckdb"),
-    "tree search": ("--search", "mcts", "--time-limit", "3", "--db", "+run.duckdb"),
-    "fuse": ("--fuse", "--cost", "a100", "--fuse-time-limit", "3", "--db", "+run.duckdb"),
+    "tree search": ("--search", "mcts", "--time-limit", "1", "--db", "+run.duckdb"),
+    "fuse": ("--fuse", "--cost", "a100", "--fuse-time-limit", "1", "--db", "+run.duckdb"),
     "cost cache": (
         "--cost", "cpu", "--target", "onnxruntime", "--cost-cache", "+costs.duckdb",
-        "--measure-time-limit", "3", "--budget", "0", "--no-end-to-end",
+        "--measure-time-limit", "1", "--budget", "0", "--no-end-to-end",
     ),
-    "kernels folder": ("--fuse", "--cost", "a100", "--fuse-time-limit", "3", "--kernels", "+kernels"),
+    "kernels folder": ("--fuse", "--cost", "a100", "--fuse-time-limit", "1", "--kernels", "+kernels"),
 }  # fmt: skip
 #: What a cost may differ by: sums in another order; times that were estimated before, and measured now.
 _COST_NOISE, _MEASURED_NOISE = 1e-6, 0.2

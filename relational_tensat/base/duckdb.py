@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from relational_tensat.base.folders import is_utf8, utf8_name
+
 try:
     import _duckdb as _compiled
 except ImportError:  # its name is DuckDB's own affair
@@ -82,16 +84,19 @@ def database_name(path: Path) -> str:
     Raises:
         IOException: DuckDB takes no such path.
     """
-    name = str(path.absolute())
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise IOException("the path is not UTF-8, and DuckDB takes no other") from None
+    if not is_utf8(path.name):  # its log would be beside a link
+        raise IOException("the name is not UTF-8, and DuckDB takes no other")
+    name = utf8_name(path)
     if "?" in name:
         raise IOException(
             "DuckDB takes no path with a question mark: it looks for its log elsewhere"
         )
     return name
+
+
+def is_ctrl_c(error: BaseException) -> bool:
+    """Whether DuckDB has made this error of a ``KeyboardInterrupt`` that was raised while it ran."""
+    return isinstance(error, RuntimeError) and str(error) == "Query interrupted"
 
 
 def import_package() -> None:

@@ -25,6 +25,11 @@ def escaped_in_code(text: str) -> str:
     return _NOT_PLAIN.sub(lambda found: _numbered(found[0]).replace("\\", "%"), text)
 
 
+def storable(text: str) -> str:
+    """Return a text as a database may have it: paths may have bytes that are not UTF-8."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def _shown(character: str, keep: str) -> str:
     return character if character.isprintable() or character in keep else _numbered(character)
 

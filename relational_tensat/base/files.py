@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+import os
 import stat
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.folders import PrivateFolder
+
+#: What is read at most of what says no size.
+MOST_BYTES = 1 << 30
+#: What packed files begin with; no JSON text does.
+_GZIP = b"\x1f\x8b"
 
 
 def check_file(path: Path, expected: str = "a model file") -> None:
@@ -28,6 +38,8 @@ def check_file(path: Path, expected: str = "a model file") -> None:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     if stat.S_ISDIR(mode):
         raise InputError(f"{path}: is a folder, expected {expected}")
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{path}: is a device or a pipe, expected {expected}")
 
 
 def read_bytes(path: Path, expected: str = "a model file") -> bytes:
@@ -47,6 +59,34 @@ def read_bytes(path: Path, expected: str = "a model file") -> bytes:
     if not data:
         raise InputError(f"{path}: the file is empty (0 bytes)")
     return data
+
+
+def whole_content(path: Path) -> bytes:
+    """Return the content of a file, unpacked if it is packed by gzip.
+
+    Of what has no size, a pipe or a device, and of what is packed, there is a limit: both may have no end.
+
+    Raises:
+        OSError: it cannot be read.
+        InputError: it has more, or is not packed as it says.
+    """
+    with path.open("rb") as file:
+        is_sized = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+        content = file.read() if is_sized else _limited(file, path, "a device or a pipe, it")
+    if not content.startswith(_GZIP):
+        return content
+    try:
+        with gzip.open(io.BytesIO(content)) as packed:
+            return _limited(packed, path, "unpacked, it")
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{path}: not packed by gzip, or truncated: {error}") from error
+
+
+def _limited(file: IO[bytes] | gzip.GzipFile, path: Path, what: str) -> bytes:
+    content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise InputError(f"{path}: {what} has more than {MOST_BYTES >> 20} MB, the limit")
+    return content
 
 
 @contextmanager

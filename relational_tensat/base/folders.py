@@ -84,6 +84,40 @@ _OPEN: dict[PrivateFolder, int] = {}
 atexit.register(remove_folders)
 
 
+def utf8_name(path: Path) -> str:
+    """Return a name of a file for libraries that take no other than UTF-8: its own, or one of links to it.
+
+    Raises:
+        InputError: a file that is not there yet has no such name.
+    """
+    name = str(path.absolute())
+    if is_utf8(name):
+        return name
+    if not is_utf8(path.name) and not path.exists():
+        raise InputError(
+            f"{path}: the name is not UTF-8, and the library that writes it takes no other"
+        )
+    target = path.absolute() if not is_utf8(path.name) else path.absolute().parent
+    place = (os.getpid(), target)
+    if place not in _LINKS:
+        _LINKS[place] = PrivateFolder(Path(gettempdir())).path / f"link{path.suffix}"
+        _LINKS[place].symlink_to(target)
+    link = _LINKS[place]
+    return str(link / path.name if is_utf8(path.name) else link)
+
+
+_LINKS: dict[tuple[int, Path], Path] = {}
+
+
+def is_utf8(text: str) -> bool:
+    """Whether a text can be written in UTF-8: the name of a file may have any bytes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def user_cache() -> Path:
     """Return the folder of what is kept for this user; it need not be there.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -29,6 +30,16 @@ def ctrl_c_taken(handler: Handler) -> Iterator[Any]:
         yield previous
     finally:
         signal.signal(signal.SIGINT, previous)
+
+
+@contextmanager
+def passing_on(number: int, process: int) -> Iterator[None]:
+    """Give a signal that this process gets to another one while the block runs."""
+    previous = signal.signal(number, lambda *_: os.kill(process, number))
+    try:
+        yield
+    finally:
+        signal.signal(number, previous)
 
 
 def ignore_ctrl_c() -> None:

@@ -16,9 +16,18 @@ from typing import Any, NoReturn, TextIO, cast
 
 from relational_tensat import __version__
 from relational_tensat.base.collector import collect_rarely
-from relational_tensat.base.errors import InputError, RelationalTensatError, UsageError, nearest
+from relational_tensat.base.errors import (
+    InputError,
+    NoSolutionError,
+    RelationalTensatError,
+    UsageError,
+    first_line,
+    nearest,
+)
 from relational_tensat.base.folders import remove_folders
+from relational_tensat.base.signals import ignore_ctrl_c
 from relational_tensat.cli.closed_output import ClosedOutput, DispensableOutput, shown_outputs
+from relational_tensat.cli.limited_memory import be_guarded, is_out_of_memory
 from relational_tensat.cli.parser import Parser
 
 #: Each is a module of this package with HELP, ``add_arguments`` and ``execute``, imported when it is asked
@@ -42,9 +51,14 @@ def process() -> NoReturn:
     and objects apart one by one, which nobody would see, took 4 % of a run. What is to happen at exit
     (a profiler's report) does not: give ``main`` to a profiler.
     """
+    be_guarded()
     collect_rarely()
     sys.stderr = cast("TextIO", DispensableOutput(sys.stderr))
-    code = main()
+    try:
+        code = main()
+    except KeyboardInterrupt:  # pressed again while what it means was being done
+        code = _INTERRUPTED
+    ignore_ctrl_c()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, AttributeError):  # nobody reads it any more, or it is closed
             stream.flush()
@@ -85,9 +99,15 @@ def _carried_out(arguments: list[str]) -> int:
         OSError
     ) as error:  # a full disk, a folder that cannot be written, an output that is closed
         _show_traceback()
+        if is_out_of_memory(error):
+            return _fail(f"memory does not suffice: {first_line(error)}", NoSolutionError.exit_code)
         return _fail(_system_trouble(error), InputError.exit_code)
     except Exception as error:  # the last boundary: users get a line, not a traceback
         shown = _show_traceback()
+        if _is_ctrl_c(error):
+            return _fail("interrupted", _INTERRUPTED)
+        if is_out_of_memory(error):
+            return _fail(f"memory does not suffice: {first_line(error)}", NoSolutionError.exit_code)
         if trouble := _file_trouble(error):
             return _fail(trouble, InputError.exit_code)
         hint = "" if shown else f" (set {_DEBUG}=1 for the traceback)"
@@ -137,6 +157,15 @@ def _system_trouble(error: OSError) -> str:
     """Return what the system could not do, and to which file."""
     reason = error.strerror or str(error) or type(error).__name__
     return f"{error.filename or 'the output'}: {reason}"
+
+
+def _is_ctrl_c(error: BaseException | None) -> bool:
+    """Whether an error is what a library, or what was going on, has made of Ctrl-C."""
+    if error is None:
+        return False
+    if isinstance(error, KeyboardInterrupt) or str(error) == "Query interrupted":  # DuckDB's
+        return True
+    return _is_ctrl_c(error.__cause__ or error.__context__)
 
 
 def _file_trouble(error: Exception) -> str:

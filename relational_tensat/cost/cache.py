@@ -210,7 +210,10 @@ class CostCache:
     def opened(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Attach the file for a statement or two; make it, and its table, where they are missing."""
         with Postponed() as interruption, _ENGINE_LOCK:
-            engine = _engine(self.path)
+            try:
+                engine = _engine(self.path)
+            except duckdb.Error as error:
+                raise InputError(f"{self.path}: {first_line(error)}") from error
             self._attach(engine, interruption)
             try:
                 engine.execute("USE attached")

@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from relational_tensat.base.errors import InputError, UsageError, nearest
+from relational_tensat.base.files import whole_content
 from relational_tensat.cost.profile import (
     OTHER_DTYPES,
     PROFILE_DIR,
@@ -145,7 +146,7 @@ def _parts(
 
 def _parse(path: Path) -> dict[str, Any]:
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = whole_content(path).decode("utf-8")
         return tomllib.loads(text)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error

@@ -350,6 +350,10 @@ def _own_errors(path: Path | None) -> Iterator[None]:
     except duckdb.Error as error:
         _raise_file_trouble(error, path)
         raise
+    except RuntimeError as error:
+        if duckdb.is_ctrl_c(error):
+            raise KeyboardInterrupt from error
+        raise
 
 
 def _raise_file_trouble(error: duckdb.Error, path: Path | None) -> None:

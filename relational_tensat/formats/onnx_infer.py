@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as runtime_errors
 
 from relational_tensat.base.errors import ModelError, first_line
+from relational_tensat.base.folders import utf8_name
 from relational_tensat.formats.arrays import compact
 from relational_tensat.formats.onnx_opaque import input_names
 from relational_tensat.formats.onnx_opset import (
@@ -154,7 +154,7 @@ def condense(message: str) -> str:
 def opens_in_runtime(path: Path) -> bool:
     """Whether onnxruntime takes a model file, as it is."""
     try:
-        _session(os.fspath(path))
+        _session(utf8_name(path))
     except _RUNTIME_ERRORS:
         return False
     return True
@@ -168,7 +168,7 @@ def runs_on_ones(path: Path, inputs: Mapping[str, TensorType]) -> str:
     if any(kind.dtype not in DTYPE_BYTES for kind in inputs.values()):
         return ""
     try:
-        session = _session(os.fspath(path))
+        session = _session(utf8_name(path))
     except _RUNTIME_ERRORS:
         return ""
     feeds = {name: np.ones(kind.shape, numpy_dtype(kind.dtype)) for name, kind in inputs.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +11,9 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped] 
 from onnx import checker, inliner
 
 from relational_tensat.base.errors import InputError, ModelError
+from relational_tensat.base.folders import is_utf8, utf8_name
 from relational_tensat.formats.arrays import compact
+from relational_tensat.formats.onnx_calls import check_calls
 from relational_tensat.formats.onnx_dims import fix_dims
 from relational_tensat.formats.onnx_external import (
     has_external_data,
@@ -86,9 +87,10 @@ def parse_onnx(path: Path) -> tuple[onnx.ModelProto, dict[str, memoryview]]:
         raise ModelError(f"{where}: not an ONNX model, or truncated: {error}") from None
     if not model.HasField("graph") or not model.opset_import:
         raise ModelError(f"{where}: not an ONNX model: it has no graph or no operator set version")
+    check_calls(model, where)
     try:
         if has_external_data(model):
-            checker.check_model(os.fspath(path))  # it knows the folder, and where files may be
+            checker.check_model(utf8_name(path))  # it knows the folder, and where files may be
             data |= load_external_data(model, path.parent)
         else:
             checker.check_model(with_weights_as_inputs(model, data))
@@ -103,6 +105,7 @@ def check_model(model: onnx.ModelProto, where: str) -> None:
     Raises:
         ModelError: it is not valid.
     """
+    check_calls(model, where)
     if model.ByteSize() > _MAX_MESSAGE_BYTES:
         raise ModelError(f"{where}: larger than 2 GB; load it from a file with external data")
     try:
@@ -249,13 +252,5 @@ def _check_texts(model: onnx.ModelProto, where: str) -> None:
     for node in all_nodes(graph.node):
         texts += [node.name, node.op_type, node.domain, *node.input, *node.output]
     for text in texts:
-        if isinstance(text, bytes) or not _is_utf8(text):
+        if isinstance(text, bytes) or not is_utf8(text):
             raise ModelError(f"{where}: the text {text[:40]!r} is not UTF-8")
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

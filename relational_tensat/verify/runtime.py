@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relational_tensat.base.errors import InputError, VerificationError, first_line
-from relational_tensat.base.folders import temporary_folder
+from relational_tensat.base.folders import temporary_folder, utf8_name
 from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, numpy_dtype
 from relational_tensat.verify.comparison import Comparison, Setting, as_array
 from relational_tensat.verify.equivalence import rounded_tolerance
@@ -234,11 +234,11 @@ def open_session(
     options.inter_op_num_threads = 1
     options.log_severity_level = _QUIET
     if optimized is not None:
-        options.optimized_model_filepath = str(optimized)
+        options.optimized_model_filepath = utf8_name(optimized)
         options.add_session_config_entry(_BESIDE, f"{optimized.name}.data")
         options.add_session_config_entry(_PACKED, str(int(is_packed)))
     return onnxruntime.InferenceSession(
-        model if isinstance(model, bytes) else str(model),
+        model if isinstance(model, bytes) else utf8_name(model),
         sess_options=options,
         providers=["CPUExecutionProvider"],
     )

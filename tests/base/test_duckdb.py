@@ -62,7 +62,7 @@ def test_every_name_is_one_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for name in (":memory:", "md:x", "s3:", "it's", "µ*[a]"):
         open_database(Path(name), writes=True).close()
         assert (tmp_path / name).is_file()
-    for name, reason in (("\udcff", "is not UTF-8"), ("a?b", "question mark")):
+    for name, reason in (("\udcff", "the name is not UTF-8"), ("a?b", "question mark")):
         with pytest.raises(duckdb.Error, match=reason):
             open_database(Path(name), writes=True)
 

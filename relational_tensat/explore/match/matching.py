@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from relational_tensat.base.escaping import storable
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.node_hashes import Ints
@@ -320,7 +321,7 @@ class Matcher:
                 "law": [r.law for r in rules],
                 "sources": [len(r.sources) for r in rules],
                 "unsound": [r.unsound for r in rules],
-                "file": [r.file for r in rules],
+                "file": [storable(r.file) for r in rules],
                 "line": [r.line for r in rules],
                 "text": [rule_text(r) for r in rules],
                 "operands": [[slot + 1 for slot in r.slots] for r in compiled.rules],

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from relational_tensat.base.errors import InputError
+from relational_tensat.base.files import whole_content
 
 NODE_FIELDS = ("op", "children", "eclass", "cost", "subsumed")
 """The fields of an e-node, in the order of its tuple."""
@@ -33,22 +34,13 @@ def parse_json(path: Path) -> Any:
         InputError: the file cannot be read, or is not JSON.
     """
     try:
-        return json.loads(_content(path), object_pairs_hook=_object)
+        return json.loads(whole_content(path), object_pairs_hook=_object)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"{path}: damaged gzip file: {error}") from error
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not JSON: {error}") from error
-
-
-_GZIP = b"\x1f\x8b"
-"""What such a file begins with; no JSON text does."""
-
-
-def _content(path: Path) -> bytes:
-    content = path.read_bytes()
-    return gzip.decompress(content) if content.startswith(_GZIP) else content
 
 
 def _object(pairs: list[tuple[str, Any]]) -> Any:

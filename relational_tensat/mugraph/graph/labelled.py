@@ -111,7 +111,7 @@ def contract(arithmetic: Arithmetic, a: Labelled, b: Labelled, over: Sequence[st
         left.data.reshape(*own_a, *batch_sizes, math.prod(row_sizes), inner),
         right.data.reshape(*own_b, *batch_sizes, inner, math.prod(column_sizes)),
     )
-    data = product.reshape(*own_a, *batch_sizes, *row_sizes, *column_sizes)
+    data = product.reshape((*own_a, *batch_sizes, *row_sizes, *column_sizes))  # of no axes, too
     return Labelled((*batch, *rows, *columns), data)
 
 

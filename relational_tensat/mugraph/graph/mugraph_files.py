@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import zlib
 from pathlib import Path
 from typing import Any
 
 from relational_tensat.base.errors import InputError
+from relational_tensat.base.files import whole_content
 from relational_tensat.mugraph.graph.mirage_json import from_mirage
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded
@@ -54,11 +53,9 @@ def save_mugraph(graph: MuGraph, path: Path) -> None:
 
 def _read_json(path: Path) -> Any:
     try:
-        content = path.read_bytes()
-        if content[:2] == b"\x1f\x8b":
-            content = gzip.decompress(content)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+        content = whole_content(path)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
     if not content.strip():
         raise InputError(f"{path}: the file is empty")
     try:

@@ -95,14 +95,15 @@ class Grower:
     def _grow_here(self, search: BlockSearch, database: Database, report: Report) -> bool:
         """Grow in this process; return whether that came to its end. A size that did not is left out."""
         guard = self._watch.guard(database.interrupt, None)
+        is_complete = True
         try:
             with guard.watching():
                 _grow(search, self._options.max_operators, report)
         except Interrupted:
-            database.resume()
-            self._note(guard)
-            return False
-        return True
+            is_complete = False
+        database.resume()  # it may have been interrupted just after the last statement
+        self._note(guard)
+        return is_complete
 
     def _spread(
         self,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from relational_tensat.base.escaping import storable
 from relational_tensat.base.files import read_bytes
 from relational_tensat.egraph.database import Database
 from relational_tensat.run.options import Options
@@ -84,7 +85,7 @@ def write_record(database: Database, record: RunRecord) -> None:
     """Write a record, all or nothing of it."""
     rows = {
         "options": record.options,
-        "model": None if record.model is None else str(record.model),
+        "model": None if record.model is None else storable(str(record.model)),
         "model_digest": record.model_digest,
         "model_copy": record.model_copy,
         "cost_digest": record.cost_digest,
