@@ -69,6 +69,8 @@ class RunState:
         target: where the result is written; None for nowhere.
         dynamic: the model at several sizes, where its dynamic dimensions are to stay; ``graph`` is then
             the one at the sizes that it is optimized at, with what is computed from sizes as inputs.
+        returns_original: the model has dynamic dimensions that are to stay, and is another graph at other
+            sizes: no other file than its own is the result.
 
         original: (share) the model with one weight in place of equal ones.
         run: hash of what decides which costs are asked for, where they are measured: a run of the same hash
@@ -126,6 +128,7 @@ class RunState:
     inputs: Mapping[str, Array] = _LATER
     target: Path | None = None
     dynamic: DynamicModel | None = None
+    returns_original: bool = False
 
     original: Graph = _LATER
     run: str = ""
@@ -203,6 +206,11 @@ class RunState:
         return self.file if self.dynamic is None else None
 
     @property
+    def stays_dynamic(self) -> bool:
+        """Whether the model has dynamic dimensions, which the result is to have, too."""
+        return self.dynamic is not None or self.returns_original
+
+    @property
     def is_unchanged(self) -> bool:
         """Whether the original is what is returned."""
         return self.chosen is self.original
@@ -220,10 +228,10 @@ class RunState:
     def keeps_opset(self) -> bool:
         """Whether the original is in the version of the operator set that is to be written.
 
-        One with dynamic dimensions is never written again if nothing else changes.
+        One with dynamic dimensions is never written again if nothing else changes, or may change.
         """
         opset = self.options.output.opset
-        if opset is None or self.dynamic is not None:
+        if opset is None or self.stays_dynamic:
             return True
         from relational_tensat.formats import opset_of  # needs onnx
 

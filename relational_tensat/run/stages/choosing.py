@@ -15,7 +15,9 @@ _KEPT = ": the original is kept"
 
 
 def choose(state: RunState) -> RunState:
-    """Choose between original and extracted graph, by their costs."""
+    """Choose between original and extracted graph, by their costs, unless only one may be returned."""
+    if state.returns_original:
+        return replace(state, chosen=state.original)
     graph, note = _cheaper(state.original, state.extracted, state.cost)
     return replace(state, chosen=graph).noting(note)
 

@@ -56,7 +56,7 @@ def check_fusing(state: RunState) -> RunState:
         _check_measured(state.cost.device.key.kind)
     if state.options.rules.target is not None:
         raise UsageError("--fuse goes without --target: a target has kernels of its own")
-    if state.dynamic is not None:
+    if state.stays_dynamic:
         raise UsageError(
             "--fuse makes kernels for fixed sizes, and the model has dynamic dimensions: give --static"
         )

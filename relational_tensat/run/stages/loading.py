@@ -52,7 +52,8 @@ def open_model(state: RunState, source: Graph | str | Path) -> RunState:
     """Return the state with a graph that was given, or is read from its file.
 
     Where the model has dynamic dimensions that the result is to have, too, it is read at several sizes. One
-    that is another graph at other sizes is not explored: the original is what will be returned.
+    that is another graph at other sizes is not explored, and the original is what will be returned: equal
+    nodes become one in any e-graph, and what is extracted has the sizes that it was read at.
     """
     if isinstance(source, Graph):
         return replace(state, graph=source)
@@ -69,7 +70,8 @@ def open_model(state: RunState, source: Graph | str | Path) -> RunState:
                 raise
             options = state.options.replace(iterations=0)
             note = f"no dynamic result: {error}; --static writes one of fixed sizes"
-            return replace(state, graph=error.base, options=options).noting(note)
+            state = replace(state, graph=error.base, options=options, returns_original=True)
+            return state.noting(note)
     if isinstance(model, Graph):
         return replace(state, graph=model)
     defaults = {key: size for key, size in model.base.sizes.items() if key not in model.chosen}
@@ -184,6 +186,6 @@ def _record(state: RunState) -> None:
         state.source,
         state.graph,
         own_costs=state.has_own_costs,
-        is_dynamic=state.dynamic is not None,
+        is_dynamic=state.stays_dynamic,
     )
     write_record(state.egraph.database, record)

@@ -46,7 +46,7 @@ def race_again(state: RunState, *, has_others: bool) -> RunState:
 
 def _raced(state: RunState, budget_s: float, *, has_others: bool = True) -> RunState:
     is_alone = state.is_unchanged and state.by_profile is None and state.settled is None
-    if not budget_s or is_alone:
+    if not budget_s or is_alone or state.returns_original:
         return state
     if has_kernels(state):
         return state.noting("not raced: onnxruntime runs kernels by their plain operators")

@@ -221,6 +221,46 @@ def test_a_model_that_is_another_graph_elsewhere_is_returned(
     assert path.with_name("out.onnx").read_bytes() == path.read_bytes()
 
 
+@pytest.mark.parametrize("flags", [(), ("--opset", "17"), ("--cost", "cpu")])
+def test_equal_nodes_of_a_model_of_one_size_stay_two(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...]
+) -> None:
+    """To let equal nodes be one is a change, and what was changed has the one size that was read."""
+    nodes = [
+        node("Exp", ["x"], ["a"]),
+        node("Exp", ["x"], ["b"]),
+        node("Mul", ["a", "b"], ["c"]),
+        node("Add", ["c", "t"], ["y"]),
+    ]
+    kinds = [tensor("x", ["N", 4])], [tensor("y", [2, 4])]
+    path = saved(model(nodes, *kinds, [constant("t", np.ones((2, 4)), np.float32)], 18), tmp_path)
+    costs = ("--cost-cache", str(tmp_path / "costs.duckdb"), "--budget", "1")
+    report, _ = run(capsys, path, "--dim", "N=2", *costs, *flags)
+    assert report["unchanged"]
+    assert report["cost_before_us"] == report["cost_after_us"]
+    assert path.with_name("out.onnx").read_bytes() == path.read_bytes()
+
+
+def test_a_run_of_a_model_of_one_size_is_resumed_to_its_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes = [
+        *(node("Exp", ["x"], [name]) for name in "ab"),
+        node("Mul", ["a", "b"], ["c"]),
+        node("Add", ["c", "t"], ["y"]),
+    ]
+    kinds = [tensor("x", ["N", 4])], [tensor("y", [2, 4])]
+    path = saved(model(nodes, *kinds, [constant("t", np.ones((2, 4)), np.float32)]), tmp_path)
+    db, content = tmp_path / "run.duckdb", path.read_bytes()
+    run(capsys, path, "--dim", "N=2", "--db", str(db))
+    resume(db, output=tmp_path / "again.onnx")
+    assert (tmp_path / "again.onnx").read_bytes() == content
+    path.unlink()
+    with pytest.raises(InputError, match="is gone"):
+        resume(db, output=tmp_path / "never.onnx")
+    assert not (tmp_path / "never.onnx").exists()
+
+
 def test_a_dynamic_file_that_is_not_valid_is_not_returned(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
