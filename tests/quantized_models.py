@@ -19,7 +19,9 @@ class Quantized:
     kernels for on every processor.
     """
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0, most: int = 127) -> None:
+        """Begin with nothing; weights are at most so large. Up to 63 no sum of two products saturates."""
+        self.most = most
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
         self._rng = np.random.default_rng(seed)
@@ -47,7 +49,7 @@ class Quantized:
 
     def weight(self, name: str, *shape: int, axis: int | None = None) -> str:
         """Return a dequantized weight, with a scale for each slice along an axis if one is given."""
-        values = self._rng.integers(-127, 128, shape)
+        values = self._rng.integers(-self.most, self.most + 1, shape)
         scale: Any = 0.01
         if axis is not None:
             scale = self._rng.uniform(0.005, 0.02, shape[axis])
@@ -67,9 +69,9 @@ class Quantized:
         )
 
 
-def residual_block(dtype: Any) -> onnx.ModelProto:
+def residual_block(dtype: Any, most: int = 127) -> onnx.ModelProto:
     """Return two convolutions, a sum with what lies between them, and the mean of each channel."""
-    build = Quantized()
+    build = Quantized(most=most)
     value = build.pair("x", dtype=dtype)
     for name in "ab":
         between, weight = value, build.weight(f"w{name}", 16, 16, 3, 3)

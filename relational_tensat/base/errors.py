@@ -56,6 +56,10 @@ class LossError(VerificationError):
     """The optimized graph computes the same, and is larger or slower than the original where it is used."""
 
 
+class PrecisionError(LossError):
+    """The optimized graph computes the same, and is rounded more than the original where it is used."""
+
+
 class NoSolutionError(RelationalTensatError, RuntimeError):
     """No graph could be extracted within the limits."""
 

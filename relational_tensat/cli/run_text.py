@@ -36,6 +36,8 @@ def print_report(result: Result, console: Console, *, profile: bool = False) -> 
     """
     if result.untrusted_rules:
         console.print(Text(untrusted_line(result), style="bold red"))
+    if result.verification.unproven:
+        console.print(Text(unproven_line(result), style="bold red"))
     for rejection in result.rejections:
         console.print(Text(escaped(rejection.why), style="bold red"))
         for line in rejection.reproduction:
@@ -122,6 +124,11 @@ def untrusted_line(result: Result) -> str:
     )
 
 
+def unproven_line(result: Result) -> str:
+    """Return the line that says of which output no comparison proves that it is the same."""
+    return f"NOT PROVEN: {result.verification.unproven}"
+
+
 def summary_line(result: Result) -> str:
     """Return the whole result in one line."""
     where = f" → {result.output}" if result.output else ""
@@ -136,8 +143,11 @@ def summary_line(result: Result) -> str:
 
 def _verdict(result: Result) -> str:
     """Return in a few words what was compared; "verified" only where something was."""
-    if result.verification.ok:
-        return f"verified, worst relative error {result.verification.max_relative_error:.1e}"
+    verification = result.verification
+    if verification.ok and verification.unproven:
+        return f"not proven: {verification.unproven}"
+    if verification.ok:
+        return f"verified, worst relative error {verification.max_relative_error:.1e}"
     return "the original, unchanged" if result.unchanged else "not compared"
 
 

@@ -18,7 +18,7 @@ def print_verification(verification: Verification, verdict: str, console: Consol
     """
     if verification.ok:
         console.print(
-            f"verified: {verification.runs} comparisons, "
+            f"{'not proven' if verification.unproven else 'verified'}: {verification.runs} comparisons, "
             f"worst relative error {verification.max_relative_error:.2e}"
         )
     else:

@@ -31,6 +31,7 @@ from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Array, Graph, TensorType, Weight
 from relational_tensat.verify import Verification, verify, verify_files
 from relational_tensat.verify.fold_alike import fold_alike
+from relational_tensat.verify.quantized import compare_quantized, is_quantized
 from relational_tensat.verify.runtime import Session
 
 #: Files that were compared at fewer sizes are not returned.
@@ -166,6 +167,10 @@ def compare_at_all_sizes(state: RunState) -> Verification:
             sized.save(file)
         except ModelError as error:
             raise VerificationError(str(error).removeprefix(f"{file}: ")) from None
+        if is_quantized(state.original):
+            check = compare_quantized(model.path, file, state.options.process.threads)
+            if check is not None and check.gain:
+                raise VerificationError(check.gain)
         seed = state.options.process.seed
         return outcome.joined(compare_file_at_all_sizes(state, file, tuple(Session), seed))
 

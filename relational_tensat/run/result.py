@@ -296,7 +296,9 @@ class Result:
                 ("stopped", f"{self.stop_reason}, after {self.iterations} iterations"),
                 (
                     "verified",
-                    f"{self.verification.runs} comparisons" if self.verification.ok else "no",
+                    f"{self.verification.runs} comparisons"
+                    if self.verification.ok and not self.verification.unproven
+                    else self.verification.unproven or "no",
                 ),
                 ("operators", ", ".join(operators)),
                 ("rules", ", ".join(f"{name} {count}" for name, count in self.rules_used.items())),

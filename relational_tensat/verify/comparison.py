@@ -13,9 +13,6 @@ from relational_tensat.tensor import Array, TensorType
 #: Outputs whose largest element is smaller than this are compared absolutely, against it.
 TINY = 1e-30
 
-#: How much larger an error may be than one that was found to come of rounding alone.
-EXCUSED = 32.0
-
 #: The kinds of NumPy element types that hold numbers: bool, int, unsigned, float.
 _NUMBERS = "biuf"
 _WHOLE_NUMBERS = "biu"
@@ -77,6 +74,7 @@ class OutputCheck:
         proves_something: whether a wrong graph could have been found by this.
         note: why the figure proves little or nothing; empty where there is no remark.
         place: where the error is largest, and both values there; "" where shapes differ, or nothing does.
+        is_excused: it passes only as something other than a mistake explains it.
     """
 
     setting: Setting
@@ -87,6 +85,7 @@ class OutputCheck:
     proves_something: bool = True
     note: str = ""
     place: str = ""
+    is_excused: bool = False
 
     @property
     def ok(self) -> bool:
@@ -173,8 +172,8 @@ class Comparison:
         self._worst = [0.0] * len(types)
         self._not_finite = [0.0] * len(types)
         self._places = [""] * len(types)
-        #: Errors that were explained, and how many times as large they may be.
-        self._excused: dict[int, tuple[float, float]] = {}
+        #: Errors that other comparisons have found, and what they come of.
+        self._excused: dict[int, tuple[float, str]] = {}
         self._is_whole = [False] * len(types)
         self._first: list[Array] = []
         self._has_others = [False] * len(types)
@@ -216,21 +215,23 @@ class Comparison:
                 self._limit(index),
                 *self._verdict(index),
                 self._places[index],
+                index in self._excused,
             )
             for index, (name, kind) in enumerate(zip(self._names, self._types, strict=True))
         )
 
-    def excuse(self, explained: Sequence[float], times: float = EXCUSED) -> None:
+    def excuse(self, explained: Sequence[float], cause: str) -> None:
         """Accept errors that something other than a mistake explains, output by output.
 
         Args:
-            explained: a relative error per output; one not more than ``times`` as large passes, but
-                proves nothing.
+            explained: a relative error per output that another comparison has found; one that is no larger,
+                by more than the tolerance, passes, but proves nothing.
+            cause: of these errors, for reports.
         """
         for index, error in enumerate(explained):
             may_round = not self._is_whole[index]
-            if may_round and self._limit(index) < self._worst[index] <= times * error:
-                self._excused[index] = error, times
+            if may_round and self._limit(index) < self._worst[index] <= error + self._tolerance:
+                self._excused[index] = error, cause
 
     def compared(self, is_random: bool, smaller: str, runs: int, remark: str = "") -> Compared:
         """Return what was compared.
@@ -253,8 +254,7 @@ class Comparison:
         """Return the largest error of an output that passes: none where it has whole numbers."""
         if self._is_whole[index]:
             return 0.0
-        error, times = self._excused.get(index, (0.0, 1.0))
-        return max(self._tolerance, times * error)
+        return self._tolerance + self._excused.get(index, (0.0, ""))[0]
 
     def _same(self, index: int) -> str:
         """Return where an output is the same, so that a graph that ignores its inputs would pass; or ""."""
@@ -275,8 +275,8 @@ class Comparison:
         if same := self._same(index):
             return False, f"the same {same}: proves nothing"
         if index in self._excused:
-            cause = f"moved by {self._excused[index][0]:.1e} by rounding alone"
-            return False, f"{cause}: proves nothing"
+            error, cause = self._excused[index]
+            return False, f"moved by {error:.1e} by {cause}: proves nothing"
         if share:
             return True, f"NaN or infinite at {share:.2%} of the original's elements already"
         return True, ""

@@ -81,6 +81,20 @@ def evaluate_as_typed(
         return run.run(graph.nodes, graph.outputs)
 
 
+def evaluate_disturbed(
+    graph: Graph,
+    inputs: Mapping[str, Array],
+    weights: Weights,
+    unknown: UnknownOperators | None,
+    disturb: Callable[[Array, TensorType], Array],
+) -> dict[str, Any]:
+    """Compute all outputs as ``evaluate_graph``, with what ``disturb`` makes of floats to be quantized."""
+    with np.errstate(all="ignore"):
+        return _Run(graph, inputs, weights, unknown=unknown, disturb=disturb).run(
+            graph.nodes, graph.outputs
+        )
+
+
 def evaluate_weight_only(graph: Graph) -> dict[str, Array]:
     """Compute what depends on nothing but weights that have data: what can be stored instead.
 
@@ -166,6 +180,7 @@ class _Run:
         rounds: round every result to its element type; without, floats are computed in float64.
         skips_nan: extrema do not see NaN.
         unknown: computes opaque operators.
+        disturb: replaces floats that are to be quantized; None for nothing.
     """
 
     def __init__(
@@ -177,6 +192,7 @@ class _Run:
         rounds: bool = False,
         skips_nan: bool = False,
         unknown: UnknownOperators | None = None,
+        disturb: Callable[[Array, TensorType], Array] | None = None,
     ) -> None:
         self.graph = graph
         self.inputs = inputs
@@ -184,6 +200,7 @@ class _Run:
         self.rounds = rounds
         self.skips_nan = skips_nan
         self.unknown = unknown
+        self.disturb = disturb
         self.values: dict[str, Any] = {}
 
     def run(self, nodes: Iterable[Node], outputs: Iterable[str]) -> dict[str, Any]:
@@ -207,6 +224,10 @@ class _Run:
             operands = [operator.skipping_nan(operand) for operand in operands]
         types = tuple(self.graph.types[name] for name in node.inputs)
         attrs = operator.normalize(node.attrs)
+        if self.disturb is not None and node.op == "quantize":
+            kind = types[0]
+            assert isinstance(kind, TensorType)
+            operands[0] = self.disturb(operands[0], kind)
         try:
             if self.unknown is not None and node.op == "opaque":
                 result = self.unknown.compute(operands, types, attrs)

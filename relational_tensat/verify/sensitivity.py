@@ -6,8 +6,10 @@ correct files differ visibly in float32, and comparing them proves nothing about
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -17,10 +19,14 @@ from relational_tensat.tensor import Array, Graph, Node, TensorType
 from relational_tensat.tensor.floats import FLOAT_FORMATS
 from relational_tensat.tensor.mask_inputs import find_masks
 from relational_tensat.verify.comparison import Comparison, relative_error
-from relational_tensat.verify.evaluate import Weights, weight_of
-from relational_tensat.verify.outputs import compute_outputs, compute_typed_outputs
+from relational_tensat.verify.evaluate import Weights, evaluate_disturbed, weight_of
+from relational_tensat.verify.outputs import compute_outputs, compute_typed_outputs, flat_outputs
 from relational_tensat.verify.unknown_operators import UnknownOperators
 
+#: What is computed is off by so many roundings: sums of many terms round at each.
+_COARSER = 32.0
+#: Runs that are rounded otherwise.
+_RUNS = 4
 #: The relative error of rounding to an element type.
 _ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 
@@ -47,45 +53,59 @@ def excuse_rounding(
     if comparison.ok:
         return
     try:
-        errors = [_sensitivity(graph, inputs, weights, seed, unknown)]
+        moved = moved_by_rounding(graph, inputs, weights, seed, unknown)
         if large_sums:
             exact = compute_typed_outputs(graph, inputs, weights, unknown)
             for operand in (0, 1):
                 halved = _added_in_halves(graph, operand)
-                moved = compute_typed_outputs(halved, inputs, weights, unknown)
-                errors.append([relative_error(a, b) for a, b in zip(exact, moved, strict=True)])
-        comparison.excuse([max(error) for error in zip(*errors, strict=True)])
+                other = compute_typed_outputs(halved, inputs, weights, unknown)
+                errors = [relative_error(a, b) for a, b in zip(exact, other, strict=True)]
+                moved = [max(pair) for pair in zip(moved, errors, strict=True)]
+        comparison.excuse(moved, "rounding alone")
     except InputError:
         return  # an operator cannot be computed here: nothing is known, nothing is excused
 
 
-def _sensitivity(
+def moved_by_rounding(
     graph: Graph,
     inputs: Mapping[str, Array],
     weights: Weights,
     seed: int,
-    unknown: UnknownOperators | None,
-) -> Sequence[float]:
-    """Return, per output, the relative change when inputs and weights are rounded differently.
+    unknown: UnknownOperators | None = None,
+) -> list[float]:
+    """Return, per output, how far two runs are apart at most, of which all or one rounds otherwise.
 
-    Masks are not: what is about 1 is no mask, and (1 - mask) times the lowest number far from 0 then.
+    Inputs, weights and what is to be quantized are off by ``_COARSER`` roundings; no smaller difference
+    passes a quantization. The error is what comes out, never a multiple of it: one step is no sign of two.
+
+    Masks are not moved: what is about 1 is no mask, and (1 - mask) times the lowest number far from 0 then.
+
+    Raises:
+        InputError: an operator cannot be computed.
     """
-    rng = np.random.default_rng(seed)
     # Of opaque operators: the next number to a factor of Resize is another size.
     fixed = {name for node in graph.nodes if node.op == "opaque" for name in node.inputs}
-
-    def value(name: str, kind: TensorType) -> Array:
-        weight = weight_of(weights, name, kind)
-        return weight if name in fixed else _perturb(weight, kind, rng)
-
     masks = find_masks(graph)
-    moved_inputs = {
-        name: inputs[name] if name in masks else _perturb(inputs[name], kind, rng)
-        for name, kind in graph.inputs.items()
-    }
-    exact = compute_outputs(graph, inputs, weights, unknown)
-    moved = compute_outputs(graph, moved_inputs, value, unknown)
-    return [relative_error(a, b) for a, b in zip(exact, moved, strict=True)]
+    results = [compute_outputs(graph, inputs, weights, unknown)]
+    for number in range(_RUNS):
+        rng = np.random.default_rng([seed, number])
+
+        def value(name: str, kind: TensorType, rng: np.random.Generator = rng) -> Array:
+            weight = weight_of(weights, name, kind)
+            return weight if name in fixed else _perturb(weight, kind, rng)
+
+        moved_inputs = {
+            name: inputs[name] if name in masks else _perturb(inputs[name], kind, rng)
+            for name, kind in graph.inputs.items()
+        }
+        disturbed = evaluate_disturbed(
+            graph, moved_inputs, value, unknown, partial(_perturb, rng=rng)
+        )
+        results.append(flat_outputs(graph, disturbed))
+    return [
+        max(relative_error(a, b) for a, b in combinations(outputs, 2))
+        for outputs in zip(*results, strict=True)
+    ]
 
 
 def _added_in_halves(graph: Graph, operand: int) -> Graph:
@@ -110,7 +130,7 @@ def _added_in_halves(graph: Graph, operand: int) -> Graph:
 
 
 def _perturb(array: Any, kind: TensorType, rng: np.random.Generator) -> Array:
-    """Return an array with each row and each column off by one rounding error, up or down.
+    """Return an array with each row and each column off by roundings, up or down.
 
     Infinities and numbers about the lowest of the type stay as they are: they are masks, and what
     tells one such number from the next is no rounding.
@@ -121,5 +141,6 @@ def _perturb(array: Any, kind: TensorType, rng: np.random.Generator) -> Array:
     for axis in {0, kind.rank - 1} if kind.rank else ():
         shape = [1] * kind.rank
         shape[axis] = kind.shape[axis]
-        moved = moved * (1.0 + _ROUNDING[kind.dtype] * rng.choice((-1.0, 1.0), size=shape))
+        signs = rng.choice((-1.0, 1.0), size=shape)
+        moved = moved * (1.0 + _COARSER * _ROUNDING[kind.dtype] * signs)
     return np.where(FLOAT_FORMATS[kind.dtype].is_mask(exact), exact, moved)

@@ -15,11 +15,13 @@ class QuantizedCheck:
     Attributes:
         kernels: what onnxruntime's default optimizations make of both.
         loss: what the optimized model lost by that; "" for nothing.
+        gain: what they round of the optimized model only; "" for nothing.
         growth: how much larger its file is; "" where it is not.
     """
 
     kernels: str
     loss: str = ""
+    gain: str = ""
     growth: str = ""
 
 
@@ -49,6 +51,19 @@ class Verification:
     def ok(self) -> bool:
         """Whether something was compared, and every error is within its tolerance."""
         return self.runs > 0 and all(check.ok for check in self.outputs)
+
+    @property
+    def unproven(self) -> str:
+        """Which output is not proven to be the same, and why; "" where all are.
+
+        That is one that no comparison could have found wrong, or that differs in one by more than the
+        tolerance, whatever explains it.
+        """
+        proven = {check.output for check in self.outputs if check.proves_something}
+        for check in self.outputs:
+            if check.is_excused or check.output not in proven:
+                return f"output {check.output!r} is {check.note} ({check.setting})"
+        return ""
 
     @property
     def max_relative_error(self) -> float:
@@ -87,7 +102,8 @@ class Verification:
     def to_json(self) -> dict[str, Any]:
         """Return the outcome as an object, with every comparison and the worst error in it."""
         return {
-            "ok": self.ok,
+            "ok": self.ok and not self.unproven,
+            "unproven": self.unproven,
             "max_relative_error": self.max_relative_error,
             "runs": self.runs,
             "stand_ins": list(self.stand_ins),

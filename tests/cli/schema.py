@@ -60,6 +60,7 @@ SCHEMA: dict[str, Any] = {
     "time_spent": {"phases": None, "statements": list},  # seconds per phase; STATEMENT
     "verified": {
         "ok": bool,
+        "unproven": str,
         "max_relative_error": NUMBER,
         "runs": int,
         "stand_ins": list,

@@ -36,6 +36,7 @@ def test_the_json_object_has_the_documented_schema() -> None:
     assert report["rules"]["merge-matmuls"] == {"matches": 3, "applied": 1, "seconds": 0.25}
     assert report["verified"] == {
         "ok": True,
+        "unproven": "",
         "max_relative_error": 1.5e-15,
         "runs": 2,
         "stand_ins": [],
@@ -153,6 +154,29 @@ def test_verified_is_reported_only_where_something_was_compared() -> None:
     for text in (summary_line(same), printed(same)):
         assert "verified" not in text
     assert not json.loads(json_report(same))["verified"]["ok"]
+
+
+@pytest.mark.parametrize("is_excused", [True, False])
+def test_what_no_comparison_proves_is_the_first_that_is_reported(is_excused: bool) -> None:
+    """Another comparison that proves something does not make up for one that had to be excused."""
+    settings = Setting("float64"), Setting("onnxruntime")
+    checks = (
+        OutputCheck(settings[0], "y", f32(4), 0.0, 1e-3, is_excused, "0: proves nothing"),
+        OutputCheck(settings[1], "y", f32(4), 0.1, 0.2, False, "moved: proves nothing", "", is_excused),
+    )  # fmt: skip
+    compared = tuple(Compared(setting, 1, "random inputs", "tolerance") for setting in settings)
+    result = replace(example_result(), verification=Verification(2, checks, compared))
+    reason = (
+        "output 'y' is moved: proves nothing (onnxruntime)"
+        if is_excused
+        else "output 'y' is 0: proves nothing (float64)"
+    )
+    text = printed(result)
+    assert text.splitlines()[0] == f"NOT PROVEN: {reason}"
+    assert "not proven: 2 comparisons" in text and "verified" not in text
+    assert f"not proven: {reason}" in summary_line(result)
+    assert json.loads(json_report(result))["verified"]["unproven"] == reason
+    assert not json.loads(json_report(result))["verified"]["ok"]
 
 
 def test_a_rejected_graph_is_the_first_that_is_reported() -> None:

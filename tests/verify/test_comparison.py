@@ -114,11 +114,11 @@ def test_errors_that_rounding_explains_pass_but_prove_nothing() -> None:
     comparison = Comparison(SETTING, ["a", "b", "c"], [f32(2)] * 3, 1e-3)
     reference = [np.array([1.0, 0.5])] * 3
     comparison.add(reference, [reference[0] + 0.5, reference[1] + 0.5, reference[2]])
-    comparison.excuse([0.1, 1e-6, 0.1])
+    comparison.excuse([0.5, 1e-6, 0.1], "rounding alone")
     explained, wrong, right = comparison.results()
     assert explained.ok
     assert not explained.proves_something
-    assert "moved by 1.0e-01 by rounding alone" in explained.note
+    assert "moved by 5.0e-01 by rounding alone" in explained.note
     assert not wrong.ok
     assert right.ok
     assert right.proves_something
@@ -130,7 +130,7 @@ def test_integers_are_equal_or_wrong() -> None:
     comparison = Comparison(SETTING, ["q", "y"], kinds, 0.1)
     reference = [np.array([100, -100], np.int8), np.array([1.0, -1.0])]
     comparison.add(reference, [np.array([100, -99], np.int8), np.array([1.0, -1.01])])
-    comparison.excuse([1.0, 1.0])
+    comparison.excuse([1.0, 1.0], "rounding alone")
     assert [check.ok for check in comparison.results()] == [False, True]
     assert str(comparison.compared(True, "", 1)).endswith("of the largest element, integers equal")
 

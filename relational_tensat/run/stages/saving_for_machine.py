@@ -276,6 +276,8 @@ def _compared(state: RunState, saved: Path, folder: Path) -> Verification:
     if not any(check.proves_something for check in outcome.outputs):
         raise VerificationError("no comparison with the original proves anything")
     check = compare_quantized(before, saved, threads) if is_on_integers else None
+    if check is not None and check.gain:
+        raise VerificationError(check.gain)
     portable = state.verification.quantized
     is_timed = portable is not None and bool(portable.loss)  # whole, which has decided
     if check is not None and check.loss and not is_timed:

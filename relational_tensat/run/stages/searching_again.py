@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from relational_tensat.base.errors import InputError, NoSolutionError, VerificationError
+from relational_tensat.base.errors import (
+    InputError,
+    LossError,
+    NoSolutionError,
+    PrecisionError,
+    VerificationError,
+)
 from relational_tensat.explain.fault import Fault, find_fault
 from relational_tensat.rules.targets.as_written import as_written
 from relational_tensat.run.checking import check_result, is_as_quantized
@@ -28,28 +34,32 @@ MOST_LEFT_OUT = 32
 _MOST_APPLICATIONS = 2
 
 
-def search_again(state: RunState, reason: str, *, is_loss: bool = False) -> RunState:
+def search_again(state: RunState, error: VerificationError) -> RunState:
     """Leave out what made the chosen graph wrong, and choose another; at last, the original.
 
     The application at fault is found by bisecting the chain of steps. What it built is not extracted any
     more; where that is not possible, or did not help, the graph is explored without the rule.
 
     Args:
-        reason: what is wrong with the graph, one sentence.
-        is_loss: it is not wrong but worse: then it will be in every place where the rule is applied.
+        error: what is wrong with the graph. Where it is not wrong but slower, it will be so in every place
+            where the rule is applied.
     """
+    reason, is_loss = str(error), isinstance(error, LossError)
+    is_rounded = isinstance(error, PrecisionError)
     try:
         fault = _find_fault(state, is_loss=is_loss)
-    except (InputError, NoSolutionError, VerificationError) as error:
-        text = f"{reason}; which rule made it so was not found: {error}"
+    except (InputError, NoSolutionError, VerificationError) as unknown:
+        text = f"{reason}; which rule made it so was not found: {unknown}"
         return _give_up(state, Rejection(f"{text}: the original is kept"))
     rule = fault.step.rule
     n_rejections = sum(rejection.rule == rule for rejection in state.rejections)
-    text = f"{fault.text} makes the result {'worse' if is_loss else 'wrong'}: {reason}"
+    how = "less exact" if is_rounded else "worse" if is_loss else "wrong"
+    text = f"{fault.text} makes the result {how}: {reason}"
     if len(state.rejections) + 1 >= MOST_REJECTIONS:
         rejection = Rejection(f"{text}: the original is kept", rule, fault.reproduction)
         return _give_up(state, rejection)
-    by_rule = is_loss or not fault.e_nodes or n_rejections >= _MOST_APPLICATIONS
+    is_everywhere = is_loss and not is_rounded
+    by_rule = is_everywhere or not fault.e_nodes or n_rejections >= _MOST_APPLICATIONS
     left_out = "the rule" if by_rule else "this application"
     # What is only worse computes the same: running it would show nothing.
     reproduction = () if is_loss else fault.reproduction
@@ -169,5 +179,5 @@ def _is_right(state: RunState, graph: Graph) -> bool:
         )
     except (InputError, VerificationError):
         return False
-    loss = outcome.quantized is not None and outcome.quantized.loss
-    return not (outcome.failure() or loss)
+    check = outcome.quantized
+    return not (outcome.failure() or (check is not None and (check.loss or check.gain)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from relational_tensat.base.errors import LossError, VerificationError
+from relational_tensat.base.errors import LossError, PrecisionError, VerificationError
 from relational_tensat.run.checking import check_result
 from relational_tensat.run.result import Rejection
 from relational_tensat.run.stages.racing import race_again
@@ -48,7 +48,7 @@ def _verified(state: RunState) -> RunState:
                 raise
             from relational_tensat.run.stages.searching_again import search_again  # seldom needed
 
-            state = _record(search_again(state, str(error), is_loss=is_loss))
+            state = _record(search_again(state, error))
             continue
         objection = _objection(checked_state.verification)
         if not objection or state.is_unchanged:
@@ -104,6 +104,7 @@ def compare(state: RunState) -> RunState:
 
     Raises:
         VerificationError: it computes something else.
+        PrecisionError: onnxruntime rounds it more than the original.
         LossError: it runs on integers less than the original, and is not known to be faster whole.
     """
     with state.phases.phase("verify"):
@@ -118,6 +119,8 @@ def compare(state: RunState) -> RunState:
             candidate=state.candidate,
         )
     quantized = verification.quantized
+    if quantized is not None and quantized.gain and not state.is_unchanged:
+        raise PrecisionError(quantized.gain)
     if quantized is not None and quantized.loss and not (state.is_unchanged or _is_faster(state)):
         raise LossError(quantized.loss)
     if verification.failure():

@@ -10,9 +10,11 @@ import numpy as np
 import onnx
 import pytest
 
-from relational_tensat import optimize
+from relational_tensat import Options, optimize
 from relational_tensat.verify.quantized import Kernels, runtime_kernels
+from relational_tensat.verify.runtime import Session, open_session
 from tests.formats.onnx_tools import assert_same_results, constant, model, tensor
+from tests.quantized_models import Quantized
 
 INT4 = onnx.TensorProto.INT4
 MICROSOFT = "com.microsoft"
@@ -126,3 +128,59 @@ def test_quantized_operators_go_through(
     assert isinstance(before, Kernels)
     assert isinstance(after, Kernels)
     assert after.quantized == before.quantized
+
+
+def between_integers(product: str, middle: str, layers: int = 1) -> onnx.ModelProto:
+    """Quantized values through products with weights of floats, and an operator that goes into these."""
+    build, numbers = Quantized(), np.random.default_rng(1)
+    shape, row = ([4, 16, 3, 1], (16, 1, 1)) if product == "Conv" else ([4, 16], (16,))
+    value = "x"
+    for layer in range(layers):
+        value = build.pair(value, 0.03)
+        weight = numbers.normal(size=(16, 16, *(1,) * (len(shape) - 2))) / 4
+        operands = [build.constant(f"w{layer}", weight, np.float32)]
+        if product == "Gemm":
+            operands.append(build.constant(f"b{layer}", numbers.normal(size=16) / 4, np.float32))
+        value = build.node(product, [value, *operands], f"p{layer}")
+        names = [f"s{layer}"]
+        if middle == "BatchNormalization":
+            names += [f"bias{layer}", f"mean{layer}", f"var{layer}"]
+        for name in names:
+            size = (16,) if len(names) > 1 else row
+            build.constant(name, numbers.uniform(0.5, 2, size), np.float32)
+        value = build.node(middle, [value, *names], f"m{layer}")
+    value = build.pair(value, 0.03)
+    return build.model({"x": shape}, {value: shape}, 18)
+
+
+@pytest.mark.parametrize(
+    ("product", "middle", "layers"),
+    [
+        ("Gemm", "Mul", 1),
+        ("Gemm", "BatchNormalization", 1),
+        ("MatMul", "Mul", 1),
+        ("MatMul", "Add", 1),
+        ("Conv", "Mul", 1),
+        ("Gemm", "Mul", 3),
+    ],
+)
+def test_weights_that_onnxruntime_does_not_quantize_stay_so(
+    tmp_path: Path, product: str, middle: str, layers: int
+) -> None:
+    """Without the operator between product and quantization, onnxruntime would quantize the weights."""
+    source, target = tmp_path / "m.onnx", tmp_path / "out.onnx"
+    original = between_integers(product, middle, layers)
+    onnx.save(original, source)
+    options = Options.of(target="onnxruntime", cost="analytic:cpu", budget_s=0.0)
+    optimize(source, options, output=target)
+    before, after = runtime_kernels(source, 1), runtime_kernels(target, 1)
+    assert before is not None and after is not None
+    assert not before.gain(after, saturates=True)
+    dims = [each.dim_value for each in original.graph.input[0].type.tensor_type.shape.dim]
+    numbers = np.random.default_rng(2)
+    sessions = [open_session(path, 1, Session.AS_BY_DEFAULT) for path in (source, target)]
+    for spread in (0.1, 1.0, 3.0):
+        x = numbers.normal(0.0, spread, dims)
+        expected, found = (each.run(None, {"x": x.astype(np.float32)})[0] for each in sessions)
+        steps = np.abs(expected - found).max() / 0.03
+        assert steps < (0.5 if layers == 1 else 1.5)
