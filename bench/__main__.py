@@ -23,6 +23,7 @@ from bench.learn import command as learn_command
 from bench.mcts import command as mcts_command
 from bench.mirage import command as mirage_command
 from bench.models import command as models
+from bench.motifs import command as motifs_command
 from bench.mutations import command as mutations_command
 from bench.onnx import command as onnx_command
 from bench.paper import command as paper_command
@@ -56,6 +57,7 @@ COMMANDS = (
     conformance_command,
     mutations_command,
     fuzz_command,
+    motifs_command,
     exports_command,
     search_command,
     mcts_command,

@@ -60,6 +60,10 @@ class PrecisionError(LossError):
     """The optimized graph computes the same, and is rounded more than the original where it is used."""
 
 
+class CrossingError(VerificationError):
+    """Outputs of integers would depend on other floats than in the original, cut to whole numbers."""
+
+
 class NoSolutionError(RelationalTensatError, RuntimeError):
     """No graph could be extracted within the limits."""
 

@@ -22,6 +22,7 @@ from relational_tensat.run.needed import keep_needed
 from relational_tensat.run.recording import write_course
 from relational_tensat.run.stages.recalling import recall
 from relational_tensat.run.state import RunState
+from relational_tensat.verify.discontinuities import behind_integers
 
 
 def explore(state: RunState) -> RunState:
@@ -90,8 +91,14 @@ def _begun(state: RunState) -> RunState:
 
 
 def extract(state: RunState) -> RunState:
-    """Extract the cheapest graph; once more, where what was measured in between changes estimates."""
+    """Extract the cheapest graph; once more, where what was measured in between changes estimates.
+
+    What outputs of integers are computed from up to a step of floats, such as a floor, stays as it was.
+    """
     egraph = state.egraph
+    if names := behind_integers(state.original):
+        egraph.database.run("run/keep_as_it_was", names=list(names))
+        state = state.with_fresh_extractor()
     stopwatch = egraph.database.stopwatch
     with state.phases.phase("extract"), stopwatch.phase("extract"):
         extraction_problem(egraph, state.cost, CostSource.at_least)  # what is known is looked up

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import (
+    CrossingError,
     InputError,
     LossError,
     NoSolutionError,
@@ -46,6 +47,10 @@ def search_again(state: RunState, error: VerificationError) -> RunState:
     """
     reason, is_loss = str(error), isinstance(error, LossError)
     is_rounded = isinstance(error, PrecisionError)
+    if isinstance(
+        error, CrossingError
+    ):  # what leads there was not to be extracted: it is no one rule's
+        return _give_up(state, Rejection(f"{reason}: the original is kept"))
     try:
         fault = _find_fault(state, is_loss=is_loss)
     except (InputError, NoSolutionError, VerificationError) as unknown:

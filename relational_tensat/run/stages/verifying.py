@@ -5,12 +5,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from relational_tensat.base.errors import LossError, PrecisionError, VerificationError
+from relational_tensat.base.errors import (
+    CrossingError,
+    LossError,
+    PrecisionError,
+    VerificationError,
+)
 from relational_tensat.run.checking import check_result
 from relational_tensat.run.result import Rejection
 from relational_tensat.run.stages.racing import race_again
 from relational_tensat.run.stages.weighing import weigh
 from relational_tensat.run.state import RunState
+from relational_tensat.verify.discontinuities import crossing_draws, crossings
+from relational_tensat.verify.shrinking import RandomWeights, own_weights
 from relational_tensat.verify.verification import UNCHANGED, Verification
 
 
@@ -104,10 +111,12 @@ def compare(state: RunState) -> RunState:
 
     Raises:
         VerificationError: it computes something else.
+        CrossingError: outputs of integers would be made of other floats.
         PrecisionError: onnxruntime rounds it more than the original.
         LossError: it runs on integers less than the original, and is not known to be faster whole.
     """
     with state.phases.phase("verify"):
+        cautions = _crossed(state)
         state = state.with_candidate()
         folded, verification = check_result(
             state.original,
@@ -127,7 +136,31 @@ def compare(state: RunState) -> RunState:
         raise VerificationError(verification.failure())
     if state.is_unchanged and not verification.runs:  # not even folded, as nothing was compared
         folded, state = state.original, replace(state, candidate=None)
-    return replace(state, folded=folded, verification=verification)
+    warnings = (*verification.warnings, *cautions)
+    return replace(state, folded=folded, verification=replace(verification, warnings=warnings))
+
+
+def _crossed(state: RunState) -> tuple[str, ...]:
+    """Return at which discontinuities the chosen graph has other floats than the original.
+
+    Raises:
+        CrossingError: outputs of integers depend on one of these.
+    """
+    if state.is_unchanged:
+        return ()
+    seed, original = state.options.process.seed, state.original
+    draws = crossing_draws(original, seed, state.inputs)
+    weights = own_weights(original, RandomWeights(original, seed, 0))
+    found = crossings(original, state.chosen, draws, weights)
+    if found.to_integers:
+        raise CrossingError(
+            f"outputs of integers would depend on floats that are rounded otherwise before "
+            f"{', '.join(found.to_integers)}"
+        )
+    if not found.to_floats:
+        return ()
+    places = ", ".join(found.to_floats)
+    return (f"floats are rounded otherwise before {places}: those on a step may come out one off",)
 
 
 def _objection(verification: Verification) -> str:
