@@ -16,8 +16,8 @@ from relational_tensat.run.options import Options
 
 #: Limits of the optimization of one model: enough for rules to meet what it has.
 _LIMITS: dict[str, Any] = {
-    "iterations": 6, "node_limit": 4000, "search": "saturation", "time_limit_s": 20.0,
-    "extract_time_limit_s": 10.0,
+    "iterations": 4, "node_limit": 5000, "search": "saturation", "time_limit_s": 20.0,
+    "extract_time_limit_s": 10.0, "verify_runs": 1,
 }  # fmt: skip
 #: What a model is optimized for. Costs are modelled, and nothing races.
 MODES: dict[str, dict[str, Any]] = {
@@ -33,7 +33,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add = parser.add_argument
     add("count", metavar="N", type=int, nargs="?", default=10_000, help="graphs (10000)")
     add("--mode", choices=tuple(MODES), default="onnxruntime", help="(onnxruntime)")
-    add("--together", metavar="N", type=int, default=4, help="graphs in one model (4)")
+    add("--together", metavar="N", type=int, default=3, help="graphs in one model (3)")
     add("--first", metavar="N", type=int, default=0, help="index of the first graph (0)")
     add("--seed", metavar="N", type=int, default=0, help="of all that is drawn (0)")
     add("--fresh", action="store_true", help="try again what was tried before")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -13,7 +14,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as runtime_errors
 from relational_tensat.base.errors import ModelError, first_line
 from relational_tensat.base.folders import utf8_name
 from relational_tensat.formats.arrays import compact
-from relational_tensat.formats.onnx_opaque import input_names
+from relational_tensat.formats.onnx_opaque import input_names, is_deterministic
 from relational_tensat.formats.onnx_opset import (
     INFERENCE_ERRORS,
     infer_shapes,
@@ -177,6 +178,54 @@ def runs_on_ones(path: Path, inputs: Mapping[str, TensorType]) -> str:
     except _RUNTIME_ERRORS as error:
         return condense(first_line(error))
     return ""
+
+
+def differ_on_random(
+    before: onnx.ModelProto, after: onnx.ModelProto, known: Mapping[str, Array]
+) -> bool:
+    """Whether two models compute different things on random inputs in onnxruntime.
+
+    Where it does not run the first, or that is random itself, nothing is known: False.
+
+    Args:
+        known: inputs that are not drawn.
+    """
+    if not all(map(is_deterministic, before.graph.node)):
+        return False
+    random = np.random.default_rng(0)
+    try:
+        first = _session(before.SerializeToString())
+        feeds = {
+            item.name: known[item.name] if item.name in known else _drawn(item, random)
+            for item in first.get_inputs()
+        }
+        expected = first.run(None, feeds)
+    except (*_RUNTIME_ERRORS, KeyError):
+        return False
+    try:
+        results = _session(after.SerializeToString()).run(None, feeds)
+    except _RUNTIME_ERRORS:
+        return True
+    return not all(map(_are_close, expected, results))
+
+
+def _are_close(a: Any, b: Any) -> bool:
+    if not isinstance(a, np.ndarray) or a.dtype.kind not in "biuf":
+        return bool(np.array_equal(a, b))
+    if a.shape != b.shape or a.dtype.kind != "f":
+        return bool(np.array_equal(a, b))
+    return bool(np.allclose(a, b, rtol=1e-2, atol=1e-4, equal_nan=True))
+
+
+def _drawn(item: onnxruntime.NodeArg, random: np.random.Generator) -> Array:
+    """Draw an input: floats, or 0 and 1.
+
+    Raises:
+        KeyError: it is no tensor of numbers.
+    """
+    dtype = numpy_dtype(_element_type(item.type))
+    values = random.normal(size=item.shape)
+    return np.asarray(values if dtype.kind == "f" else values > 0).astype(dtype)
 
 
 def _session(model: bytes | str) -> onnxruntime.InferenceSession:

@@ -1,17 +1,13 @@
-"""Versions of ONNX's operator sets: which are equal for an operator, and converting nodes."""
+"""Versions of ONNX's operator sets: which are equal for an operator."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
-import numpy as np
 import onnx
-from onnx import version_converter
 
 from relational_tensat.formats.onnx_names import all_nodes, subgraphs
-from relational_tensat.formats.onnx_types import to_value_info
-from relational_tensat.tensor import TensorType
 
 #: What ONNX's inference raises: a class of its own for what does not fit, another for what cannot be.
 INFERENCE_ERRORS = (onnx.shape_inference.InferenceError, ValueError)
@@ -29,7 +25,7 @@ def candidates(preferred: int) -> Iterator[int]:
 
 
 #: Operators whose meaning changed in a version although the version converter takes it for none.
-_CHANGED = {"PRelu": 7, "Scan": 9}
+CHANGED = {"PRelu": 7, "Scan": 9}
 
 
 @cache
@@ -68,7 +64,7 @@ def has_same_form(node: onnx.NodeProto, old: int, new: int) -> bool:
     """
     if node.domain not in ("", "ai.onnx") or any(True for _ in subgraphs(node)):
         return False
-    if any(old < changed <= new for op, changed in _CHANGED.items() if op == node.op_type):
+    if any(old < changed <= new for op, changed in CHANGED.items() if op == node.op_type):
         return False
     form = _form(node.op_type, old)
     return form is not None and form == _form(node.op_type, new)
@@ -80,76 +76,6 @@ def is_unchanged(node: onnx.NodeProto, old: int, new: int) -> bool:
         inner.domain not in ("", "ai.onnx") or same_meaning(inner.op_type, old, new)
         for inner in all_nodes([node])
     )
-
-
-def convert_node(
-    node: onnx.NodeProto,
-    types: Mapping[str, TensorType],
-    imports: Mapping[str, int],
-    version: int,
-) -> list[onnx.NodeProto] | None:
-    """Return nodes that compute in another version of the default set what ``node`` computes.
-
-    Args:
-        types: the types of the node's inputs, of the outer values that its subgraphs use, and of
-            its outputs.
-        imports: versions of the operator sets that the node is in.
-
-    Returns:
-        The nodes, in order; None when the version converter has no way.
-    """
-    if node.op_type == "PRelu" and imports[""] < 7:
-        return _convert_prelu(node, types)
-    if any(imports[""] < _CHANGED.get(inner.op_type, 0) <= version for inner in all_nodes([node])):
-        return None
-    inputs = [name for name in types if name not in node.output]
-    graph = onnx.helper.make_graph(
-        [node],
-        "node",
-        [to_value_info(name, types[name]) for name in inputs],
-        [to_value_info(name, types[name]) for name in node.output if name],
-    )
-    model = onnx.helper.make_model(graph, opset_imports=opset_imports(imports), ir_version=10)
-    try:
-        converted = version_converter.convert_version(model, version)
-    except RuntimeError:  # what its C++ code raises when an adapter is missing or does not apply
-        return None
-    if not _still_fits(converted, [name for name in node.output if name]):
-        return None
-    constants = [
-        onnx.helper.make_node("Constant", [], [tensor.name], value=tensor)
-        for tensor in converted.graph.initializer
-    ]
-    return [*constants, *converted.graph.node]
-
-
-def _still_fits(converted: onnx.ModelProto, outputs: list[str]) -> bool:
-    """Whether a converted node still gives the same outputs, of types that fit."""
-    if [value.name for value in converted.graph.output] != outputs:
-        return False
-    del converted.graph.value_info[:]  # of the node before the conversion
-    try:
-        infer_shapes(converted)
-    except INFERENCE_ERRORS:
-        return False
-    return True
-
-
-def _convert_prelu(node: onnx.NodeProto, types: Mapping[str, TensorType]) -> list[onnx.NodeProto]:
-    """Return PRelu as it is from version 7 on, where the slope broadcasts from the last axis.
-
-    Before, a slope of one dimension went along axis 1; the version converter overlooks that.
-    """
-    data, slope = types[node.input[0]], types[node.input[1]]
-    if slope.rank != 1 or slope.size == 1 or data.rank <= 2:
-        return [node]
-    shape = np.array([slope.size, *(1 for _ in range(data.rank - 2))], np.int64)
-    tensor = onnx.numpy_helper.from_array(shape)
-    return [
-        onnx.helper.make_node("Constant", [], ["shape"], value=tensor),
-        onnx.helper.make_node("Reshape", [node.input[1], "shape"], ["slope"]),
-        onnx.helper.make_node("PRelu", [node.input[0], "slope"], list(node.output)),
-    ]
 
 
 def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:

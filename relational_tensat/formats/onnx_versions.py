@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
+import numpy as np
 import onnx
 
 from relational_tensat.base.errors import ModelError, UsageError
+from relational_tensat.formats.onnx_conversion import convert_node
 from relational_tensat.formats.onnx_keep import Kept
 from relational_tensat.formats.onnx_metadata import written_imports
 from relational_tensat.formats.onnx_opaque import decode
@@ -15,7 +17,6 @@ from relational_tensat.formats.onnx_opset import (
     DEFAULT_OPSET,
     OLDEST_WRITTEN_OPSET,
     candidates,
-    convert_node,
     has_same_form,
     is_unchanged,
 )
@@ -129,11 +130,18 @@ def opaque_nodes(graph: Graph, node: Node, imports: dict[str, int]) -> list[onnx
     version = imports[""]
     if node.attrs["domain"] or is_unchanged(proto, own_imports[""], version):
         return [proto]
+    known = {
+        f"i{index}": np.asarray(graph.weights[name].data)
+        for index, name in enumerate(node.inputs)
+        if name in graph.weights and graph.weights[name].data is not None
+    }
     kinds = enumerate(tensor_types(graph, node.inputs))
     results = enumerate(tensor_types(graph, node.outputs))
     types = {f"i{index}": kind for index, kind in kinds}
     types |= {f"o{index}": kind for index, kind in results}
-    return convert_node(proto, types, own_imports, version)
+    if any(isinstance(graph.types[name], tuple) for name in node.inputs):
+        known = {}  # they are not numbered alike
+    return convert_node(proto, types, own_imports, version, known)
 
 
 def tensor_types(graph: Graph, values: Sequence[str]) -> list[TensorType]:

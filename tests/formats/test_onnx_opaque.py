@@ -10,7 +10,8 @@ import onnx
 import pytest
 from onnx import helper
 
-from relational_tensat.formats import from_onnx_model, to_onnx_model
+from relational_tensat.base.errors import ModelError
+from relational_tensat.formats import from_onnx_model, onnx_conversion, to_onnx_model
 from relational_tensat.run.options import Options
 from relational_tensat.run.pipeline import optimize
 from relational_tensat.tensor import Graph, Node
@@ -252,6 +253,12 @@ _OLD: list[tuple[int, str, dict[str, Any], list[int], dict[str, list[float]]]] =
     (9, "LRN", {"size": 3}, [1, 3, 4, 4], {}),
     (9, "Upsample", {"mode": "nearest"}, [1, 1, 2, 2], {"s": [1, 1, 2, 2]}),
     (9, "LogSoftmax", {"axis": 1}, [1, 3, 4], {}),
+    (7, "Upsample", {"mode": "linear", "scales": [1.0, 1.0, 2.0, 2.0]}, [1, 1, 2, 3], {}),
+    (9, "Upsample", {"mode": "linear"}, [1, 1, 2, 3], {"s": [1, 1, 2, 2]}),
+    (9, "Hardmax", {"axis": 1}, [2, 3, 4], {}),
+    (11, "Hardmax", {"axis": -2}, [2, 3, 4], {}),
+    (7, "Hardmax", {}, [2, 3, 2, 2], {}),
+    (10, "Resize", {"mode": "linear"}, [1, 1, 2, 2], {"s": [1, 1, 2, 2]}),
     (10, "Resize", {"mode": "nearest"}, [1, 1, 2, 2], {"s": [1, 1, 2, 2]}),
 ]
 
@@ -285,6 +292,41 @@ def test_old_versions_are_converted(
     slope = np.array(more["s"], np.float32).reshape(3, 1, 1)
     (actual,) = session(written).run(None, {"x": x})
     np.testing.assert_allclose(actual, np.abs(np.where(x < 0, x * slope, x)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.3, 1.5, 2.5, 3.7])
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_upsampling_is_what_it_was_for_any_factor(scale: float, mode: str, tmp_path: Path) -> None:
+    size = int(7 * scale)
+    factors = constant("s", [1, 1, 1, scale], np.float32)
+    node = helper.make_node("Upsample", ["x", "s"], ["y"], mode=mode)
+    kinds = [tensor("x", [1, 1, 1, 7])], [tensor("y", [1, 1, 1, size])]
+    original = model([node], *kinds, [factors], 9)
+    onnx.save(original, tmp_path / "m.onnx")
+    optimize(tmp_path / "m.onnx", Options.of(opset=17), output=tmp_path / "out.onnx")
+    written = onnx.load(tmp_path / "out.onnx")
+    assert [each.op_type for each in written.graph.node if each.op_type != "Constant"] == ["Resize"]
+    assert_same_results(original, written)
+
+
+def test_what_is_converted_to_something_else_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As ONNX's version converter did with Hardmax: it leaves the axis as it is."""
+
+    def unchanged(proto: onnx.ModelProto, version: int) -> onnx.ModelProto:
+        copy = onnx.ModelProto()
+        copy.CopyFrom(proto)
+        copy.graph.node[0].attribute[0].i = 2
+        copy.opset_import[0].version = version
+        return copy
+
+    monkeypatch.setattr(onnx_conversion.version_converter, "convert_version", unchanged)
+    node = helper.make_node("LogSoftmax", ["x"], ["y"], axis=1)
+    kinds = [tensor("x", [2, 3, 4])], [tensor("y", [2, 3, 4])]
+    graph = from_onnx_model(model([node], *kinds, opset=9))
+    with pytest.raises(ModelError, match="LogSoftmax of version 9 has no form in version 17"):
+        to_onnx_model(graph, 17)
 
 
 def test_what_no_later_version_has_stays_as_it_was() -> None:

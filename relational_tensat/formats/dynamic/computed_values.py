@@ -14,8 +14,9 @@ import onnx
 from relational_tensat.formats.dynamic.expressions import Expression, find_expression
 from relational_tensat.formats.dynamic.size_nodes import SizeNodes, values_by_name
 from relational_tensat.formats.dynamic.sized_model import DynamicModel, SizeError
+from relational_tensat.formats.onnx_conversion import convert_node
 from relational_tensat.formats.onnx_names import FreshNames, rename_node, subgraphs
-from relational_tensat.formats.onnx_opset import convert_node, is_unchanged, read_imports
+from relational_tensat.formats.onnx_opset import is_unchanged, read_imports
 from relational_tensat.tensor.types import Array
 
 #: Vectors of more integers are no shapes: they are computed as the model computes them.
