@@ -9,3 +9,4 @@ UPDATE enode SET filtered = rule <> 0
 WHERE class IN (
     SELECT c.parent FROM computing INNER JOIN eclass AS c ON c.id = computing.enode
 )
+RETURNING rule <> 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -23,6 +23,10 @@ from relational_tensat.run.recording import write_course
 from relational_tensat.run.stages.recalling import recall
 from relational_tensat.run.state import RunState
 from relational_tensat.verify.discontinuities import behind_integers
+
+
+#: Of values that stay as they were; a note counts the others.
+_NAMES_SHOWN = 4
 
 
 def explore(state: RunState) -> RunState:
@@ -90,6 +94,20 @@ def _begun(state: RunState) -> RunState:
     return state
 
 
+def _with_steps_as_they_were(state: RunState, names: Sequence[str]) -> RunState:
+    """Extract no e-node any more that a rule made of what some values are computed from.
+
+    Args:
+        names: of results of steps, which outputs of integers depend on.
+    """
+    made = state.egraph.database.run("run/keep_as_it_was", names=list(names))
+    shown = ", ".join(map(repr, names[:_NAMES_SHOWN]))
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    note = f"as it was, as outputs of integers depend on it: all up to {shown}{more}"
+    has_note = note in state.notes or not any(by_rule for (by_rule,) in made)
+    return state.with_fresh_extractor().noting("" if has_note else note)
+
+
 def extract(state: RunState) -> RunState:
     """Extract the cheapest graph; once more, where what was measured in between changes estimates.
 
@@ -97,8 +115,7 @@ def extract(state: RunState) -> RunState:
     """
     egraph = state.egraph
     if names := behind_integers(state.original):
-        egraph.database.run("run/keep_as_it_was", names=list(names))
-        state = state.with_fresh_extractor()
+        state = _with_steps_as_they_were(state, names)
     stopwatch = egraph.database.stopwatch
     with state.phases.phase("extract"), stopwatch.phase("extract"):
         extraction_problem(egraph, state.cost, CostSource.at_least)  # what is known is looked up

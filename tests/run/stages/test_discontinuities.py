@@ -77,6 +77,7 @@ def test_integers_are_what_they_were(
     assert flips == [0.0] * len(outputs)
     assert ops(written)[:2] == [each.op_type for each in nodes[:2]]
     assert not result.rejections
+    assert any("outputs of integers depend on it" in note for note in result.notes)
 
 
 @pytest.mark.parametrize(
