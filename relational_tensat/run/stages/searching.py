@@ -24,7 +24,6 @@ from relational_tensat.run.stages.recalling import recall
 from relational_tensat.run.state import RunState
 from relational_tensat.verify.discontinuities import behind_integers
 
-
 #: Of values that stay as they were; a note counts the others.
 _NAMES_SHOWN = 4
 
