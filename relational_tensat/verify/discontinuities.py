@@ -24,7 +24,9 @@ _COMPARISONS = frozenset({"less", "less_or_equal", "equal"})
 #: ONNX's operators that make steps of floats.
 _ROUNDING = frozenset({"Floor", "Ceil", "Round", "Sign", "Mod"})
 #: Those that make integers by the order of floats: there values would have to be equal, not on a step.
-_ORDERING = frozenset({"ArgMax", "ArgMin", "TopK", "NonMaxSuppression", "Hardmax"})
+_ORDERING = frozenset({"ArgMax", "ArgMin", "TopK", "NonMaxSuppression", "Hardmax", "MaxPool"})
+#: Those that quantize: the kernels and outputs of these are compared elsewhere.
+_QUANTIZING = frozenset({"quantize", "dynamic_quantize", "QuantizeLinear", "DynamicQuantizeLinear"})
 #: So many floats are compared bit by bit, of an input's random and its whole numbers each, in few draws.
 _FLOATS, _MOST_DRAWS = 2048, 64
 #: Elements that are computed for that, but in the first two draws.
@@ -115,23 +117,20 @@ def _whole_numbers(array: Array) -> Array:
 
 def _is_step(graph: Graph, node: Node) -> bool:
     """Whether a node makes steps of floats."""
-    if not _floats(graph, node) or node.op in (
-        "quantize",
-        "dynamic_quantize",
-    ):  # compared as they are run
+    op = _operator(node)
+    if not _floats(graph, node) or op in _QUANTIZING or op in _ORDERING:
         return False
-    if node.op in _COMPARISONS:
-        return True
     makes_others = not all(_has_floats(graph.types[name]) for name in node.outputs)
-    if node.op == "opaque":
-        op_type = str(node.attrs["op_type"])
-        return op_type in _ROUNDING or (makes_others and op_type not in _ORDERING)
-    return node.op == "cast" and makes_others
+    return op in _COMPARISONS | _ROUNDING or (node.op in ("cast", "opaque") and makes_others)
 
 
 def _is_any(graph: Graph, node: Node) -> bool:
-    orders = node.op == "opaque" and str(node.attrs["op_type"]) in _ORDERING
-    return orders or _is_step(graph, node)
+    return _operator(node) in _ORDERING or _is_step(graph, node)
+
+
+def _operator(node: Node) -> str:
+    """Return the name of an operator, ONNX's where it is carried as it is."""
+    return str(node.attrs["op_type"]) if node.op == "opaque" else node.op
 
 
 def _floats(graph: Graph, node: Node) -> list[str]:
@@ -249,5 +248,5 @@ def _content(value: Any) -> bytes:
 
 
 def _label(node: Node) -> str:
-    op_type = node.attrs.get("op_type") or " or ".join(get_operator(node.op).onnx)
-    return f"{op_type} at {node.outputs[0]!r}"
+    name = _operator(node) if node.op == "opaque" else " or ".join(get_operator(node.op).onnx)
+    return f"{name} at {node.outputs[0]!r}"
