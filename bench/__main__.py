@@ -19,7 +19,6 @@ from bench.fuzz import command as fuzz_command
 from bench.gpu import command as gpu_command
 from bench.kernels import command as kernels_command
 from bench.kills import command as kills_command
-from bench.learn import command as learn_command
 from bench.mcts import command as mcts_command
 from bench.mirage import command as mirage_command
 from bench.models import command as models
@@ -61,7 +60,6 @@ COMMANDS = (
     exports_command,
     search_command,
     mcts_command,
-    learn_command,
     kernels_command,
     kills_command,
     mirage_command,

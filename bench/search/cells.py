@@ -9,10 +9,10 @@ from pathlib import Path
 from bench.search.search_run import Limits
 
 #: Searches that draw something at random.
-RANDOM = ("auto", "focus", "focus-mcts", "best-first", "mcts")
+RANDOM = ("auto", "focus", "focus-mcts", "mcts")
 
 #: Searches that are run at the first k_multi only: it means nothing to them, or is one of each world.
-WITHOUT_K = ("focus", "focus-mcts", "best-first", "mcts", "backtracking")
+WITHOUT_K = ("focus", "focus-mcts", "mcts", "backtracking")
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,6 @@ from relational_tensat.explore import Exploration, ExplorationOptions, explore
 from relational_tensat.explore.focus_options import FocusOptions
 from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.strategies.backtracking import backtrack
-from relational_tensat.explore.strategies.best_first import explore_best_first
 from relational_tensat.explore.strategies.focus import explore_and_go_on, explore_focus
 from relational_tensat.explore.strategies.mcts.exploring import explore_tree
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
@@ -39,7 +38,7 @@ from relational_tensat.run.progress import Silent
 from relational_tensat.tensor import Graph
 
 #: What is compared: values of ``--search``, and TASO's search on graphs.
-SEARCHES = ("saturation", "auto", "focus", "focus-mcts", "best-first", "mcts", "backtracking")
+SEARCHES = ("saturation", "auto", "focus", "focus-mcts", "mcts", "backtracking")
 
 #: CPU seconds at which searches are compared.
 BUDGETS_S = (5.0, 20.0, 60.0)
@@ -199,8 +198,6 @@ def _explore(
     if search == "auto":
         focus = FocusOptions()
         return explore_and_go_on(egraph, rules, limits, extractor, focus, seed, observer=observer)
-    if search == "best-first":
-        return explore_best_first(egraph, rules, limits, extractor, seed=seed, observer=observer)
     if search == "mcts":  # a decision may take longer than the time that there is
         observer = Observer(watch=Watch(should_stop=course.ends))
         limits, options = replace(limits, world_nodes=limits.node_limit), TreeOptions()

@@ -12,10 +12,6 @@ from itertools import takewhile
 from bench.search.cells import Cell
 from bench.search.search_run import GrownWorld, SearchRun
 
-#: Part of a limit that best-first, which grows by tenths and never builds more than is counted, ends well
-#: below: then no step was near it.
-_WELL_BELOW = 0.8
-
 
 def run_for(cell: Cell, run: SearchRun, world_nodes: int) -> SearchRun | None:
     """Return what a cell's run would be, as another run shows; None if it does not show that.
@@ -38,9 +34,6 @@ def run_for(cell: Cell, run: SearchRun, world_nodes: int) -> SearchRun | None:
         found = run if _had_all_multi(run, limits.k_multi) else None
     elif cell.search == "saturation":
         found = run if _is_unlimited(run, limits.node_limit) else None
-    elif cell.search == "best-first":
-        most = _WELL_BELOW * min(limits.node_limit, run.node_limit)
-        found = run if run.stop_reason != "nodes" and run.e_nodes <= most else None
     elif cell.search == "focus" and world_nodes:
         found = _at_width(run, limits.node_limit, world_nodes)
     else:

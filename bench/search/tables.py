@@ -96,8 +96,8 @@ def _limits(runs: Runs) -> Table:
             if any(cell is not None for cell in cells):
                 rows.append((model, limit, *cells))
     note = (
-        "Cost in µs of the cheapest graph in the end; ranges as above. The limit is of saturation's and"
-        " best-first's e-graph, of the widest worlds of focus, and of the worlds of tree search."
+        "Cost in µs of the cheapest graph in the end; ranges as above. The limit is of saturation's"
+        " e-graph, of the widest worlds of focus, and of the worlds of tree search."
     )
     header = columns("model", "e-nodes", *searches)
     return Table("limits", "At equal limits of e-nodes", header, tuple(rows), note)

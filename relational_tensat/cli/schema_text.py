@@ -95,7 +95,6 @@ def example_schema() -> list[Table]:
     """Return the tables of a run with a search that has not ended, of which others have a part."""
     from relational_tensat.egraph.database import Database
     from relational_tensat.egraph.published import (
-        create_learning,
         create_search_tree,
         create_tables,
         create_universe,
@@ -110,7 +109,6 @@ def example_schema() -> list[Table]:
             create_worlds(database)
             create_universe(database)
             create_search_tree(database)
-            create_learning(database)
             create_instance_tables(database, 4)
             return read_schema(database.connection)
         finally:

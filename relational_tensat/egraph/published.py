@@ -22,9 +22,7 @@ _WORLD = ("egraph", "model", "reasons", "exploration", "extraction", "views")
 WORKING = "working"
 
 #: All other files, in the order in which they are carried out.
-PURPOSES = (
-    "shared", "kernel_terms", *_WORLD, "course", "worlds", "universe", "search_tree", "learning",
-)  # fmt: skip
+PURPOSES = ("shared", "kernel_terms", *_WORLD, "course", "worlds", "universe", "search_tree")
 
 
 @record
@@ -71,12 +69,6 @@ def create_search_tree(database: Database) -> None:
     for name in (f"tree_{table}" for table in tables):
         database.execute(f"-- tree\nDROP TABLE IF EXISTS {name}", name="schema/search_tree")
     _create(database, ("search_tree",))
-
-
-def create_learning(database: Database) -> None:
-    """Make the tables of what is learned, empty, where they are not there."""
-    if not database.run("egraph/has_learning")[0][0]:
-        _create(database, ("learning",))
 
 
 def create_world(database: Database) -> None:

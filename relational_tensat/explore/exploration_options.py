@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.option import OptionGroup, option
@@ -18,9 +17,6 @@ def _check_schedule(text: str) -> None:
 #: E-nodes of the first worlds of a search, as in the TENSAT+MCTS paper (section 5); and of focus's for each
 #: e-node of the original graph, where that is more.
 _WORLD_NODES, _ROOM = 2_000, 5
-
-#: Searches that learn from earlier runs.
-LEARNING = ("auto", "focus", "focus-mcts", "best-first")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +45,11 @@ class ExplorationOptions(OptionGroup):
             ``focus``: worlds, parts of one universe, from the original graph and from the cheapest found
             in the world before; it extracts from each, so it needs costs. ``focus-mcts``: the same; once
             the first width's restarts find nothing, a tree search of the same universe follows, within half
-            of the time that is left, then focus from the graph that it found. ``best-first``: one e-graph,
-            grown by the applications that promise most. ``mcts``: worlds of a tree of rules, by which it
-            decides what to apply next to the real one. These two need costs, too.
+            of the time that is left, then focus from the graph that it found. ``mcts``: worlds of a
+            tree of rules, by which it decides what to apply next to the real one. It needs costs, too.
         world_nodes: the first worlds of a search have no more e-nodes, later ones of ``focus`` twice as
             many each time, up to ``node_limit``; see ``first_world_nodes`` for where none is given.
         universe_limit: of all worlds of a search together.
-        learn_from: databases of earlier runs: where ``focus`` or ``best-first`` would draw the order of
-            applications, those of rules that their results needed come earlier.
     """
 
     iterations: int = option(15, "at most so many iterations", metavar="N")
@@ -93,9 +86,9 @@ class ExplorationOptions(OptionGroup):
         "auto",
         "what decides what is grown; auto: saturation, and focus where --node-limit or 15 iterations "
         "ended it; focus: worlds, each from the cheapest graph of the one before; focus-mcts: the same, "
-        "and a tree search where that finds nothing more; best-first: one e-graph, by what promises most; "
+        "and a tree search where that finds nothing more; "
         "mcts: worlds of a tree of rules",
-        choices=("saturation", "auto", "focus", "focus-mcts", "best-first", "mcts"),
+        choices=("saturation", "auto", "focus", "focus-mcts", "mcts"),
     )
     world_nodes: int | None = option(
         None,
@@ -106,10 +99,6 @@ class ExplorationOptions(OptionGroup):
     )
     universe_limit: int = option(
         50_000, "at most so many e-nodes in all worlds of a search together", metavar="N", minimum=1
-    )
-
-    learn_from: tuple[Path, ...] = option(
-        (), "what results of an earlier run needed comes first: its database", metavar="FILE"
     )
 
     def __post_init__(self) -> None:
@@ -129,10 +118,6 @@ class ExplorationOptions(OptionGroup):
             raise UsageError("schedule and blocks = always, expected one of the two")
         if self.is_search:
             self._check_search()
-        if self.learn_from and self.search not in LEARNING:
-            raise UsageError(
-                f"learn_from and search = {self.search}, expected search = {' or '.join(LEARNING)}"
-            )
 
     @property
     def is_search(self) -> bool:

@@ -137,8 +137,8 @@ class Exploration:
     Attributes:
         stop_reason: saturated, schedule (it has been carried out), goal, iterations, nodes, time, memory,
             interrupted, or what ``after`` returned; of ``focus`` also focus (no world had a cheaper graph)
-            and universe (its limit is reached); of ``best-first`` also applications (more were found than
-            are recorded); of ``mcts`` also threshold (a graph costs less than it).
+            and universe (its limit is reached); of ``mcts`` also threshold (a graph costs less
+            than it).
         iterations: iterations begun and not undone.
         rules: by name, all the rules.
         statements: SQL statements run in the iterations.

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
-
-import numpy as np
-from numpy.typing import NDArray
 
 from relational_tensat.base.records import record
 from relational_tensat.base.watch import ShouldStop
@@ -25,22 +21,6 @@ class Seed:
 
     cost_us: float
     enodes: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Slack:
-    """What e-nodes would add to the cheapest graph, by an estimate from below.
-
-    Attributes:
-        enodes: ids.
-        node_us: of each, what it would add itself.
-        class_us: of each, what it would add to have its class at all; infinite where the root cannot
-            need it.
-    """
-
-    enodes: NDArray[np.int32]
-    node_us: NDArray[np.float64]
-    class_us: NDArray[np.float64]
 
 
 class Chooser(Protocol):
@@ -93,13 +73,6 @@ class PricingChooser(Chooser, Protocol):
 
     def prices_us(self, signatures: Sequence[int]) -> Sequence[float]:
         """Return what kernels of these signatures cost, in µs."""
-
-
-class RankingChooser(PricingChooser, Protocol):
-    """Says, too, how far what was not chosen is from the cheapest graph."""
-
-    def slack(self) -> Slack:
-        """Return the slack of the e-nodes that the last graph was chosen from."""
 
 
 def choice_of(rows: Iterable[tuple[int, int, list[int]]], root: int) -> dict[int, int]:

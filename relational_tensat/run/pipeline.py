@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 from relational_tensat.base.outputs import MODEL, check_options
 from relational_tensat.base.paths import DefaultOutput, check_database, check_page
 from relational_tensat.cost import CostModel, costs_by_kind_us, graph_cost_us
-from relational_tensat.explore.learning import read_uses
 from relational_tensat.extract import relative_gap
 from relational_tensat.run import resume as resuming
 from relational_tensat.run.beside_kernels import beside_kernels
@@ -77,8 +76,7 @@ def optimize(
 
     Raises:
         UsageError: a rule, profile, dimension or input does not exist, or a path is unusable.
-        InputError: the model, a rule file, a profile, an input file or what is to be learned from cannot
-            be used.
+        InputError: the model, a rule file, a profile or an input file cannot be used.
         VerificationError: with the option ``strict``, the optimized graph computes something else;
             nothing is written.
         NoSolutionError: no graph could be extracted within the limits.
@@ -90,7 +88,6 @@ def optimize(
     _check_paths(options, model, output)
     check_database(options.output.db, force=options.output.force)
     check_page(options.output.view)
-    read_uses(options.exploration.learn_from)  # not every search comes to them
     state = RunState.begin(options, model, output, cost_model, progress or Silent())
     return carry_out(state, STAGES)
 

@@ -1,6 +1,6 @@
 -- The universe
--- What rules can do in the one e-graph that all worlds of a search are parts of; runs with `--search mcts`, `--search
--- focus-mcts` and `--search best-first` have this table. Each application is found and built once, whichever world asks first.
+-- What rules can do in the one e-graph that all worlds of a search are parts of; runs with `--search mcts` and `--search
+-- focus-mcts` have this table. Each application is found and built once, whichever world asks first.
 
 CREATE TABLE universe_application (
     id INTEGER NOT NULL, rule INTEGER NOT NULL, instance INTEGER NOT NULL, state VARCHAR NOT NULL,

@@ -123,13 +123,6 @@ def test_focus_without_a_restart_is_that_of_all_seeds() -> None:
     assert run_for(cell, without_worlds, WORLD_NODES) is None
 
 
-def test_best_first_far_below_both_limits() -> None:
-    run = replace(FOCUS, search="best-first", e_nodes=80, grown=())
-    for node_limit, is_shared in ((101, True), (99, False)):
-        cell = Cell("m", "best-first", Limits(1, node_limit, 6.0))
-        assert (run_for(cell, run, WORLD_NODES) is not None) is is_shared
-
-
 def test_costs_at_budgets() -> None:
     taken = Snapshot(5.0, 7.0)
     run = replace(FOCUS, search="saturation", grown=(), snapshots=(taken,), cpu_limit_s=60.0)

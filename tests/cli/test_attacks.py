@@ -84,15 +84,6 @@ def test_the_database_of_something_else_is_not_even_replaced_by_force(
     assert db.read_bytes() == before
 
 
-def test_what_cannot_be_learned_from_is_refused_whatever_the_search(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    source, missing = _model(tmp_path), tmp_path / "none.duckdb"
-    command = ["run", source, "-o", tmp_path / "o.onnx", "--learn-from", missing, *_QUICK]
-    assert f"{missing}: no such database" in _line(capsys, *command)
-    assert not (tmp_path / "o.onnx").exists()
-
-
 def test_a_database_in_use_is_left_alone(tmp_path: Path) -> None:
     """By another process, which DuckDB's lock tells, or by this one."""
     source, db = _model(tmp_path), tmp_path / "a.duckdb"

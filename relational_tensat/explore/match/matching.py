@@ -39,7 +39,6 @@ from relational_tensat.explore.compile.live import Edges, LiveSkeleton, live_ske
 from relational_tensat.explore.compile.search_query import search_query
 from relational_tensat.explore.match.application_query import (
     IS_VALID,
-    learned_text,
     multi_text,
 )
 from relational_tensat.explore.match.extremes import Extremes, Mask
@@ -62,7 +61,6 @@ class Matcher:
         rule_seconds: wall seconds of matching, by rule id.
         order: a seed: the applications of each multi-pattern rule come in a random order; None: those of
             the youngest classes first.
-        learns: whether, where the order is random, rules take turns by the table ``learned``.
     """
 
     def __init__(
@@ -76,7 +74,6 @@ class Matcher:
         self.truncated = False
         self.rule_seconds: dict[int, float] = {}
         self.order: int | None = None
-        self.learns = False
         self.has_rest = False
         self._serves = ""  # the rules of the phase that is searched for
         self._database: Database = egraph.database
@@ -172,8 +169,7 @@ class Matcher:
         self._judge(self._database.execute(unjudged, name="unjudged_pairs"))
         if self.order is not None:
             order = f"hash({', '.join(self._roots)}, p.b, {self.order}), i.id"
-            text = self._learned_text if self.learns else self._multi_text
-            return self._fill_pairs(text.replace(self._youngest, order))
+            return self._fill_pairs(self._multi_text.replace(self._youngest, order))
         if pairs > 2 * most:
             self.has_rest = self._database.change("match/pair_cut", most=most) > 0
         text = self._first_text if self.has_rest else self._multi_text
@@ -358,7 +354,6 @@ class Matcher:
         order = self._youngest
         marks = [f"p.m{n}" for n in range(self.compiled.root_columns)]
         columns = ", ".join(["p.rule, i.id AS instance", *self._roots, "p.b", *marks])
-        self._learned_text = learned_text(on_pair, columns, order)
         below = "JOIN pair_cut AS c ON c.rule = p.rule AND p.root0 < c.root0"
         self._multi_text = multi_text("pair AS p", on_pair, columns, order)
         self._first_text = multi_text(f"pair AS p ANTI {below}", on_pair, columns, order)

@@ -16,7 +16,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 from relational_tensat.base.errors import UnsoundRuleError, UsageError
 from relational_tensat.base.watch import Guard
@@ -27,7 +26,6 @@ from relational_tensat.explore.compile.compiled import CompiledRules
 from relational_tensat.explore.ending import write_ending
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.journal import Journal
-from relational_tensat.explore.learning import read_uses, weights_of, write_learned
 from relational_tensat.explore.members import Members
 from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.outcome import (
@@ -116,19 +114,6 @@ class Saturation:
         self._has_all = (
             start is None
         )  # nothing was kept out because of cycles; unknown where resumed
-
-    def learn(self, earlier: Sequence[Path]) -> None:
-        """Let applications that the results of earlier runs needed come earlier, where the order is random.
-
-        Raises:
-            InputError: one of the files is no database of a run.
-        """
-        is_written = self._database.run("egraph/has_learning")[0][0]  # by a process that was killed
-        if earlier and not is_written:
-            with self._egraph.transaction():
-                weights = weights_of(read_uses(earlier))
-                write_learned(self._database, self._world.rules, weights)
-        self._world.matcher.learns = bool(earlier)
 
     @property
     def iteration(self) -> int:

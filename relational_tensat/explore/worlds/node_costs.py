@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relational_tensat.egraph.catalogue import Catalogue, is_foldable
-from relational_tensat.explore.worlds.node_arrays import Ints, NodeArrays
+from relational_tensat.explore.worlds.node_arrays import NodeArrays
 from relational_tensat.tensor.operators import get_operator
 
 #: Returns what kernels of signatures cost, in µs.
@@ -56,20 +56,6 @@ class NodeCosts:
         self.cost_us[ids] = np.where(is_free, 0.0, np.array(self._price_us)[arrays.signature[ids]])
         self.weight_only = weight_only
         self.weight_only[0] = False
-
-    def costs_of(
-        self, signatures: Ints, takes_weights: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Return what e-nodes would cost that are not there, and whether they are known before inference.
-
-        Args:
-            signatures: of the e-nodes.
-            takes_weights: whether all operands of each are weight-only.
-        """
-        self._describe(len(self._catalogue.signatures))
-        weight_only = np.array(self._foldable)[signatures] & takes_weights
-        is_free = weight_only | (np.array(self._unpacks)[signatures] & takes_weights)
-        return np.where(is_free, 0.0, np.array(self._price_us)[signatures]), weight_only
 
     def _describe(self, count: int) -> None:
         new = range(len(self._price_us), count + 1)

@@ -23,7 +23,7 @@ from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.watch import ShouldStop, Watch
 from relational_tensat.cost import CostModel, CostSource, as_source, graph_cost_us
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore.seed import Seed, Slack
+from relational_tensat.explore.seed import Seed
 from relational_tensat.explore.worlds.world_arrays import WorldArrays
 from relational_tensat.extract.anytime.entry import ExtractionEntry, ExtractionProgress
 from relational_tensat.extract.anytime.kept import KeptChoice, seed_of
@@ -44,7 +44,6 @@ from relational_tensat.extract.problem import (
     relative_gap,
 )
 from relational_tensat.extract.settling import settle
-from relational_tensat.extract.slack import slack_of
 from relational_tensat.extract.tables import TableProblem, choose
 from relational_tensat.extract.unexcluded import unexcluded
 
@@ -153,13 +152,6 @@ class AnytimeExtractor:
         self._count(seed.cost_us)
         self.log.append(entry)
         self._progress.extracted(entry)
-
-    def slack(self) -> Slack:
-        """Return the slack of the e-nodes that the last graph was chosen from."""
-        assert self._last is not None
-        table, extraction = self._last
-        with self._counting():
-            return slack_of(table.problem, extraction.choice, table.enodes)
 
     def unexcluded(self, most: int) -> list[int]:
         """Return the e-nodes of the last graph, then others that no bound excludes from one as cheap.

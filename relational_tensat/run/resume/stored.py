@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
 
 #: Values of the option ``search`` that are continued where they were.
-_RESUMABLE = ("saturation", "auto", "focus", "focus-mcts", "best-first", "mcts")
+_RESUMABLE = ("saturation", "auto", "focus", "focus-mcts", "mcts")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from relational_tensat.cost import CostSource, ask_for_graph
 from relational_tensat.explore import Exploration
 from relational_tensat.explore import explore as explore_whole
 from relational_tensat.explore.observer import Observer
-from relational_tensat.explore.strategies.best_first import explore_best_first
 from relational_tensat.explore.strategies.blocks import explore_blocks
 from relational_tensat.explore.strategies.focus import explore_and_go_on, explore_focus
 from relational_tensat.explore.strategies.mcts.exploring import explore_tree
@@ -18,7 +17,6 @@ from relational_tensat.extract.anytime.by_profile import cheapest_by_profile
 from relational_tensat.extract.costing import forget_costs
 from relational_tensat.extract.tables import chosen_graph, extraction_problem, rules_of_chosen
 from relational_tensat.rules.targets.as_written import as_written
-from relational_tensat.run.needed import keep_needed
 from relational_tensat.run.recording import write_course
 from relational_tensat.run.stages.recalling import recall
 from relational_tensat.run.state import RunState
@@ -49,11 +47,6 @@ def explore(state: RunState) -> RunState:
                 state.start,
                 tree=state.options.tree if options.search == "focus-mcts" else None,
             )
-        elif options.search == "best-first":
-            exploration = explore_best_first(
-                state.egraph, state.rules, options, extractor,
-                seed=state.options.process.seed, observer=observer, start=state.start,
-            )  # fmt: skip
         elif options.search == "mcts":
             exploration = explore_tree(
                 state.egraph, state.rules, options, state.options.tree, extractor,
@@ -130,9 +123,6 @@ def extract(state: RunState) -> RunState:
         e_nodes, e_classes = egraph.counts()
         rules_used = rules_of_chosen(egraph)
     time_spent = stopwatch.spent()
-    if egraph.database.is_file:
-        with egraph.transaction():  # a process that is killed meanwhile leaves none of its tables
-            keep_needed(egraph.database)
     write_course(egraph.database, state.recording, time_spent)
     state.attention.close()
     with state.phases.phase("price"):

@@ -95,7 +95,6 @@ def explore_focus(
         create_worlds(egraph.database)
     stored = None if start is None else WorldReport.read(egraph.database)
     saturation = Saturation(egraph, rules, options, observer, start)
-    saturation.learn(options.learn_from)
     focus = focus or FocusOptions()
     worlds = Worlds(
         egraph, saturation, chooser, observer.watch, options.universe_limit, stored,
@@ -168,11 +167,10 @@ class Focus:
 
     def _search(self, width: int) -> None:
         """Grow worlds of one width, until so many restarts in a row found nothing cheaper."""
-        first = Variation(order=width) if self._options.learn_from else PLAIN
         if self._first is None:
-            self._follow(self._grow_first(width), first)
+            self._follow(self._grow_first(width))
         else:
-            self._follow(self._grow("chosen", width, first), first)
+            self._follow(self._grow("chosen", width))
         self._restart(width)
 
     def _search_tree(self, tree: TreePart, width: int) -> None:

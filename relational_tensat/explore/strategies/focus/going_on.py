@@ -81,7 +81,6 @@ def explore_and_go_on(
                 first = worlds.begin_with(
                     None if stored else seed_graph, options.node_limit, reason
                 )
-                saturation.learn(options.learn_from)
                 search = Focus(worlds, options, focus, chooser.original_us, seed, guard, first)
                 egraph.is_universe = True
                 reason = search.run()

@@ -1,1 +1,0 @@
-"""Searches that learn from runs on other models."""
