@@ -69,8 +69,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--shapes", nargs="*", default=list(SHAPES), metavar="SHAPE", help=f"of {', '.join(SHAPES)}"
     )
     add("--e-nodes", type=int, default=1_000_000, metavar="N", help="of a file (1000000)")
-    add("--extractors", nargs="*", default=["greedy", "greedy-sql", "greedy-dag"], metavar="NAME",
-        help=f"of {', '.join(_EXTRACTORS)} (greedy greedy-sql greedy-dag)")  # fmt: skip
+    add("--extractors", nargs="*", default=["greedy", "greedy-dag"], metavar="NAME",
+        help=f"of {', '.join(_EXTRACTORS)} (greedy greedy-dag)")  # fmt: skip
     add("--time-limit", type=float, default=60.0, metavar="S", help="of one extraction (60)")
     add("--folder", type=Path, help="where the files are kept; by default they are not")
     add("--json", action="store_true", help="print JSON in place of the table")

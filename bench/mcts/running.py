@@ -25,7 +25,7 @@ from relational_tensat.explore.strategies.mcts.exploring import explore_tree
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
 from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.anytime import AnytimeExtractor
-from relational_tensat.extract.greedy.tree import settle_by_tree_cost
+from relational_tensat.extract.greedy.bottom_up import settle_by_tree_cost
 from relational_tensat.extract.tables import extraction_problem
 from relational_tensat.models import MODELS
 from relational_tensat.run.progress import Silent

@@ -15,9 +15,8 @@ from relational_tensat.extract.exact.signed_search import without_negative_costs
 from relational_tensat.extract.exact.solve.search import EQUAL
 from relational_tensat.extract.exact.solve.solver_options import Progress, SolverOptions
 from relational_tensat.extract.extraction_options import ExtractionOptions
+from relational_tensat.extract.greedy.bottom_up import tree_greedy
 from relational_tensat.extract.greedy.dag import cheapest_greedy
-from relational_tensat.extract.greedy.in_sql import InTables, greedy_in_sql
-from relational_tensat.extract.greedy.tree import tree_greedy
 from relational_tensat.extract.problem import (
     Extraction,
     ExtractionProblem,
@@ -37,7 +36,6 @@ def extract(
     watch: Watch | None = None,
     progress: Progress | None = None,
     start: Ints | None = None,
-    tables: InTables | None = None,
 ) -> Extraction:
     """Choose the cheapest graph of an e-graph.
 
@@ -52,7 +50,6 @@ def extract(
             ``ilp`` returns the best choice so far.
         progress: called with (cost, bound) in µs whenever ``ilp`` improves one of them.
         start: an acyclic choice for ``ilp`` to begin from; the result is never worse.
-        tables: where the e-graph is in tables, these, so that SQL works on them directly.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed twice.
@@ -63,7 +60,7 @@ def extract(
     techniques = Techniques(frozenset(options.disable))
     start_s = now_s()
     if method != "ilp":
-        choice, note = _greedy(problem, method, time_limit_s, tables)
+        choice, note = _greedy(problem, method, time_limit_s)
         return _result(problem, choice, problem.least_cost_us, method, start_s, note)
     step = (watch or Watch()).within(time_limit_s)
     limits = SolverOptions(step, process.threads, process.seed, techniques)
@@ -88,19 +85,14 @@ def extract(
     )
 
 
-def _greedy(
-    problem: ExtractionProblem, method: str, time_limit_s: float, tables: InTables | None
-) -> tuple[Ints, str]:
+def _greedy(problem: ExtractionProblem, method: str, time_limit_s: float) -> tuple[Ints, str]:
     """Return what a greedy method chooses, and what made it."""
     if problem.has_negative_costs:
-        choice, note = _greedy(without_negative_costs(problem), method, time_limit_s, None)
+        choice, note = _greedy(without_negative_costs(problem), method, time_limit_s)
         return choice, "; ".join(filter(None, [note, "negative costs counted as 0"]))
     if method == "greedy":
         return tree_greedy(problem), ""
-    if method == "greedy-dag":
-        return cheapest_greedy(problem, _over_after(time_limit_s))
-    shared = method == "greedy-dag-sql"
-    return greedy_in_sql(problem, tables, shared=shared, time_limit_s=time_limit_s)
+    return cheapest_greedy(problem, _over_after(time_limit_s))
 
 
 def _over_after(seconds: float) -> Callable[[], bool]:

@@ -15,24 +15,20 @@ class ExtractionOptions(OptionGroup):
 
     Attributes:
         extractor: ``greedy`` (least tree cost), ``greedy-dag`` (shared work charged once, never worse
-            than the original graph) or ``ilp`` (proven by HiGHS, never worse than ``greedy-dag``);
-            ``greedy-sql`` and ``greedy-dag-sql`` are computed in DuckDB, the latter bottom-up only.
+            than the original graph) or ``ilp`` (proven by HiGHS, never worse than ``greedy-dag``).
         ilp_cycles: how cycles are kept out of strongly connected components: ``order`` (topological
             variables), ``cuts`` (for the cycles that are found) or ``auto`` (by the size of the
             component); or, without reductions, as the papers do: ``real`` or ``int`` (topological
             variables over all classes) or ``none`` (a cyclic answer is repaired by cuts).
         time_limit_s: wall seconds for ``ilp``, and for improving very large choices of ``greedy-dag``;
-            the best choice so far is returned then. For SQL too, whose work is done in Python if they are
-            not enough.
+            the best choice so far is returned then.
         disable: techniques that ``ilp`` does without, for comparison.
         extract_every: these extractions together may take as long as exploration has, and half a second
             each anyway.
     """
 
     extractor: str = option(
-        "ilp",
-        "how the graph is chosen",
-        choices=("ilp", "greedy-dag", "greedy", "greedy-dag-sql", "greedy-sql"),
+        "ilp", "how the graph is chosen", choices=("ilp", "greedy-dag", "greedy")
     )
     ilp_cycles: str = option(
         "auto",

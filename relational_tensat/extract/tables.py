@@ -16,7 +16,6 @@ from relational_tensat.egraph.loading import CHILD_COLUMNS
 from relational_tensat.egraph.weights_only import classes_of_weights
 from relational_tensat.extract.costing import Asking, fill_costs
 from relational_tensat.extract.families import ORIGINAL
-from relational_tensat.extract.greedy.in_sql import InTables
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem, topological_order
 from relational_tensat.tensor.graph import Graph
 
@@ -31,10 +30,6 @@ class TableProblem:
 
     problem: ExtractionProblem
     enodes: NDArray[np.int32]
-
-    def in_tables(self, egraph: EGraph) -> InTables:
-        """Return where the problem came from, for extraction in SQL."""
-        return InTables(egraph.database, self.enodes)
 
 
 def extraction_problem(

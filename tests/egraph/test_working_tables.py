@@ -20,11 +20,6 @@ from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.explore import step as step_module
 from relational_tensat.explore.apply import applying
 from relational_tensat.explore.strategies.blocks import explore_blocks, partition
-from relational_tensat.extract.greedy.in_sql import (
-    greedy_dag_sql,
-    load_own_tables,
-    tree_greedy_sql,
-)
 from relational_tensat.extract.tables import extraction_problem
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from tests.explore.example_rules import example_rules
@@ -120,9 +115,6 @@ def test_every_working_table_is_declared(
         )[1]
     assert blocks is not None
     extraction_problem(egraph, load_profile("tensat_t4"))
-    load_own_tables(egraph.database)
-    tree_greedy_sql(egraph.database)
-    greedy_dag_sql(egraph.database)
 
     for graph, rules in (
         (sum_of(4), example_rules("regroup", "swap")),

@@ -8,7 +8,7 @@ import numpy as np
 
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.extract import UNUSED, ExtractionProblem
-from relational_tensat.extract.greedy.tree import tree_greedy
+from relational_tensat.extract.greedy.bottom_up import tree_greedy
 
 NodeSpec = tuple[int, float, list[int]]
 

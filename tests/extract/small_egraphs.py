@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.extract import ExtractionProblem
-from relational_tensat.extract.greedy.tree import tree_greedy
+from relational_tensat.extract.greedy.bottom_up import tree_greedy
 from tests.extract.instances import NodeSpec, build, random_problem, with_original
 
 #: What takes turns; the first kind is by far the quickest to solve.

@@ -1,9 +1,17 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from relational_tensat.base.errors import NoSolutionError
-from relational_tensat.extract import ExtractionOptions, dag_cost_us, extract, is_acyclic
+from relational_tensat.extract import (
+    UNUSED,
+    ExtractionOptions,
+    dag_cost_us,
+    extract,
+    is_acyclic,
+)
+from relational_tensat.extract.greedy.bottom_up import settle_by_tree_cost
 from tests.extract.instances import NodeSpec, brute_force_us, build, layered_problem, random_problem
 
 
@@ -15,6 +23,21 @@ def test_choices_are_acyclic_and_not_below_the_optimum(method: str) -> None:
         assert is_acyclic(problem, extraction.choice)
         assert extraction.cost_us == dag_cost_us(problem, extraction.choice)
         assert extraction.cost_us >= brute_force_us(problem) - 1e-9
+
+
+def test_tree_costs_are_those_of_a_slow_fixpoint() -> None:
+    """Oracle: every e-node is looked at until no class gets cheaper."""
+    for seed in range(200):
+        problem = random_problem(seed)
+        choice, costs = settle_by_tree_cost(problem, None)
+        least = np.full(problem.n_classes, np.inf)
+        for _ in range(problem.n_classes):
+            for node in range(problem.n_nodes):
+                total = problem.cost_us[node] + sum(least[c] for c in problem.children(node))
+                owner = problem.node_class[node]
+                least[owner] = min(least[owner], total)
+        assert costs == pytest.approx(least)
+        assert ((choice == UNUSED) == np.isinf(least)).all()
 
 
 def test_greedy_dag_is_never_worse_than_the_original() -> None:

@@ -17,10 +17,9 @@ from relational_tensat.extract import (
 )
 from relational_tensat.extract.greedy import dag as greedy_dag_module
 from relational_tensat.extract.greedy import improve as greedy_improve
-from relational_tensat.extract.greedy.bottom_up import DagDeriver
+from relational_tensat.extract.greedy.bottom_up import DagDeriver, settle_by_tree_cost, tree_greedy
 from relational_tensat.extract.greedy.dag import OUTGROWN, cheapest_greedy, named_choices
 from relational_tensat.extract.greedy.improve import Improver
-from relational_tensat.extract.greedy.tree import settle_by_tree_cost, tree_greedy
 from tests.extract.instances import brute_force_us, build, layered_problem, random_problem
 
 

@@ -21,8 +21,7 @@ from relational_tensat.extract.exact.decompose.isomorphic import (
     is_isomorphism,
     isomorphic_groups,
 )
-from relational_tensat.extract.greedy.bottom_up import DagDeriver
-from relational_tensat.extract.greedy.tree import tree_greedy
+from relational_tensat.extract.greedy.bottom_up import DagDeriver, tree_greedy
 from tests.extract.instances import NodeSpec, brute_force_us, build, layered_problem, random_problem
 
 SEEDS = st.integers(0, 10**9)

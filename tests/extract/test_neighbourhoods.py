@@ -30,7 +30,7 @@ from relational_tensat.extract.exact.solve.constraints import Rows
 from relational_tensat.extract.exact.solve.formulation import Formulation
 from relational_tensat.extract.exact.solve.search import Search
 from relational_tensat.extract.exact.solve.solver_options import SolverOptions
-from relational_tensat.extract.greedy.tree import tree_greedy
+from relational_tensat.extract.greedy.bottom_up import tree_greedy
 from tests.extract.instances import brute_force_us, layered_problem, random_problem
 
 

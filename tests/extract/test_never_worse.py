@@ -20,8 +20,8 @@ from relational_tensat.extract import (
 )
 from relational_tensat.extract.exact.ilp import search_ilp
 from relational_tensat.extract.exact.solve.search import Search
+from relational_tensat.extract.greedy.bottom_up import tree_greedy
 from relational_tensat.extract.greedy.dag import greedy_dag
-from relational_tensat.extract.greedy.tree import tree_greedy
 from tests.extract.instances import build, layered_problem, random_problem, with_original
 
 CYCLES = ("auto", "real", "int", "none")

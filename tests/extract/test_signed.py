@@ -46,7 +46,7 @@ def test_a_class_that_nobody_needs_is_not_taken() -> None:
 
 def test_greedy_methods_count_them_as_free() -> None:
     problem = build([(0, 2.0, []), (0, 3.0, [1]), (1, -5.0, [])], 2)
-    for method in ("greedy", "greedy-dag", "greedy-dag-sql"):
+    for method in ("greedy", "greedy-dag"):
         extraction = extract(problem, ExtractionOptions(method))
         assert extraction.cost_us == 2.0 and not extraction.optimal
         assert "negative costs counted as 0" in extraction.note

@@ -307,7 +307,6 @@ class AnytimeExtractor:
                 watch=self.watch.within(limit_s, should_stop),
                 progress=self._progress.extraction,
                 start=self._start(table, start),
-                tables=table.in_tables(self._egraph),
             )
 
     def _start(self, table: TableProblem, quick: Ints | None) -> Ints | None:

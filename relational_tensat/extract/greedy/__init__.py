@@ -1,1 +1,1 @@
-"""Greedy extraction: from the leaves up, from the root down, and in SQL."""
+"""Greedy extraction: from the leaves up, and from the root down."""

@@ -17,10 +17,9 @@ from relational_tensat.extract.exact.reduce.reductions.inlining import (
     inline_free_classes,
     inline_single_free,
 )
-from relational_tensat.extract.greedy.bottom_up import DagDeriver
+from relational_tensat.extract.greedy.bottom_up import DagDeriver, settle_by_tree_cost
 from relational_tensat.extract.greedy.covering import CoverGreedy
 from relational_tensat.extract.greedy.improve import Improver
-from relational_tensat.extract.greedy.tree import settle_by_tree_cost
 from relational_tensat.extract.problem import (
     UNUSED,
     ExtractionProblem,

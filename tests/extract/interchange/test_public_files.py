@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from relational_tensat.extract import dag_cost_us
-from relational_tensat.extract.greedy.tree import tree_greedy
+from relational_tensat.extract.greedy.bottom_up import tree_greedy
 from relational_tensat.extract.interchange import read_egraph_json
 
 FOLDER = Path(__file__).parents[4] / "shared" / "data" / "egraphs"

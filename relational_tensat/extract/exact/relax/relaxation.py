@@ -22,9 +22,8 @@ from relational_tensat.extract.exact.solve.formulation import Formulation
 from relational_tensat.extract.exact.solve.search import Search
 from relational_tensat.extract.exact.solve.solver import LinearProgram, LpResult
 from relational_tensat.extract.exact.solve.solver_options import SolverOptions
-from relational_tensat.extract.greedy.bottom_up import DagDeriver
+from relational_tensat.extract.greedy.bottom_up import DagDeriver, settle_by_tree_cost
 from relational_tensat.extract.greedy.improve import Improver
-from relational_tensat.extract.greedy.tree import settle_by_tree_cost
 from relational_tensat.extract.problem import ExtractionProblem, Floats
 from relational_tensat.extract.techniques import Gain, Technique, declare
 
