@@ -24,7 +24,6 @@ from relational_tensat.base.watch import Watch
 from relational_tensat.cost import Profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, explore
-from relational_tensat.explore.focus_options import FocusOptions
 from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.strategies.backtracking import backtrack
 from relational_tensat.explore.strategies.focus import explore_and_go_on, explore_focus
@@ -196,8 +195,7 @@ def _explore(
     if search == "saturation":
         return explore(egraph, rules, limits, observer=observer)
     if search == "auto":
-        focus = FocusOptions()
-        return explore_and_go_on(egraph, rules, limits, extractor, focus, seed, observer=observer)
+        return explore_and_go_on(egraph, rules, limits, extractor, seed, observer=observer)
     if search == "mcts":  # a decision may take longer than the time that there is
         observer = Observer(watch=Watch(should_stop=course.ends))
         limits, options = replace(limits, world_nodes=limits.node_limit), TreeOptions()

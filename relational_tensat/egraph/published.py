@@ -51,7 +51,7 @@ def create_tables(database: Database) -> None:
 
 def create_worlds(database: Database) -> None:
     """Make the tables of a search over worlds, empty; those of one before it are replaced."""
-    for name in ("world", "world_node", "world_application", "world_choice", "world_unexcluded"):
+    for name in ("world", "world_node", "world_application", "world_choice"):
         database.execute(f"-- worlds\nDROP TABLE IF EXISTS {name}", name="schema/worlds")
     _create(database, ("worlds",))
 

@@ -50,6 +50,9 @@ class ExplorationOptions(OptionGroup):
         world_nodes: the first worlds of a search have no more e-nodes, later ones of ``focus`` twice as
             many each time, up to ``node_limit``; see ``first_world_nodes`` for where none is given.
         universe_limit: of all worlds of a search together.
+        restarts: at each width, a search by focus ends after so many restarts in a row that found nothing
+            cheaper; four are one of each kind (the original graph twice, that beside the cheapest, the
+            cheapest with more iterations of multi-pattern rules).
     """
 
     iterations: int = option(15, "at most so many iterations", metavar="N")
@@ -99,6 +102,12 @@ class ExplorationOptions(OptionGroup):
     )
     universe_limit: int = option(
         50_000, "at most so many e-nodes in all worlds of a search together", metavar="N", minimum=1
+    )
+    restarts: int = option(
+        4,
+        "a search by focus ends after so many restarts in a row that found nothing cheaper",
+        metavar="N",
+        minimum=0,
     )
 
     def __post_init__(self) -> None:

@@ -43,13 +43,6 @@ class Chooser(Protocol):
             KeyboardInterrupt: Ctrl-C was pressed twice.
         """
 
-    def unexcluded(self, most: int) -> Sequence[int]:
-        """Return the e-nodes of the last graph, then others that no bound excludes from one as cheap.
-
-        Args:
-            most: at most so many others; each e-node comes after others of its children's classes.
-        """
-
 
 class PricingChooser(Chooser, Protocol):
     """Says what e-nodes cost, and what is extracted from a world that no table shows."""

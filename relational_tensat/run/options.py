@@ -10,7 +10,6 @@ from relational_tensat.base.option import OptionGroup, OptionTree, option
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cost.cost_options import CostOptions
 from relational_tensat.explore.exploration_options import ExplorationOptions
-from relational_tensat.explore.focus_options import FocusOptions
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
 from relational_tensat.extract.extraction_options import ExtractionOptions
 from relational_tensat.rules.targets.names import TARGETS
@@ -131,7 +130,6 @@ class Options(OptionTree):
     model: ModelOptions = field(default_factory=ModelOptions)
     rules: RuleOptions = field(default_factory=RuleOptions)
     exploration: ExplorationOptions = field(default_factory=ExplorationOptions)
-    focus: FocusOptions = field(default_factory=FocusOptions)
     tree: TreeOptions = field(default_factory=TreeOptions)
     extraction: ExtractionOptions = field(default_factory=ExtractionOptions)
     costs: CostOptions = field(default_factory=CostOptions)

@@ -61,19 +61,3 @@ COMMENT ON COLUMN world_choice.c1 IS 'Second operand, as c0.';
 COMMENT ON COLUMN world_choice.c2 IS 'Third operand, as c0.';
 COMMENT ON COLUMN world_choice.c3 IS 'Fourth operand, as c0.';
 COMMENT ON COLUMN world_choice.c4 IS 'Fifth operand, as c0.';
-
-CREATE TABLE world_unexcluded (
-    world INTEGER NOT NULL, position BIGINT NOT NULL, signature INTEGER NOT NULL,
-    c0 INTEGER NOT NULL, c1 INTEGER NOT NULL, c2 INTEGER NOT NULL, c3 INTEGER NOT NULL, c4 INTEGER NOT NULL
-);
-COMMENT ON TABLE world_unexcluded IS
-'With `--unexcluded`: of each world the cheapest graph, and others of its e-nodes that no bound excludes from one as cheap.';
-COMMENT ON COLUMN world_unexcluded.world IS 'Joins world.id.';
-COMMENT ON COLUMN world_unexcluded.position IS
-'Key within a world, from 1 on: the graph first, and each e-node after some of its children''s classes.';
-COMMENT ON COLUMN world_unexcluded.signature IS 'As world_choice.signature.';
-COMMENT ON COLUMN world_unexcluded.c0 IS 'As world_choice.c0.';
-COMMENT ON COLUMN world_unexcluded.c1 IS 'As c0, second operand.';
-COMMENT ON COLUMN world_unexcluded.c2 IS 'As c0, third operand.';
-COMMENT ON COLUMN world_unexcluded.c3 IS 'As c0, fourth operand.';
-COMMENT ON COLUMN world_unexcluded.c4 IS 'As c0, fifth operand.';

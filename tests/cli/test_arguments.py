@@ -55,7 +55,7 @@ def refused(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 2) -> st
         (["run", "m.json", "--threads", "0"], "threads = 0"),
         (["run", "m.json", "--time-limit", "nan"], "'nan' is not a number of seconds"),
         (["run", "m.json", "--time-limit", "-1"], "'-1' is not a number|expected one argument"),
-        (["run", "m.json", "--temperature", "x"], "'x' is not a number, 0 or more"),
+        (["run", "m.json", "--tree-discount", "x"], "'x' is not a number, 0 or more"),
         (["run", str(MODEL), "--kernels-torch"], "--kernels-torch goes with --fuse"),
         (["run", "m.json", "--memory-limit", "lots"], "memory_limit = 'lots'.*'2GB'"),
         (["run", "m.json", "--cycle-filter", "vanila"], "did you mean 'vanilla'"),

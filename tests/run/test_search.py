@@ -124,12 +124,9 @@ class Copies(Silent):
         return results
 
 
-@pytest.mark.parametrize("unexcluded", [0.0, 0.3])
-def test_killed_at_any_moment_it_is_resumed_to_the_same_end(
-    tmp_path: Path, unexcluded: float
-) -> None:
+def test_killed_at_any_moment_it_is_resumed_to_the_same_end(tmp_path: Path) -> None:
     db = tmp_path / "run.duckdb"
-    options = Options.of(cost="tensat_t4", search="focus", **LIMITS, db=db, unexcluded=unexcluded)
+    options = Options.of(cost="tensat_t4", search="focus", **LIMITS, db=db)
     progress = Copies(db, (1, 6, 11, 17))
     expected = optimize(model_in(tmp_path), options, progress=progress)
     assert len({result.resumed_after for result in progress.resumed(expected)}) == 4

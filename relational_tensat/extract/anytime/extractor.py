@@ -45,7 +45,6 @@ from relational_tensat.extract.problem import (
 )
 from relational_tensat.extract.settling import settle
 from relational_tensat.extract.tables import TableProblem, choose
-from relational_tensat.extract.unexcluded import unexcluded
 
 LEAST_S = 0.5
 """So long an extraction between iterations may take in any case."""
@@ -152,19 +151,6 @@ class AnytimeExtractor:
         self._count(seed.cost_us)
         self.log.append(entry)
         self._progress.extracted(entry)
-
-    def unexcluded(self, most: int) -> list[int]:
-        """Return the e-nodes of the last graph, then others that no bound excludes from one as cheap.
-
-        Args:
-            most: at most so many others; each e-node comes after others of its children's classes.
-        """
-        assert self._last is not None
-        table, found = self._last
-        with self._counting():
-            watch = self.watch.within(self._options.time_limit_s)
-            nodes = unexcluded(table.problem, found.choice, found.cost_us, most, watch)
-            return [int(enode) for enode in table.enodes[nodes]]
 
     def prices_us(self, signatures: Sequence[int]) -> list[float]:
         """Return what kernels of these signatures cost, in µs."""

@@ -156,7 +156,7 @@ def _run_hash(state: RunState, original: Graph) -> str:
     """Return the hash of what decides which costs a run asks for: the model, the rules, the search."""
     options = state.options
     groups = (
-        options.rules, options.exploration, options.focus, options.tree, options.extraction, options.fusion,
+        options.rules, options.exploration, options.tree, options.extraction, options.fusion,
     )  # fmt: skip
     rules = [content_hash(rule) for rule in state.rules]
     others = options.process.seed, options.costs.learn_costs

@@ -42,7 +42,6 @@ def explore(state: RunState) -> RunState:
                 options,
                 extractor,
                 observer,
-                state.options.focus,
                 state.options.process.seed,
                 state.start,
                 tree=state.options.tree if options.search == "focus-mcts" else None,
@@ -63,8 +62,7 @@ def explore(state: RunState) -> RunState:
 
 def _going_on(state: RunState) -> Callable[..., Exploration]:
     """Return what explores by saturation, and goes on by focus where a limit ended it."""
-    focus, seed = state.options.focus, state.options.process.seed
-    return partial(explore_and_go_on, chooser=state.extractor, focus=focus, seed=seed)
+    return partial(explore_and_go_on, chooser=state.extractor, seed=state.options.process.seed)
 
 
 def _begun(state: RunState) -> RunState:

@@ -21,8 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import chain, cycle
-from math import exp
+from itertools import cycle
 from random import Random
 
 from relational_tensat.base.watch import Guard
@@ -31,7 +30,6 @@ from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.published import create_worlds
 from relational_tensat.explore.checkpoint import Checkpoint
 from relational_tensat.explore.exploration_options import ExplorationOptions
-from relational_tensat.explore.focus_options import FocusOptions
 from relational_tensat.explore.members import show_universe
 from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.outcome import DecisionReport, Exploration, WorldReport
@@ -57,9 +55,6 @@ _SHARES = (0.25, 0.5, 0.35, 0.75)
 #: Kinds of worlds that were not grown by focus.
 _NOT_GROWN = ("saturation", *TREE_KINDS)
 
-#: What a restart leaves of the temperature.
-_COOLING = 0.8
-
 
 def explore_focus(
     egraph: EGraph,
@@ -67,7 +62,6 @@ def explore_focus(
     options: ExplorationOptions,
     chooser: PricingChooser,
     observer: Observer | None = None,
-    focus: FocusOptions | None = None,
     seed: int = 0,
     start: Checkpoint | None = None,
     *,
@@ -95,16 +89,12 @@ def explore_focus(
         create_worlds(egraph.database)
     stored = None if start is None else WorldReport.read(egraph.database)
     saturation = Saturation(egraph, rules, options, observer, start)
-    focus = focus or FocusOptions()
-    worlds = Worlds(
-        egraph, saturation, chooser, observer.watch, options.universe_limit, stored,
-        unexcluded=focus.unexcluded,
-    )  # fmt: skip
+    worlds = Worlds(egraph, saturation, chooser, observer.watch, options.universe_limit, stored)
     part = None
     if tree is not None:
         part = TreePart(egraph, saturation, tree, chooser, observer, seed, start)
     with saturation.watching() as guard:
-        search = Focus(worlds, options, focus, chooser.original_us, seed, guard, tree=part)
+        search = Focus(worlds, options, chooser.original_us, seed, guard, tree=part)
         reason = search.run()
     show_universe(egraph)
     exploration = saturation.finish(reason, tuple(worlds.reports))
@@ -120,7 +110,6 @@ class Focus:
         self,
         worlds: Worlds,
         options: ExplorationOptions,
-        focus: FocusOptions,
         original_us: float,
         seed: int,
         guard: Guard,
@@ -136,7 +125,6 @@ class Focus:
         self._tree = tree
         self._worlds = worlds
         self._options = options
-        self._focus = focus
         self._original_us = original_us
         self._random = Random(seed)
         self._guard = guard
@@ -144,8 +132,6 @@ class Focus:
         self._rounds: int | None = None
         self._more_rounds: int | None = None
         self._best = self._first = first
-        self._current: WorldReport | None = None
-        self._heat = focus.temperature
 
     def run(self) -> str:
         """Grow worlds; return why the last was the last."""
@@ -181,7 +167,7 @@ class Focus:
         self._extract_all(width)
         # What the worlds from there find is compared among themselves: what is dear now may lead on.
         self._worlds.begin_anew()
-        self._best = self._current = origin = min(found, key=lambda world: world.best_us)
+        self._best = origin = min(found, key=lambda world: world.best_us)
         self._rounds = self._more_rounds = None
         first = self._grow_first(width, PLAIN, origin)
         self._follow(first)
@@ -189,7 +175,7 @@ class Focus:
             self._extract_all(width)
         else:
             self._restart(width, origin)
-        self._best = self._current = min(self._worlds.reports, key=lambda world: world.best_us)
+        self._best = min(self._worlds.reports, key=lambda world: world.best_us)
 
     def _restart(self, width: int, origin: WorldReport | None = None) -> None:
         """Start again, until so many restarts in a row found nothing cheaper.
@@ -199,7 +185,7 @@ class Focus:
         """
         kinds = cycle(_RESTARTS)
         kind, stale = next(kinds), 0
-        while stale < self._focus.restarts and not self._worlds.is_closed:
+        while stale < self._options.restarts and not self._worlds.is_closed:
             before_us = self._best_us
             variation = self._next_variation()
             if kind == "original":
@@ -208,15 +194,14 @@ class Focus:
                 world = self._grow_more(width, variation)
             else:
                 world = self._grow(kind, width, variation)
-            last = self._follow(world, variation)
-            self._go_on_from(last)
+            self._follow(world, variation)
             self._extract_all(width)
             if _is_less(self._best_us, before_us):
                 stale = 0
             else:
                 kind, stale = next(kinds), stale + 1
 
-    def _follow(self, world: WorldReport, variation: Variation = PLAIN) -> WorldReport:
+    def _follow(self, world: WorldReport, variation: Variation = PLAIN) -> None:
         """Grow worlds from a first one, each from what was chosen in the last, until one gains nothing.
 
         What a closed world has, others have not more of. Nor is one grown from a graph that costs what the
@@ -226,17 +211,6 @@ class Focus:
             if self._worlds.has_grown_from(world.best_us, world.node_limit):
                 break
             world = self._grow("chosen", world.node_limit, variation, world)
-        return world
-
-    def _go_on_from(self, world: WorldReport) -> None:
-        """Let restarts beside the original graph go on from a world's, perhaps although it is dearer."""
-        if self._current is None or world.best_us <= self._current.best_us:
-            self._current = world
-        elif self._heat > 0:
-            dearer = 100 * (world.best_us / self._current.best_us - 1)
-            if self._random.random() < exp(-dearer / self._heat):
-                self._current = world
-        self._heat *= _COOLING
 
     def _extract_all(self, width: int) -> None:
         """Extract from all worlds together, and go on from there, until that has nothing cheaper."""
@@ -254,16 +228,13 @@ class Focus:
         start: WorldReport | None = None,
     ) -> WorldReport:
         """Grow a world from a graph that was chosen, the cheapest by default, or the original graph."""
-        start = start or (self._current if self._focus.temperature else self._best)
+        start = start or self._best
         if kind == "original" or start is None:
             growth = Growth(kind, self._worlds.original(), self._original_us, width, variation)
         else:
-            parts = [self._worlds.original()] if kind == "beside" else []
-            parts += [self._worlds.choice(world) for world in self._seeds(start)]
-            parts += [self._worlds.unexcluded(world, width) for world in self._seeds(start)]
-            enodes = list(dict.fromkeys(chain(*parts)))
-            seed_us = min(world.best_us for world in self._seeds(start))
-            growth = Growth(kind, enodes, seed_us, width, variation)
+            others = self._worlds.original() if kind == "beside" else []
+            enodes = list(dict.fromkeys([*others, *self._worlds.choice(start)]))
+            growth = Growth(kind, enodes, start.best_us, width, variation)
         return self._note(self._worlds.grow(growth, self._guard))
 
     def _grow_first(
@@ -284,13 +255,6 @@ class Focus:
         self._more_rounds = 2 * (self._more_rounds or self._options.multi_iterations)
         variation = replace(variation, multi_iterations=self._more_rounds)
         return self._grow("chosen", width, variation)
-
-    def _seeds(self, start: WorldReport) -> list[WorldReport]:
-        """Return worlds whose graphs are grown together: one, and the cheapest of other costs."""
-        by_cost = {round(world.best_us, 6): world for world in reversed(self._worlds.reports)}
-        by_cost.pop(round(start.best_us, 6))
-        others = sorted(by_cost)[: self._focus.seed_graphs - 1]
-        return [start, *(by_cost[cost] for cost in others)]
 
     def _note(self, world: WorldReport) -> WorldReport:
         if self._best is None or _is_less(world.best_us, self._best_us):

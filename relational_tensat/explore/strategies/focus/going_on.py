@@ -17,7 +17,6 @@ from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.published import create_worlds
 from relational_tensat.explore.checkpoint import Checkpoint
 from relational_tensat.explore.exploration_options import ExplorationOptions
-from relational_tensat.explore.focus_options import FocusOptions
 from relational_tensat.explore.members import show_universe
 from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.outcome import Exploration, WorldReport
@@ -36,7 +35,6 @@ def explore_and_go_on(
     rules: Sequence[Rule],
     options: ExplorationOptions,
     chooser: Chooser,
-    focus: FocusOptions,
     seed: int = 0,
     *,
     observer: Observer | None = None,
@@ -76,12 +74,11 @@ def explore_and_go_on(
                     limit,
                     stored,
                     time.perf_counter() - started,
-                    focus.unexcluded,
                 )
                 first = worlds.begin_with(
                     None if stored else seed_graph, options.node_limit, reason
                 )
-                search = Focus(worlds, options, focus, chooser.original_us, seed, guard, first)
+                search = Focus(worlds, options, chooser.original_us, seed, guard, first)
                 egraph.is_universe = True
                 reason = search.run()
             except SearchOver as over:

@@ -62,14 +62,11 @@ class Worlds:
         universe_limit: int,
         stored: Sequence[WorldReport] | None = None,
         before_s: float = 0.0,
-        unexcluded: float = 0.0,
     ) -> None:
         """Begin without worlds, or with those that another process has grown.
 
         Args:
             before_s: wall seconds of the search before there are worlds.
-            unexcluded: up to this part of a world's room, others are grown from its e-nodes that no bound
-                excludes, too.
             stored: they are not grown again where the search comes to them; the one that was being grown
                 then is grown further.
         """
@@ -85,7 +82,6 @@ class Worlds:
         self._started = time.perf_counter() - (stored[-1].seconds if stored else before_s)
         self._size_extracted = 0
         self._since = 0
-        self._unexcluded = unexcluded
 
     @property
     def is_closed(self) -> bool:
@@ -190,22 +186,6 @@ class Worlds:
         rows = self._database.run("worlds/choice", world=world.world)
         return list(choice_of(rows, self._egraph.find(self._egraph.root)).values())
 
-    def unexcluded(self, world: WorldReport, node_limit: int) -> list[int]:
-        """Return what no bound excluded from a world's cheapest graphs, that graph first; operands first.
-
-        Args:
-            node_limit: of the world that is grown from it.
-        """
-        if not self._unexcluded:
-            return []
-        rows = self._database.run("worlds/unexcluded", world=world.world)
-        enodes = list(dict.fromkeys(int(enode) for (enode,) in rows))
-        return enodes[: self._most_unexcluded(len(self.choice(world)), node_limit)]
-
-    def _most_unexcluded(self, n_chosen: int, node_limit: int) -> int:
-        """Return the most e-nodes of a graph, and of what no bound excludes, that a world is grown from."""
-        return n_chosen + int(self._unexcluded * max(node_limit - n_chosen, 0))
-
     def _begin(self, growth: Growth) -> Members:
         """Begin a world, or continue with the one that another process was growing."""
         members = Members(self._egraph, len(self.reports) + 1, self._universe_limit)
@@ -238,12 +218,8 @@ class Worlds:
             time.perf_counter() - self._started,
         )
         chosen = list(seed.enodes)
-        most = self._most_unexcluded(len(chosen), growth.node_limit) - len(chosen)
-        others = self._chooser.unexcluded(most) if self._unexcluded else []
         with self._egraph.transaction():
             self._database.run("worlds/keep_choice", world=report.world, enodes=chosen)
-            if others:
-                self._database.run("worlds/keep_unexcluded", world=report.world, enodes=others)
             self._database.append("world", [report.row])
         return self._add(report)
 
