@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from bench.anytime import command as anytime_command
 from bench.big import command as big_command
-from bench.blocks import command as blocks_command
 from bench.conformance import command as conformance_command
 from bench.cpu import command as cpu_command
 from bench.engines import command as engines_command
@@ -46,7 +45,6 @@ COMMANDS = (
     big_command,
     scale_command,
     engines_command,
-    blocks_command,
     cpu_command,
     gpu_command,
     anytime_command,

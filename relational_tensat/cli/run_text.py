@@ -214,8 +214,6 @@ def _print_search(result: Result, console: Console) -> None:
         f"explored: {result.e_nodes:,} e-nodes in {result.e_classes:,} e-classes, "
         f"{result.iterations} iterations; {stop_text(result.stop_reason)}"
     )
-    if result.blocks is not None:
-        console.print(result.blocks.text)
     early = "; interrupted: this is the best so far" if result.extraction.interrupted else ""
     console.print(f"extracted: {result.extractor}, {_confidence(result)}{early}")
     if result.extraction.reduced_e_nodes is not None:

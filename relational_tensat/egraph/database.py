@@ -226,7 +226,7 @@ class Database:
             columns: lists, or arrays of NumPy or Arrow.
             name: what the statement is called.
         """
-        import pyarrow as pa  # only large e-graphs, and blocks that are copied, need it
+        import pyarrow as pa  # only large e-graphs need it
 
         duckdb.import_package()
         batch = pa.table({key: arrow_column(values) for key, values in columns.items()})

@@ -37,8 +37,6 @@ class ExplorationOptions(OptionGroup):
             ``none``.
         semi_naive: work only on matches that involve a row written since the last search. The e-graph is
             the same without.
-        blocks: recurring blocks are explored once, and what is found is copied to the others: where that
-            is worthwhile, wherever some block recurs, or never. A search has no use for them.
         search: what decides what is grown. ``saturation``: one e-graph. ``auto``: the same; where
             ``node_limit`` ends it, or ``iterations`` that are no fewer than by default, ``focus`` goes on
             from there within the time limit (in ``explore``, which has no costs, nothing goes on).
@@ -79,12 +77,6 @@ class ExplorationOptions(OptionGroup):
         "efficient", "how cycles are kept out", choices=("efficient", "vanilla", "none")
     )
     semi_naive: bool = option(True, "match everything again in every iteration, for comparison")
-    blocks: str = option(
-        "auto",
-        "whether blocks that recur are explored only once",
-        choices=("auto", "always", "never"),
-    )
-
     search: str = option(
         "auto",
         "what decides what is grown; auto: saturation, and focus where --node-limit or 15 iterations "
@@ -123,8 +115,6 @@ class ExplorationOptions(OptionGroup):
                 raise UsageError(
                     f"schedule and {name} = {getattr(self, name)}, expected one of the two"
                 )
-        if self.schedule and self.blocks == "always":
-            raise UsageError("schedule and blocks = always, expected one of the two")
         if self.is_search:
             self._check_search()
 
@@ -144,8 +134,7 @@ class ExplorationOptions(OptionGroup):
         return min(width, self.node_limit)
 
     def _check_search(self) -> None:
-        cannot = {"schedule": bool(self.schedule), "blocks": self.blocks == "always"}
-        cannot["cycle_filter"] = self.cycle_filter == "vanilla"
+        cannot = {"schedule": bool(self.schedule), "cycle_filter": self.cycle_filter == "vanilla"}
         for name in (name for name, is_given in cannot.items() if is_given):
             raise UsageError(
                 f"search = {self.search} and {name} = {getattr(self, name)}, expected one of the two"

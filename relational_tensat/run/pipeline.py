@@ -201,7 +201,6 @@ def _result(state: RunState) -> Result:
         extraction=ExtractionSummary.of(extraction),
         extractions=state.extractions,
         time_spent=state.time_spent,
-        blocks=state.blocks,
         fusion=_fusion(state),
         seconds=state.phases.seconds | {"measure": cost.measuring_s, "total": state.phases.total_s},
         verification=state.verification,

@@ -18,7 +18,6 @@ from relational_tensat.tensor.inference import count_inference_ops
 if TYPE_CHECKING:
     from relational_tensat.explore import IterationReport, RuleStats
     from relational_tensat.explore.outcome import DecisionReport, WorldReport
-    from relational_tensat.explore.strategies.blocks import BlocksReport
     from relational_tensat.extract import Extraction
     from relational_tensat.extract.anytime import ExtractionEntry
     from relational_tensat.run.file_change import FileChange
@@ -173,7 +172,6 @@ class Result:
             those in memory were too large to be kept.
         output: the file written; None if none was requested.
         notes: what the reader should know beside the figures, one sentence each.
-        blocks: what was explored once and reused; None if nothing was.
         fusion: kernels of the model's own, with the option ``fuse``; else None.
         resumed_after: the last complete iteration of the process whose run this one resumed; None if it
             started the run itself.
@@ -212,7 +210,6 @@ class Result:
     extractions: tuple[ExtractionEntry, ...] = ()
     worlds: tuple[WorldReport, ...] = ()
     decisions: tuple[DecisionReport, ...] = ()
-    blocks: BlocksReport | None = None
     fusion: FusionReport | None = None
     resumed_after: int | None = None
     time_spent: TimeSpent = field(default_factory=TimeSpent)
@@ -331,7 +328,6 @@ class Result:
             "gap": self.gap,
             "optimal": self.optimal,
             "exhaustive": self.exhaustive,
-            "blocks": None if self.blocks is None else asdict(self.blocks),
             "fusion": None if self.fusion is None else asdict(self.fusion),
             "extraction": self.extraction.to_json(),
             "extractions": [asdict(entry) for entry in self.extractions],

@@ -17,7 +17,6 @@ from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.stopwatch import TimeSpent
 from relational_tensat.explore import Exploration
 from relational_tensat.explore.checkpoint import Checkpoint
-from relational_tensat.explore.strategies.blocks.report import BlocksReport
 from relational_tensat.extract import Extraction
 from relational_tensat.extract.anytime import AnytimeExtractor, ExtractionEntry
 from relational_tensat.rules.model import Rule
@@ -81,7 +80,7 @@ class RunState:
 
         kernel_costs: costs that can be of the model's own kernels; None where there are none.
 
-        exploration, blocks: (explore) how it went, and what was explored once and reused.
+        exploration: (explore) how it went.
 
         kernels: (fuse) the model's own; ``fused_parts`` for how many parts of it they were sought.
         has_fused: another process has put their e-nodes into the e-graph.
@@ -142,7 +141,6 @@ class RunState:
     kernel_costs: KernelCosts | None = None
 
     exploration: Exploration = _LATER
-    blocks: BlocksReport | None = None
 
     kernels: tuple[OwnKernel, ...] = ()
     fused_parts: int = 0

@@ -103,6 +103,3 @@ CREATE TEMP TABLE equal_member (
     world INTEGER, enode INTEGER, place INTEGER, application INTEGER, kept INTEGER
 );
 COMMENT ON TABLE equal_member IS 'Worlds: members that are equal to others, each with the e-node that stays.';
-
-CREATE TEMP TABLE label (id INTEGER, height INTEGER);
-COMMENT ON TABLE label IS 'Blocks: height labels of the classes of the original graph, to fit those of what is copied.';

@@ -27,7 +27,6 @@ SCHEMA: dict[str, Any] = {
     "gap": NUMBER,
     "optimal": bool,
     "exhaustive": bool,
-    "blocks": (dict, type(None)),  # what was explored once and reused
     "fusion": (dict, type(None)),  # kernels of the model's own: parts, kernels, used
     "extraction": {
         "e_nodes": int,

@@ -177,7 +177,6 @@ HEAVY = {"numpy", "_duckdb", "duckdb", "onnx", "highspy", "rich", "pyarrow"}
 #: What a plain run has no use for: each of them would take a part of its start.
 UNUSED = {
     "difflib", "duckdb", "hypothesis", "onnx", "onnxruntime", "platformdirs", "pyarrow", "sqlite3",
-    "relational_tensat.explore.strategies.blocks.reusing",
     "relational_tensat.cli.explain", "relational_tensat.cli.sql",
     "relational_tensat.cost.cpu", "relational_tensat.cost.cuda",
     "relational_tensat.explain", "relational_tensat.gpu", "relational_tensat.rules.taso",

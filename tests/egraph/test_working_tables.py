@@ -19,12 +19,10 @@ from relational_tensat.egraph.working_tables import working_tables
 from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.explore import step as step_module
 from relational_tensat.explore.apply import applying
-from relational_tensat.explore.strategies.blocks import explore_blocks, partition
 from relational_tensat.extract.tables import extraction_problem
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from tests.explore.example_rules import example_rules
 from tests.explore.graphs import scaled_products, separate_sums, sum_of
-from tests.explore.strategies.blocks.models import residual_net
 from tests.explore.universes import begin, grow, original, universe_of
 
 Columns = dict[str, str]
@@ -107,13 +105,6 @@ def test_every_working_table_is_declared(
     explore(
         EGraph.create(with_an_extreme_number()), example_rules("regroup"), ExplorationOptions(1)
     )
-    with monkeypatch.context() as patch:
-        patch.setattr(partition, "LEAST_NODES", 2)
-        rules = example_rules("twice", "same", "negate")
-        blocks = explore_blocks(
-            EGraph.create(residual_net(4)), rules, ExplorationOptions(2, blocks="always")
-        )[1]
-    assert blocks is not None
     extraction_problem(egraph, load_profile("tensat_t4"))
 
     for graph, rules in (

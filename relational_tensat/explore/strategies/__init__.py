@@ -2,6 +2,5 @@
 
 - ``saturation``: steps of all rules until nothing is new or a limit is met; ``schedule`` decides which
   rulesets take part in which step, ``node_budgets`` how many e-nodes a step may add.
-- ``blocks``: recurring blocks, each distinct one saturated once.
 - ``backtracking``: TASO's search, one graph at a time and no e-graph, what saturation is compared with.
 """

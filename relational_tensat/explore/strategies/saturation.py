@@ -59,7 +59,7 @@ def explore(
     """Grow an e-graph by rules until it is saturated, has what is looked for, or a limit is reached.
 
     Args:
-        options: the limits, and how exploration proceeds until then; ``blocks`` is for ``explore_blocks``.
+        options: the limits, and how exploration proceeds until then.
         observer: who is called between iterations, and may end them.
         start: where another process left an exploration of this e-graph by these rules; it is resumed
             there, all but the time limit as if nothing had happened. ``observer.after`` is then called

@@ -99,7 +99,6 @@ def _saturated(abstract: AbstractProgram, time_limit_s: float | None) -> Abstrac
         node_limit=_MOST_ENODES,
         time_limit_s=time_limit_s,
         cycle_filter="none",  # without cancellation no axiom makes a class a part of itself
-        blocks="never",
         multi_iterations=0,
     )
     egraph = EGraph.create(abstract.graph, process=ProcessOptions(threads=1))

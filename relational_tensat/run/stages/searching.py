@@ -10,7 +10,6 @@ from relational_tensat.cost import CostSource, ask_for_graph
 from relational_tensat.explore import Exploration
 from relational_tensat.explore import explore as explore_whole
 from relational_tensat.explore.observer import Observer
-from relational_tensat.explore.strategies.blocks import explore_blocks
 from relational_tensat.explore.strategies.focus import explore_and_go_on, explore_focus
 from relational_tensat.explore.strategies.mcts.exploring import explore_tree
 from relational_tensat.extract.anytime.by_profile import cheapest_by_profile
@@ -33,7 +32,6 @@ def explore(state: RunState) -> RunState:
     observer = Observer(
         progress=phases.progress.iteration, after=extractor.after, watch=state.watch
     )
-    blocks = None
     with phases.phase("explore"), stopwatch.phase("explore"):
         if options.search in ("focus", "focus-mcts"):
             exploration = explore_focus(
@@ -52,12 +50,12 @@ def explore(state: RunState) -> RunState:
                 seed=state.options.process.seed, observer=observer, start=state.start,
             )  # fmt: skip
         else:
-            exploration, blocks = explore_blocks(
-                state.egraph, state.rules, options, observer=observer, start=state.start,
-                whole=_going_on(state) if options.search == "auto" else explore_whole,
-            )  # fmt: skip
+            whole = _going_on(state) if options.search == "auto" else explore_whole
+            exploration = whole(
+                state.egraph, state.rules, options, observer=observer, start=state.start
+            )
     phases.move(state.extractor.spent_s, source="explore", target="extract")
-    return replace(state, exploration=exploration, blocks=blocks)
+    return replace(state, exploration=exploration)
 
 
 def _going_on(state: RunState) -> Callable[..., Exploration]:

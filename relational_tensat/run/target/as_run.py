@@ -18,9 +18,7 @@ from relational_tensat.tensor import Graph
 
 #: Each rule of a target makes a graph smaller: their e-graphs are small. What is in blocks goes from one
 #: residual block of a network to the next, two iterations each.
-_LIMITS = ExplorationOptions(
-    iterations=200, node_limit=1_000_000, time_limit_s=None, blocks="never"
-)
+_LIMITS = ExplorationOptions(iterations=200, node_limit=1_000_000, time_limit_s=None)
 _EXTRACTION = ExtractionOptions(time_limit_s=10.0)
 #: More than any graph costs.
 _NEVER_US = 1e9

@@ -223,9 +223,7 @@ def test_what_ends_it_leaves_the_best_so_far(reason: str) -> None:
     assert_invariants(egraph, "none")
 
 
-@pytest.mark.parametrize(
-    "other", [{"schedule": "saturate(single)"}, {"blocks": "always"}, {"cycle_filter": "vanilla"}]
-)
+@pytest.mark.parametrize("other", [{"schedule": "saturate(single)"}, {"cycle_filter": "vanilla"}])
 def test_what_a_search_cannot_do_is_rejected(other: dict[str, str]) -> None:
     (name,) = other
     with pytest.raises(UsageError, match=f"search = focus and {name} = "):

@@ -75,7 +75,6 @@ def test_a_schedule_without_rules_is_at_its_end() -> None:
         ({"schedule": "saturte(all)"}, "did you mean 'saturate'?"),
         ({"schedule": "all", "multi_iterations": 2}, "schedule and multi_iterations = 2, expected one"),
         ({"schedule": "all", "multi_schedule": "saturated"}, "schedule and multi_schedule = saturated"),
-        ({"schedule": "all", "blocks": "always"}, "schedule and blocks = always, expected one"),
     ],
 )  # fmt: skip
 def test_options_that_do_not_go_together(options: dict[str, object], reason: str) -> None:

@@ -23,7 +23,6 @@ FULL = Options.of(
     skip=("three",),
     memory_limit="2GB",
     temp_directory=Path("/d/spill"),
-    blocks="never",
     cost="analytic:/c/own.toml",
     cost_cache=Path("/c/cache"),
     dims={"batch": 2, "seq": 128},

@@ -1,1 +1,0 @@
-"""What exploring recurring blocks once gains."""
