@@ -30,6 +30,7 @@ from bench.record import command as record_command
 from bench.runs import command as runs_command
 from bench.scale import command as scale_command
 from bench.search import command as search_command
+from bench.taso import command as taso_command
 from bench.tensat import command as tensat
 from bench.view import command as view_command
 from relational_tensat.base.collector import collect_rarely
@@ -50,6 +51,7 @@ COMMANDS = (
     anytime_command,
     record_command,
     paper_command,
+    taso_command,
     runs_command,
     conformance_command,
     mutations_command,

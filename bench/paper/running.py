@@ -12,11 +12,11 @@ from bench.common.keeping import Result
 from bench.common.rule_sets import RULE_SETS, rules_hash
 from bench.extract.methods import run_method
 from bench.paper.cells import BUDGETS, Cell
+from bench.taso.search import backtrack
 from bench.tensat.measure import stopwatch
 from relational_tensat.cost import Profile, graph_cost_us, load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, Observer, explore
-from relational_tensat.explore.strategies.backtracking import backtrack
 from relational_tensat.extract.anytime import AnytimeExtractor
 from relational_tensat.extract.problem import ExtractionProblem
 from relational_tensat.extract.tables import extraction_problem

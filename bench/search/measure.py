@@ -17,6 +17,7 @@ from bench.search.search_run import (
     SearchRun,
     Snapshot,
 )
+from bench.taso.search import backtrack
 from bench.tensat.measure import stopwatch
 from relational_tensat.base.clock import counting_cpu_seconds
 from relational_tensat.base.process import ProcessOptions
@@ -25,7 +26,6 @@ from relational_tensat.cost import Profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, explore
 from relational_tensat.explore.observer import Observer
-from relational_tensat.explore.strategies.backtracking import backtrack
 from relational_tensat.explore.strategies.focus import explore_and_go_on, explore_focus
 from relational_tensat.explore.strategies.mcts.exploring import explore_tree
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions

@@ -33,8 +33,8 @@ from relational_tensat.cli.parser import Parser
 #: Each is a module of this package with HELP, ``add_arguments`` and ``execute``, imported when it is asked
 #: for; one of two words has flags of its own.
 _COMMANDS = (
-    "run", "sql", "schema", "inspect", "explain", "view", "rules", "rules derive", "rules import",
-    "rules verify", "rules functions", "rules operators", "costs show", "costs export", "costs import",
+    "run", "sql", "schema", "inspect", "explain", "view", "rules", "rules derive", "rules verify",
+    "rules functions", "rules operators", "costs show", "costs export", "costs import",
     "costs clear", "convert", "export", "extract", "kernels regions", "kernels search",
     "kernels emit", "kernels import", "kernels show", "kernels verify",
 )  # fmt: skip

@@ -17,8 +17,7 @@ def add_arguments(parser: Parser) -> None:
     """Declare the flags of ``rules derive``."""
     parser.add_argument(
         "file", type=Path, metavar="FILE",
-        help="a rule file or folder, or a file that rules import reads; what is not sound as it"
-        " stands, under the condition that repairs it",
+        help="a rule file or folder",
     )  # fmt: skip
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help="derive these rules only; NAME is also NAME[…]"
@@ -40,26 +39,24 @@ def execute(args: argparse.Namespace) -> int:
     """Derive and report; 4 where a rule is not derived."""
     from relational_tensat.cli.rules_derive_text import derivations_json, print_derivations
     from relational_tensat.explore.derivation import Effort, derive_rules
-    from relational_tensat.explore.derivation.reading import read_subjects
     from relational_tensat.rules.library import load_rules
     from relational_tensat.rules.soundness import verify_rules
     from relational_tensat.rules.soundness.gate import check_trust
 
-    subjects = read_subjects(args.file, args.names)
+    rules = load_rules([args.file], only=args.names)
     laws = load_rules(args.rules or None)
     if args.rules:  # those that ship are known to be sound; what is not proves nothing
         check_trust(laws, verify=lambda unknown: verify_rules(unknown, shrink=False))
     effort = Effort(e_nodes=max(args.node_limit, 1), seconds=args.time_limit, seed=args.seed)
-    derived = derive_rules([subject.rule for subject in subjects], laws, effort)
+    derived = derive_rules(rules, laws, effort)
     derivations = collect(
         derived,
-        lambda count, last: f"{count} of {len(subjects)} rules tried, the last one {last.rule}",
+        lambda count, last: f"{count} of {len(rules)} rules tried, the last one {last.rule}",
         as_json=args.json,
     )
-    conditions = {subject.rule.name: subject.condition for subject in subjects if subject.condition}
     report(
-        lambda: derivations_json(derivations, conditions),
-        lambda console: print_derivations(derivations, conditions, len(laws), console),
+        lambda: derivations_json(derivations),
+        lambda console: print_derivations(derivations, len(laws), console),
         as_json=args.json,
     )
     return 0 if all(subject.derived for subject in derivations) else _MISSING

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -12,18 +12,14 @@ from relational_tensat.cli.console import table
 from relational_tensat.explore.derivation import Derivation
 
 
-def print_derivations(
-    derivations: Sequence[Derivation], conditions: Mapping[str, str], laws: int, console: Console
-) -> None:
+def print_derivations(derivations: Sequence[Derivation], laws: int, console: Console) -> None:
     """Print the table and the list of the rules that are not derived.
 
     Args:
-        conditions: by rule, what was added to it before it was derived.
         laws: how many rules they were to be derived from.
     """
     numbers = ("operands", "iterations", "e-nodes", "seconds")
-    added = ("under",) if conditions else ()
-    rows = table("rule", "derived", *numbers, "law", *added, numbers=numbers)
+    rows = table("rule", "derived", *numbers, "law", numbers=numbers)
     for derivation in derivations:
         rows.add_row(
             derivation.rule,
@@ -33,7 +29,6 @@ def print_derivations(
             f"{derivation.e_nodes:,}",
             f"{derivation.seconds:.2f}",
             derivation.law,
-            *(conditions.get(derivation.rule, "") for _ in added),
         )
     console.print(rows)
     underived = [derivation for derivation in derivations if not derivation.derived]
@@ -49,17 +44,12 @@ def print_derivations(
         console.print(f"  {derivation.rule}: {derivation.reason}{where}")
 
 
-def derivations_json(
-    derivations: Sequence[Derivation], conditions: Mapping[str, str]
-) -> dict[str, Any]:
-    """Return all of it as one object; see ``print_derivations``."""
+def derivations_json(derivations: Sequence[Derivation]) -> dict[str, Any]:
+    """Return all of it as one object."""
     return {
         "derived": sum(derivation.derived for derivation in derivations),
         "not_derived": [derivation.rule for derivation in derivations if not derivation.derived],
-        "rules": [
-            {**asdict(derivation), "under": conditions.get(derivation.rule, "")}
-            for derivation in derivations
-        ],
+        "rules": [asdict(derivation) for derivation in derivations],
     }
 
 

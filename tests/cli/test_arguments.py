@@ -179,7 +179,7 @@ UNUSED = {
     "difflib", "duckdb", "hypothesis", "onnx", "onnxruntime", "platformdirs", "pyarrow", "sqlite3",
     "relational_tensat.cli.explain", "relational_tensat.cli.sql",
     "relational_tensat.cost.cpu", "relational_tensat.cost.cuda",
-    "relational_tensat.explain", "relational_tensat.gpu", "relational_tensat.rules.taso",
+    "relational_tensat.explain", "relational_tensat.gpu",
     "relational_tensat.formats.onnx_read", "relational_tensat.models",
     "relational_tensat.run.resume.record", "relational_tensat.run.resume.stored",
     "relational_tensat.rules.soundness.counterexample", "relational_tensat.rules.soundness.verifying",

@@ -79,11 +79,13 @@ def derive_rules(
     """Yield for each rule whether the laws prove it.
 
     Args:
+        rules: what is marked as unsound is not derived.
         laws: taken wherever they hold, whether or not rewriting is worth it there.
     """
     everywhere = [law.everywhere for law in laws]
     for rule in rules:
-        yield derive_rule(rule, everywhere, effort)
+        attempt = _Attempt(rule, everywhere, effort or Effort())
+        yield attempt.failed("its file marks it as unsound") if rule.unsound else attempt.result()
 
 
 def derive_rule(rule: Rule, laws: Sequence[Rule], effort: Effort | None = None) -> Derivation:
@@ -119,18 +121,18 @@ class _Attempt:
         try:
             configurations = generic_configurations(rule.everywhere, effort.configurations, choices)
         except UnsoundRuleError as error:
-            return self._failed(f"wrong: {error}")
+            return self.failed(f"wrong: {error}")
         if not configurations:
-            return self._failed("no operands were found that satisfy its sources and conditions")
+            return self.failed("no operands were found that satisfy its sources and conditions")
         self._configurations = configurations
         failures, stop_reason = self._prove(configurations)
         if failures and stop_reason != "saturated" and len(configurations) > 1:
             for configuration in failures:
                 unproven, stop_reason = self._prove([configuration])
                 if unproven:
-                    return self._failed(_WITHOUT[stop_reason], configuration)
+                    return self.failed(_WITHOUT[stop_reason], configuration)
         elif failures:
-            return self._failed(_WITHOUT[stop_reason], failures[0])
+            return self.failed(_WITHOUT[stop_reason], failures[0])
         return self._outcome()
 
     def _prove(self, configurations: Sequence[Configuration]) -> tuple[list[Configuration], str]:
@@ -167,7 +169,7 @@ class _Attempt:
             raise KeyboardInterrupt
         return exploration
 
-    def _failed(self, reason: str, where: Configuration | None = None) -> Derivation:
+    def failed(self, reason: str, where: Configuration | None = None) -> Derivation:
         names = tensor_vars(self._rule)
         operands = () if where is None else zip(names, where.var_types, strict=True)
         text = ", ".join(f"{name} {kind}" for name, kind in operands)

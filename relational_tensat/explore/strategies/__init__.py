@@ -2,5 +2,4 @@
 
 - ``saturation``: steps of all rules until nothing is new or a limit is met; ``schedule`` decides which
   rulesets take part in which step, ``node_budgets`` how many e-nodes a step may add.
-- ``backtracking``: TASO's search, one graph at a time and no e-graph, what saturation is compared with.
 """

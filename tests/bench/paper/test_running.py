@@ -11,7 +11,7 @@ from bench.paper.cells import BUDGETS, Cell, saturate, sequential
 from bench.paper.running import Result, Settings, run_cell
 from relational_tensat.cost import graph_cost_us, load_profile
 from relational_tensat.rules.library import load_rules
-from tests.explore.strategies.backtracking.small_graphs import shared_left
+from tests.bench.taso.small_graphs import shared_left
 
 _SETTINGS = Settings(time_limit_s=20.0)
 _BEFORE_US = graph_cost_us(shared_left(3), load_profile("tensat_t4"))

@@ -75,13 +75,15 @@ def test_json(rules: str, laws: str, capsys: pytest.CaptureFixture[str]) -> None
     assert factored["reason"]
 
 
-def test_tensats_file_is_read_as_import_reads_it(
+def test_what_a_file_marks_as_unsound_is_not_derived(
     tmp_path: Path, laws: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "converted.txt"
-    path.write_text("(ewadd ?a (ewadd ?b ?c))=>(ewadd ?c (ewadd ?b ?a))\n")
-    assert main(["rules", "derive", str(path), "--rules", laws]) == 0
-    assert "1 of 1 rule derived" in capsys.readouterr().out
+    path = tmp_path / "marked.rules"
+    path.write_text(
+        '(rule marked (law "x + y = y + x") (unsound) (from (add ?x ?y)) (to (add ?y ?x)))'
+    )
+    assert main(["rules", "derive", str(path), "--rules", laws]) == 4
+    assert "marked: its file marks it as unsound" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -89,6 +91,7 @@ def test_tensats_file_is_read_as_import_reads_it(
     [
         (["absent.rules"], 3, "absent.rules"),
         (["absent.pb"], 3, "absent.pb"),
+        ([__file__], 3, __file__),
         (["{rules}", "rotate"], 2, "did you mean 'rotated'"),
         (["{rules}", "--time-limit", "-1"], 2, "seconds"),
         (["{rules}", "--node-limits", "9"], 2, "did you mean '--node-limit'"),
