@@ -186,8 +186,9 @@ def _ours(
 ) -> _Raw:
     extraction = extract(
         problem,
-        ExtractionOptions(ilp_cycles=cycles, time_limit_s=time_limit_s, disable=tuple(left_out)),
+        ExtractionOptions(ilp_cycles=cycles, time_limit_s=time_limit_s),
         ProcessOptions(threads=threads),
+        disable=left_out,
     )
     recomputed = chosen_cost(problem, extraction.choice)
     if recomputed is None or abs(recomputed - extraction.cost_us) > _AGREE * max(

@@ -35,8 +35,6 @@ class ExplorationOptions(OptionGroup):
         cycle_filter: ``efficient`` (height labels, then a search where they are violated), ``vanilla``
             (TENSAT's first method: all descendants recomputed before each multi-pattern application) or
             ``none``.
-        semi_naive: work only on matches that involve a row written since the last search. The e-graph is
-            the same without.
         search: what decides what is grown. ``saturation``: one e-graph. ``auto``: the same; where
             ``node_limit`` ends it, or ``iterations`` that are no fewer than by default, ``focus`` goes on
             from there within the time limit (in ``explore``, which has no costs, nothing goes on).
@@ -76,7 +74,6 @@ class ExplorationOptions(OptionGroup):
     cycle_filter: str = option(
         "efficient", "how cycles are kept out", choices=("efficient", "vanilla", "none")
     )
-    semi_naive: bool = option(True, "match everything again in every iteration, for comparison")
     search: str = option(
         "auto",
         "what decides what is grown; auto: saturation, and focus where --node-limit or 15 iterations "

@@ -70,7 +70,7 @@ class World:
 
     def since(self, rules: Iterable[int]) -> int:
         """Return from which clock on rows are new to some of these rules; 0 where all are."""
-        return self.last_matched(rules) if self.options.semi_naive else 0
+        return self.last_matched(rules)
 
     def last_matched(self, rules: Iterable[int]) -> int:
         """Return the clock up to which all of some rules have been matched."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
+from relational_tensat.base.checks import check_choice
 from relational_tensat.base.clock import now_s
 from relational_tensat.base.collector import no_garbage_collection
 from relational_tensat.base.errors import RelationalTensatError
@@ -25,7 +26,7 @@ from relational_tensat.extract.problem import (
     reachable,
     relative_gap,
 )
-from relational_tensat.extract.techniques import Techniques, size_of
+from relational_tensat.extract.techniques import TECHNIQUES, Techniques, size_of
 
 
 def extract(
@@ -36,6 +37,7 @@ def extract(
     watch: Watch | None = None,
     progress: Progress | None = None,
     start: Ints | None = None,
+    disable: Collection[str] = (),
 ) -> Extraction:
     """Choose the cheapest graph of an e-graph.
 
@@ -50,14 +52,18 @@ def extract(
             ``ilp`` returns the best choice so far.
         progress: called with (cost, bound) in µs whenever ``ilp`` improves one of them.
         start: an acyclic choice for ``ilp`` to begin from; the result is never worse.
+        disable: techniques that ``ilp`` does without, for comparison.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed twice.
         NoSolutionError: the root has no acyclic derivation.
+        UsageError: a technique does not exist.
     """
     options, process = options or ExtractionOptions(), process or ProcessOptions()
     method, time_limit_s = options.extractor, options.time_limit_s
-    techniques = Techniques(frozenset(options.disable))
+    techniques = Techniques(
+        frozenset(check_choice("technique", name, TECHNIQUES) for name in disable)
+    )
     start_s = now_s()
     if method != "ilp":
         choice, note = _greedy(problem, method, time_limit_s)

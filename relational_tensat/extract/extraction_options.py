@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.option import OptionGroup, option
-from relational_tensat.extract.techniques import TECHNIQUES
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +21,6 @@ class ExtractionOptions(OptionGroup):
             variables over all classes) or ``none`` (a cyclic answer is repaired by cuts).
         time_limit_s: wall seconds for ``ilp``, and for improving very large choices of ``greedy-dag``;
             the best choice so far is returned then.
-        disable: techniques that ``ilp`` does without, for comparison.
         extract_every: these extractions together may take as long as exploration has, and half a second
             each anyway.
     """
@@ -43,10 +41,6 @@ class ExtractionOptions(OptionGroup):
         may_change=True,
         default_text="60, or 3 in runs with measured costs",
     )
-    disable: tuple[str, ...] = option(
-        (), "do without a reduction or cut of the ILP, for comparison",
-        noun="technique", choices=TECHNIQUES, metavar="TECHNIQUE", former=("without",),
-    )  # fmt: skip
     extract_every: int = option(
         0, "extract after every N iterations as well, as long as they took; 0: never", metavar="N"
     )

@@ -94,7 +94,7 @@ def test_flags_become_options() -> None:
             " --temp-directory spill --extract-time-limit 9"
             " --cycle-filter none --extractor greedy-dag --ilp-cycles int"
             " --cost cpu --dim batch=1,seq=128 --dim h=7 --db x.duckdb --seed 5 --threads 2"
-            " --input x=x.npy --verify-runs 1 --no-semi-naive --allow-unsound"
+            " --input x=x.npy --verify-runs 1 --allow-unsound"
         )
     )
     options = _options(args)
@@ -102,7 +102,7 @@ def test_flags_become_options() -> None:
         model=ModelOptions(dims={"batch": 1, "seq": 128, "h": 7}),
         rules=RuleOptions((Path("a"), Path("b")), ("r",), ("s", "t"), allow_unsound=True),
         exploration=ExplorationOptions(
-            3, 2, "first", node_limit=1000, time_limit_s=1.5, cycle_filter="none", semi_naive=False
+            3, 2, "first", node_limit=1000, time_limit_s=1.5, cycle_filter="none"
         ),
         extraction=ExtractionOptions("greedy-dag", "int", time_limit_s=9.0),
         costs=CostOptions("cpu"),
@@ -113,14 +113,11 @@ def test_flags_become_options() -> None:
 
 
 def test_flags_have_their_former_names_for_one_release(capsys: pytest.CaptureFixture[str]) -> None:
-    former = "run m.json --without=isomorphic --extract-every 1 --stop-unmoved 2 --no-whole"
+    former = "run m.json --extract-every 1 --stop-unmoved 2 --no-whole"
     options = _options(build_parser().parse_args(shlex.split(former)))
-    assert options == Options.of(
-        disable=("isomorphic",), extract_every=1, patience=2, end_to_end=False
-    )
+    assert options == Options.of(extract_every=1, patience=2, end_to_end=False)
     notes = capsys.readouterr().err.splitlines()
     assert [note.partition(",")[0] for note in notes] == [
-        "note: --without is called --disable now",
         "note: --stop-unmoved is called --patience now",
         "note: --no-whole is called --no-end-to-end now",
     ]

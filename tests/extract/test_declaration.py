@@ -9,7 +9,7 @@ import pytest
 
 from relational_tensat.base.deadline import Check, unlimited
 from relational_tensat.base.errors import UsageError
-from relational_tensat.extract import TECHNIQUES, ExtractionOptions, extract
+from relational_tensat.extract import TECHNIQUES, extract
 from relational_tensat.extract.exact.reduce.declaration import (
     REDUCTIONS,
     Stage,
@@ -53,13 +53,13 @@ def test_a_reduction_that_is_declared_anywhere_is_used_counted_and_can_be_disabl
         result = extract(problem)
         assert result.cost_us == pytest.approx(brute_force_us(problem))
         dropped += result.reductions.get(NAME, 0)
-        assert NAME not in extract(problem, ExtractionOptions(disable=(NAME,))).reductions
+        assert NAME not in extract(problem, disable=(NAME,)).reductions
     assert dropped > 0
 
 
 def test_what_is_not_declared_cannot_be_disabled() -> None:
     with pytest.raises(UsageError, match=f"unknown technique '{NAME}'"):
-        ExtractionOptions(disable=(NAME,))
+        extract(random_problem(1), disable=(NAME,))
 
 
 @pytest.mark.usefixtures("_declare")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relational_tensat.extract import ExtractionOptions, ExtractionProblem, dag_cost_us, extract
+from relational_tensat.extract import ExtractionProblem, dag_cost_us, extract
 from relational_tensat.extract.exact import decomposed_search, ilp
 from relational_tensat.extract.exact.decompose import isomorphic
 from relational_tensat.extract.exact.decompose.isomorphic import isomorphic_groups
@@ -63,7 +63,7 @@ def test_the_optimum_of_a_chain_is_that_of_its_links(seeds: list[int]) -> None:
 @given(seed=SEEDS, without=st.sets(st.sampled_from(sorted(TECHNIQUES))))
 def test_the_optimum_of_anything_decomposed_stays(seed: int, without: set[str]) -> None:
     problem = small_problem(seed)
-    extraction = extract(problem, ExtractionOptions(disable=tuple(without)))
+    extraction = extract(problem, disable=without)
     assert extraction.optimal
     assert extraction.cost_us == pytest.approx(brute_force_us(problem))
 

@@ -16,7 +16,6 @@ from bench.extract.check import chosen_cost
 from relational_tensat.extract import (
     TECHNIQUES,
     UNUSED,
-    ExtractionOptions,
     ExtractionProblem,
     extract,
 )
@@ -29,7 +28,7 @@ EXAMPLES = int(os.environ.get("RELATIONAL_TENSAT_EXAMPLES", "12"))
 
 
 def assert_found(problem: ExtractionProblem, without: list[str]) -> None:
-    extraction = extract(problem, ExtractionOptions(disable=tuple(without)))
+    extraction = extract(problem, disable=without)
     assert extraction.cost_us == pytest.approx(brute_force_us(problem))
     assert extraction.optimal
     assert chosen_cost(problem, extraction.choice) == pytest.approx(extraction.cost_us)

@@ -33,8 +33,7 @@ def count(tmp_path_factory: pytest.TempPathFactory) -> Count:
         problem = problem_of(gain.instance)
         if gain.count == "e_nodes":
             return e_nodes_left(problem, disabled)
-        options = ExtractionOptions(time_limit_s=600.0, disable=disabled)
-        result = extract(problem, options)
+        result = extract(problem, ExtractionOptions(time_limit_s=600.0), disable=disabled)
         assert result.optimal
         return int(getattr(result, gain.count))
 

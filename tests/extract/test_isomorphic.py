@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from relational_tensat.extract import (
     UNUSED,
-    ExtractionOptions,
     ExtractionProblem,
     dag_cost_us,
     extract,
@@ -137,7 +136,7 @@ def test_copies_are_solved_once_and_the_report_says_so() -> None:
     problem = copies(layered_problem(layers=1, width=5, seed=3), 3, 11)
     extraction, plain = (
         extract(problem),
-        extract(problem, ExtractionOptions(disable=("isomorphic",))),
+        extract(problem, disable=("isomorphic",)),
     )
     assert extraction.optimal
     assert extraction.cost_us == pytest.approx(plain.cost_us)

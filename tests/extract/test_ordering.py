@@ -111,7 +111,7 @@ def test_each_way_finds_the_optimum(cycles: str) -> None:
     without = [*reductions, "pinning", "ascent", "landmarks", "two-cycles"]
     for seed in range(60):
         problem = random_problem(seed)
-        extraction = extract(problem, ExtractionOptions(ilp_cycles=cycles, disable=tuple(without)))
+        extraction = extract(problem, ExtractionOptions(ilp_cycles=cycles), disable=without)
         assert extraction.cost_us == pytest.approx(brute_force_us(problem)), seed
         assert extraction.optimal, seed
         assert extraction.choice[problem.root] != UNUSED

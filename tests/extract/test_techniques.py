@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relational_tensat.base.errors import UsageError
-from relational_tensat.extract import TECHNIQUES, ExtractionOptions, extract
+from relational_tensat.extract import TECHNIQUES, extract
 from relational_tensat.extract.exact.reduce.reduced import Reduced, unreduced
 from relational_tensat.extract.exact.reduce.reductions.dropping import drop_underivable
 from relational_tensat.extract.exact.reduce.reductions.inlining import inline_single_free
@@ -23,7 +23,7 @@ SEEDS = st.integers(0, 10**9)
 @given(seed=SEEDS, without=st.sets(st.sampled_from(sorted(TECHNIQUES))))
 def test_the_optimum_is_found_without_some(seed: int, without: set[str]) -> None:
     problem = random_problem(seed)
-    extraction = extract(problem, ExtractionOptions(disable=tuple(without)))
+    extraction = extract(problem, disable=without)
     assert extraction.optimal
     assert extraction.cost_us == pytest.approx(brute_force_us(problem))
 
@@ -66,4 +66,4 @@ def test_an_unknown_technique_names_the_nearest() -> None:
     with pytest.raises(
         UsageError, match=r"unknown technique 'landmark', .*; did you mean 'landmarks'"
     ):
-        extract(random_problem(1), ExtractionOptions(disable=("landmark",)))
+        extract(random_problem(1), disable=("landmark",))

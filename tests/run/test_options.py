@@ -47,7 +47,6 @@ DEFAULTS: dict[str, float | None] = {"time_limit_s": 60.0, "extract_time_limit_s
         ({"extract_time_limit_s": float("inf")}, "extract_time_limit_s = inf"),
         ({"memory_limit": "2"}, "memory_limit = '2'"),
         ({"dims": {"batch": -1}}, "the dimension 'batch' = -1"),
-        ({"disable": ("landmark",)}, "unknown technique 'landmark'.*did you mean 'landmarks'"),
         ({"patience": 2}, "patience = 2 without extract_every"),
         ({"nodelimit": 7}, "unknown option 'nodelimit'; did you mean 'node_limit'"),
     ],
@@ -68,11 +67,11 @@ def test_an_option_has_one_name_in_all_groups() -> None:
 
 
 def test_former_names_are_understood() -> None:
-    with pytest.warns(DeprecationWarning, match="'without' is called 'disable' now"):
-        assert Options.of(without=("isomorphic",)).extraction.disable == ("isomorphic",)
+    with pytest.warns(DeprecationWarning, match="'stop_unmoved' is called 'patience' now"):
+        assert Options.of(stop_unmoved=2, extract_every=1).extraction.patience == 2
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert Options.of(disable=("isomorphic",)).extraction.disable == ("isomorphic",)
+        assert Options.of(patience=2, extract_every=1).extraction.patience == 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +130,7 @@ def test_a_new_option_is_one_line_in_one_place(capsys: pytest.CaptureFixture[str
     "options",
     [
         Options(),
-        Options.of(db=Path("x"), dims={"n": 3}, inputs={"x": Path("y")}, disable=("isomorphic",)),
+        Options.of(db=Path("x"), dims={"n": 3}, inputs={"x": Path("y")}, skip=("r",)),
         Options.of(time_limit_s=None, extract_every=2, patience=1, only=("a", "b")),
     ],
 )

@@ -239,10 +239,3 @@ def test_a_whole_run_has_its_extractions_in_the_result_and_in_the_database(tmp_p
     assert reason == result.stop_reason
     assert result.extraction.e_nodes > (result.extraction.reduced_e_nodes or 0)
     assert result.extraction.reductions
-
-
-def test_techniques_are_checked_before_anything_is_done() -> None:
-    with pytest.raises(UsageError, match="did you mean 'landmarks'"):
-        optimize(shared_matmuls(), Options.of(disable=("landmark",)))
-    result = optimize(shared_matmuls(), Options.of(cost="tensat_t4", disable=("required",)))
-    assert "required" not in result.extraction.reductions

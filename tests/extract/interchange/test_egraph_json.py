@@ -188,8 +188,8 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert events and list(events[0]) == ["seconds", "incumbent", "bound"]
     assert events[-1]["incumbent"] == pytest.approx(report["cost"])
     assert json.loads(choice.read_text())["cost"] == report["cost"]
-    assert main(["extract", str(out), "--disable", "detuors"]) == 2
-    assert "did you mean 'detours'" in capsys.readouterr().err
+    assert main(["extract", str(out), "--ilp-cycles", "cutts"]) == 2
+    assert "did you mean 'cuts'" in capsys.readouterr().err
     assert main(["extract", str(written(tmp_path, "[]"))]) == 3
 
 

@@ -83,8 +83,8 @@ def resumed(graph: Graph, path: Path, **modes: Any) -> tuple[int, dict[str, list
 
 @pytest.mark.parametrize(
     ("modes", "step"),
-    [({}, 23), ({"cycle_filter": "none"}, 31), ({"semi_naive": False}, 29), (SCHEDULE, 53)],
-    ids=["default", "no filter", "not semi-naive", "schedule"],
+    [({}, 23), ({"cycle_filter": "none"}, 31), (SCHEDULE, 53)],
+    ids=["default", "no filter", "schedule"],
 )
 def test_between_any_two_statements(modes: dict[str, Any], step: int, tmp_path: Path) -> None:
     copies: list[Path] = []
