@@ -25,7 +25,7 @@ HELP = "print a μGraph: kernels, blocks and threads, with the dims and maps of 
 
 def add_arguments(parser: Parser) -> None:
     """Declare the flags of ``kernels show``."""
-    from relational_tensat.mugraph.graph.mirage_writing import ACCUMULATORS
+    from relational_tensat.mugraph.graph.mirage_writer import ACCUMULATORS
 
     add_mugraph(parser)
     parser.add_argument(
@@ -58,7 +58,7 @@ def add_arguments(parser: Parser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Read and print."""
-    from relational_tensat.mugraph.graph.mirage_writing import to_mirage
+    from relational_tensat.mugraph.graph.mirage_writer import to_mirage
     from relational_tensat.mugraph.graph.mugraph_dot import mugraph_dot
     from relational_tensat.mugraph.graph.mugraph_json import encoded
     from relational_tensat.mugraph.graph.mugraph_text import mugraph_text

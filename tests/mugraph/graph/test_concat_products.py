@@ -17,7 +17,7 @@ from relational_tensat.mugraph.graph.concat_products import with_concat_products
 from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.input_windows import Window
 from relational_tensat.mugraph.graph.mirage_json import from_mirage
-from relational_tensat.mugraph.graph.mirage_writing import to_mirage
+from relational_tensat.mugraph.graph.mirage_writer import to_mirage
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
 from relational_tensat.mugraph.graph.mugraph_files import save_mugraph
 from relational_tensat.mugraph.programs import ProgramBuilder, program

@@ -17,7 +17,7 @@ from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.dims import dims_of
 from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.mirage_json import from_mirage
-from relational_tensat.mugraph.graph.mirage_writing import to_mirage
+from relational_tensat.mugraph.graph.mirage_writer import to_mirage
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_dot import mugraph_dot
 from relational_tensat.mugraph.graph.mugraph_files import load_mugraph, save_mugraph
