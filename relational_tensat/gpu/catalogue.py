@@ -6,14 +6,15 @@ Parameters are read off the sources, the one place where they are written down.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
 from relational_tensat.base.errors import UsageError, nearest
-from relational_tensat.gpu.codes import FLOAT_TYPES, MOVED_TYPES
+from relational_tensat.gpu.codes import FLOAT_TYPES, MOVED_TYPES, UNARY_CODES
+from relational_tensat.tensor.spellings import FUNCTIONS, definitions
 
 KERNEL_DIR = Path(__file__).resolve().parent / "kernels"
 
@@ -42,6 +43,9 @@ UNITS: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "convolution.cu": dict.fromkeys(("conv_simt", "conv_mma"), _FLOATS),
     }
 )
+#: Where a file has what ``tensor.spellings`` says.
+_SIGMOID_PLACE, _CASES_PLACE = "// sigmoid\n", "    // functions of one element\n"
+
 #: What the units include.
 HEADERS = ("common.cuh", "tiles.cuh")
 
@@ -83,8 +87,25 @@ class Signature:
 
 
 def read_source(file: str) -> str:
-    """Return the text of a file under kernels/."""
-    return (KERNEL_DIR / file).read_text(encoding="utf-8")
+    """Return the text of a file under kernels/, with the functions of ``tensor.spellings`` spelled out."""
+    text = (KERNEL_DIR / file).read_text(encoding="utf-8")
+    return text.replace(_SIGMOID_PLACE, _defined(("sigmoid",))).replace(_CASES_PLACE, _cases())
+
+
+def _defined(names: Sequence[str]) -> str:
+    return definitions("CALLED float", names, exp="expf", erf="erff")
+
+
+def _cases() -> str:
+    """Return the cases of functions of one element; what the headers define is called."""
+    lines = []
+    for name, number in UNARY_CODES.items():
+        if (spelling := FUNCTIONS.get(name)) is not None:
+            is_called = not spelling.body or name == "sigmoid"
+            value = spelling.c.format("x") if is_called else spelling.body.format(erf="erff")
+            value = value[1:-1] if value.startswith("(") else value
+            lines.append(f"    case {number}: return {value};\n")
+    return "".join(lines)
 
 
 @cache

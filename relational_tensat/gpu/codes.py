@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from relational_tensat.tensor.spellings import BINARY, FUNCTIONS
+
 #: ``activate`` in kernels/common.cuh.
 ACTIVATION_CODES = {"none": 0, "relu": 1, "sigmoid": 2, "tanh": 3, "gelu_tanh": 4}
 
+_FUNCTION_CODES = {op: each.number for op, each in FUNCTIONS.items() if each.number is not None}
 #: ``unary`` in kernels/map.cu; gelu's tanh approximation is an operator of its own there.
 UNARY_CODES = {
-    "relu": 0, "sigmoid": 1, "tanh": 2, "exp": 3, "sqrt": 4, "erf": 5, "neg": 6, "abs": 7,
-    "log": 8, "reciprocal": 9, "gelu": 10, "gelu_tanh": 11, "clip": 12, "smul": 13,
+    **dict(sorted(_FUNCTION_CODES.items(), key=lambda item: item[1])),
+    "gelu_tanh": 11, "clip": 12, "smul": 13,
 }  # fmt: skip
 
 #: ``binary`` in kernels/map.cu.
-BINARY_CODES = {"add": 0, "sub": 1, "mul": 2, "div": 3, "pow": 4}
+BINARY_CODES = {op: each.number for op, each in BINARY.items() if each.number is not None}
 
 #: ``compare`` in kernels/map.cu.
 COMPARISON_CODES = {"less": 0, "less_or_equal": 1, "equal": 2}

@@ -50,7 +50,7 @@ DEVICE float smaller(float x, float y) { return x < y || x != x ? x : y; }
 // Functions of many instructions are calls: inlined into every unrolled loop and store they made
 // the cubins several times as large.
 #define CALLED static __device__ __noinline__
-CALLED float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+// sigmoid
 CALLED float gelu_tanh(float x) {
   return 0.5f * x * (1.0f + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
 }

@@ -12,8 +12,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from relational_tensat.tensor.operators.activations import activate
-from relational_tensat.tensor.operators.erf import erf
+from relational_tensat.tensor import spellings
 
 Elements: TypeAlias = NDArray[Any]
 
@@ -179,7 +178,9 @@ class Numbers:
 
     def function(self, name: str, x: Elements) -> Elements:
         """Return a function, computed in float32 at least."""
-        return self._rounded(_FUNCTIONS[name](x.astype(self._sum_dtype)))
+        function = spellings.FUNCTIONS[name].numpy
+        assert function is not None
+        return self._rounded(function(x.astype(self._sum_dtype)))
 
     def scale(self, x: Elements, factor: float | Fraction) -> Elements:
         """Return x times a number."""
@@ -193,40 +194,11 @@ class Numbers:
         return np.asarray(x).astype(self._dtype, copy=False)
 
 
-def _gelu(x: Elements) -> Elements:
-    return np.asarray(0.5 * x * (1.0 + erf(x / np.sqrt(2.0))))
-
-
-def _sigmoid(x: Elements) -> Elements:
-    return np.asarray(activate("sigmoid", x))
-
-
-_FUNCTIONS: dict[str, Any] = {
-    "abs": np.abs,
-    "exp": np.exp,
-    "erf": erf,
-    "gelu": _gelu,
-    "log": np.log,
-    "nan_to_zero": lambda x: np.where(np.isnan(x), 0, x),
-    "neg": np.negative,
-    "reciprocal": np.reciprocal,
-    "relu": lambda x: np.maximum(x, 0),
-    "sigmoid": _sigmoid,
-    "silu": lambda x: x * _sigmoid(x),
-    "sqrt": np.sqrt,
-    "square": np.square,
-    "tanh": np.tanh,
-}
-
 #: Comparisons of two elements, and, with a number beside it, of one.
 COMPARISONS: dict[str, Any] = {
-    "less": np.less,
-    "less_or_equal": np.less_equal,
-    "equal": np.equal,
-    "greater": np.greater,
-    "greater_or_equal": np.greater_equal,
+    name: compare for name, (_, compare) in spellings.COMPARISONS.items()
 }
 
 #: The functions of one element that μGraphs have; but for ``square``, ``neg`` and ``reciprocal`` each is
 #: opaque to every check: what holds for it holds for any function.
-FUNCTIONS = tuple(_FUNCTIONS)
+FUNCTIONS = tuple(spellings.FUNCTIONS)

@@ -16,11 +16,10 @@ from relational_tensat.mugraph.regions.region_building import Building
 from relational_tensat.mugraph.regions.region_values import Step, Taken, Value
 from relational_tensat.mugraph.regions.relabelling import Atoms
 from relational_tensat.tensor import Weight
+from relational_tensat.tensor.spellings import FUNCTIONS
 
 #: Functions f with f(0) = 0, and those of two elements that are 0 where both are.
-_KEEP_ZERO = frozenset(
-    {"abs", "erf", "gelu", "neg", "relu", "scale", "silu", "sqrt", "square", "tanh"}
-)
+_KEEP_ZERO = frozenset({"scale", *(op for op, each in FUNCTIONS.items() if each.keeps_zero)})
 _KEEP_ZERO_OF_BOTH = frozenset({"add", "mul", "sub"})
 
 

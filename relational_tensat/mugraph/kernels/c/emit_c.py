@@ -40,6 +40,7 @@ from relational_tensat.mugraph.kernels.lowering.statements import (
     fade_of,
 )
 from relational_tensat.mugraph.kernels.lowering.text import Text
+from relational_tensat.tensor.spellings import SPELLINGS, definitions
 
 _BLOCKS = ("block_x", "block_y", "block_z")
 _STAGES = (Stage.INVARIANT, Stage.LOOP, Stage.AFTER)
@@ -82,8 +83,10 @@ def emit_c(
 
 
 def read_functions() -> str:
-    """Return the text of ``functions.h``."""
-    return (Path(__file__).resolve().parent / "functions.h").read_text(encoding="utf-8")
+    """Return the text of ``functions.h``, and the functions of ``tensor.spellings`` that call its own."""
+    own = (Path(__file__).resolve().parent / "functions.h").read_text(encoding="utf-8")
+    called = [name for name, each in SPELLINGS.items() if each.body]
+    return own + definitions("static inline float", called, exp="exp_of", erf="erf_of")
 
 
 class _Emission(Formulas):

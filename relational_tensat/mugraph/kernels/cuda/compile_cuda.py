@@ -7,16 +7,21 @@ from pathlib import Path
 from relational_tensat.gpu.catalogue import HEADERS, read_source
 from relational_tensat.gpu.nvrtc import Compiled, compile_source
 from relational_tensat.mugraph.kernels.cuda.emit_cuda import CudaKernel
+from relational_tensat.tensor.spellings import definitions
 
 #: Kernels are made and tested for these: Ampere, Hopper, Blackwell.
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+
+#: The functions of ``tensor.spellings`` that kernels call; common.cuh has sigmoid.
+_CALLED = ("relu", "nan_to_zero", "div_or_zero", "square", "silu", "gelu")
 
 _FUSED = Path(__file__).resolve().parent / "fused.cuh"
 
 
 def read_fused() -> str:
-    """Return the text of ``fused.cuh``."""
-    return _FUSED.read_text(encoding="utf-8")
+    """Return the text of ``fused.cuh``, and the functions that its kernels call behind it."""
+    functions = definitions("DEVICE float", _CALLED, exp="expf", erf="erff")
+    return _FUSED.read_text(encoding="utf-8") + functions
 
 
 def headers() -> dict[str, str]:

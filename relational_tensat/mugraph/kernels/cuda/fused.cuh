@@ -278,9 +278,3 @@ DEVICE void end_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N> DEVICE void wait_for_groups() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
 DEVICE void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
-DEVICE float relu(float x) { return x < 0.0f ? 0.0f : x; }
-DEVICE float nan_to_zero(float x) { return x == x ? x : 0.0f; }
-DEVICE float div_or_zero(float x, float y) { return y == y && y != 0.0f ? x / y : 0.0f; }
-DEVICE float square(float x) { return x * x; }
-DEVICE float silu(float x) { return x / (1.0f + expf(-x)); }
-DEVICE float gelu(float x) { return 0.5f * x * (1.0f + erff(x * 0.70710678f)); }

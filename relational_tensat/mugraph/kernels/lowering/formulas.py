@@ -12,40 +12,7 @@ from relational_tensat.mugraph.graph.input_windows import Window
 from relational_tensat.mugraph.graph.mugraph import Operation
 from relational_tensat.mugraph.kernels.lowering.statements import MAXIMA, Program, Reduce, fade_of
 from relational_tensat.mugraph.kernels.lowering.views import Indexing, viewed_index, window_index
-
-#: Operators of one element; some are functions that the target's own code declares.
-_SPELLED: Mapping[str, str] = {
-    "abs": "fabsf({})",
-    "add": "({} + {})",
-    "div": "({} / {})",
-    "div_or_zero": "div_or_zero({}, {})",
-    "erf": "erff({})",
-    "exp": "expf({})",
-    "gelu": "gelu({})",
-    "log": "logf({})",
-    "mul": "({} * {})",
-    "nan_to_zero": "nan_to_zero({})",
-    "neg": "(-{})",
-    "pow": "powf({}, {})",
-    "power": "powf({}, {value})",
-    "reciprocal": "(1.0f / {})",
-    "relu": "relu({})",
-    "sigmoid": "sigmoid({})",
-    "silu": "silu({})",
-    "sqrt": "sqrtf({})",
-    "square": "square({})",
-    "sub": "({} - {})",
-    "tanh": "tanhf({})",
-    "less": "({} < {} ? 1.0f : 0.0f)",
-    "less_or_equal": "({} <= {} ? 1.0f : 0.0f)",
-    "equal": "({} == {} ? 1.0f : 0.0f)",
-    "is_less": "({} < {value} ? 1.0f : 0.0f)",
-    "is_less_or_equal": "({} <= {value} ? 1.0f : 0.0f)",
-    "is_equal": "({} == {value} ? 1.0f : 0.0f)",
-    "is_greater": "({} > {value} ? 1.0f : 0.0f)",
-    "is_greater_or_equal": "({} >= {value} ? 1.0f : 0.0f)",
-    "keep": "({} != 0.0f ? {} : {value})",
-}
+from relational_tensat.tensor.spellings import SPELLINGS
 
 
 class Formulas(ABC):
@@ -80,8 +47,8 @@ class Formulas(ABC):
             case "root":
                 mean = f"{self.element(operands[0], at)} * {number(formula.attrs['value'])}"
                 return f"sqrtf({mean} + {number(formula.attrs['epsilon'])})"
-            case op if op in _SPELLED:
-                return self.names.get(op, _SPELLED[op]).format(
+            case op if op in SPELLINGS:
+                return self.names.get(op, SPELLINGS[op].c).format(
                     *(self.element(name, at) for name in operands),
                     value=number(formula.attrs.get("value", 0.0)),
                 )

@@ -36,12 +36,11 @@ from relational_tensat.mugraph.kernels.lowering.statements import (
     fade_of,
     is_row_sum,
 )
+from relational_tensat.tensor.spellings import SPELLINGS
 
 _PRODUCTS = ("matmul", "concat_matmul")
 _REDUCTIONS = {"sum": "sum", "max": "max", "reduce_max": "reduce_max", "rms": "squares"}
 _VIEWS = ("rename", "split", "merge", "repeat")
-#: Worked out once and stored, rather than wherever they are read: they cost tens of instructions.
-_COSTLY = ("erf", "exp", "gelu", "log", "pow", "power", "sigmoid", "silu", "sqrt", "tanh")
 
 
 def lower(
@@ -218,7 +217,7 @@ class _Lowering:
         operation = Operation(step.op, operands, step.output, step.attrs)
         if frame is not None:
             self._frames[step.output] = frame
-        is_worth = step.op in _COSTLY or (self._keeps_repeated and step.op not in _VIEWS)
+        is_worth = _is_costly(step.op) or (self._keeps_repeated and step.op not in _VIEWS)
         is_kept = is_worth and self._uses[step.output] > 1
         formula = f"{step.output}_formula" if is_kept else step.output
         self._formulas[formula] = operation
@@ -347,3 +346,8 @@ def size_in_loop(dims: Dims, over: tuple[str, ...], loop: int) -> int:
 
 def _size(dims: Dims, over: tuple[str, ...]) -> int:
     return count(tuple(dim for dim in dims if dim.variable in over))
+
+
+def _is_costly(op: str) -> bool:
+    """Whether an operator is worked out once and stored, rather than wherever it is read."""
+    return op in SPELLINGS and SPELLINGS[op].is_costly

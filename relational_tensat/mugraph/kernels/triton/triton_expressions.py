@@ -21,43 +21,12 @@ from relational_tensat.mugraph.kernels.triton.tensors import (
     renamed,
     union,
 )
+from relational_tensat.tensor.spellings import SPELLINGS
 
 #: What a maximum is at least. Where a mask left nothing but -inf, differences from it have exponentials 0.
 LOWEST = "-3.4028234663852886e38"
 TYPES = {"float32": "tl.float32", "float16": "tl.float16", "bfloat16": "tl.bfloat16"}
 PRODUCTS = ("matmul", "concat_matmul")
-_SPELLED: Mapping[str, str] = {
-    "abs": "tl.abs({})",
-    "add": "{} + {}",
-    "div": "{} / {}",
-    "div_or_zero": "tl.where(({1} == {1}) & ({1} != 0.0), {0} / {1}, 0.0)",
-    "erf": "tl.erf({})",
-    "exp": "tl.exp({})",
-    "gelu": "0.5 * {0} * (1.0 + tl.erf({0} * 0.7071067811865476))",
-    "log": "tl.log({})",
-    "mul": "{} * {}",
-    "nan_to_zero": "tl.where({0} == {0}, {0}, 0.0)",
-    "neg": "-{}",
-    "pow": "_power({}, {})",
-    "power": "_power({0}, tl.full({0}.shape, {value}, tl.float32))",
-    "reciprocal": "1.0 / {}",
-    "relu": "tl.where({0} < 0.0, 0.0, {0})",
-    "sigmoid": "1.0 / (1.0 + tl.exp(-{}))",
-    "silu": "{0} / (1.0 + tl.exp(-{0}))",
-    "sqrt": "tl.sqrt({})",
-    "square": "{0} * {0}",
-    "sub": "{} - {}",
-    "less": "tl.where({} < {}, 1.0, 0.0)",
-    "less_or_equal": "tl.where({} <= {}, 1.0, 0.0)",
-    "equal": "tl.where({} == {}, 1.0, 0.0)",
-    "is_less": "tl.where({} < {value}, 1.0, 0.0)",
-    "is_less_or_equal": "tl.where({} <= {value}, 1.0, 0.0)",
-    "is_equal": "tl.where({} == {value}, 1.0, 0.0)",
-    "is_greater": "tl.where({} > {value}, 1.0, 0.0)",
-    "is_greater_or_equal": "tl.where({} >= {value}, 1.0, 0.0)",
-    "keep": "tl.where({} != 0.0, {}, {value})",
-    "tanh": "2.0 / (1.0 + tl.exp(-2.0 * {})) - 1.0",
-}
 
 #: To the power of a tensor, or of a number.
 POWERS = ("pow", "power")
@@ -137,12 +106,12 @@ class Expressions:
             case "window":
                 where = f"{self._where}: {step.output}"
                 return windowed(values[0], Window.of(step.attrs), self.axes, where)
-        if step.op not in _SPELLED:
+        if step.op not in SPELLINGS:
             raise InputError(f"{self._where}: {step.output}: Triton has no {step.op}")
         axes = union(values)
         operands = [self.axes.aligned(value, axes, value.wide) for value in values]
         value = _number(step.attrs.get("value", 0.0))
-        return Value(_SPELLED[step.op].format(*operands, value=value), axes, True)
+        return Value(SPELLINGS[step.op].triton.format(*operands, value=value), axes, True)
 
     def _reshaped(self, step: Operation, value: Value) -> Value:
         """Return other variables of the same elements, which must be without padding."""
