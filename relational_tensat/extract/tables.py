@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,30 +44,52 @@ def extraction_problem(
     _mark_weight_only(egraph)
     fill_costs(egraph, cost, asking)
     rows = egraph.database.columns("extract/extraction_nodes")
-    classes, node_class = np.unique(rows["class"], return_inverse=True)
+
+    def find_original(
+        node_class: NDArray[np.int32],
+        pointer: NDArray[np.int32],
+        child_idx: NDArray[np.int32],
+        root: int,
+    ) -> NDArray[np.int32]:
+        original = _original(rows["iteration"], node_class)
+        kept = egraph.database.run("extract/kept_originals")[0][0]
+        if np.count_nonzero(rows["iteration"] == 0) < kept:
+            weights = np.flatnonzero(rows["weight_only"])
+            _settle_constants(original, weights, node_class, pointer, child_idx)
+        if egraph.is_universe and not _is_derived(original, root, pointer, child_idx):
+            original[:] = UNUSED
+        return original
+
+    return problem_of_rows(rows, egraph.find(egraph.root), find_original)
+
+
+def problem_of_rows(
+    rows: Mapping[str, NDArray[Any]],
+    root: int,
+    find_original: Callable[..., NDArray[np.int32]] | None = None,
+) -> TableProblem:
+    """Return the extraction problem of rows of ``extract/extraction_nodes``.
+
+    Args:
+        root: the class that is needed, canonical.
+        find_original: returns the original graph as a choice, of the arrays of the problem; None for none.
+    """
+    classes, places = np.unique(rows["class"], return_inverse=True)
+    node_class = places.astype(np.int32)
     children = np.stack([rows[f"c{i}"] for i in range(CHILD_COLUMNS)], axis=1)
     pointer, flat = _child_lists(children)
     child_idx = np.searchsorted(classes, flat).astype(np.int32)
-    root = np.searchsorted(classes, egraph.find(egraph.root))
-    original = _original(rows["iteration"], node_class, len(classes))
-    if (
-        np.count_nonzero(rows["iteration"] == 0)
-        < egraph.database.run("extract/kept_originals")[0][0]
-    ):
-        _settle_constants(
-            original, np.flatnonzero(rows["weight_only"]), node_class, pointer, child_idx
-        )
-    root_class = int(root)
-    if egraph.is_universe and not _is_derived(original, root_class, pointer, child_idx):
-        original[:] = UNUSED
+    root_class = int(np.searchsorted(classes, root))
     problem = ExtractionProblem(
         cost_us=rows["cost_us"].astype(np.float64),
-        node_class=node_class.astype(np.int32),
+        node_class=node_class,
         child_ptr=pointer,
         child_idx=child_idx,
         n_classes=len(classes),
         root=root_class,
-        original=original,
+        original=np.full(len(classes), UNUSED, np.int32)
+        if find_original is None
+        else find_original(node_class, pointer, child_idx, root_class),
     )
     return TableProblem(problem, rows["id"].astype(np.int32))
 
@@ -170,14 +193,12 @@ def _child_lists(children: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArra
     return pointer, ordered[keep]
 
 
-def _original(
-    iteration: NDArray[np.int32], node_class: NDArray[np.intp], classes: int
-) -> NDArray[np.int32]:
+def _original(iteration: NDArray[np.int32], node_class: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return, per class, its oldest e-node of the original graph.
 
     Children are older than their parents there, so the oldest e-nodes form no cycle whatever was merged.
     """
-    original = np.full(classes, UNUSED, dtype=np.int32)
+    original = np.full(node_class.max() + 1, UNUSED, dtype=np.int32)
     for node in np.flatnonzero(iteration == 0)[::-1]:
         original[node_class[node]] = node
     return original
@@ -207,7 +228,7 @@ def _is_derived(
 def _settle_constants(
     original: NDArray[np.int32],
     nodes: NDArray[np.intp],
-    node_class: NDArray[np.intp],
+    node_class: NDArray[np.int32],
     pointer: NDArray[np.int32],
     child_idx: NDArray[np.int32],
 ) -> None:

@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 from relational_tensat.base import duckdb
 from relational_tensat.base.errors import RelationalTensatError, UsageError, first_line
 from relational_tensat.explain.stored import StoredEGraph
-from relational_tensat.explain.swapping import Swaps
+from relational_tensat.explain.swaps import Swaps
 from relational_tensat.view.classes import Classes
 from relational_tensat.view.collecting import collect_served
 from relational_tensat.view.data.plain import shown, to_json

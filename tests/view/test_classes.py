@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from relational_tensat.explain.stored import StoredEGraph
-from relational_tensat.explain.swapping import Swaps
+from relational_tensat.explain.swaps import Swaps
 from relational_tensat.view.classes import Classes
 from relational_tensat.view.data.egraph_data import EClass
 from relational_tensat.view.data.graph_data import Form

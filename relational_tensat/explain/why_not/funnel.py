@@ -11,7 +11,7 @@ from relational_tensat.base import duckdb
 from relational_tensat.base.errors import unknown
 from relational_tensat.base.resources import sql
 from relational_tensat.explain.stored import StoredEGraph
-from relational_tensat.explain.swapping import Swaps
+from relational_tensat.explain.swaps import Swaps
 from relational_tensat.explain.why_not.checks import judge
 from relational_tensat.explain.why_not.outcome import STATUSES, Outcome, Outcomes
 from relational_tensat.explain.why_not.source import Step

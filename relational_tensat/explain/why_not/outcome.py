@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from relational_tensat.base.resources import sql
 from relational_tensat.egraph.catalogue import Symbol
 from relational_tensat.explain.stored import StoredEGraph, StoredNode
-from relational_tensat.explain.swapping import Swaps
+from relational_tensat.explain.swaps import Swaps
 from relational_tensat.explain.why_not.steps import FullMatch
 from relational_tensat.rules.instance import Instance, tensor_vars
 from relational_tensat.rules.model import Rule
