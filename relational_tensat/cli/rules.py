@@ -18,7 +18,7 @@ HELP = "list the rewrite rules, show one (and the SQL it runs), or check a rule 
 
 _ACTIONS = ("list", "show", "check")
 #: ``rules derive …`` and the like are commands of their own; here for who writes flags before them.
-_COMMANDS = ("derive", "verify", "import", "functions", "operators")
+_COMMANDS = ("derive", "verify", "functions", "operators")
 
 
 def add_arguments(parser: Parser) -> None:
