@@ -78,8 +78,7 @@ class ExplorationOptions(OptionGroup):
         "auto",
         "what decides what is grown; auto: saturation, and focus where --node-limit or 15 iterations "
         "ended it; focus: worlds, each from the cheapest graph of the one before; focus-mcts: the same, "
-        "and a tree search where that finds nothing more; "
-        "mcts: worlds of a tree of rules",
+        "and a tree search where that finds nothing more; mcts: worlds of a tree of rules",
         choices=("saturation", "auto", "focus", "focus-mcts", "mcts"),
     )
     world_nodes: int | None = option(
