@@ -15,7 +15,6 @@ _STOP_TEXTS: Mapping[str, str] = {
     "schedule": "the schedule has been carried out",
     "iterations": "iteration limit reached",
     "nodes": "e-node limit reached",
-    "applications": "more applications of rules were found than are recorded",
     "time": "time limit reached",
     "memory": "memory limit reached",
     "interrupted": "interrupted; extracted from what was there",

@@ -89,11 +89,6 @@ class Universe:
         """How often the matches of the sources of multi-pattern rules have changed; see ``Looked``."""
         return self._pairs.versions
 
-    @property
-    def is_crowded(self) -> bool:
-        """Whether no more pairs are recorded, as there are so many applications."""
-        return self.applications.count > MOST_PAIRS
-
     def original(self) -> Ints:
         """Return the e-nodes of the original graph, operands first."""
         rows = self.egraph.database.run("worlds/original")
@@ -111,7 +106,7 @@ class Universe:
             looked: as ``Pairs.find``.
         """
         for found in self._pairs.find(masks, looked):
-            if self.is_crowded:
+            if self.applications.count > MOST_PAIRS:
                 self.is_full = True
                 return
             self._add_pairs(found)
