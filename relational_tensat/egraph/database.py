@@ -64,12 +64,9 @@ class Database:
     Attributes:
         is_file: whether the tables outlive the process: what is committed is on the disk.
         process: its threads, its memory limit and the folder for what does not fit into that.
-        shows_sql: whether someone reads the statements: then all that can be one is one.
         statements: how many SQL statements have been run.
         stopwatch: the time that they took, by phase and name.
     """
-
-    shows_sql = False
 
     def __init__(
         self,

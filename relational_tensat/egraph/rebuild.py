@@ -55,7 +55,7 @@ def rebuild(
         before_drop: called before equal e-nodes are dropped, where there are any; ``congruent`` has them.
     """
     with database.stopwatch.phase("rebuild"):
-        are_many = classes >= MANY_CLASSES or database.threads > 1
+        are_many = classes >= MANY_CLASSES
         find = partial(_update_union_find, database, are_many=are_many, has_labels=has_labels)
         return _rebuild(database, iteration, stamp, before_drop, find, are_many=are_many)
 

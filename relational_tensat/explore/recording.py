@@ -38,8 +38,6 @@ class RecordingDatabase(Database):
         is_recording: whether they are recorded now.
     """
 
-    shows_sql = True
-
     def __init__(self, attaches: Path | None = None) -> None:
         super().__init__(attaches=attaches)
         self.recorded: list[RecordedStatement] = []

@@ -14,10 +14,8 @@ from relational_tensat.base.records import record
 from relational_tensat.egraph.cycles import filter_cycles, reject_cyclic_applications
 from relational_tensat.explore.apply.applying import FEWEST, ApplyReport, apply_all
 from relational_tensat.explore.apply.bounds import Candidates
-from relational_tensat.explore.apply.in_arrays.whole import MOST_APPLICATIONS, works_in_arrays
 from relational_tensat.explore.apply.vanilla import apply_one_by_one
 from relational_tensat.explore.compile.compiled import phase_rules
-from relational_tensat.explore.match.found import Found
 from relational_tensat.explore.world import World
 
 #: After so many matches, what a step has worked with is dropped: about 100 bytes for each.
@@ -174,15 +172,10 @@ class _Step:
             Starved: something would be left out, but must not be.
         """
         since = self._world.since(rules)
-        found: Found | None = None
         with self._database.stopwatch.phase("match"):
-            if works_in_arrays(self._world):
-                found = self._matcher.single_in_arrays(since, rules, MOST_APPLICATIONS)
-            applications = self._matcher.single(since, rules) if found is None else found.count
+            applications = self._matcher.single(since, rules)
         self._note_matched(rules)
-        candidates = self._candidates(
-            applications, self._budget.e_nodes, found=found, has_rest=False
-        )
+        candidates = self._candidates(applications, self._budget.e_nodes, has_rest=False)
         with self._database.stopwatch.phase("apply"):
             applied = apply_all(self._world, candidates, self._world.steps)
         if self._must_be_whole and not applied.complete:
@@ -202,17 +195,17 @@ class _Step:
         return max((node_limit - self._world.e_nodes) // _LEAST_BUILT, FEWEST)
 
     def _candidates(
-        self, applications: int, node_limit: int, *, has_rest: bool, found: Found | None = None
+        self, applications: int, node_limit: int, *, has_rest: bool
     ) -> Iterator[Candidates]:
         """Yield the applications that were found, then those that ``Matcher.multi`` left to ask for."""
         while applications:
-            matches = self._matches_by_rule() if found is None else found.matches()
+            matches = self._matches_by_rule()
             for rule, count in matches.items():
                 self._matches[rule] = self._matches.get(rule, 0) + count
             bounds = self._matcher.instances.bounds(
                 matches, node_limit, is_whole=self._must_be_whole
             )
-            yield Candidates(applications, bounds, has_rest and self._matcher.has_rest, found)
+            yield Candidates(applications, bounds, has_rest and self._matcher.has_rest)
             with self._database.stopwatch.phase("match"):
                 applications = self._matcher.rest() if has_rest else 0
 

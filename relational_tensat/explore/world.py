@@ -85,8 +85,6 @@ class World:
         """Do what is inside all or not at all; see ``EGraph.transaction``."""
         matched, steps, members = dict(self._matched), self.steps, self.members
         size = None if members is None else members.state()
-        instances = self.matcher.instances
-        last = instances.last
         is_done = False
         try:
             with self.egraph.transaction():
@@ -95,7 +93,6 @@ class World:
         finally:
             if not is_done:
                 self._matched, self.steps, self.members = matched, steps, members
-                instances.forget(last)
                 if members is not None and size is not None:
                     members.restore(size)
 

@@ -1,12 +1,9 @@
-"""Rules that ask for operands known before inference: in arrays, by statements, and in worlds."""
+"""Rules that ask for operands known before inference: in an e-graph, and in worlds."""
 
 from __future__ import annotations
 
-import pytest
-
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
-from relational_tensat.explore.apply.in_arrays import whole
 from tests.explore import universes
 from tests.explore.example_rules import example_rules
 from tests.explore.graphs import scaled_products
@@ -29,11 +26,7 @@ def applied(egraph: EGraph) -> dict[str, int]:
 EXPECTED = {"scale-columns": 2, "join-known-sums": 1}
 
 
-@pytest.mark.parametrize("most_in_arrays", [whole.MOST_NODES, 0])
-def test_what_is_computed_is_left_alone(
-    most_in_arrays: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(whole, "MOST_NODES", most_in_arrays)
+def test_what_is_computed_is_left_alone() -> None:
     egraph = EGraph.create(scaled_products())
     explore(egraph, RULES, ExplorationOptions(1))
     assert applied(egraph) == EXPECTED

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import permutations
 
 import pytest
@@ -11,7 +10,6 @@ from relational_tensat.base.errors import RuleError
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, explore
 from relational_tensat.explore.apply import applying, direct
-from relational_tensat.explore.apply.in_arrays import whole
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.tensor import Graph
@@ -80,24 +78,14 @@ def _tables(cycle_filter: str) -> dict[str, object]:
     return rows
 
 
-def _by_statements(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(whole, "MOST_NODES", 0)
-
-
-def _with_labels_joined(patch: pytest.MonkeyPatch) -> None:
-    _by_statements(patch)
-    patch.setattr(direct, "MANY_LABELS", 1)
-    patch.setattr(applying, "MANY_LABELS", 1)
-
-
 @pytest.mark.parametrize("cycle_filter", ["efficient", "none"])
-@pytest.mark.parametrize("way", [_by_statements, _with_labels_joined])
-def test_all_ways_of_building_make_the_same_tables(
-    cycle_filter: str, way: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+def test_labels_joined_and_looked_up_make_the_same_tables(
+    cycle_filter: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    in_arrays = _tables(cycle_filter)
-    way(monkeypatch)
-    assert _tables(cycle_filter) == in_arrays
+    looked_up = _tables(cycle_filter)
+    monkeypatch.setattr(direct, "MANY_LABELS", 1)
+    monkeypatch.setattr(applying, "MANY_LABELS", 1)
+    assert _tables(cycle_filter) == looked_up
 
 
 def test_a_rule_that_is_written_by_hand_has_two_at_most() -> None:

@@ -11,19 +11,12 @@ from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.rebuild import rebuild
 from relational_tensat.explore.apply.bounds import Bounds, Candidates
 from relational_tensat.explore.apply.direct import MANY_LABELS, build_direct
-from relational_tensat.explore.apply.in_arrays.whole import (
-    MOST_APPLICATIONS,
-    InArrays,
-    apply_in_arrays,
-    works_in_arrays,
-)
 from relational_tensat.explore.apply.targets import (
     bind_text,
     hash_cons_text,
     new_classes_text,
     unions_text,
 )
-from relational_tensat.explore.match.found import Found, read_found
 from relational_tensat.explore.members import Members
 from relational_tensat.explore.world import World
 
@@ -72,13 +65,7 @@ def apply_all(
     before = 0 if members is None else members.size
     for batch in _in_batches(world, candidates):
         rejected += reject(database)
-        in_arrays = None
-        if batch.is_all and not unions and works_in_arrays(world):
-            in_arrays = _apply_in_arrays(world, iteration, batch)
-        if in_arrays is not None and in_arrays.fits:
-            return ApplyReport(direct + in_arrays.unions, True, rejected)
-        may_fit = in_arrays is None
-        built = _build_within(world, iteration, batch, has_pairs=unions > 0, may_fit=may_fit)
+        built = _build_within(world, iteration, batch, has_pairs=unions > 0)
         complete = built.complete
         if not complete and batch.bounds.is_whole:
             return ApplyReport(unions, complete, rejected)
@@ -109,13 +96,11 @@ class _Batch:
     Attributes:
         applications: at most so many.
         is_all: whether they are all of the phase.
-        found: they, as arrays, where ``application`` has not been made of them.
     """
 
     bounds: Bounds
     applications: int
     is_all: bool
-    found: Found | None = None
 
 
 @record
@@ -139,15 +124,13 @@ def _in_batches(world: World, candidates: Iterable[Candidates]) -> Iterator[_Bat
     for group in candidates:
         sizes = _batch_sizes(group.applications, world.e_nodes, group.bounds)
         if len(sizes) > 1:
-            if group.found is not None:
-                group.found.write(database)
             database.run("apply/candidates")
         last = 0
         for size in sizes:
             if len(sizes) > 1:
                 database.run("apply/batch", after=last, upto=last + size)
             is_all = len(sizes) == 1 and not group.has_rest
-            yield _Batch(group.bounds, size, is_all, group.found if is_all else None)
+            yield _Batch(group.bounds, size, is_all)
             last += size
 
 
@@ -173,45 +156,27 @@ def _batch_sizes(applications: int, e_nodes: int, bounds: Bounds) -> list[int]:
     return sizes
 
 
-def _build_within(
-    world: World, iteration: int, batch: _Batch, *, has_pairs: bool, may_fit: bool
-) -> _Built:
+def _build_within(world: World, iteration: int, batch: _Batch, *, has_pairs: bool) -> _Built:
     """Build the targets, without those past the node limit, and note the unions that they ask for.
 
     Where all of it is undone then (``Bounds.is_whole``), nothing need be removed.
 
     Args:
         has_pairs: whether ``union_pair`` has unions of this phase.
-        may_fit: whether all of it may be within the node limit.
     """
     egraph, bounds = world.egraph, batch.bounds
     has_labels = world.options.cycle_filter != "none"
     # Whether later applications of several sources close cycles is asked of the e-graph as it was.
-    if may_fit and (batch.is_all or bounds.sources == 1 or not has_labels):
+    if batch.is_all or bounds.sources == 1 or not has_labels:
         direct = _build_direct(world, iteration, bounds, has_labels=has_labels)
         if direct is not None:
             return _Built(True, direct, _ask_unions(egraph.database, bounds, more=has_pairs))
-        may_fit = False
-    if bounds.is_whole and not may_fit:
-        return _Built(False)
+        if bounds.is_whole:
+            return _Built(False)
     is_complete = _build_beside(world, iteration, bounds)
     if not is_complete and bounds.is_whole:
         return _Built(False)
     return _Built(is_complete, 0, _ask_unions(egraph.database, bounds, more=has_pairs))
-
-
-def _apply_in_arrays(world: World, iteration: int, batch: _Batch) -> InArrays | None:
-    """Do all of it in arrays; None where that cannot be, and nothing was done."""
-    bounds, database = batch.bounds, world.egraph.database
-    if batch.applications > MOST_APPLICATIONS:
-        return None
-    found = batch.found or read_found(database, bounds.bound, bounds.rules, bounds.roots)
-    targets = world.matcher.instances.targets
-    has_labels = world.options.cycle_filter != "none"
-    report = apply_in_arrays(world.egraph, iteration, found, bounds, targets, has_labels=has_labels)
-    if batch.found is not None and (report is None or (not report.fits and not bounds.is_whole)):
-        batch.found.write(database)
-    return report
 
 
 def _build_direct(world: World, iteration: int, bounds: Bounds, *, has_labels: bool) -> int | None:
@@ -279,7 +244,7 @@ def _last_that_fits(egraph: EGraph, next_id: int, node_budget: int) -> int:
 def _make_classes(egraph: EGraph, next_id: int, bounds: Bounds) -> None:
     """Give the e-nodes from ``next_id`` on their classes."""
     database = egraph.database
-    if egraph.next_id >= MANY_LABELS or database.threads > 1:
+    if egraph.next_id >= MANY_LABELS:
         database.run("apply/new_classes_many", next_id=next_id, steps=bounds.steps)
         return
     text = f"-- classes: {bounds.rules}\n{new_classes_text(bounds.bound, bounds.steps)}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from relational_tensat.base.records import record
 from relational_tensat.egraph.loading import CHILD_COLUMNS
-from relational_tensat.explore.match.found import Found
 
 
 @record
@@ -41,10 +40,8 @@ class Candidates:
     Attributes:
         applications: the highest id among them.
         has_rest: whether others of the same search may follow.
-        found: they, as arrays; then the table has not been made of them yet.
     """
 
     applications: int
     bounds: Bounds
     has_rest: bool = False
-    found: Found | None = None

@@ -78,7 +78,7 @@ def _add_classes(egraph: EGraph, bounds: Bounds, *, has_labels: bool) -> None:
     if not has_labels:
         database.run("apply/add_classes")
         return
-    if egraph.next_id >= MANY_LABELS or database.threads > 1:
+    if egraph.next_id >= MANY_LABELS:
         params = {"next_id": egraph.next_id, "steps": bounds.steps}
         text = rooted_sql("apply/add_classes_many", bounds.roots)
         database.execute(text, params, "apply/add_classes_many")

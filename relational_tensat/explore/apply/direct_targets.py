@@ -85,7 +85,7 @@ def labelled_classes_text(bound: int, steps: int, roots: int = 2) -> str:
     own = ", ".join(columns)
     inner = [f"CASE WHEN {i} NOT IN ({own}) THEN height_of[b[{i}]] END" for i in added]
     newest = ", ".join(f"b[{i}]" for i in added)
-    ordered = "SELECT list(height) AS height_of FROM (SELECT height FROM eclass ORDER BY id)"
+    ordered = "SELECT list(height ORDER BY id) AS height_of FROM eclass"
     return (
         "-- the classes of new e-nodes\n"
         "INSERT INTO eclass\n"

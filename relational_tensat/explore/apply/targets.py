@@ -72,7 +72,7 @@ def new_classes_text(bound: int, steps: int) -> str:
     it from below, and its place among the bindings, which grows from operands to results, orders what is
     new. Of several applications the lowest label holds: each of them builds the children too. Its
     parameter is ``next_id``, the first new id: ids are dense, so that a list of all labels answers at once
-    what a join for each binding would. Its order is that of the rows aggregated, which takes one thread.
+    what a join for each binding would.
 
     Args:
         bound: how many bindings there were before targets were built.
@@ -80,7 +80,7 @@ def new_classes_text(bound: int, steps: int) -> str:
     """
     every = ", ".join(f"height_of[b[{i}]]" for i in range(1, bound + steps + 1))
     added = ", ".join(f"b[{i}]" for i in range(bound + 1, bound + steps + 1))
-    ordered = "SELECT list(height) AS height_of FROM (SELECT height FROM eclass ORDER BY id)"
+    ordered = "SELECT list(height ORDER BY id) AS height_of FROM eclass"
     return (
         "-- the classes of new e-nodes\n"
         "INSERT INTO eclass\n"

@@ -14,6 +14,22 @@ from relational_tensat.egraph.node_hashes import Ints, Places
 
 
 @record
+class Matches:
+    """Rows of the table ``match``, a column each.
+
+    Attributes:
+        patterns, roots: of each: its pattern, and the class of its root.
+        signatures: of its e-nodes.
+        leaves: the classes of its variables.
+    """
+
+    patterns: Ints
+    roots: Ints
+    signatures: Sequence[Ints]
+    leaves: Sequence[Ints]
+
+
+@record
 class Found:
     """Rows of the table ``application``, in their order.
 
@@ -103,23 +119,3 @@ def _dense(values: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
     is_there[values] = True
     rank = np.cumsum(is_there) - 1
     return rank[values], int(rank[-1]) + 1
-
-
-def order_by(columns: Sequence[NDArray[Any]]) -> Places:
-    """Return the order of rows by their first column, then their second, and so on.
-
-    Columns are not negative. As many as fit are packed into one number, from the last on; what was sorted
-    by goes on as a rank. So a million rows of five columns take 70 ms, with ``np.lexsort`` 400.
-    """
-    key = np.zeros(len(columns[0]), np.int64)
-    bits = 0
-    for column in reversed(columns):
-        width = int(column.max(initial=0)).bit_length()
-        if bits + width > 63:
-            rank = np.empty(len(key), np.int64)
-            rank[np.argsort(key)] = np.arange(len(key))
-            key, bits = rank, len(key).bit_length()
-        if width:
-            key += column.astype(np.int64) << bits
-            bits += width
-    return np.argsort(key)

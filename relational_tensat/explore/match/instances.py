@@ -16,7 +16,6 @@ from relational_tensat.egraph.working_tables import working_tables
 from relational_tensat.explore.apply.bounds import Bounds
 from relational_tensat.explore.compile.compiled import CompiledRule, CompiledRules, phase_rules
 from relational_tensat.explore.compile.patterns import Skeleton
-from relational_tensat.explore.match.target_arrays import TargetArrays
 from relational_tensat.rules.instance import Instance, Types, instantiate
 from relational_tensat.tensor.types import Attrs, ValueType
 
@@ -42,10 +41,6 @@ class Instances:
 
     Args:
         first: the id of the first instance; the others follow.
-
-    Attributes:
-        targets: what they build, once more as arrays.
-        ids: by configuration of a rule of one source, its instance; 0 where the rule does not apply.
     """
 
     def __init__(
@@ -55,8 +50,6 @@ class Instances:
         self._catalogue = catalogue
         self._database = database
         self._count = first - 1
-        self.targets = TargetArrays(compiled.root_columns)
-        self.ids: dict[tuple[int, ...], int] = {}
         self._applications: dict[int, tuple[tuple[str, Attrs], Types]] = {}
         self._sites = [_variable_sites(rule, compiled) for rule in compiled.rules]
         #: By rule id: the most nodes that a valid instance builds.
@@ -81,25 +74,6 @@ class Instances:
         sizes = self._database.run("match/instance_sizes")
         self._sizes = {int(rule): int(nodes) for rule, nodes, _ in sizes}
         self._operands = max((int(operands) for _, _, operands in sizes), default=1)
-        self._restore_targets()
-
-    def _restore_targets(self) -> None:
-        nodes: dict[int, list[tuple[int, ...]]] = {}
-        for row in self._database.execute("FROM template ORDER BY instance, step", name="template"):
-            nodes.setdefault(row[0], []).append(row)
-        signatures = ", ".join(f"g{i}" for i in range(self._compiled.node_columns))
-        roots = ", ".join(f"root{i}" for i in range(self._compiled.root_columns))
-        text = f"SELECT id, [{roots}], pattern, rule, {signatures} FROM instance"
-        rows = self._database.execute(text, name="instance")
-        for instance, positions, pattern, *configuration in rows:
-            if pattern:
-                self.ids[tuple(configuration)] = instance if positions[0] else 0
-            if positions[0]:
-                self.targets.add(instance, nodes.get(instance, []), positions)
-
-    def forget(self, last: int) -> None:
-        """Forget which configurations instances after one are of: their rows are undone."""
-        self.ids = {key: instance for key, instance in self.ids.items() if instance <= last}
 
     def drop_tables(self) -> None:
         """Drop what only an exploration needs."""
@@ -125,14 +99,11 @@ class Instances:
             if instance is not None:
                 rows, roots = self._template_rows(rule, instance)
                 template.extend(rows)
-                self.targets.add(self._count, rows, roots)
                 self._sizes[rule_id] = max(self._sizes.get(rule_id, 0), len(rows))
                 operands = [len(node.children) for node in instance.nodes]
                 self._operands = max([self._operands, *operands])
             padding = [0] * (columns - len(signatures))
             pattern = 0 if rule.rule.is_multi else rule.patterns[0]
-            if pattern:
-                self.ids[rule_id, *signatures] = self._count if instance is not None else 0
             instances.append((self._count, rule_id, pattern, *signatures, *padding, *roots))
         self._database.append("instance", instances)
         self._database.append("template", template)

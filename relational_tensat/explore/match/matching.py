@@ -42,10 +42,9 @@ from relational_tensat.explore.match.application_query import (
     multi_text,
 )
 from relational_tensat.explore.match.extremes import Extremes, Mask
-from relational_tensat.explore.match.found import Found
+from relational_tensat.explore.match.found import Matches
 from relational_tensat.explore.match.instances import Instances
 from relational_tensat.explore.match.known import KnownOperands
-from relational_tensat.explore.match.singles import Matches, applications_of
 from relational_tensat.rules.text import rule_text
 
 Result = TypeVar("Result")
@@ -125,32 +124,20 @@ class Matcher:
         text = self._single_text.format(only=only)
         return self._fill_applications(text, f"[{self._leaves}]", self.compiled.single_rules)
 
-    def single_in_arrays(self, since: int, rules: frozenset[int] | None, most: int) -> Found | None:
-        """Return what ``single`` finds, as arrays; None where there are more than ``most`` matches."""
-        matches = self.matches("single", since, rules, most)
-        if matches is None:
-            return None
-        return applications_of(matches, self._rules_of, rules, self.instances, self.left_out)
-
-    def matches(
-        self, phase: str, since: int, rules: frozenset[int] | None, most: int | None = None
-    ) -> Matches | None:
-        """Return what is new to rules of a phase as arrays; None where there are more than ``most``."""
+    def matches(self, phase: str, since: int, rules: frozenset[int] | None) -> Matches | None:
+        """Return what is new to rules of a phase as arrays; None where nothing can match."""
         columns = [c for c in match_columns(self.compiled) if c != "stamp"]
 
         def read(query: str) -> dict[str, NDArray[Any]]:
-            limit = "" if most is None else f" LIMIT {most + 1}"
-            text = f"SELECT {', '.join(columns)} FROM (\n{query}\n){limit}"
+            text = f"SELECT {', '.join(columns)} FROM (\n{query}\n)"
             text = f"-- match: {self._serves}\n{text}"
             return self._database.arrays(text, "match", {"since": since})
 
         rows = self._search(phase, since, rules, read)
         if rows is None:
-            rows = dict.fromkeys(columns, np.zeros(0, np.int32))
+            return None
         pattern, root, *others = rows.values()
         nodes = self.compiled.node_columns
-        if most is not None and len(root) > most:
-            return None
         return Matches(pattern, root, others[:nodes], others[nodes:])
 
     def multi(self, since: int, most: int, rules: frozenset[int] | None = None) -> int:
@@ -168,7 +155,7 @@ class Matcher:
         unjudged = f"-- unjudged: {self._serves}\n{self._unjudged_pairs}"
         self._judge(self._database.execute(unjudged, name="unjudged_pairs"))
         if self.order is not None:
-            order = f"hash({', '.join(self._roots)}, p.b, {self.order}), i.id"
+            order = f"hash({', '.join(self._roots)}, b, {self.order}), instance"
             return self._fill_pairs(self._multi_text.replace(self._youngest, order))
         if pairs > 2 * most:
             self.has_rest = self._database.change("match/pair_cut", most=most) > 0
@@ -327,8 +314,8 @@ class Matcher:
 
     def _write_texts(self, signatures: list[str]) -> None:
         single = signatures[: self.compiled.node_columns]
-        self._roots = [f"p.root{n}" for n in range(self.compiled.root_columns)]
-        self._youngest = f"{', '.join(f'{r} DESC' for r in self._roots)}, i.id, hash(p.b)"
+        self._roots = [f"root{n}" for n in range(self.compiled.root_columns)]
+        self._youngest = f"{', '.join(f'{r} DESC' for r in self._roots)}, instance, hash(b)"
         none = ", ".join(f"0 AS root{n}" for n in range(1, self.compiled.root_columns))
         self._leaves = leaves = ", ".join(f"v{i}" for i in range(self.compiled.leaf_columns))
         on_match = " AND ".join(f"i.{g} = m.{g}" for g in ("pattern", *single))
@@ -342,18 +329,23 @@ class Matcher:
         )
         self._single_text = (
             "-- applications of single-pattern rules\n"
-            f"SELECT row_number() OVER ()::INTEGER AS id, rule, instance, root0, {none},\n"
-            f"    [{leaves}] AS b\n"  # after sorting: lists are slow to move
+            f"SELECT id, rule, instance, root0, {none}, [{leaves}] AS b\n"  # lists are slow to sort
             "FROM (\n"
-            f"    SELECT i.rule, i.id AS instance, m.root AS root0, {leaves}\n"
-            f"    FROM match AS m JOIN instance AS i ON {on_match}\n"
-            f"    WHERE {IS_VALID}{{only}}"
-            f" ORDER BY i.rule, m.root DESC, i.id, {leaves}\n"
+            "    SELECT *, row_number() OVER (\n"
+            f"        ORDER BY rule, root0 DESC, instance, {leaves}\n"
+            "    )::INTEGER AS id\n"
+            "    FROM (\n"  # of its own: a window carries what its WHERE reads
+            f"        SELECT i.rule, i.id AS instance, m.root AS root0, {leaves}\n"
+            f"        FROM match AS m JOIN instance AS i ON {on_match}\n"
+            f"        WHERE {IS_VALID}{{only}}\n"
+            "    )\n"
             ")"
         )
         order = self._youngest
         marks = [f"p.m{n}" for n in range(self.compiled.root_columns)]
-        columns = ", ".join(["p.rule, i.id AS instance", *self._roots, "p.b", *marks])
+        columns = ", ".join(
+            ["p.rule, i.id AS instance", *(f"p.{r}" for r in self._roots), "p.b", *marks]
+        )
         below = "JOIN pair_cut AS c ON c.rule = p.rule AND p.root0 < c.root0"
         self._multi_text = multi_text("pair AS p", on_pair, columns, order)
         self._first_text = multi_text(f"pair AS p ANTI {below}", on_pair, columns, order)

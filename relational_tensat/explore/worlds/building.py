@@ -9,7 +9,6 @@ import numpy as np
 
 from relational_tensat.explore.apply.applying import apply_all
 from relational_tensat.explore.apply.bounds import Candidates
-from relational_tensat.explore.apply.in_arrays.whole import works_in_arrays
 from relational_tensat.explore.match.found import Found
 from relational_tensat.explore.world import World
 from relational_tensat.explore.worlds.applications import Applications
@@ -58,11 +57,8 @@ def build(
         list(np.ascontiguousarray(applications.bindings[places][:, :bound].T)),
     )
     bounds = world.matcher.instances.bounds(found.matches(), universe_limit)
-    in_arrays = works_in_arrays(world)
-    if not in_arrays:
-        found.write(world.egraph.database)
-    candidates = [Candidates(len(places), bounds, found=found if in_arrays else None)]
-    report = apply_all(world, candidates, iteration)
+    found.write(world.egraph.database)
+    report = apply_all(world, [Candidates(len(places), bounds)], iteration)
     return BuildReport(report.unions, report.complete)
 
 

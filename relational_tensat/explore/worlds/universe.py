@@ -12,7 +12,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore.apply.in_arrays.whole import MOST_APPLICATIONS, works_in_arrays
 from relational_tensat.explore.checkpoint import Checkpoint
 from relational_tensat.explore.compile.compiled import CompiledRules, phase_rules
 from relational_tensat.explore.exploration_options import ExplorationOptions
@@ -215,10 +214,6 @@ class Universe:
     def _found_singles(self, since: int) -> Found | None:
         """Return the matches of single-pattern rules that are new since then; None for none."""
         matcher, rules = self.world.matcher, self.world.rules.single_rules
-        if works_in_arrays(self.world):
-            found = matcher.single_in_arrays(since, rules, MOST_APPLICATIONS)
-            if found is not None:
-                return found
         if not matcher.single(since, rules):
             return None
         names = phase_rules(self.world.rules, multi=False)

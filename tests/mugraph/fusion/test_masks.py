@@ -11,7 +11,6 @@ import pytest
 
 from relational_tensat import Options, kernels, optimize, resume
 from relational_tensat.base.errors import InputError
-from relational_tensat.explore import step
 from relational_tensat.formats import save_model
 from tests.mugraph.conditions import causal_model, constant_model, given_model, leaving
 from tests.mugraph.masks import guarded_model, with_mask
@@ -109,17 +108,9 @@ def test_attention_with_bools_and_minus_infinity_is_one_kernel(
     assert again.graph.count_ops() == {"fused": 1} and again.cost_after_us == result.cost_after_us
 
 
-@pytest.mark.parametrize("in_arrays", [True, False])
 @pytest.mark.parametrize("nothing", [-np.inf, float(np.finfo("float32").min)])
-def test_attention_with_a_mask_in_the_file_is_one_kernel(
-    nothing: float, in_arrays: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Such constants are extreme: other rules do not touch them, kernels were tested with them as masks.
-
-    Applications are found in arrays, and by SQL, which large e-graphs and pairs are.
-    """
-    if not in_arrays:
-        monkeypatch.setattr(step, "works_in_arrays", lambda world: False)
+def test_attention_with_a_mask_in_the_file_is_one_kernel(nothing: float, tmp_path: Path) -> None:
+    """Such constants are extreme: other rules do not touch them, kernels were tested with them as masks."""
     model = constant_model(nothing)
     save_model(model, tmp_path / "in.onnx")
     options = Options.of(

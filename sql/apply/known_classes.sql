@@ -1,2 +1,0 @@
--- The classes, as unions change them.
-SELECT id, parent, height FROM eclass
