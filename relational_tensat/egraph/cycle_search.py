@@ -18,31 +18,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 
 import numpy as np
-from numpy.typing import NDArray
 
-from relational_tensat.base.records import record
-from relational_tensat.egraph.edges import cyclic_core
-from relational_tensat.egraph.lifting import labelled
+from relational_tensat.egraph.edges import cyclic_core, edge_places
 from relational_tensat.egraph.node_hashes import Ints, Places
 
 
-@record
-class CycleBreak:
-    """How cycles are broken.
-
-    Attributes:
-        enodes: those without which no cycle is left, the oldest first.
-        classes: those that were on cycles, and some others.
-        labels: of these classes, the lowest that are above those of all children among them.
-    """
-
-    enodes: list[int]
-    classes: Ints
-    labels: NDArray[np.int64]
-
-
-def break_cycles(columns: Mapping[str, Ints], check: Callable[[], None]) -> CycleBreak:
-    """Return which e-nodes to leave out, so that no cycle is left.
+def break_cycles(columns: Mapping[str, Ints], check: Callable[[], None]) -> list[int]:
+    """Return which e-nodes to leave out, so that no cycle is left, the oldest first.
 
     Args:
         columns: the edges, one entry each: ``enode``, ``class`` and ``child``, and of these two classes
@@ -55,15 +37,16 @@ def break_cycles(columns: Mapping[str, Ints], check: Callable[[], None]) -> Cycl
     by_age = core[np.argsort(columns["enode"][core], kind="stable")]
     edges = {name: column[by_age] for name, column in columns.items()}
     check()
-    classes, parent, child, labels = labelled(edges)
+    classes, parent, child = edge_places(edges["class"], edges["child"])
+    labels = np.zeros(len(classes), dtype=np.int64)
+    labels[parent], labels[child] = edges["height"], edges["child_height"]
     check()
     acyclic = _AcyclicPart(labels.tolist(), check)
-    enodes = [
+    return [
         enode
         for enode, owner, children in _grouped(edges["enode"], parent, child)
         if not acyclic.add(owner, children)
     ]
-    return CycleBreak(enodes, classes, np.array(acyclic.labels, dtype=np.int64))
 
 
 def _grouped(enode: Ints, parent: Places, child: Places) -> Iterator[tuple[int, int, list[int]]]:

@@ -90,6 +90,11 @@ CREATE TEMP TABLE suspect (
 );
 COMMENT ON TABLE suspect IS 'Cycles: applications that may close a cycle: a match with its variables, and the root of another one that may be, or be below, one of these, with its height.';
 
+CREATE TEMP TABLE cycle_core (
+    enode INTEGER, class INTEGER, child INTEGER, height INTEGER, child_height INTEGER, age INTEGER
+);
+COMMENT ON TABLE cycle_core IS 'Cycles: edges that may lie on a cycle, with the labels of both ends; age: the id of the e-node, or its place in the world that is shown.';
+
 CREATE TEMP TABLE descendant (class INTEGER, descendant INTEGER);
 COMMENT ON TABLE descendant IS 'Cycles: all pairs of a class and one below it or itself, for the vanilla cycle filter.';
 

@@ -1,0 +1,2 @@
+-- How many classes may lie on cycles.
+SELECT count(DISTINCT class) FROM cycle_core

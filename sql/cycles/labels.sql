@@ -1,2 +1,0 @@
--- The height labels of all classes.
-SELECT id, height FROM eclass
