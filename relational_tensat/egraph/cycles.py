@@ -1,10 +1,11 @@
 """The cycle filter: keep the e-graph of unfiltered e-nodes acyclic (TENSAT section 5.2).
 
-Every class has a height label above those of its kept children. Where labels are violated, one recursive CTE
-lifts them (``cycles/lift.sql``). On a cycle they would rise for ever: where they do not converge soon, the edges
-that may lie on cycles are collected (``cycles/core.sql``), and of these an e-node that closes a cycle with older
-ones is filtered, so the original graph always stays. Recursive CTEs find these e-nodes, too
-(``cycles/break.sql``), up to so many classes; from there on a search in Python does (``cycle_search``).
+Every class has a height label above those of its kept children. Where labels are violated, a recursive
+CTE lifts them (``cycles/lift.sql``). On a cycle they would rise for ever. So where they do not converge
+soon, the edges that may lie on cycles are collected (``cycles/core.sql``). Of these, an e-node that
+closes a cycle with older ones is filtered: the original graph always stays. Recursive CTEs find these
+e-nodes, too (``cycles/break.sql``), unless the classes are many: then a search in Python does
+(``cycle_search``).
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ from relational_tensat.egraph.database import Database
 #: fit below it without lifting the classes above.
 HEIGHT_STEP = 4096
 
-#: In how many rounds labels converge, as a rule, where there is no cycle: e-graphs of the 13 models take 1 to 19.
+#: In how many rounds labels converge, as a rule, where there is no cycle: e-graphs of the 13 models take
+#: 1 to 19.
 _FEW_ROUNDS = 32
 
 #: More rounds than there are classes in any e-graph.
 _ALL_ROUNDS = 2**31 - 1
 
-#: The most classes that may lie on cycles for which statements find the e-nodes to filter. The ways between
-#: classes are as many as the square of these.
+#: Up to so many classes that may lie on cycles, statements find the e-nodes to filter. The ways between
+#: classes are as many as the square of these: 5,000 classes take 0.12 to 0.6 s, the search 0.02.
 MOST_BY_STATEMENTS = 2_000
 
 
@@ -51,7 +53,7 @@ def filter_cycles(database: Database, world: int = 0) -> int:
 
 
 def _lift(database: Database, rounds: int) -> bool:
-    """Lift labels until they are the lowest that are above those of all children; return whether they are."""
+    """Raise labels to the lowest above those of all children; return whether so many rounds sufficed."""
     ((converged, _),) = database.run("cycles/lift", rounds=rounds)
     return bool(converged)
 

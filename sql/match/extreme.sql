@@ -11,4 +11,4 @@ WITH RECURSIVE spread(class) AS (
     JOIN symbol AS y ON y.id = s.symbol
     WHERE list_contains($keeping::VARCHAR[], y.op) AND ($hidden OR NOT e.filtered)
 )
-SELECT list(class) AS classes FROM spread
+SELECT coalesce(list(class), []) AS classes FROM spread

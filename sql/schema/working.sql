@@ -62,6 +62,12 @@ CREATE TEMP TABLE waiting (
 );
 COMMENT ON TABLE waiting IS 'Apply: applications that the vanilla cycle filter carries out one at a time.';
 
+CREATE TEMP TABLE built (
+    made INTEGER, id INTEGER, rule INTEGER, instance INTEGER, root0 INTEGER, place0 INTEGER, b INTEGER[],
+    class INTEGER, type INTEGER, head INTEGER, signature INTEGER, c0 INTEGER, reason BIGINT
+);
+COMMENT ON TABLE built IS 'Apply: applications (made is 0) with the classes of all that their targets have, and the e-nodes that did not exist (made is the id), as fresh has them.';
+
 CREATE TEMP TABLE fresh (
     id INTEGER, class INTEGER, type INTEGER, rule INTEGER, signature INTEGER, head INTEGER, c0 INTEGER,
     c1 INTEGER, c2 INTEGER, c3 INTEGER, c4 INTEGER, reason BIGINT

@@ -58,7 +58,7 @@ def test_an_enode_goes_if_it_closes_a_cycle_with_older_ones() -> None:
         edges, height = random_edges(seed)
         expected = breakers_by_age(edges)
         random.Random(seed).shuffle(edges)  # what is filtered depends on ages alone
-        assert break_cycles(columns(edges, height), never).enodes == expected, seed
+        assert break_cycles(columns(edges, height), never) == expected, seed
 
 
 def test_the_oldest_enode_of_each_class_stays() -> None:
@@ -72,25 +72,7 @@ def test_the_oldest_enode_of_each_class_stays() -> None:
             for _ in range(2)
         ]
         oldest = {merged.index(class_id) for class_id in merged}
-        assert oldest.isdisjoint(
-            break_cycles(columns(edges, dict.fromkeys(range(10), 1)), never).enodes
-        )
-
-
-def test_labels_are_the_lowest_that_kept_e_nodes_need() -> None:
-    for seed in range(300):
-        edges, height = random_edges(seed)
-        broken = break_cycles(columns(edges, height), never)
-        labels = dict(zip(broken.classes.tolist(), broken.labels.tolist(), strict=True))
-        lowest = {class_id: height[class_id] for class_id in labels}
-        kept_edges = [
-            (c, d) for e, c, d in edges if e not in broken.enodes and {c, d} <= labels.keys()
-        ]
-        for owner in reversed(list(nx.topological_sort(nx.DiGraph(kept_edges)))):
-            lowest[owner] = max(
-                [lowest[owner], *(lowest[d] + 1 for c, d in kept_edges if c == owner)]
-            )
-        assert labels == lowest, seed
+        assert oldest.isdisjoint(break_cycles(columns(edges, dict.fromkeys(range(10), 1)), never))
 
 
 def test_the_core_has_all_cycles_and_no_ends() -> None:
@@ -135,4 +117,4 @@ def test_a_ring_of_many_classes() -> None:
     size = 20_000
     ring = [(enode, enode, enode % size + 1) for enode in range(1, size + 1)]
     height = {class_id: size - class_id for class_id in range(1, size + 1)}
-    assert break_cycles(columns(ring, height), never).enodes == [size]
+    assert break_cycles(columns(ring, height), never) == [size]

@@ -4,11 +4,13 @@ from dataclasses import dataclass
 from itertools import permutations
 
 import networkx as nx
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from relational_tensat.egraph import EGraph, cycles
+from relational_tensat.egraph.cycle_search import break_cycles
 from relational_tensat.egraph.cycles import filter_cycles, reject_cyclic_applications
 from relational_tensat.tensor import Graph, Node, build_graph
 from tests.egraph.invariants import assert_invariants
@@ -77,6 +79,7 @@ def test_against_networkx(graph: Graph, steps: list[Batch]) -> None:
         count = filter_cycles(egraph.database)
         after = rows_of(egraph)
         assert_filtered_well(before, after)
+        assert filtered_by_search(egraph, before) == {r.id for r in after.values() if r.filtered}
         assert count == sum(row.filtered for row in after.values()) - sum(
             row.filtered for row in before.values()
         )
@@ -84,6 +87,16 @@ def test_against_networkx(graph: Graph, steps: list[Batch]) -> None:
             assert count == 0
     assert_invariants(egraph)
     egraph.close()
+
+
+def filtered_by_search(egraph: EGraph, before: dict[int, Row]) -> set[int]:
+    """Return what the search in Python leaves out of the same e-graph, instead of statements."""
+    kept = [row for row in before.values() if not row.filtered]
+    edges = [(row.id, row.owner, child, 1, 1) for row in kept for child in row.children]
+    columns = np.array(edges, np.int32).reshape(-1, 5).T
+    names = ("enode", "class", "child", "height", "child_height")
+    broken = break_cycles(dict(zip(names, columns, strict=True)), lambda: None)
+    return {*broken, *(row.id for row in before.values() if row.filtered)}
 
 
 #: (class, classes below it) of a match, by their places among all, modulo their number.
@@ -155,15 +168,10 @@ def chain(length: int) -> Graph:
 
 
 @pytest.mark.parametrize("label", [7, 20, 100_000])
-@pytest.mark.parametrize("step", [0, 1, 4096])
-def test_labels_are_lifted_as_far_up_as_they_break_others(
-    label: int, step: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However far up the edges are that are read first."""
+def test_labels_are_lifted_as_far_up_as_they_break_others(label: int) -> None:
     egraph = EGraph.create(chain(20))
     egraph.connection.execute("UPDATE eclass SET height = id")
     egraph.connection.execute(f"UPDATE eclass SET height = {label} WHERE id = 3")
-    monkeypatch.setattr(cycles, "HEIGHT_STEP", step)
     assert filter_cycles(egraph.database) == 0
     heights = egraph.connection.execute("SELECT height FROM eclass ORDER BY id").fetchall()
     assert heights == [(1,), (2,)] + [(max(i, label + i - 3),) for i in range(3, len(heights) + 1)]
@@ -183,7 +191,10 @@ def test_a_value_that_equals_its_operand() -> None:
     assert_invariants(egraph)
 
 
-def test_of_a_long_cycle_the_youngest_goes() -> None:
+@pytest.mark.parametrize("most", [0, 2_000])
+def test_of_a_long_cycle_the_youngest_goes(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By statements, and by a search."""
+    monkeypatch.setattr(cycles, "MOST_BY_STATEMENTS", most)
     egraph = EGraph.create(chain(60))
     unite(egraph, [(2, 60)])
     assert filter_cycles(egraph.database) == 1

@@ -13,6 +13,7 @@ import relational_tensat
 from relational_tensat.base.resources import resource_dir
 from relational_tensat.cost import load_profile
 from relational_tensat.egraph import EGraph
+from relational_tensat.egraph.cycles import filter_cycles
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.published import read_schema
 from relational_tensat.egraph.working_tables import working_tables
@@ -21,6 +22,8 @@ from relational_tensat.explore import step as step_module
 from relational_tensat.explore.apply import applying
 from relational_tensat.extract.tables import extraction_problem
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
+from tests.egraph.random_graphs import unite
+from tests.egraph.test_cycles import chain
 from tests.explore.example_rules import example_rules
 from tests.explore.graphs import scaled_products, separate_sums, sum_of
 from tests.explore.universes import begin, grow, original, universe_of
@@ -115,6 +118,10 @@ def test_every_working_table_is_declared(
         for number in (1, 2):
             begin(world, number, original(world.egraph))
             grow(world, number, 3)
+
+    cyclic = EGraph.create(chain(3))
+    unite(cyclic, [(2, 3)])
+    filter_cycles(cyclic.database)
 
     created_by_stages = list(created)
     tables = declared()

@@ -66,7 +66,8 @@ def search_of(compiled: CompiledRules) -> str:
     """Return the query of a search in an e-graph that has all that the rules speak of."""
     note_examples(compiled)
     phase = "multi" if compiled.joins else "single"
-    return search_query(live_skeletons(compiled, phase), compiled, phase)
+    live = live_skeletons(compiled, phase)
+    return search_query(live, compiled.node_columns, compiled.leaf_columns, phase)
 
 
 def generated(case: str) -> str:

@@ -13,7 +13,10 @@ from collections.abc import Callable
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.apply.bounds import Bounds
 from relational_tensat.explore.apply.direct_targets import (
+    applications_of_built_text,
     bind_text,
+    built_text,
+    fresh_of_built_text,
     fresh_text,
     labelled_classes_text,
     reasons_text,
@@ -25,11 +28,15 @@ from relational_tensat.explore.apply.root_columns import rooted_sql
 #: would take a quarter more: 660 instead of 535 ms in all of TENSAT's 18 runs.
 MANY_LABELS = 1_000_000
 
+#: Up to so many applications, one recursive CTE builds all steps of their targets: planned once.
+MOST_IN_ONE = 20_000
+
 
 def build_direct(
     egraph: EGraph,
     iteration: int,
     bounds: Bounds,
+    applications: int,
     limit: int,
     fits: Callable[[], bool] | None = None,
     *,
@@ -40,10 +47,53 @@ def build_direct(
     None where there would be more e-nodes than there may be: then nothing has been done.
 
     Args:
+        applications: at most so many.
         limit: the most e-nodes of the e-graph.
         fits: asked once they are in the table: whether a limit of the caller's allows for them, too.
         has_labels: whether new classes get height labels: a cycle filter needs them.
     """
+    database = egraph.database
+    in_one = applications <= MOST_IN_ONE and bounds.steps > 1
+    build = _build_in_one if in_one else _build_by_steps
+    built = build(egraph, bounds, limit)
+    if built is None:
+        return None
+    if built:
+        database.run("apply/add_fresh", iteration=iteration, stamp=egraph.clock)
+    if fits is not None and not fits():
+        database.run("apply/remove_fresh", next_id=egraph.next_id)
+        return None
+    if not built:
+        return 0
+    _add_classes(egraph, bounds, has_labels=has_labels)
+    text = f"-- reasons: {bounds.rules}\n{reasons_text(bounds.bound, bounds.steps, bounds.roots)}"
+    ((direct,),) = database.execute(text, {"iteration": iteration}, "reasons")
+    egraph.next_id += built
+    egraph.e_nodes += built
+    egraph.e_classes += built - int(direct)
+    return int(direct)
+
+
+def _build_in_one(egraph: EGraph, bounds: Bounds, limit: int) -> int | None:
+    """Fill ``fresh`` and bind all classes by one recursive CTE; return how many e-nodes are new.
+
+    None where there would be more than there may be; ``application`` is as it was.
+    """
+    database = egraph.database
+    built = built_text(bounds.operands, bounds.sources, bounds.steps, bounds.bound, bounds.roots)
+    params = {"next_id": egraph.next_id}
+    database.execute(f"-- build: {bounds.rules}\n{built}", params, "build")
+    fresh = f"-- fresh: {bounds.rules}\n{fresh_of_built_text(bounds.operands)}"
+    ((made,),) = database.execute(fresh, name="fresh")
+    if egraph.e_nodes + made > limit:
+        return None
+    text = f"-- bind: {bounds.rules}\n{applications_of_built_text(bounds.roots)}"
+    database.execute(text, name="bind")
+    return int(made)
+
+
+def _build_by_steps(egraph: EGraph, bounds: Bounds, limit: int) -> int | None:
+    """Do the same by two statements a step: many applications are not carried from round to round."""
     database, next_id = egraph.database, egraph.next_id
     for step in range(1, bounds.steps + 1):
         verb = "CREATE OR REPLACE TEMP TABLE fresh AS" if step == 1 else "INSERT INTO fresh"
@@ -56,21 +106,7 @@ def build_direct(
         bind = bind_text(bounds.operands, bounds.bound + step - 1, bounds.roots)
         text = f"-- bind: {bounds.rules}\n{bind}"
         database.execute(text, {"step": step}, "bind")
-    built = next_id - egraph.next_id
-    if built:
-        database.run("apply/add_fresh", iteration=iteration, stamp=egraph.clock)
-    if fits is not None and not fits():
-        database.run("apply/remove_fresh", next_id=egraph.next_id)
-        return None
-    if not built:
-        return 0
-    _add_classes(egraph, bounds, has_labels=has_labels)
-    text = f"-- reasons: {bounds.rules}\n{reasons_text(bounds.bound, bounds.steps, bounds.roots)}"
-    ((direct,),) = database.execute(text, {"iteration": iteration}, "reasons")
-    egraph.next_id = next_id
-    egraph.e_nodes += built
-    egraph.e_classes += built - int(direct)
-    return int(direct)
+    return next_id - egraph.next_id
 
 
 def _add_classes(egraph: EGraph, bounds: Bounds, *, has_labels: bool) -> None:

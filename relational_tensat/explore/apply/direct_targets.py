@@ -51,19 +51,122 @@ def fresh_text(operands: int, sources: int, *, is_first: bool, roots: int = 2) -
     )
 
 
+def built_text(operands: int, sources: int, steps: int, bound: int, roots: int = 2) -> str:
+    """Return the statement that does what ``fresh_text`` and ``bind_text`` do, of all steps: ``built``.
+
+    A row of ``built`` is an application (``made`` is 0) or an e-node that did not exist. Each round takes
+    all of them to the next step. Its parameter is ``next_id``.
+
+    Args:
+        operands: the most that an e-node of a target has.
+        sources: the most that the rules have.
+        steps: the most nodes that a target has.
+        bound: how many bindings an application has before.
+        roots: how many columns of roots there are.
+    """
+    children = [f"c{i}" for i in range(operands)]
+    key = ", ".join(["signature", *children])
+    operand_columns = ", ".join(f"coalesce(b[t.s{i}], 0) AS {c}" for i, c in enumerate(children))
+    own_roots = [f"root{n}" for n in range(roots)]
+    places = [f"place{n}" for n in range(sources)]
+    of_application = ", ".join(["id", "rule", "instance", *own_roots, *places])
+    of_node = ", ".join(["class", "type", "head", key, "reason"])
+    no_node = ", ".join(
+        f"0 AS {name}" for name in ("class", "type", "head", "signature", *children)
+    )
+    no_application = ", ".join("0" for _ in (*own_roots, *places))
+    homes = [
+        f"CASE WHEN place{n} = {bound} + t.step THEN root{n}::BIGINT << 32 | id * {roots} + {n} END"
+        for n in range(sources)
+    ]
+    home = homes[0] if sources == 1 else f"least({', '.join(homes)})"
+    return (
+        "-- the e-nodes of targets that do not exist, and the classes of all, step by step\n"
+        "CREATE OR REPLACE TEMP TABLE built AS\n"
+        "WITH RECURSIVE\n"
+        f"known AS MATERIALIZED (SELECT class, {key} FROM enode{has_at_most(operands)}),\n"
+        f"built(step, made, {of_application}, b, {of_node}) AS (\n"
+        f"    SELECT 0, 0, a.id, a.rule, a.instance, {', '.join(f'a.{r}' for r in own_roots)},\n"
+        f"        {', '.join(f'i.root{n}' for n in range(sources))}, a.b[:{bound}], {no_node},\n"
+        "        0::BIGINT AS reason\n"
+        "    FROM application AS a JOIN instance AS i ON i.id = a.instance\n"
+        "    UNION ALL (\n"
+        f"    WITH before AS (SELECT * FROM built WHERE step < {steps}),\n"
+        "    request AS MATERIALIZED (\n"
+        f"        SELECT id, rule, t.signature, t.type, t.head, {operand_columns},\n"
+        f"            {home} AS home\n"
+        "        FROM before JOIN template AS t USING (instance)\n"
+        "        WHERE made = 0 AND t.step = before.step + 1\n"
+        "    ),\n"
+        "    node AS MATERIALIZED (\n"
+        f"        SELECT first, rule, type, head, {key}, home, of_known IS NULL AS is_new, made,\n"
+        "            coalesce(of_known, (home >> 32)::INTEGER, made) AS class\n"
+        "        FROM (\n"
+        "            SELECT r.*, k.class AS of_known, (\n"
+        "                $next_id - 1 + (SELECT count(*) FROM before WHERE made > 0)\n"
+        "                + row_number() OVER (PARTITION BY k.class IS NULL ORDER BY r.first)\n"
+        "            )::INTEGER AS made\n"
+        "            FROM (\n"
+        f"                SELECT {key}, min(id) AS first, min(home) AS home, min(rule) AS rule,\n"
+        "                    any_value(type) AS type, any_value(head) AS head\n"
+        f"                FROM request GROUP BY {key}\n"
+        "            ) AS r\n"
+        "            LEFT JOIN (\n"
+        f"                FROM known UNION ALL SELECT class, {key} FROM before WHERE made > 0\n"
+        f"            ) AS k USING ({key})\n"
+        "        )\n"
+        "    )\n"
+        f"    SELECT before.step + 1, 0, {', '.join(f'before.{c}' for c in of_application.split(', '))},\n"
+        f"        before.b || [n.class], {no_node}, 0\n"
+        "    FROM before LEFT JOIN (\n"
+        f"        SELECT request.id, node.class FROM request JOIN node USING ({key})\n"
+        "    ) AS n USING (id)\n"
+        "    WHERE made = 0\n"
+        "    UNION ALL SELECT step + 1, * EXCLUDE (step) FROM before WHERE made > 0\n"
+        "    UNION ALL SELECT (SELECT any_value(step) FROM before) + 1, made, first, rule, 0,\n"
+        f"        {no_application}, NULL, {of_node.replace('reason', 'home & 4294967295')}\n"
+        "    FROM node WHERE is_new\n"
+        "    )\n"
+        ")\n"
+        f"SELECT * EXCLUDE (step) FROM built WHERE step = {steps}"
+    )
+
+
+def fresh_of_built_text(operands: int) -> str:
+    """Return the statement that makes ``fresh`` of the e-nodes in ``built``."""
+    children = [f"c{i}" for i in range(operands)]
+    zeros = [f"0 AS c{i}" for i in range(operands, CHILD_COLUMNS)]
+    return (
+        "-- the e-nodes of targets that did not exist\n"
+        "CREATE OR REPLACE TEMP TABLE fresh AS\n"
+        "SELECT made AS id, class, type, rule, signature, head,\n"
+        f"    {', '.join([*children, *zeros])}, reason\n"
+        "FROM built WHERE made > 0"
+    )
+
+
+def applications_of_built_text(roots: int) -> str:
+    """Return the statement that makes ``application`` of ``built``."""
+    own_roots = ", ".join(f"root{n}" for n in range(roots))
+    return (
+        "-- the applications with the classes of all that their targets have\n"
+        "CREATE OR REPLACE TEMP TABLE application AS\n"
+        f"SELECT id, rule, instance, {own_roots}, b FROM built WHERE made = 0"
+    )
+
+
 def bind_text(operands: int, bound: int, roots: int = 2) -> str:
     """Return the statement that appends the class of a step's e-node to each application's bindings.
 
     As ``targets.bind_text``, but that the e-node may be in ``fresh`` still.
     """
     same = "".join(f" AND e.c{i} = coalesce(a.b[t.s{i}], 0)" for i in range(operands))
-    before = "".join(f"a.b[{i}], " for i in range(1, bound + 1))
     columns = ", ".join(["class", "signature", *(f"c{i}" for i in range(operands))])
     kept = "".join(f", a.root{n}" for n in range(roots))
     return (
         "-- the class of this step's e-node, bound in each application\n"
         "CREATE OR REPLACE TEMP TABLE application AS\n"
-        f"SELECT a.id, a.rule, a.instance{kept}, [{before}e.class] AS b\n"
+        f"SELECT a.id, a.rule, a.instance{kept}, a.b[:{bound}] || [e.class] AS b\n"
         "FROM application AS a\n"
         "LEFT JOIN template AS t ON t.instance = a.instance AND t.step = $step\n"
         "LEFT JOIN (\n"

@@ -225,11 +225,10 @@ def phase_rules(compiled: CompiledRules, *, multi: bool) -> str:
     return named_rules([r.rule.name for r in compiled.rules if r.rule.is_multi == multi])
 
 
-def match_columns(compiled: CompiledRules) -> list[str]:
+def match_columns(nodes: int, leaves: int) -> list[str]:
     """Return the columns of the match table: pattern, root class, stamp, signatures, leaves."""
-    nodes = [f"g{i}" for i in range(compiled.node_columns)]
-    leaves = [f"v{i}" for i in range(compiled.leaf_columns)]
-    return ["pattern", "root", "stamp", *nodes, *leaves]
+    signatures = [f"g{i}" for i in range(nodes)]
+    return ["pattern", "root", "stamp", *signatures, *(f"v{i}" for i in range(leaves))]
 
 
 def skeleton_text(skeleton: CompiledSkeleton) -> str:

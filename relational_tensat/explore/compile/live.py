@@ -105,6 +105,11 @@ class LiveSkeleton:
     skeleton: CompiledSkeleton
     rows: tuple[tuple[int, ...], ...]
 
+    @property
+    def patterns(self) -> set[int]:
+        """The patterns that can match."""
+        return {row[0] for row in self.rows}
+
 
 def live_skeletons(
     compiled: CompiledRules,

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from relational_tensat.explore.compile.compiled import (
-    CompiledRules,
     is_one_of,
     match_columns,
     skeleton_text,
@@ -27,11 +26,15 @@ from relational_tensat.explore.compile.prefixes import (
 )
 
 
-def search_query(live: Sequence[LiveSkeleton], compiled: CompiledRules, phase: str) -> str:
+def search_query(live: Sequence[LiveSkeleton], nodes: int, leaves: int, phase: str) -> str:
     """Return the query that finds all new matches of live skeletons, with the columns of ``match``.
 
     Its parameter ``$since``: only matches that involve a row written at that clock or later.
+
+    Args:
+        nodes, leaves: how many columns there are of each: the most that a live skeleton has, or more.
     """
+    columns = match_columns(nodes, leaves)
     shared: list[str] = []
     matches: list[str] = []
     for prefix in shared_prefixes(live):
@@ -41,7 +44,7 @@ def search_query(live: Sequence[LiveSkeleton], compiled: CompiledRules, phase: s
             shared.append(f"{prefix.name} AS MATERIALIZED (\n{rows}\n)")
         matches += [
             f"-- match {phase} {skeleton_text(branch.live.skeleton)}\n"
-            + _matches(prefix, branch, late, compiled, is_named=not matches and not place)
+            + _matches(prefix, branch, late, columns, is_named=not matches and not place)
             for place, (branch, late) in enumerate(prefix.ends)
         ]
     beginning = "WITH " + ", ".join(shared) + "\n" if shared else ""
@@ -138,7 +141,7 @@ def _join_combined(source: _Source, prefix: Prefix) -> None:
 
 
 def _matches(
-    prefix: Prefix, branch: Branch, late: Step | None, compiled: CompiledRules, *, is_named: bool
+    prefix: Prefix, branch: Branch, late: Step | None, columns: Sequence[str], *, is_named: bool
 ) -> str:
     """Return the query of a branch's matches; the first one of a union names its columns."""
     source = _source(prefix)
@@ -151,14 +154,11 @@ def _matches(
     if len(rows) > 1:
         pattern = "s.pattern"
         _join_rows(source, branch)
-    signatures = [source.column(f"n{i}.signature") for i in range(nodes)]
-    values = [
-        pattern, source.column("n0.class"), source.stamp,
-        *signatures, *["0"] * (compiled.node_columns - nodes),
-        *map(source.column, branch.leaves), *["0"] * (compiled.leaf_columns - len(branch.leaves)),
-    ]  # fmt: skip
+    value_of = {"pattern": pattern, "root": source.column("n0.class"), "stamp": source.stamp}
+    value_of |= {f"g{i}": source.column(f"n{i}.signature") for i in range(nodes)}
+    value_of |= {f"v{i}": source.column(leaf) for i, leaf in enumerate(branch.leaves)}
+    values = [value_of.get(column, "0") for column in columns]
     if is_named:
-        columns = match_columns(compiled)
         values = [f"{v} AS {c}" for v, c in zip(values, columns, strict=True)]
     return _select(values, source)
 

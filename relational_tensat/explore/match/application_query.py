@@ -5,6 +5,9 @@ from __future__ import annotations
 #: The condition on instances that are valid: they have a root.
 IS_VALID = "i.root0 > 0"
 
+#: Stands for further tables, of one row, that conditions on applications read.
+ALSO_FROM = " /* also from */"
+
 
 def multi_text(pairs: str, on_pair: str, columns: str, order: str) -> str:
     """Return the query of multi-pattern rules' applications.
@@ -24,7 +27,7 @@ def multi_text(pairs: str, on_pair: str, columns: str, order: str) -> str:
         "    FROM (\n"
         f"        SELECT {columns}\n"
         f"        FROM {pairs}\n"
-        f"        JOIN instance AS i ON i.rule = p.rule AND {on_pair}\n"
+        f"        JOIN instance AS i ON i.rule = p.rule AND {on_pair}{ALSO_FROM}\n"
         f"        WHERE {IS_VALID}\n"
         "    )\n"
         ")"

@@ -21,7 +21,7 @@ from relational_tensat.base.once import once_per_object
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.loading import single_number
 from relational_tensat.egraph.node_hashes import Ints
-from relational_tensat.explore.compile.compiled import CompiledRules
+from relational_tensat.explore.compile.compiled import CompiledRules, is_one_of
 from relational_tensat.rules.instance import tensor_vars
 from relational_tensat.rules.model import Apply, Literal, Rule, Term, Var
 from relational_tensat.tensor import AttrValue, tensors_of
@@ -101,23 +101,25 @@ class Extremes:
             out |= np.isin(column, extreme) & np.isin(rules, np.array(asking, np.int32))
         return out
 
-    def ruled_out(self, rule: str, classes: str) -> str:
-        """Return the condition on applications that are left out, as text; "" where there are none.
+    def ruled_out(self, rule: str, leaves: Sequence[str], rules: Set[int]) -> tuple[str, str]:
+        """Return the condition on applications that are left out, and the table that it reads.
+
+        Both are text; "" where there are none.
 
         Args:
             rule: the column of the rule's id.
-            classes: the list of the classes that a match binds.
+            leaves: the columns of the classes that a match binds.
+            rules: those that take part.
         """
-        if not self.is_active:
-            return ""
-        rule_ids = ", ".join(str(n) for n in self._guarded if n not in self._slots)
-        ruled_out = [f"{rule} IN ({rule_ids}) AND {_is_bound(classes)}"] if rule_ids else []
-        for number in self._slots.keys() & set(self._guarded):
-            places = [slot + 1 for slot in self._slots[number]]
-            ruled_out.append(
-                f"{rule} = {number} AND {_is_bound(f'list_select({classes}, {places})')}"
-            )
-        return " OR ".join(ruled_out)
+        guarded = [n for n in self._guarded if n in rules] if self.is_active else []
+        if not guarded:
+            return "", ""
+        plain = [n for n in guarded if n not in self._slots]
+        ruled_out = [f"{is_one_of(rule, plain)} AND {_is_bound(leaves)}"] if plain else []
+        for number in (n for n in guarded if n in self._slots):
+            asking = [leaves[slot] for slot in self._slots[number]]
+            ruled_out.append(f"{rule} = {number} AND {_is_bound(asking)}")
+        return "extreme", " OR ".join(ruled_out)
 
     def _is_extreme(self, signature: int) -> bool:
         symbol = self._egraph.catalogue.symbol_of(signature)
@@ -128,8 +130,8 @@ class Extremes:
         return symbol.op == "weight" and attrs["name"] in self._weights
 
 
-def _is_bound(classes: str) -> str:
-    return f"list_has_any({classes}, (SELECT classes FROM extreme))"
+def _is_bound(leaves: Sequence[str]) -> str:
+    return f"list_has_any([{', '.join(leaves)}]::INTEGER[], extreme.classes)"
 
 
 @once_per_object

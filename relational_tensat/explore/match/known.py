@@ -14,7 +14,7 @@ import numpy as np
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.node_hashes import Ints
 from relational_tensat.egraph.weights_only import classes_of_weights
-from relational_tensat.explore.compile.compiled import CompiledRules
+from relational_tensat.explore.compile.compiled import CompiledRules, is_one_of
 from relational_tensat.explore.match.extremes import Mask
 from relational_tensat.rules.instance import tensor_vars
 
@@ -53,24 +53,28 @@ class KnownOperands:
             asking[of_rule] = False
         return asking
 
-    def ruled_out(self, rule: str, classes: str, rules: Set[int]) -> str:
-        """Return the condition on applications that are left out, as text; "" where no rule asks.
+    def ruled_out(self, rule: str, leaves: Sequence[str], rules: Set[int]) -> tuple[str, str]:
+        """Return the condition on applications that are left out, and the table that it reads.
+
+        Both are text; "" where no rule asks.
 
         Args:
             rule: the column of the rule's id.
-            classes: the list of the classes that a match binds.
+            leaves: the columns of the classes that a match binds.
             rules: those that take part.
         """
-        asking = {rule_id: self._leaves[rule_id] for rule_id in self._leaves.keys() & rules}
+        asking: dict[int, list[int]] = {}
+        for rule_id in sorted(self._leaves.keys() & rules):
+            for leaf in self._leaves[rule_id]:
+                asking.setdefault(leaf, []).append(rule_id)
         if not asking:
-            return ""
+            return "", ""
         self._egraph.database.run("match/known", is_known=self._is_known()[1:].tolist())
         unknown = [
-            f"({rule} = {rule_id} AND NOT (SELECT is_known FROM known_class)[({classes})[{leaf + 1}]])"
-            for rule_id, places in sorted(asking.items())
-            for leaf in places
+            f"({is_one_of(rule, rule_ids)} AND NOT known_class.is_known[{leaves[leaf]}])"
+            for leaf, rule_ids in sorted(asking.items())
         ]
-        return " OR ".join(unknown)
+        return "known_class", " OR ".join(unknown)
 
     def _is_known(self) -> Mask:
         """Return by class whether it can be had from weights only."""

@@ -38,6 +38,7 @@ from relational_tensat.explore.compile.compiled import (
 from relational_tensat.explore.compile.live import Edges, LiveSkeleton, live_skeletons
 from relational_tensat.explore.compile.search_query import search_query
 from relational_tensat.explore.match.application_query import (
+    ALSO_FROM,
     IS_VALID,
     multi_text,
 )
@@ -75,6 +76,8 @@ class Matcher:
         self.order: int | None = None
         self.has_rest = False
         self._serves = ""  # the rules of the phase that is searched for
+        self._live_patterns: frozenset[int] = frozenset()  # that the last search was for
+        self._width = compiled.node_columns, compiled.leaf_columns  # of its table ``match``
         self._database: Database = egraph.database
         self.instances = Instances(compiled, egraph.catalogue, egraph.database, first_instance)
         self._extremes = Extremes(egraph, compiled)
@@ -110,8 +113,16 @@ class Matcher:
         """
         if not self.find("single", since, rules):
             return 0
-        text = f"-- unjudged: {self._serves}\n{self._unjudged_singles}"
-        rows = self._database.execute(text, name="unjudged_singles")
+        nodes, leaves = self._width
+        signatures = [f"g{i}" for i in range(nodes)]
+        on_match = " AND ".join(f"i.{g} = m.{g}" for g in ("pattern", *signatures))
+        rows = self._database.execute(
+            f"-- unjudged: {self._serves}\n"
+            "-- configurations of single-pattern rules that are not judged yet\n"
+            f"SELECT DISTINCT m.pattern, {', '.join(f'm.{g}' for g in signatures)}\n"
+            f"FROM match AS m ANTI JOIN instance AS i ON {on_match}",
+            name="unjudged_singles",
+        )
         self._judge(
             [
                 (rule, *signatures)
@@ -121,12 +132,30 @@ class Matcher:
         )
         is_subset = rules is not None and rules != self.compiled.single_rules
         only = f" AND {is_one_of('i.rule', sorted(rules or ()))}" if is_subset else ""
-        text = self._single_text.format(only=only)
-        return self._fill_applications(text, f"[{self._leaves}]", self.compiled.single_rules)
+        bound = [f"v{i}" for i in range(leaves)]
+        none = ", ".join(f"0 AS root{n}" for n in range(1, self.compiled.root_columns))
+        filling = ["0"] * (self.compiled.leaf_columns - leaves)
+        text = (
+            "-- applications of single-pattern rules\n"
+            f"SELECT id, rule, instance, root0, {none},\n"
+            f"    [{', '.join([*bound, *filling])}] AS b\n"  # lists are slow to sort
+            "FROM (\n"
+            "    SELECT *, row_number() OVER (\n"
+            f"        ORDER BY rule, root0 DESC, instance, {', '.join(bound)}\n"
+            "    )::INTEGER AS id\n"
+            "    FROM (\n"  # of its own: a window carries what its WHERE reads
+            f"        SELECT i.rule, i.id AS instance, m.root AS root0, {', '.join(bound)}\n"
+            f"        FROM match AS m JOIN instance AS i ON {on_match}{ALSO_FROM}\n"
+            f"        WHERE {IS_VALID}{only}\n"
+            "    )\n"
+            ")"
+        )
+        return self._fill_applications(text, bound, self._live_rules(self.compiled.single_rules))
 
     def matches(self, phase: str, since: int, rules: frozenset[int] | None) -> Matches | None:
         """Return what is new to rules of a phase as arrays; None where nothing can match."""
-        columns = [c for c in match_columns(self.compiled) if c != "stamp"]
+        nodes, leaves = self.compiled.node_columns, self.compiled.leaf_columns
+        columns = [c for c in match_columns(nodes, leaves) if c != "stamp"]
 
         def read(query: str) -> dict[str, NDArray[Any]]:
             text = f"SELECT {', '.join(columns)} FROM (\n{query}\n)"
@@ -137,7 +166,6 @@ class Matcher:
         if rows is None:
             return None
         pattern, root, *others = rows.values()
-        nodes = self.compiled.node_columns
         return Matches(pattern, root, others[:nodes], others[nodes:])
 
     def multi(self, since: int, most: int, rules: frozenset[int] | None = None) -> int:
@@ -231,9 +259,17 @@ class Matcher:
         live = live_skeletons(self.compiled, phase, edges, patterns)
         if not live:
             return None
+        self._live_patterns = frozenset().union(*(skeleton.patterns for skeleton in live))
+        self._width = self.compiled.node_columns, self.compiled.leaf_columns
+        if phase == "single":  # a narrow table is planned and moved sooner
+            alive = [self.compiled.patterns[p - 1] for p in self._live_patterns]
+            self._width = (
+                max(len(p.nodes) for p in alive),
+                max(1, *(len(p.leaves) for p in alive)),
+            )
         started = time.perf_counter()
         self._serves = phase_rules(self.compiled, multi=phase == "multi")
-        result = run(search_query(live, self.compiled, phase))
+        result = run(search_query(live, *self._width, phase))
         self._share_time(live, rules, time.perf_counter() - started)
         return result
 
@@ -243,21 +279,33 @@ class Matcher:
         return int(self._database.execute(text, params or None, table)[0][0])
 
     def _fill_pairs(self, query: str) -> int:
-        return self._fill_applications(query, "p.b", self.compiled.multi_rules)
+        bound = self.compiled.leaf_columns * self.compiled.root_columns
+        leaves = [f"p.b[{i}]" for i in range(1, bound + 1)]
+        return self._fill_applications(query, leaves, self._live_rules(self.compiled.multi_rules))
 
-    def _fill_applications(self, query: str, bound: str, rules: frozenset[int]) -> int:
+    def _live_rules(self, rules: frozenset[int]) -> frozenset[int]:
+        """Return those of some rules that the last search can have found something for."""
+        alive = self._live_patterns
+        return frozenset(n for n in rules if alive.issuperset(self.compiled.rule(n).patterns))
+
+    def _fill_applications(self, query: str, leaves: Sequence[str], rules: frozenset[int]) -> int:
         """Fill ``application``, without what is ruled out by what it binds: see ``left_out``.
 
         Args:
-            bound: the list of the classes that a match binds.
+            leaves: the columns of the classes that a match binds.
             rules: that may take part.
         """
         self._extremes.refresh()
-        extreme = self._extremes.ruled_out("i.rule", bound)
-        unknown = self._known.ruled_out("i.rule", bound, rules)
-        for ruled_out in filter(None, (extreme, unknown)):
-            query = query.replace(IS_VALID, f"{IS_VALID} AND NOT ({ruled_out})")
-        return self._fill("application", query)
+        tables, ruled_out = [], []
+        for table, condition in (
+            self._extremes.ruled_out("i.rule", leaves, rules),
+            self._known.ruled_out("i.rule", leaves, rules),
+        ):
+            if condition:
+                tables.append(f", {table}")
+                ruled_out.append(f" AND NOT ({condition})")
+        query = query.replace(ALSO_FROM, "".join(tables))
+        return self._fill("application", query.replace(IS_VALID, IS_VALID + "".join(ruled_out)))
 
     def _judge(self, configurations: Sequence[tuple[int, ...]]) -> None:
         if configurations:
@@ -313,12 +361,8 @@ class Matcher:
         )
 
     def _write_texts(self, signatures: list[str]) -> None:
-        single = signatures[: self.compiled.node_columns]
         self._roots = [f"root{n}" for n in range(self.compiled.root_columns)]
         self._youngest = f"{', '.join(f'{r} DESC' for r in self._roots)}, instance, hash(b)"
-        none = ", ".join(f"0 AS root{n}" for n in range(1, self.compiled.root_columns))
-        self._leaves = leaves = ", ".join(f"v{i}" for i in range(self.compiled.leaf_columns))
-        on_match = " AND ".join(f"i.{g} = m.{g}" for g in ("pattern", *single))
         on_pair = " AND ".join(f"i.{g} = p.{g}" for g in signatures)
         every = ", ".join(f"i.{g}" for g in signatures)
         rules = named_rules([rule.rule.name for rule in self.compiled.rules])
@@ -326,20 +370,6 @@ class Matcher:
             f"-- the instances that unions name: {rules}\n"
             f"INSERT INTO instance_log SELECT i.id, i.rule, list_filter([{every}], lambda g: g > 0)\n"
             "FROM instance AS i SEMI JOIN union_log AS u ON u.instance = i.id"
-        )
-        self._single_text = (
-            "-- applications of single-pattern rules\n"
-            f"SELECT id, rule, instance, root0, {none}, [{leaves}] AS b\n"  # lists are slow to sort
-            "FROM (\n"
-            "    SELECT *, row_number() OVER (\n"
-            f"        ORDER BY rule, root0 DESC, instance, {leaves}\n"
-            "    )::INTEGER AS id\n"
-            "    FROM (\n"  # of its own: a window carries what its WHERE reads
-            f"        SELECT i.rule, i.id AS instance, m.root AS root0, {leaves}\n"
-            f"        FROM match AS m JOIN instance AS i ON {on_match}\n"
-            f"        WHERE {IS_VALID}{{only}}\n"
-            "    )\n"
-            ")"
         )
         order = self._youngest
         marks = [f"p.m{n}" for n in range(self.compiled.root_columns)]
@@ -350,11 +380,6 @@ class Matcher:
         self._multi_text = multi_text("pair AS p", on_pair, columns, order)
         self._first_text = multi_text(f"pair AS p ANTI {below}", on_pair, columns, order)
         self._rest_text = multi_text(f"pair AS p SEMI {below}", on_pair, columns, order)
-        self._unjudged_singles = (
-            "-- configurations of single-pattern rules that are not judged yet\n"
-            f"SELECT DISTINCT m.pattern, {', '.join(f'm.{g}' for g in single)}\n"
-            f"FROM match AS m ANTI JOIN instance AS i ON {on_match}"
-        )
         self._unjudged_pairs = (
             "-- configurations of multi-pattern rules that are not judged yet\n"
             f"SELECT DISTINCT p.rule, {', '.join(f'p.{g}' for g in signatures)}\n"

@@ -17,7 +17,7 @@ FROM (
 
 -- the class of this step's e-node, bound in each application
 CREATE OR REPLACE TEMP TABLE application AS
-SELECT a.id, a.rule, a.instance, a.root0, a.root1, [a.b[1], a.b[2], e.class] AS b
+SELECT a.id, a.rule, a.instance, a.root0, a.root1, a.b[:2] || [e.class] AS b
 FROM application AS a
 LEFT JOIN template AS t ON t.instance = a.instance AND t.step = $step
 LEFT JOIN (SELECT * FROM enode WHERE c3 = 0 AND c4 = 0) AS e ON e.signature = t.signature AND e.c0 = coalesce(a.b[t.s0], 0) AND e.c1 = coalesce(a.b[t.s1], 0) AND e.c2 = coalesce(a.b[t.s2], 0);
@@ -29,7 +29,7 @@ FROM (
     SELECT t.place, a.b[t.place] AS class, t.type, a.bottom
     FROM (
         SELECT instance, b, greatest(height_of[b[1]], height_of[b[2]], height_of[b[3]], height_of[b[4]]) AS bottom
-        FROM application, (SELECT list(height) AS height_of FROM (SELECT height FROM eclass ORDER BY id))
+        FROM application, (SELECT list(height ORDER BY id) AS height_of FROM eclass)
         WHERE greatest(b[3], b[4]) >= $next_id
     ) AS a
     JOIN (SELECT instance, type, 2 + step AS place FROM template) AS t USING (instance)

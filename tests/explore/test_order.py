@@ -1,0 +1,70 @@
+"""No result depends on the order of rows or on how many threads a statement has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+from relational_tensat.base.process import ProcessOptions
+from relational_tensat.egraph import EGraph
+from relational_tensat.explore import ExplorationOptions, explore, step
+from relational_tensat.models import MODELS
+from relational_tensat.rules.library import load_rules, taso_rules
+from relational_tensat.rules.model import Rule
+from relational_tensat.tensor import Graph
+from tests.explore.example_rules import example_rules
+from tests.explore.graphs import sum_of
+
+_SHUFFLED = ("enode", "eclass", "instance", "template", "union_log")
+
+
+def tables(
+    graph: Graph,
+    rules: Sequence[Rule],
+    node_limit: int,
+    *,
+    opened: int = 1,
+    later: int | None = None,
+) -> Iterator[object]:
+    """Yield the tables after an exploration, by how many threads DuckDB opens with and has later."""
+    egraph = EGraph.create(graph, process=ProcessOptions(threads=opened))
+    if later is not None:
+        egraph.connection.execute(f"SET threads = {later}")
+    explore(egraph, rules, ExplorationOptions(4, 2, node_limit=node_limit, search="saturation"))
+    for table in ("enode", "eclass", "union_log"):
+        yield egraph.connection.execute(f"FROM {table} ORDER BY ALL").fetchall()
+    egraph.close()
+
+
+def shuffle_before_steps(patch: pytest.MonkeyPatch) -> None:
+    """Let every step find the rows of all tables in a random order."""
+    run = step._Step.run
+
+    def shuffled(self: step._Step, rules: frozenset[int]) -> step.Delta:
+        connection = self._world.egraph.connection
+        for table in _SHUFFLED:
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE s AS FROM {table} ORDER BY random()")
+            connection.execute(f"DELETE FROM {table}")
+            connection.execute(f"INSERT INTO {table} FROM s")
+        return run(self, rules)
+
+    patch.setattr(step._Step, "run", shuffled)
+
+
+CASES = [
+    *((name, taso_rules) for name in MODELS),
+    ("bert", load_rules),
+    ("sum", lambda: example_rules("swap", "regroup")),
+]
+
+
+@pytest.mark.parametrize(("name", "rules"), CASES)
+def test_threads_and_order_change_nothing(
+    name: str, rules, monkeypatch: pytest.MonkeyPatch
+) -> None:  # type: ignore[no-untyped-def]
+    graph = sum_of(7) if name == "sum" else MODELS[name]()
+    expected = list(tables(graph, rules(), 3_000))
+    assert list(tables(graph, rules(), 3_000, opened=4)) == expected
+    shuffle_before_steps(monkeypatch)
+    assert list(tables(graph, rules(), 3_000, later=2)) == expected
