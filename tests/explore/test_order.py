@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -61,8 +61,8 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "rules"), CASES)
 def test_threads_and_order_change_nothing(
-    name: str, rules, monkeypatch: pytest.MonkeyPatch
-) -> None:  # type: ignore[no-untyped-def]
+    name: str, rules: Callable[[], Sequence[Rule]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     graph = sum_of(7) if name == "sum" else MODELS[name]()
     expected = list(tables(graph, rules(), 3_000))
     assert list(tables(graph, rules(), 3_000, opened=4)) == expected
