@@ -20,7 +20,7 @@ class ProcessOptions(OptionGroup):
     seed: int = option(0, "of everything drawn at random", metavar="N")
     memory_limit: str | None = option(
         None,
-        "of the database, e.g. 2GB; an iteration's arrays, some 100 bytes an application, come on top",
+        "of the database, e.g. 2GB",
         metavar="SIZE", check=check_memory_limit, default_text="80 % of the machine's", may_change=True,
     )  # fmt: skip
     temp_directory: Path | None = option(

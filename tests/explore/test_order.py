@@ -9,6 +9,8 @@ import pytest
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore, step
+from relational_tensat.explore.compile import compiled
+from relational_tensat.explore.match import matching
 from relational_tensat.models import MODELS
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
@@ -68,3 +70,13 @@ def test_threads_and_order_change_nothing(
     assert list(tables(graph, rules(), 3_000, opened=4)) == expected
     shuffle_before_steps(monkeypatch)
     assert list(tables(graph, rules(), 3_000, later=2)) == expected
+
+
+def test_which_pairs_are_left_out_is_by_the_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there are more pairs of matches than are taken up."""
+    for module in (compiled, matching):
+        monkeypatch.setattr(module, "PAIR_CAP", 20)
+    graph, rules = MODELS["nasrnn"](), taso_rules()
+    expected = list(tables(graph, rules, 3_000))
+    shuffle_before_steps(monkeypatch)
+    assert list(tables(graph, rules, 3_000, later=2)) == expected

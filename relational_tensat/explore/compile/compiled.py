@@ -253,12 +253,18 @@ def phase_patterns(compiled: CompiledRules, phase: str) -> frozenset[int]:
 
 
 def join_query(
-    group: JoinGroup, compiled: CompiledRules, rules: Collection[int] | None = None
+    group: JoinGroup,
+    compiled: CompiledRules,
+    rules: Collection[int] | None = None,
+    *,
+    in_order: bool = False,
 ) -> str:
     """Return the query that joins the matches of two sources, or of more, on their shared leaves.
 
     Args:
         rules: those of the group that take part; None for all of them.
+        in_order: whether which pairs are left out, where there are more than ``PAIR_CAP``, is by the pairs
+            alone: it takes a sort of all.
 
     Pairs within one class are left out (TENSAT section 4). A symmetric rule takes each unordered pair
     once, lower classes first. Its parameter ``$since``: one of them is as new. The columns m0, m1 and
@@ -281,7 +287,7 @@ def join_query(
         for place, (alias, pairs) in enumerate(zip(aliases[1:], shared, strict=True), start=1)
     ]
     distinct = [f"{one} <> {other}" for one, other in itertools.combinations(roots, 2)]
-    in_order = " AND ".join(f"{one} < {other}" for one, other in itertools.pairwise(roots))
+    rising = " AND ".join(f"{one} < {other}" for one, other in itertools.pairwise(roots))
     stamps = ", ".join(f"{m}.stamp" for m in aliases)
     members = [n for n in group.rules if rules is None or n in rules]
     names = named_rules([compiled.rule(n).rule.name for n in members])
@@ -295,8 +301,10 @@ def join_query(
             "JOIN match AS a ON a.pattern = r.pattern0",
             *joins,
             f"WHERE r.join_group = {group.id}{only} AND {' AND '.join(distinct)}",
-            f"    AND (NOT r.is_symmetric OR {in_order}) AND greatest({stamps}) >= $since",
-            f"LIMIT {PAIR_CAP}",
+            f"    AND (NOT r.is_symmetric OR {rising}) AND greatest({stamps}) >= $since",
+            f"ORDER BY r.rule, {', '.join(roots)}, b LIMIT {PAIR_CAP}"
+            if in_order
+            else f"LIMIT {PAIR_CAP}",
         ]
     )
 

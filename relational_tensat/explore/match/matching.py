@@ -205,13 +205,20 @@ class Matcher:
         self.truncated = False
         if not self.find("multi", 0, rules):
             return 0
-        queries = [
-            join_query(group, self.compiled, rules)
+        groups = [
+            group
             for group in self.compiled.joins
             if rules is None or not rules.isdisjoint(group.rules)
         ]
-        pairs = self._fill("pair", union_all(queries), since=since)
+
+        def fill(*, in_order: bool) -> int:
+            queries = [join_query(g, self.compiled, rules, in_order=in_order) for g in groups]
+            return self._fill("pair", union_all(queries), since=since)
+
+        pairs = fill(in_order=False)
         self.truncated = pairs >= PAIR_CAP
+        if self.truncated:  # whatever the order of rows is, the same pairs are left out
+            pairs = fill(in_order=True)
         return pairs
 
     def allow_extremes(self, variables_of: Mapping[str, Collection[str]]) -> None:
