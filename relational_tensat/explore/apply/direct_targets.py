@@ -160,13 +160,14 @@ def bind_text(operands: int, bound: int, roots: int = 2) -> str:
 
     As ``targets.bind_text``, but that the e-node may be in ``fresh`` still.
     """
+    before = "".join(f"a.b[{i}], " for i in range(1, bound + 1))
     same = "".join(f" AND e.c{i} = coalesce(a.b[t.s{i}], 0)" for i in range(operands))
     columns = ", ".join(["class", "signature", *(f"c{i}" for i in range(operands))])
     kept = "".join(f", a.root{n}" for n in range(roots))
     return (
         "-- the class of this step's e-node, bound in each application\n"
         "CREATE OR REPLACE TEMP TABLE application AS\n"
-        f"SELECT a.id, a.rule, a.instance{kept}, a.b[:{bound}] || [e.class] AS b\n"
+        f"SELECT a.id, a.rule, a.instance{kept}, [{before}e.class] AS b\n"
         "FROM application AS a\n"
         "LEFT JOIN template AS t ON t.instance = a.instance AND t.step = $step\n"
         "LEFT JOIN (\n"

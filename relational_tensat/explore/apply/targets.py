@@ -52,12 +52,13 @@ def bind_text(operands: int, bound: int, roots: int = 2) -> str:
         roots: how many columns of roots there are.
     """
     kept = "".join(f", a.root{n}" for n in range(roots))
+    before = "".join(f"a.b[{i}], " for i in range(1, bound + 1))
     same = "".join(f" AND e.c{i} = coalesce(a.b[t.s{i}], 0)" for i in range(operands))
     enodes = f"(SELECT * FROM enode{has_at_most(operands)})"
     return (
         "-- the class of this step's e-node, bound in each application\n"
         "CREATE OR REPLACE TEMP TABLE application AS\n"
-        f"SELECT a.id, a.rule, a.instance{kept}, a.b[:{bound}] || [e.class] AS b\n"
+        f"SELECT a.id, a.rule, a.instance{kept}, [{before}e.class] AS b\n"
         "FROM application AS a\n"
         "LEFT JOIN template AS t ON t.instance = a.instance AND t.step = $step\n"
         f"LEFT JOIN {enodes} AS e ON e.signature = t.signature{same}"

@@ -150,7 +150,7 @@ FROM (
 
 -- the class of this step's e-node, bound in each application
 CREATE OR REPLACE TEMP TABLE application AS
-SELECT a.id, a.rule, a.instance, a.root0, a.root1, a.b[:2] || [e.class] AS b
+SELECT a.id, a.rule, a.instance, a.root0, a.root1, [a.b[1], a.b[2], e.class] AS b
 FROM application AS a
 LEFT JOIN template AS t ON t.instance = a.instance AND t.step = $step
 LEFT JOIN (

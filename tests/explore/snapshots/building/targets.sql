@@ -17,7 +17,7 @@ FROM (
 
 -- the class of this step's e-node, bound in each application
 CREATE OR REPLACE TEMP TABLE application AS
-SELECT a.id, a.rule, a.instance, a.root0, a.root1, a.b[:2] || [e.class] AS b
+SELECT a.id, a.rule, a.instance, a.root0, a.root1, [a.b[1], a.b[2], e.class] AS b
 FROM application AS a
 LEFT JOIN template AS t ON t.instance = a.instance AND t.step = $step
 LEFT JOIN (SELECT * FROM enode WHERE c3 = 0 AND c4 = 0) AS e ON e.signature = t.signature AND e.c0 = coalesce(a.b[t.s0], 0) AND e.c1 = coalesce(a.b[t.s1], 0) AND e.c2 = coalesce(a.b[t.s2], 0);
