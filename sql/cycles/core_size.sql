@@ -1,2 +1,0 @@
--- How many classes may lie on cycles.
-SELECT count(DISTINCT class) FROM cycle_core
