@@ -5,7 +5,9 @@ from __future__ import annotations
 from relational_tensat.base import duckdb
 
 #: What DuckDB's planner may do. Our statements are many, small, and already in a good shape: planning
-#: them is most of their cost, and the other passes take a sixth of it without ever paying.
+#: them is most of their cost, and the other passes take a sixth of it without ever paying. Joins are written
+#: in a good order: to look for a better one costs a twelfth of all planning, and made NasRNN's run at k_multi 2
+#: 1.4 times as long.
 OPTIMIZERS = frozenset(
     {
         "build_side_probe_side",
@@ -15,7 +17,6 @@ OPTIMIZERS = frozenset(
         "filter_pullup",
         "filter_pushdown",
         "in_clause",
-        "join_order",
         "unnest_rewriter",
         "unused_columns",
     }
