@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
+import logging
 import os
 import stat
 import zlib
@@ -87,6 +89,30 @@ def _limited(file: IO[bytes] | gzip.GzipFile, path: Path, what: str) -> bytes:
     if len(content) > MOST_BYTES:
         raise InputError(f"{path}: {what} has more than {MOST_BYTES >> 20} MB, the limit")
     return content
+
+
+def is_disk_full(error: BaseException | None) -> bool:
+    """Whether an error, of the system or of a library, or its cause, says that a disk has no room."""
+    if error is None:
+        return False
+    return any(os.strerror(code) in str(error) for code in _FULL) or is_disk_full(error.__cause__)
+
+
+_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+
+
+@contextmanager
+def unless_full() -> Iterator[None]:
+    """Write into a cache in the block: where the disk is full, nothing is kept, and a line says so."""
+    try:
+        yield
+    except (InputError, OSError) as error:
+        if not is_disk_full(error):
+            raise
+        _log.warning("not kept in a cache: %s", error)
+
+
+_log = logging.getLogger("relational_tensat")
 
 
 @contextmanager

@@ -65,6 +65,7 @@ def add_arguments(parser: Parser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Search and report; 5 where nothing was found."""
     limit_blas_threads()
+    from relational_tensat.base.files import unless_full
     from relational_tensat.base.option import options_of
     from relational_tensat.base.watch import Watch
     from relational_tensat.mugraph.candidate_cache import CandidateCache
@@ -84,7 +85,8 @@ def execute(args: argparse.Namespace) -> int:
         finding = find_kernels(program, options, watch, progress, cache=cache, tables=tables)
     key = None
     if finding.best is not None and cache is not None:
-        key = cache.keep_found(finding.best.graph)
+        with unless_full():
+            key = cache.keep_found(finding.best.graph)
     report(
         lambda: {**_content(finding), "key": key},
         lambda console: _show(finding, options, console),

@@ -12,18 +12,20 @@ A row is used for exactly the device, driver, libraries and protocol that it was
 from __future__ import annotations
 
 import json
+import logging
 import os
 import random
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, first_line
+from relational_tensat.base.files import is_disk_full
 from relational_tensat.base.folders import CACHE_VARIABLE as CACHE_VARIABLE
 from relational_tensat.base.folders import PrivateFolder, check_own, user_cache
 from relational_tensat.base.resources import sql
@@ -33,6 +35,8 @@ from relational_tensat.cost.key import configuration_text
 from relational_tensat.cost.postponed import Postponed
 from relational_tensat.cost.race import RACE_VERSION
 from relational_tensat.cost.record import TIME_COLUMNS, Record, device_columns, now
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 #: Another process holds the file for milliseconds; one that does so for longer is stuck.
 _LOCK_WAIT_S = 30.0
@@ -52,6 +56,21 @@ def default_cache() -> Path:
     return user_cache() / "costs.duckdb"
 
 
+def in_memory_when_full(method: _Method) -> _Method:
+    """Decorator of what uses a cache: where its disk is full, it is done once more, in memory."""
+
+    @wraps(method)
+    def done(holder: Any, *args: Any, **options: Any) -> Any:
+        try:
+            return method(holder, *args, **options)
+        except InputError as error:
+            if not getattr(holder, "_cache", holder).go_on_in_memory(error):
+                raise
+        return method(holder, *args, **options)
+
+    return cast("_Method", done)
+
+
 class CostCache:
     """A cost cache; the file is made when the first row is written.
 
@@ -59,9 +78,17 @@ class CostCache:
     written, or another process keeps it.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, *, is_dispensable: bool = False) -> None:
+        """Name its file.
 
+        Args:
+            is_dispensable: whether it may be lost where the disk is full: what is measured is kept in
+                memory then, and for this process only.
+        """
+        self.path = path
+        self._is_dispensable = is_dispensable
+
+    @in_memory_when_full
     def find(
         self, key: DeviceKey, configurations: Sequence[Configuration]
     ) -> dict[Configuration, Sample | Unmeasurable]:
@@ -77,6 +104,7 @@ class CostCache:
             ).fetchall()
         return {by_text[text]: _result(*columns) for text, *columns in rows}
 
+    @in_memory_when_full
     def count_outdated(self, key: DeviceKey, configurations: Sequence[Configuration]) -> int:
         """Return of how many configurations there are times of this device under another key only."""
         if not self.path.exists():
@@ -94,6 +122,7 @@ class CostCache:
         """Write one result; when this returns, it is there for good."""
         self.add([Record(configuration_text(configuration), key, result, now())])
 
+    @in_memory_when_full
     def add(self, records: Sequence[Record]) -> int:
         """Write rows; where there is one already, it stays. Return how many are new."""
         if not records:
@@ -106,6 +135,7 @@ class CostCache:
             ((count,),) = connection.execute(sql("cost_cache/add"), columns).fetchall()
         return int(count)
 
+    @in_memory_when_full
     def rows(self) -> list[Record]:
         """Return everything."""
         if not self.path.exists():
@@ -122,6 +152,7 @@ class CostCache:
             for text, kind, device, driver, libraries, protocol, *result, date in rows
         ]
 
+    @in_memory_when_full
     def keep_races(self, key: DeviceKey, outcomes: Sequence[RaceOutcome]) -> None:
         """Write what races on a device said; what was known of the same models is replaced."""
         columns = {
@@ -141,6 +172,7 @@ class CostCache:
                 {**columns, **device_columns(key), "race_version": RACE_VERSION, "date": now()},
             )
 
+    @in_memory_when_full
     def races(self, key: DeviceKey) -> list[RaceOutcome]:
         """Return what all races under exactly this key said, as far as they were run as today."""
         if not self.path.exists():
@@ -157,6 +189,7 @@ class CostCache:
             for model, before_us, after_us, speedup, error in rows
         ]
 
+    @in_memory_when_full
     def find_compiled(self, key: DeviceKey, code: str, compiler: str) -> Sample | None:
         """Return what some code took, compiled so, under exactly this key; None where nobody knows."""
         if not self.path.exists():
@@ -168,6 +201,7 @@ class CostCache:
             row = connection.execute(sql("cost_cache/find_compiled"), where).fetchone()
         return None if row is None else Sample(*row)
 
+    @in_memory_when_full
     def keep_compiled(self, key: DeviceKey, code: str, compiler: str, sample: Sample) -> None:
         """Write what some code takes, compiled so."""
         columns = {name: getattr(sample, name) for name in (*TIME_COLUMNS, "samples")}
@@ -210,20 +244,36 @@ class CostCache:
     def opened(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Attach the file for a statement or two; make it, and its table, where they are missing."""
         with Postponed() as interruption, _ENGINE_LOCK:
-            try:
-                engine = _engine(self.path)
-            except duckdb.Error as error:
-                raise InputError(f"{self.path}: {first_line(error)}") from error
+            if self._is_dispensable and self.path in _IN_MEMORY:
+                yield _IN_MEMORY[self.path]
+                return
+            with self._attached(interruption) as engine:
+                yield engine
+
+    def go_on_in_memory(self, error: InputError) -> bool:
+        """Keep what comes in memory, if a full disk has made something fail, and if it may be lost."""
+        if not (self._is_dispensable and is_disk_full(error)):
+            return False
+        _log.warning("not kept in the cost cache: %s", error)
+        _engine.cache_clear()  # DuckDB does not go on with a database that it could not write
+        _IN_MEMORY[self.path] = duckdb.open_database(None, {"threads": 1})
+        _IN_MEMORY[self.path].execute(sql("cost_cache/schema"))
+        return True
+
+    @contextmanager
+    def _attached(self, interruption: Postponed) -> Iterator[duckdb.DuckDBPyConnection]:
+        try:
+            engine = _engine(self.path)
             self._attach(engine, interruption)
             try:
                 engine.execute("USE attached")
                 self._check(engine)
                 yield engine
-            except duckdb.Error as error:
-                raise InputError(f"{self.path}: {first_line(error)}") from error
             finally:
                 engine.execute("USE memory")
                 engine.execute("DETACH attached")
+        except duckdb.Error as error:
+            raise InputError(f"{self.path}: {first_line(error)}") from error
 
     def _make(self) -> None:
         """Make an empty cache aside and give it its name.
@@ -277,6 +327,10 @@ class CostCache:
         if not tables:
             engine.execute(sql("cost_cache/schema"))
 
+
+#: What there is instead of caches whose disks are full, by their paths.
+_IN_MEMORY: dict[Path, duckdb.DuckDBPyConnection] = {}
+_log = logging.getLogger("relational_tensat")
 
 #: One thread at a time has a cache attached: DuckDB's locks are between processes.
 _ENGINE_LOCK = threading.Lock()

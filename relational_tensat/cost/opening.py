@@ -88,7 +88,7 @@ def open_source(
         from relational_tensat.cost.cache import CostCache, default_cache
         from relational_tensat.cost.measured import MeasuredSource
 
-        file = CostCache(cache or default_cache())
+        file = CostCache(cache or default_cache(), is_dispensable=True)
         return MeasuredSource(text, open_device(text), file, watch, limit_s, learns=learns)
     if text.startswith(_TABLE):
         return _recorded(text.removeprefix(_TABLE))

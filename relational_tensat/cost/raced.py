@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 
 from relational_tensat.base import duckdb
 from relational_tensat.base.resources import sql
-from relational_tensat.cost.cache import CostCache
+from relational_tensat.cost.cache import CostCache, in_memory_when_full
 from relational_tensat.cost.device import DeviceKey
 from relational_tensat.cost.race import Standing
 from relational_tensat.cost.record import device_columns
@@ -67,6 +67,7 @@ class RunsBefore:
         self._cache = cache
         self._columns = device_columns(key)
 
+    @in_memory_when_full
     def raced(self, original: str, setting: str) -> dict[str, Raced]:
         """Return what is known of graphs, by hash.
 
@@ -86,6 +87,7 @@ class RunsBefore:
             for graph, *row in rows
         }
 
+    @in_memory_when_full
     def keep(self, original: str, setting: str, raced: Mapping[str, Raced]) -> None:
         """Write what is known of graphs, by hash; what was known of them is replaced."""
         known = list(raced.values())
@@ -108,6 +110,7 @@ class RunsBefore:
                 {**self._columns, **columns, "original": original, "setting": setting},
             )
 
+    @in_memory_when_full
     def settled(self, run: str, setting: str) -> SettledChoice | None:
         """Return what runs of this hash chose last; None where none has come to its end."""
         if not self._cache.path.exists():
@@ -118,12 +121,14 @@ class RunsBefore:
             ).fetchone()
         return None if row is None else SettledChoice(*row)
 
+    @in_memory_when_full
     def settle(self, run: str, setting: str, choice: SettledChoice) -> None:
         """Write what a run chose; what runs of its hash chose before is replaced."""
         where = {**self._columns, "run": run, "setting": setting}
         with self._opened() as connection:
             connection.execute(sql("cost_cache/settle"), {**where, **asdict(choice)})
 
+    @in_memory_when_full
     def seconds(self, run: str, what: str) -> float:
         """Return the seconds that runs of this hash have spent on ``MEASURING`` or ``RACING``."""
         if not self._cache.path.exists():
@@ -134,6 +139,7 @@ class RunsBefore:
             ).fetchall()
         return float(rows[0][0]) if rows else 0.0
 
+    @in_memory_when_full
     def add_seconds(self, run: str, what: str, seconds: float) -> None:
         """Add to the seconds that runs of this hash have spent on something."""
         with self._opened() as connection:

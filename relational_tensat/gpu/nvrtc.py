@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from relational_tensat.base.errors import InputError, MissingDependencyError, first_line
-from relational_tensat.base.files import write_aside
+from relational_tensat.base.files import unless_full, write_aside
 from relational_tensat.base.folders import check_own, user_cache
 from relational_tensat.gpu.bindings import checked
 from relational_tensat.gpu.catalogue import HEADERS, UNITS, instances, read_source
@@ -145,12 +145,12 @@ def cached_unit(unit: str, arch: str) -> Compiled:
         return Compiled(unit, arch, base64.b64decode(content["cubin"]), content["names"])
     except (InputError, OSError, ValueError, KeyError, TypeError):
         compiled = compile_unit(unit, arch)
-    path.parent.mkdir(parents=True, exist_ok=True)
     encoded = base64.b64encode(compiled.cubin).decode()
-    with write_aside(path) as folder:
-        (folder / path.name).write_text(
-            json.dumps({"names": dict(compiled.names), "cubin": encoded}), encoding="utf-8"
-        )
+    text = json.dumps({"names": dict(compiled.names), "cubin": encoded})
+    with unless_full():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with write_aside(path) as folder:
+            (folder / path.name).write_text(text, encoding="utf-8")
     return compiled
 
 

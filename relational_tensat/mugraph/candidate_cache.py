@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.base.files import write_aside
+from relational_tensat.base.files import unless_full, write_aside
 from relational_tensat.base.folders import CACHE_VARIABLE, user_cache
 from relational_tensat.base.resources import resource_dir
 from relational_tensat.mugraph.candidates import Candidates
@@ -47,7 +47,8 @@ class CandidateCache:
         """
         self._folder = folder
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            with unless_full():
+                folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             reason = error.strerror or error
             raise InputError(
@@ -84,7 +85,7 @@ class CandidateCache:
         if not candidates.is_complete:
             return
         path = self._file(program, options, device)
-        with write_aside(path) as aside:
+        with unless_full(), write_aside(path) as aside:
             text = json.dumps(_content(candidates))
             (aside / path.name).write_text(text, encoding="utf-8")
 

@@ -12,7 +12,7 @@ import math
 from pathlib import Path
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.base.files import write_aside
+from relational_tensat.base.files import unless_full, write_aside
 from relational_tensat.cost.cache import default_cache
 
 #: A better time is written down from so much on, as a fraction: less is noise.
@@ -47,10 +47,11 @@ class Baseline:
         """
         times_us = self._read()
         if best_us < (1 - _BETTER) * times_us.get(self._name, math.inf):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with write_aside(self._path) as folder:
-                text = json.dumps({**times_us, self._name: best_us}, indent=1)
-                (folder / self._path.name).write_text(text, encoding="utf-8")
+            text = json.dumps({**times_us, self._name: best_us}, indent=1)
+            with unless_full():
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                with write_aside(self._path) as folder:
+                    (folder / self._path.name).write_text(text, encoding="utf-8")
 
     def _read(self) -> dict[str, float]:
         if not self._path.is_file():

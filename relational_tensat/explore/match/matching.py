@@ -361,7 +361,7 @@ class Matcher:
                 "unsound": [r.unsound for r in rules],
                 "file": [storable(r.file) for r in rules],
                 "line": [r.line for r in rules],
-                "text": [rule_text(r) for r in rules],
+                "text": [storable(rule_text(r)) for r in rules],
                 "operands": [[slot + 1 for slot in r.slots] for r in compiled.rules],
                 "leaves": [compiled.bound(r) for r in compiled.rules],
             },

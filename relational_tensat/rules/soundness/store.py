@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.base.files import write_aside
+from relational_tensat.base.files import unless_full, write_aside
 from relational_tensat.base.folders import CACHE_VARIABLE as CACHE_VARIABLE
 from relational_tensat.base.folders import user_cache
 from relational_tensat.base.resources import resource_dir
@@ -78,7 +78,8 @@ def keep_verdicts(verdicts: Mapping[str, Verdict]) -> None:
     Raises:
         InputError: the folder cannot be written.
     """
-    write_verdicts(cache_file(), {**cached_verdicts(), **verdicts})
+    with unless_full():
+        write_verdicts(cache_file(), {**cached_verdicts(), **verdicts})
 
 
 @lru_cache(maxsize=1)

@@ -154,7 +154,7 @@ def _raced(
         InputError: they cannot be run, or not within the time and memory that there is.
     """
     costs = state.options.costs
-    before = RunsBefore(CostCache(costs.cache or default_cache()), device.key)
+    before = RunsBefore(CostCache(costs.cache or default_cache(), is_dispensable=True), device.key)
     inputs = state.contents.of_arrays(state.inputs)
     setting = json.dumps({"race": RACE_VERSION, "form": _FORM_VERSION, "inputs": inputs})
     original = f"file {_content(portable)}"

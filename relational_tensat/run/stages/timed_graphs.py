@@ -45,7 +45,9 @@ class TimedGraphs:
         inputs = contents.of_arrays(state.inputs)
         setting = json.dumps({"race": RACE_VERSION, "inputs": inputs})
         original = contents.of(state.original)
-        before = RunsBefore(CostCache(state.options.costs.cache or default_cache()), device.key)
+        before = RunsBefore(
+            CostCache(state.options.costs.cache or default_cache(), is_dispensable=True), device.key
+        )
         if state.options.costs.race_again:
             return cls(original, setting, before, contents, {}, run=state.run)
         known = before.raced(original, setting)
