@@ -21,6 +21,7 @@ _BEGINNINGS = (
     ("a page", re.compile(rb"\s*<!doctype html", re.IGNORECASE)),
     ("a model", re.compile(rb'\s*\{\s*"format":\s*"relational_tensat\.graph"')),
     ("a μGraph", re.compile(rb'\s*\{\s*"format":\s*"relational_tensat \xce\xbcGraph')),
+    ("a list of kernels", re.compile(rb'\s*\{\s*"format":\s*"relational_tensat kernels ')),
     ("verdicts on rules", re.compile(rb'\s*\{\s*"meaning":')),
     ("an e-graph", re.compile(rb'\s*\{\s*"nodes":')),
     ("a choice of e-nodes", re.compile(rb'\s*\{\s*"cost":')),
@@ -125,6 +126,7 @@ def _check_place(path: Path, written: Written) -> None:
     if stat.S_ISDIR(mode):
         if not written.is_folder:
             raise UsageError(f"{path}: is a folder, expected a file name")
+        _check_folder(path, written)
         return
     if written.is_folder:
         raise UsageError(f"{path}: is a file, expected a folder")
@@ -132,6 +134,15 @@ def _check_place(path: Path, written: Written) -> None:
         raise UsageError(f"{path}: is no regular file, expected {written.content}")
     if path.stat().st_size:
         _check_content(path, written)
+
+
+def _check_folder(path: Path, written: Written) -> None:
+    """Check that files of the names that are written are what was written there before."""
+    there = [name for name in written.names if (path / name).exists()]
+    if there and _content_of(path / written.names[0]) != "a list of kernels":
+        raise UsageError(
+            f"{path}: has a file {there[0]}, and no list of kernels; it is not overwritten"
+        )
 
 
 def _check_content(path: Path, written: Written) -> None:

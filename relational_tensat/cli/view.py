@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import UsageError
-from relational_tensat.base.outputs import PAGE
+from relational_tensat.base.outputs import PAGE, check_outputs
 from relational_tensat.cli.parser import Parser, whole_number
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ def _write(database: RunDatabase, args: argparse.Namespace) -> int:
 
     output = args.output or args.db.with_suffix(".html")
     check_page(output)
+    check_outputs([(output, PAGE)], [args.db])
     also = open_source(args.cost) if args.cost else None
     data = collect(database.connection, check=args.check, also=also)
     write_page(data, output)
