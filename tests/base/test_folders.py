@@ -12,6 +12,8 @@ import pytest
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.files import write_aside
 from relational_tensat.base.folders import PrivateFolder, check_own
+from relational_tensat.base.process import ProcessOptions
+from relational_tensat.egraph.database import Database
 
 _HOLD = (
     "import sys; from pathlib import Path; from relational_tensat.base.folders import PrivateFolder;"
@@ -89,3 +91,24 @@ def test_what_belongs_to_another_user_is_not_used(tmp_path: Path) -> None:
     os.chown(tmp_path, 4321, 4321)
     with pytest.raises(InputError, match=r"belongs to another user \(number 4321\), is not used$"):
         check_own(tmp_path)
+
+
+def test_what_a_killed_process_spilled_beside_a_database_goes_with_the_next_one(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "run.duckdb"
+    left = tmp_path / f".run.duckdb.{'0' * 16}.spill"
+    left.mkdir()
+    (left / "duckdb_temp").write_text("spilled")
+    link = tmp_path / f".run.duckdb.{'1' * 16}.spill"
+    (tmp_path / "elsewhere").mkdir()
+    link.symlink_to(tmp_path / "elsewhere")
+    Database(path).close()
+    assert sorted(tmp_path.iterdir()) == sorted([link, tmp_path / "elsewhere", path])
+    large = "CREATE TEMP TABLE t AS SELECT range AS i, hash(range) AS h FROM range(4000000)"
+    database = Database(path, ProcessOptions(memory_limit="30MB"))
+    database.execute(large)
+    (spilled,) = (p for p in tmp_path.iterdir() if p.name.endswith(".spill") and p != link)
+    assert spilled.is_dir()
+    database.close()
+    assert not spilled.exists()
