@@ -43,12 +43,14 @@ class Written:
         suffixes: of files of that kind; all where there are none.
         is_folder: whether the path is one of a folder.
         names: of files that are written into the folder.
+        is_new: whether the command itself refuses whatever is there.
     """
 
     content: str
     suffixes: tuple[str, ...] = ()
     is_folder: bool = False
     names: tuple[str, ...] = ()
+    is_new: bool = False
 
     def __call__(self, text: str) -> Path:
         """Convert a path."""
@@ -59,6 +61,7 @@ class Written:
 MODEL = Written("a model", SUFFIXES)
 PAGE = Written("a page", PAGE_SUFFIXES)
 DATABASE = Written("a database")
+NEW_DATABASE = Written("a database", is_new=True)
 FOLDER = Written("a folder", is_folder=True)
 KERNELS = Written(
     "kernels",
@@ -107,7 +110,8 @@ def check_outputs(outputs: Sequence[tuple[Path, Written]], inputs: Sequence[Path
     read = [*inputs, *_data_of(inputs, [path for path, _ in outputs])]
     taken = {place: path for path in read for place in _places(path)}
     for path, written in outputs:
-        _check_place(path, written)
+        if not written.is_new:
+            _check_place(path, written)
         own = [place for name in _all_names(path, written) for place in _places(name)]
         for place in own:
             if place in taken:

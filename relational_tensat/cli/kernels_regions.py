@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base.errors import UsageError
-from relational_tensat.base.outputs import DATABASE
+from relational_tensat.base.outputs import NEW_DATABASE
 from relational_tensat.cli.parser import Parser, dimensions, merged
 from relational_tensat.cli.rules_frame import add_json, report
 
@@ -33,7 +33,7 @@ def add_arguments(parser: Parser) -> None:
         help="sizes of the model's dynamic dimensions",
     )  # fmt: skip
     parser.add_argument(
-        "--db", type=DATABASE, metavar="FILE",
+        "--db", type=NEW_DATABASE, metavar="FILE",
         help="write them to a new database, which sql reads: tables region and fused_region",
     )  # fmt: skip
     add_json(parser)

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base.clock import now_s
-from relational_tensat.base.outputs import DATABASE, Written
+from relational_tensat.base.outputs import NEW_DATABASE, Written
 from relational_tensat.cli.blas_threads import limit_blas_threads
 from relational_tensat.cli.kernels_frame import (
     add_program,
@@ -56,7 +56,7 @@ def add_arguments(parser: Parser) -> None:
         help="search, whatever a search of the same program found before, and do not keep it",
     )  # fmt: skip
     parser.add_argument(
-        "--db", type=DATABASE, metavar="FILE",
+        "--db", type=NEW_DATABASE, metavar="FILE",
         help="search, and keep the search's tables in a new database: kernels show KEY --db FILE --sql",
     )  # fmt: skip
     add_json(parser)
