@@ -59,7 +59,7 @@ def open_database(
         attaches: the one other database that may be attached to it.
 
     Raises:
-        Error: there is none, it is none, or another process has it open.
+        Error: the file is no database, or another process has it open.
     """
     name = ":memory:" if path is None else database_name(path)
     reads = path is not None and not writes

@@ -125,7 +125,7 @@ def check_outputs(outputs: Sequence[tuple[Path, Written]], inputs: Sequence[Path
 def _check_place(path: Path, written: Written) -> None:
     try:
         mode = path.stat().st_mode
-    except OSError:  # nothing is there; where nothing can be, whoever writes it says so
+    except OSError:  # nothing is there; where nothing can be, the command says so
         return
     if stat.S_ISDIR(mode):
         if not written.is_folder:

@@ -382,7 +382,7 @@ def _spill_folder(parent: Path | None) -> PrivateFolder | None:
     Nothing can be spilled then, and DuckDB says that there is too little memory.
 
     Raises:
-        UsageError: the folder that was named is none, or cannot be written.
+        UsageError: the path that was named is no folder, or cannot be written.
     """
     if parent is not None and not parent.is_dir():
         raise UsageError(f"--temp-directory {parent}: no such folder")

@@ -111,7 +111,7 @@ def resume(
         db: the run's database.
         model: where the run's model is now, if not where it was, or the graph that it was.
         output: where the optimized model is written; None writes nothing. Where the run was to write
-            it, or anything else, does not count: whoever has made the database could say.
+            it, or anything else, does not count: a database may be from anybody.
         cost_model: the run's own source of costs, if it had one.
         progress: every step is reported to it.
         changes: options that are not the run's: ``time_limit_s``, ``extract_time_limit_s``,
