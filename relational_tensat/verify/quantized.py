@@ -154,7 +154,7 @@ def is_quantized(graph: Graph) -> bool:
     return any(
         node.op == "quantize"
         or get_operator(node.op).unpacks(node.attrs)
-        or any(map(is_quantized_kernel, _onnx_names(node)))
+        or any(op in _CONVERSIONS or is_quantized_kernel(op) for op in _onnx_names(node))
         for node in graph.nodes
     )
 
