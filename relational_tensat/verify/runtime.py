@@ -200,7 +200,8 @@ class _Judge:
     ) -> None:
         """Accept outputs no farther from those of the original as written than its own are by default.
 
-        Kernels on integers, which it has by default only, round sums and ties otherwise.
+        By default it has kernels on integers, which round sums and ties otherwise, and one quantization in
+        place of two.
         """
         try:
             session = open_session(self.before, self.threads, Session.AS_WRITTEN)
@@ -218,7 +219,7 @@ class _Judge:
             else 0.0
             for check, self_check, other in zip(comparison.results(), own, others, strict=True)
         ]
-        comparison.excuse(explained, "kernels on integers, as the original itself is")
+        comparison.excuse(explained, "onnxruntime's optimizations, as the original itself is")
 
     def _compared(self, trial: _Trial, expected: Runs, results: Runs, varies: bool) -> Comparison:
         comparison = Comparison(
