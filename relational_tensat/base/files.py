@@ -51,7 +51,7 @@ def read_bytes(path: Path, expected: str = "a model file") -> bytes:
         expected: what the file should be, for messages.
 
     Raises:
-        InputError: it does not exist, is a folder, cannot be read, or has 0 bytes.
+        InputError: it does not exist, is a folder, cannot be read, has 0 bytes, or has no end.
     """
     check_file(path, expected)
     try:
@@ -63,10 +63,13 @@ def read_bytes(path: Path, expected: str = "a model file") -> bytes:
     return data
 
 
-def whole_content(path: Path) -> bytes:
+def whole_content(path: Path, most_bytes: int | None = None) -> bytes:
     """Return the content of a file, unpacked if it is packed by gzip.
 
     Of what has no size, a pipe or a device, and of what is packed, there is a limit: both may have no end.
+
+    Args:
+        most_bytes: that it may have; None for ``MOST_BYTES``, and of a regular file any number.
 
     Raises:
         OSError: it cannot be read.
@@ -74,20 +77,24 @@ def whole_content(path: Path) -> bytes:
     """
     with path.open("rb") as file:
         is_sized = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-        content = file.read() if is_sized else _limited(file, path, "a device or a pipe, it")
+        any_number = is_sized and most_bytes is None
+        content = file.read() if any_number else _limited(file, path, "", most_bytes)
     if not content.startswith(_GZIP):
         return content
     try:
         with gzip.open(io.BytesIO(content)) as packed:
-            return _limited(packed, path, "unpacked, it")
+            return _limited(packed, path, "unpacked, it ", most_bytes)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{path}: not packed by gzip, or truncated: {error}") from error
 
 
-def _limited(file: IO[bytes] | gzip.GzipFile, path: Path, what: str) -> bytes:
-    content = file.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        raise InputError(f"{path}: {what} has more than {MOST_BYTES >> 20} MB, the limit")
+def _limited(
+    file: IO[bytes] | gzip.GzipFile, path: Path, what: str, most_bytes: int | None
+) -> bytes:
+    most_bytes = most_bytes or MOST_BYTES
+    content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise InputError(f"{path}: {what}has more than {most_bytes >> 20} MiB, the limit")
     return content
 
 

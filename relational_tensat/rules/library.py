@@ -6,12 +6,15 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from relational_tensat.base.errors import RuleError, unknown
+from relational_tensat.base.errors import InputError, RuleError, unknown
+from relational_tensat.base.files import whole_content
 from relational_tensat.base.resources import resource_dir
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Rule
 
 _SUFFIX = ".rules"
+#: What a rule file may have; those that ship have 0.2 MiB together.
+_MOST_BYTES = 16 << 20
 
 
 def load_rules(
@@ -65,12 +68,14 @@ def read_rule_file(path: Path) -> list[Rule]:
         RuleError: it cannot be read, is not UTF-8, or is malformed.
     """
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = whole_content(path, _MOST_BYTES).decode("utf-8")
     except OSError as error:
         raise RuleError(f"{path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise RuleError(f"{path}:{line}: not UTF-8") from error
+    except InputError as error:
+        raise RuleError(str(error)) from error
     return list(_parsed(text, str(path)))
 
 

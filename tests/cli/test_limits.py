@@ -89,7 +89,7 @@ def test_a_device_without_end_is_no_file(
         (tmp_path / name).symlink_to("/dev/zero")
     shutil.copy(FILES / "fuse_one_element.onnx", tmp_path / "B.onnx")
     text = line(capsys, *words.split(), code=3)
-    assert "is a device or a pipe, expected" in text or "has more than 1 MB, the limit" in text
+    assert "is a device or a pipe, expected" in text or "has more than 1 MiB, the limit" in text
 
 
 def test_what_unpacks_without_end_has_a_limit(

@@ -120,6 +120,13 @@ def test_rules_are_read_once_a_process(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(load_rules([path])) == 2
 
 
+def test_a_file_without_an_end_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "zero.rules"
+    path.symlink_to("/dev/zero")
+    with pytest.raises(RuleError, match=r"zero.rules: has more than 16 MiB, the limit"):
+        load_rules([path])
+
+
 def test_a_new_rule_is_one_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its text is all: it is verified, explored, named as a ruleset, printed and shown as SQL."""
     path = tmp_path / "mine.rules"
