@@ -15,6 +15,7 @@ and has clauses of its own. A ``law`` takes the place of the rule's, ``where`` a
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -37,6 +38,8 @@ _PRESENCES = ("without", "with")
 VARIANTS = (*_DIRECTIONS, *_PRESENCES)
 #: Variants that a name says nothing of.
 _PLAIN = frozenset({"forwards", "without"})
+#: Rules that one written rule may stand for, by ``each``.
+_MOST_CHOICES = 1_000
 _CUMULATIVE = ("where", "worth", "ruleset")
 #: Clauses that may stand in a variant's.
 _OF_VARIANTS = ("law", "for", *_CUMULATIVE, "unsound", *VARIANTS)
@@ -256,6 +259,9 @@ def _choices(
     for variable in values_of:
         if not mentions(plain, variable):
             fail(file, form.line, f"each {variable} is never used")
+    count = math.prod(map(len, values_of.values()))
+    if count > _MOST_CHOICES:
+        fail(file, form.line, f"{name} stands for {count} rules, expected {_MOST_CHOICES} at most")
     for choice in itertools.product(*values_of.values()):
         value_of = dict(zip(values_of, choice, strict=True))
         words = [atom.text for variable, atom in value_of.items() if variable not in single_valued]

@@ -135,6 +135,8 @@ class _RuleReader:
                 f"{name}: {len(targets)} targets for {len(sources)} sources, expected one each",
             )  # fmt: skip
         conditions, worth = (self._conditions(clauses, word) for word in ("where", "worth"))
+        for part in (*targets, *conditions, *worth):
+            terms.check_size(part, line, name)
         self._check_known(clauses)
         for unused in terms.scope.lets.keys() - terms.scope.used:
             fail(self._file, line, f"{name}: the name ?{unused} is never used")

@@ -22,6 +22,8 @@ from relational_tensat.tensor.types import AttrValue
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _INTEGER = re.compile(r"[+-]?\d+")
 _REAL = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][+-]?\d+)?|[+-]?inf")
+#: What a rule is made of at most, each ``let`` written out wherever its name stands.
+_MOST_PARTS = 10_000
 #: A value of each kind, to complete attributes with where only the others are checked.
 _SAMPLES: dict[str, AttrValue] = {
     "int": 1, "float": 1.0, "str": "", "bool": False, "ints": (1,), "floats": (1.0,),
@@ -57,6 +59,8 @@ class TermReader:
         self._file = file
         self._of_a_model = of_a_model
         self.scope = Scope()
+        #: By identity, how large what was read is, and it, which keeps the identity.
+        self._sizes: dict[int, tuple[int, Term | Expr]] = {}
 
     def source(self, syntax: Syntax) -> Apply:
         """Return a source; its variables are bound by it."""
@@ -182,7 +186,31 @@ class TermReader:
             meaning = self.expr(value)
         if isinstance(meaning, Var):
             fail(self._file, form.line, f"?{name} would only be another name for ?{meaning.name}")
+        self.check_size(meaning, form.line, f"?{name}")
         self.scope.lets[name] = meaning
+
+    def check_size(self, meaning: Term | Expr, line: int, name: str) -> None:
+        """Refuse what is too large once all that ``let`` names is put in."""
+        if self._written_size(meaning) > _MOST_PARTS:
+            reason = (
+                f"{name} has more than {_MOST_PARTS} parts once names are put in, expected less"
+            )
+            fail(self._file, line, reason)
+
+    def _written_size(self, meaning: Term | Expr) -> int:
+        """Return how many operators, functions, variables and constants it is made of."""
+        if isinstance(meaning, Var | Literal):
+            return 1
+        known = self._sizes.get(id(meaning))
+        if known is None:
+            parts: list[Term | Expr] = []
+            if isinstance(meaning, Call):
+                parts += meaning.args
+            else:
+                parts += [*meaning.children, *(value for _, value in meaning.attrs)]
+            size = 1 + sum(self._written_size(part) for part in parts)
+            known = self._sizes[id(meaning)] = size, meaning
+        return known[0]
 
     def expr(self, syntax: Syntax) -> Expr:
         """Return a condition or a value that is computed."""

@@ -168,6 +168,27 @@ def test_mistakes_are_named_with_their_line(text: str, line: int, reason: str) -
     assert "\n" not in message
 
 
+def test_what_grows_with_each_name_has_a_limit() -> None:
+    """40 names, each twice the one before: 1 kB of text for 2^39 parts."""
+    lets = " ".join(f"(let ?l{i + 1} (join ?l{i} ?l{i}))" for i in range(39))
+    lets = f"(let ?l0 (shape ?a)) {lets}"
+    with pytest.raises(RuleError, match=r"f:4: \?l12 has more than 10000 parts"):
+        parse_rules(rule_of("(relu ?a)", "(reshape (relu ?a) :shape ?l39)", lets), "f")
+    terms = " ".join(f"(let ?t{i + 1} (add ?t{i} ?t{i}))" for i in range(39))
+    terms = f"(let ?t0 (neg ?a)) {terms}"
+    with pytest.raises(RuleError, match="has more than 10000 parts"):
+        parse_rules(rule_of("(relu ?a)", "?t39", terms), "f")
+
+
+def test_what_grows_with_each_choice_has_a_limit() -> None:
+    choices = " ".join(f"(each ?f{i} relu tanh)" for i in range(30))
+    source = "(relu ?a)"
+    for i in range(30):
+        source = f"(?f{i} {source})"
+    with pytest.raises(RuleError, match="stands for 1073741824 rules, expected 1000 at most"):
+        parse_rules(rule_of(source, "?a", choices), "f")
+
+
 @given(st.text(alphabet='()[]?:"; \nrulefomthawx01', max_size=60))
 def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
     try:
