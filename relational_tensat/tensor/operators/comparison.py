@@ -45,7 +45,8 @@ class _Comparison(Operator):
         self, index: int, partial: PartialApplication, hints: Hints
     ) -> TensorType | None:
         shape = partial.target if partial.target is not None else partial.shapes[1 - index]
-        return None if shape is None else TensorType("float32", shape)
+        dtype = hints.dtype if hints.dtype in FLOAT_DTYPES else "float32"
+        return None if shape is None else TensorType(dtype, shape)
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         if node.opset < _BROADCASTING or input_type(node, 0).dtype not in FLOAT_DTYPES:

@@ -8,12 +8,14 @@ import numpy as np
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.tensor.field import Field
+from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators.attributes import Attr, str_of
 from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
 from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
 from relational_tensat.tensor.operators.onnx_read import attr_str, check_one_output, constant_float
 from relational_tensat.tensor.operators.onnx_write import ONNX_DTYPES, dtype_of_onnx
 from relational_tensat.tensor.operators.registry import register
+from relational_tensat.tensor.operators.sampling import PartialApplication
 from relational_tensat.tensor.operators.traits import Use
 from relational_tensat.tensor.types import (
     DTYPE_BYTES,
@@ -61,6 +63,15 @@ class Cast(Operator):
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
         return 0
+
+    def suggest_operand(
+        self, index: int, partial: PartialApplication, hints: Hints
+    ) -> TensorType | None:
+        """The result's shape, in any element type."""
+        target = partial.target
+        if target is None or hints.choices.below(2):
+            return super().suggest_operand(index, partial, hints)
+        return hints.type(target)
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         to = node.attributes["to"]

@@ -194,14 +194,15 @@ class Slice(Copy):
         cuts = []
         for cut_axis, start, end, step in _cuts(result):
             axis = front_axis(self.name, cut_axis, x.rank)
-            # Python's slices clamp as ONNX's do.
-            indices = (
-                range(*slice(start, end, step).indices(x.shape[axis])) if step > 0 else range(0)
-            )
-            if not indices:
+            size = x.shape[axis]
+            first, stop = _clamped(start, size), _clamped(end, size)
+            if step < 1 or first >= stop:
                 raise ShapeError(f"slice: {start}:{end}:{step} takes nothing of axis {axis} of {x}")
-            if indices != range(x.shape[axis]):
-                cuts.append((axis, indices.start, indices[-1] + 1, step if len(indices) > 1 else 1))
+            last = first + (stop - 1 - first) // step * step
+            if last == first:
+                step = 1
+            if first > 0 or last < size - 1 or step > 1:
+                cuts.append((axis, first, last + 1, step))
         columns = zip(*sorted(cuts), strict=True) if cuts else ((), (), (), ())
         return {attr.name: tuple(column) for attr, column in zip(self.attrs, columns, strict=True)}
 
@@ -215,7 +216,7 @@ class Slice(Copy):
                     f"slice: axis {axis}, {start}:{end}:{step} of {x}, expected ascending axes,"
                     " bounds within the operand and positive steps"
                 )
-            shape[axis], previous = len(range(start, end, step)), axis
+            shape[axis], previous = (end - start - 1) // step + 1, axis
         return x.with_shape(tuple(shape))
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
@@ -269,6 +270,15 @@ class Slice(Copy):
             emit_ints(emitter, ints_of(attrs, n)) for n in ("starts", "ends", "axes", "steps")
         ]
         return emitter.emit("Slice", [inputs[0], *bounds])
+
+
+def _clamped(bound: int, size: int) -> int:
+    """Return a bound counted from the front, within the axis: Python's slices clamp as ONNX's do."""
+    if bound < 0:
+        bound += size
+    if bound < 0:
+        return 0
+    return size if bound > size else bound
 
 
 def _cuts(attrs: Attrs) -> list[tuple[int, int, int, int]]:

@@ -53,6 +53,12 @@ def test_expand() -> None:
     assert read(node("Expand", (2, 3), (1,))) is None  # known at run time only
 
 
+def test_a_single_number_has_no_border() -> None:
+    kind, attrs = f32(), {"pads": (), "mode": "constant", "value": 2.0}
+    assert get_operator("pad").check((kind,), attrs) == kind
+    assert get_operator("pad").evaluate([np.array(3.0)], attrs) == 3.0
+
+
 @pytest.mark.parametrize("shape", [(3,), (2, 2), (2, 0), (-1, 2, 3)])
 def test_what_does_not_broadcast_is_not_expanded(shape: tuple[int, ...]) -> None:
     with pytest.raises(ShapeError):

@@ -106,6 +106,21 @@ def test_equal_slices_have_equal_attributes() -> None:
     assert a == b == {"axes": (2,), "starts": (1,), "ends": (4,), "steps": (2,)}
 
 
+@given(st.integers(1, 6), st.integers(-8, 8), st.integers(-8, 8), st.integers(-1, 7))
+def test_bounds_of_slices_are_those_of_python(size: int, start: int, end: int, step: int) -> None:
+    given_attrs = {"axes": (0,), "starts": (start,), "ends": (end,), "steps": (step,)}
+    taken = range(size)[start:end:step] if step > 0 else ()
+    operator = get_operator("slice")
+    if not taken:
+        with pytest.raises(ShapeError):
+            operator.canonical((f32(size),), given_attrs)
+        return
+    attrs = operator.canonical((f32(size),), given_attrs)
+    assert operator.infer((f32(size),), attrs) == f32(len(taken))
+    assert operator.evaluate([np.arange(size)], attrs).tolist() == list(taken)
+    assert (attrs["axes"] == ()) == (len(taken) == size)
+
+
 def test_slice_of_all_versions() -> None:
     attrs: Any = {"axes": (1,), "starts": (1,), "ends": (3,), "steps": (1,)}
     expected = Mapped("slice", ("x0",), attrs)
