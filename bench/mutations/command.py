@@ -1,4 +1,4 @@
-"""``python -m bench mutations``: damaged files, and what the command line says about each."""
+"""``python -m bench mutations``: damaged files, and what the command line says about each; wrong rules."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import argparse
 import tempfile
 from pathlib import Path
 
+from bench.mutations.judging import judged
 from bench.mutations.running import INTERNAL_ERROR, run_mutations
 from bench.mutations.seeds import seed_rules, write_seeds
+from relational_tensat.base.process import processors
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -15,11 +17,21 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser("mutations", help="damage files at random; count internal errors")
     parser.add_argument("count", metavar="N", type=int, nargs="?", default=2000, help="(2000)")
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="of all that is drawn (0)")
+    parser.add_argument(
+        "--rules", action="store_true", help="judge rules that are wrong, and right ones, instead"
+    )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Damage and run; 1 if some damage made an internal error, or more than a line."""
+    """Damage and run; 1 if some damage made an internal error, or more than a line.
+
+    With ``--rules``, 1 if a wrong rule is found to be sound, or a right one is not.
+    """
+    if options.rules:
+        lines, mistakes = judged(options.seed, processors())
+        print("\n".join([*mistakes, *lines]))
+        return 1 if mistakes else 0
     with tempfile.TemporaryDirectory(prefix="mutations-") as name:
         folder = Path(name)
         seeds = write_seeds(folder, seed_rules())

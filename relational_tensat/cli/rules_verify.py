@@ -22,7 +22,7 @@ def add_arguments(parser: Parser) -> None:
     add_rule_files(parser, "--file", "F")
     parser.add_argument(
         "--trials", type=whole_number, metavar="N",
-        help="different configurations to try a rule on [150]",
+        help="configurations to try a rule on at least; more, while they bring something new [80]",
     )  # fmt: skip
     add_seed(parser)
     parser.add_argument(

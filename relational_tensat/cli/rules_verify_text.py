@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
@@ -19,7 +21,13 @@ def print_verdicts(results: Sequence[Verified], seconds: float, console: Console
         seconds: that all of it took.
     """
     rows = table(
-        "rule", "verdict", "evidence", "instances", "seconds", numbers=("instances", "seconds")
+        "rule",
+        "verdict",
+        "evidence",
+        "instances",
+        "ways",
+        "seconds",
+        numbers=("instances", "ways", "seconds"),
     )
     for result in results:
         verdict = result.verdict
@@ -28,6 +36,7 @@ def print_verdicts(results: Sequence[Verified], seconds: float, console: Console
             verdict.status,
             verdict.evidence,
             str(verdict.trials),
+            str(verdict.shown.outcomes),
             f"{result.seconds:.2f}",
         )
     console.print(rows)
@@ -67,6 +76,7 @@ def _entry(result: Verified) -> dict[str, Any]:
         "instances": verdict.trials,
         "seconds": round(result.seconds, 3),
         "types": dict(verdict.types),
+        "coverage": asdict(verdict.shown),
         "reason": verdict.reason,
         "counterexample": None if example is None else example.to_json(),
     }
@@ -79,6 +89,7 @@ def _print_counts(results: Sequence[Verified], seconds: float, console: Console)
     totals = [f"{count} {status}" for status, count in counts.items() if count]
     rules = "1 rule" if len(results) == 1 else f"{len(results)} rules"
     console.print(f"{rules} in {seconds:.1f} s: {', '.join(totals) or 'nothing to verify'}")
+    _print_ways(results, console)
     approximate = only_float64(results)
     if approximate:
         console.print(
@@ -89,6 +100,26 @@ def _print_counts(results: Sequence[Verified], seconds: float, console: Console)
         f"in machine arithmetic: {len(proved(results))} proved on integers of every width,"
         f" {len(moderate(results))} on moderate floats only"
     )
+
+
+def _print_ways(results: Sequence[Verified], console: Console) -> None:
+    """Say which ways of the rules' decisions instances went."""
+    shown = [result.verdict.shown for result in results]
+    taken = sum(one.outcomes for one in shown)
+    impossible = sum(len(one.impossible) for one in shown)
+    line = f"ways that the rules decide between: {taken} taken by an instance"
+    if impossible:
+        line += f", {impossible} impossible, as z3 proves"
+    missed = sum(len(one.missed) for one in shown)
+    if missed:
+        line += f", {missed} neither"
+    if taken or missed:
+        console.print(line)
+    if importlib.util.find_spec("z3") is None:
+        console.print(
+            "z3 is not installed (pip install relational-tensat[proofs]): what is rarely met is not"
+            " looked for, nothing is proved, and fewer rules pass"
+        )
 
 
 def proved(results: Sequence[Verified]) -> list[str]:

@@ -1,7 +1,7 @@
-"""Integer laws, element by element: tried on every value of 8 bits, proved by z3 for the other widths.
+"""Integer laws, element by element: proved by z3, for all numbers of a type and for all shapes.
 
 Only for laws whose two sides are made of operators that compute each element from the operands'
-elements at its place. A law is proved for all shapes that way.
+elements at its place.
 """
 
 from __future__ import annotations
@@ -10,23 +10,17 @@ import importlib.util
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from relational_tensat.rules.instance import Instance, TargetNode
 from relational_tensat.rules.soundness.sides import Sides
-from relational_tensat.tensor.floats import integer_range
-from relational_tensat.tensor.machine import computed
 from relational_tensat.tensor.operators.attributes import float_of
-from relational_tensat.tensor.types import Array, TensorType, numpy_dtype
+from relational_tensat.tensor.types import TensorType, numpy_dtype
 
-#: The operators that compute element by element, on integers.
+#: The operators that compute element by element, on integers, and that z3 is told of.
 ELEMENTWISE = frozenset({
     "add", "sub", "mul", "div", "neg", "abs", "relu", "cast", "identity", "dropout", "fill",
 })  # fmt: skip
 #: What z3 may spend on one law in one type before it is tried on numbers only.
 _PROOF_MS = 2000
-#: The most values that are tried of three or more variables together.
-_MOST = 1 << 16
 
 
 def is_elementwise(sides: Sides) -> bool:
@@ -38,55 +32,6 @@ def is_elementwise(sides: Sides) -> bool:
         and all(node.op in ELEMENTWISE for node in nodes)
         and all(isinstance(kind, TensorType) and not kind.is_float for kind in kinds)
     )
-
-
-def every_value(types: Sequence[TensorType]) -> list[Array] | None:
-    """Return all combinations of the values of variables of 8 bits as flat tensors, if so few."""
-    ranges = []
-    for kind in types:
-        numpy_type = numpy_dtype(kind.dtype)
-        if numpy_type.itemsize > 1:
-            return None
-        low, high = integer_range(kind.dtype)
-        ranges.append(np.arange(low, high + 1).astype(numpy_type))
-    if np.prod([len(r) for r in ranges], dtype=np.int64) > _MOST:
-        return None
-    return [np.asarray(grid).reshape(-1) for grid in np.meshgrid(*ranges, indexing="ij")]
-
-
-def first_wrong(sides: Sides, operands: Sequence[Array]) -> int | None:
-    """Return the place of the first element where a law fails, left side defined; None if nowhere.
-
-    Args:
-        operands: flat tensors of one length.
-    """
-    with np.errstate(all="ignore"):
-        left, left_open = _flat(sides.left, operands)
-        right, right_open = _flat(sides.right, operands)
-    wrong = ~left_open & right_open
-    for left_value, right_value in zip(left, right, strict=True):
-        wrong = wrong | (~left_open & (left_value != right_value))
-    places = np.flatnonzero(wrong)
-    return int(places[0]) if len(places) else None
-
-
-def _flat(side: Instance, operands: Sequence[Array]) -> tuple[list[Any], Any]:
-    """Return the results of a side, and where they are undefined."""
-    values: list[Any] = list(operands)
-    undefined = np.zeros(operands[0].shape, bool)
-    for node in side.nodes:
-        arguments = [values[child] for child in node.children]
-        if node.op == "fill":
-            values.append(np.array(_number(node)).astype(numpy_dtype(_kind(node).dtype)))
-            continue
-        if node.op == "div":
-            open_ = arguments[1] == 0
-            if arguments[0].dtype.kind == "i":
-                open_ |= (arguments[0] == np.iinfo(arguments[0].dtype).min) & (arguments[1] == -1)
-            undefined |= open_
-            arguments[1] = np.where(open_, np.ones_like(arguments[1]), arguments[1])
-        values.append(computed(node.op, arguments, node.operand_types, dict(node.attrs), node.type))
-    return [values[root] for root in side.roots], undefined
 
 
 def is_proved(sides: Sides) -> bool:

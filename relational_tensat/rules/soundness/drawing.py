@@ -69,13 +69,16 @@ class _MisfitError(Exception):
 class _Drawer:
     """Draws one configuration of a rule."""
 
-    def __init__(self, plan: Plan, choices: Choices, far: bool) -> None:
+    def __init__(self, plan: Plan, choices: Choices, far: bool, rank: int | None) -> None:
         self.plan = plan
         self.choices = choices
         self.far = FarHints(choices, plan.landmarks) if far else None
         self.hints = self.far or Hints(choices)
         if plan.landmarks.dtypes and choices.often():
             self.hints.dtype = choices.choice(plan.landmarks.dtypes)
+        if rank is not None:
+            self.hints.rank = rank
+            self.hints.spatial = max(1, min(3, rank - 2))
         self.bindings = Bindings(plan)
         self.attrs: dict[str, AttrValue] = {}
         self.symbols: dict[int, tuple[str, Attrs]] = {}
@@ -202,16 +205,17 @@ class _Drawer:
 
 
 def draw_configuration(
-    rule: Rule | Plan, choices: Choices, *, far: bool = False
+    rule: Rule | Plan, choices: Choices, *, far: bool = False, rank: int | None = None
 ) -> Configuration | None:
     """Draw operands for which the sources are valid; None if this attempt failed.
 
     Args:
         far: of high rank, with long dimensions and large attributes.
+        rank: of most tensors; of any where there is none.
     """
     plan = rule if isinstance(rule, Plan) else Plan(rule)
     try:
-        return _Drawer(plan, choices, far).draw()
+        return _Drawer(plan, choices, far, rank).draw()
     except _MisfitError:
         return None
 

@@ -6,6 +6,7 @@ that number, next to it and beyond; the rest of the room is entered at a few pla
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule
@@ -31,15 +32,20 @@ class Landmarks:
         sizes: numbers above 1 in its expressions, the next ones and the double.
         lists: lists of numbers in them.
         dtypes: element types that it names.
+        numbers: numbers in it as floats, the next floats, the double and the half.
     """
 
     def __init__(self, rule: Rule) -> None:
         sizes: dict[int, None] = {}
         dtypes: dict[str, None] = {}
+        numbers: dict[float, None] = {}
         for value in _literals(rule):
             if isinstance(value, str) and value in DTYPE_BYTES:
                 dtypes[value] = None
             for number in value if isinstance(value, tuple) else (value,):
+                if isinstance(number, float) and math.isfinite(number):
+                    ends = (math.nextafter(number, way) for way in (-math.inf, math.inf))
+                    numbers.update(dict.fromkeys((number, *ends, 2 * number, number / 2)))
                 if isinstance(number, int) and not isinstance(number, bool) and 1 < number <= 512:
                     sizes.update(dict.fromkeys((number, number + 1, 2 * number)))
         self.sizes = tuple(sizes)
@@ -47,6 +53,7 @@ class Landmarks:
             value for value in _literals(rule) if isinstance(value, tuple) and len(value) > 1
         )
         self.dtypes = tuple(dtypes)
+        self.numbers = tuple(numbers)
 
 
 class FarHints(Hints):
@@ -56,6 +63,7 @@ class FarHints(Hints):
         super().__init__(choices)
         sizes = landmarks.sizes
         self.lists = landmarks.lists
+        self.numbers = landmarks.numbers
         low_ranks = tuple(size for size in sizes if size <= 9)
         self.large = (*_LARGE, *low_ranks, *low_ranks)
         self.rank = choices.choice((*_RANKS, *low_ranks))
@@ -84,6 +92,13 @@ def further(attr: Attr, value: AttrValue, hints: FarHints) -> AttrValue:
         return (choices.choice(hints.large),) * count
     if attr.name in ("count", "groups") and hints.is_changed:
         return choices.choice((*hints.large, 8, 16))
+    alike = [
+        found for found in hints.lists if isinstance(value, tuple) and len(found) == len(value)
+    ]
+    if attr.kind in ("ints", "padding") and alike and hints.is_changed:
+        return choices.choice(alike)
+    if attr.kind == "float" and hints.numbers and hints.is_changed:
+        return choices.choice(hints.numbers)
     if attr.name == "value" and attr.kind == "float" and hints.is_changed:
         return choices.choice(_NUMBERS)
     return value

@@ -22,6 +22,7 @@ from relational_tensat.rules.soundness.sides import (
     evaluate,
     exact,
     has_floats,
+    is_small,
     parts,
     real,
     sides,
@@ -65,8 +66,9 @@ class Judge:
         self._field = Field(self.seed)
 
     def sides(self, configuration: Configuration) -> Sides | None:
-        """Return both sides on a configuration; None where the rule does not apply."""
-        return sides(self.plan.compiled, configuration)
+        """Return both sides on a configuration; None where it does not apply, or is too large."""
+        both = sides(self.plan.compiled, configuration)
+        return both if both is not None and is_small(both) else None
 
     def holds(self, configuration: Configuration, sides: Sides) -> Outcome:
         """Judge a configuration; may change to float64 for good."""

@@ -108,7 +108,7 @@ def compared(
         left, right = results
         n_roots = len(sides.left.roots)
         outcome, element = _compared(sides, left, right, [None] * n_roots, everywhere)
-        if outcome is Outcome.HOLDS or not any(map(_rounds, (sides.left, sides.right))):
+        if outcome is Outcome.HOLDS or not rounds(sides):
             return outcome, element
         scale = 0.0
         if what is Operands.MODERATE:
@@ -209,8 +209,10 @@ def _same(left: Any, right: Any, kind: TensorType, scale: Any, everywhere: bool)
     return same | (np.isfinite(left) & np.isfinite(right) & close)
 
 
-def _rounds(side: Instance) -> bool:
-    return any(has_floats(node.type) and not get_operator(node.op).is_exact for node in side.nodes)
+def rounds(sides: Sides) -> bool:
+    """Whether some operator of a side rounds floats, its result or on the way to integers."""
+    nodes = [(get_operator(n.op), n.type) for n in (*sides.left.nodes, *sides.right.nodes)]
+    return any(op.rounds or (has_floats(kind) and not op.is_exact) for op, kind in nodes)
 
 
 def _largest(results: Sequence[Any]) -> float:

@@ -22,6 +22,8 @@ _SPECIAL = (
     0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 3.0, 1e-3, -1e-5, 17.0, -17.0, 88.0, -88.0, 104.0, -104.0,
     300.0, 1e4, -1e8, 12582912.0, 1e30, -1e-30,
 )  # fmt: skip
+#: Lengths in bits that drawn integers go up to: those that some type holds, and one more.
+_LENGTHS = (7, 8, 11, 12, 15, 16, 24, 25, 31, 32, 53, 54, 63, 64)
 
 
 class MachineValues:
@@ -40,7 +42,7 @@ class MachineValues:
 
     def moderate(self) -> Iterator[list[Array]]:
         """Yield operands of which each is moderate: ordinary, and one at a time at an end of it."""
-        for scale in ("ordinary", "positive", "whole", "small"):
+        for scale in ("ordinary", "positive", "negative", "whole", "small"):
             yield [self._drawn(i, kind, scale) for i, kind in enumerate(self._types)]
         if not any(
             kind.dtype == "float16" for kind in self._types
@@ -65,21 +67,47 @@ class MachineValues:
             for rows in mask.draws(ordinary[index]):
                 yield [rows if i == index else array for i, array in enumerate(ordinary)]
 
+    def integers(self) -> Iterator[list[Array]]:
+        """Yield operands whose integers are of every length in bits, up to one that grows."""
+        kinds = [
+            k for i, k in enumerate(self._types) if not k.is_float and i not in self._index_ranges
+        ]
+        longest = max(
+            (numpy_dtype(k.dtype).itemsize * 8 for k in kinds if k.dtype != "bool"), default=0
+        )
+        for bits in (length for length in _LENGTHS if length <= longest):
+            yield [self._drawn(i, kind, "ordinary", bits) for i, kind in enumerate(self._types)]
+
     def extreme(self) -> list[Array]:
         """Draw operands from the ends of their types: NaN and infinities among the floats."""
         return [self._drawn(i, kind, "ends") for i, kind in enumerate(self._types)]
 
-    def _drawn(self, index: int, kind: TensorType, scale: str) -> Array:
-        if kind.is_float:
-            return rounded(self._float(kind, scale), kind.dtype)
+    def _drawn(self, index: int, kind: TensorType, scale: str, bits: int = 0) -> Array:
         if kind.dtype == "bool":
             return self._rng.integers(0, 2, size=kind.shape).astype(bool)
+        if kind.is_float and index in self._index_ranges:
+            size = self._index_ranges[index]
+            whole = self._rng.integers(-size, size, size=kind.shape).astype(np.float64)
+            return rounded(whole, kind.dtype)
+        if kind.is_float:
+            return rounded(self._float(kind, scale), kind.dtype)
         numpy_type = numpy_dtype(kind.dtype)
         if index in self._index_ranges:
             size = self._index_ranges[index]
             low = 0 if kind.dtype.startswith("u") else -size
             return self._rng.integers(low, size, size=kind.shape).astype(numpy_type)
-        return self._integer(kind, scale)
+        return self._of_length(kind, bits) if bits else self._integer(kind, scale)
+
+    def _of_length(self, kind: TensorType, bits: int) -> Array:
+        """Draw integers of every length in bits up to one, none more often than another."""
+        low, high = _integer_range(kind.dtype)
+        lengths = self._rng.integers(
+            1, min(bits, high.bit_length()), size=kind.shape, endpoint=True
+        )
+        any_ = self._rng.integers(0, (1 << 64) - 1, size=kind.shape, dtype=np.uint64, endpoint=True)
+        sizes = (any_ >> (64 - lengths).astype(np.uint64)).astype(numpy_dtype(kind.dtype))
+        signs = self._chosen(_SIGNS, kind).astype(sizes.dtype) if low < 0 else 1
+        return np.asarray(sizes * signs, sizes.dtype)
 
     def _float(self, kind: TensorType, scale: str) -> Array:
         rng, format_ = self._rng, FLOAT_FORMATS[kind.dtype]
@@ -88,7 +116,12 @@ class MachineValues:
             case "whole":
                 return np.asarray(rng.integers(-3, 4, size=kind.shape), np.float64)
             case "ends":
-                return np.asarray(self._chosen(_float_ends(kind.dtype), kind))
+                exponents = rng.uniform(format_.lowest, format_.highest, size=kind.shape)
+                any_ = signs * np.exp2(exponents)
+                is_any = rng.integers(0, 3, size=kind.shape) == 0
+                return np.asarray(
+                    np.where(is_any, any_, self._chosen(_float_ends(kind.dtype), kind))
+                )
             case "large":
                 return np.asarray(signs * format_.moderate[1] * rng.uniform(0, 1, size=kind.shape))
             case "wide":
@@ -96,8 +129,9 @@ class MachineValues:
                 return np.asarray(signs * 2.0**exponents)
             case "small":
                 return np.asarray(signs * format_.moderate[0] * rng.uniform(1, 2, size=kind.shape))
-            case "positive":
-                return np.asarray(2.0 ** rng.uniform(-2, 2, size=kind.shape))
+            case "positive" | "negative":
+                sizes = 2.0 ** rng.uniform(-2, 2, size=kind.shape)
+                return np.asarray(-sizes if scale == "negative" else sizes)
         return np.asarray(signs * 2.0 ** rng.uniform(-2, 2, size=kind.shape))
 
     def _integer(self, kind: TensorType, scale: str) -> Array:
@@ -109,7 +143,7 @@ class MachineValues:
             return np.asarray(
                 rng.integers(-3 if signed else 0, 4, size=kind.shape).astype(numpy_type)
             )
-        if scale in ("ordinary", "positive", "small", "wide"):
+        if scale in ("ordinary", "positive", "negative", "small", "wide"):
             sizes: Any = rng.integers(1, 6, size=kind.shape).astype(numpy_type)
             signs = self._chosen(_SIGNS, kind).astype(numpy_type) if signed else 1
             return np.asarray(sizes * signs, numpy_type)

@@ -10,7 +10,7 @@ from functools import partial
 
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.verdict import Verdict
-from relational_tensat.rules.soundness.verifying import DEFAULT_TRIALS, verify_rule
+from relational_tensat.rules.soundness.verifying import DEFAULT_TRIALS, judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ def verified(
     """Yield what is found out about rules, in their order, as soon as it is known.
 
     Args:
-        seed, trials, shrink: as for ``verify_rule``.
+        seed, trials, shrink: as for ``judged``.
         jobs: processes; of one, this one.
     """
     judge = partial(_verified, seed=seed, trials=trials, shrink=shrink)
@@ -51,5 +51,5 @@ def _chunk(rules: int, jobs: int) -> int:
 
 def _verified(rule: Rule, *, seed: int, trials: int, shrink: bool) -> Verified:
     begin = time.perf_counter()
-    verdict = verify_rule(rule, seed=seed, trials=trials, shrink=shrink)
+    verdict = judged(rule, seed=seed, trials=trials, shrink=shrink)
     return Verified(verdict, time.perf_counter() - begin)

@@ -78,8 +78,8 @@ def _candidates(configuration: Configuration, sides: Sides) -> Iterator[list[Arr
     for _ in range(_TRIES):
         yield values.reals("whole")
     for _ in range(_TRIES):
-        yield [_rounded(array) for array in values.reals("positive")]
-        yield [_rounded(array) for array in values.reals("normal")]
+        for kind in ("positive", "normal", "negative"):
+            yield [_rounded(array) for array in values.reals(kind)]
 
 
 def _rounded(array: Array) -> Array:

@@ -22,6 +22,9 @@ from relational_tensat.tensor.types import FLOAT_DTYPES, TensorType, ValueType, 
 
 #: Computes one node from its operands' values.
 Compute: TypeAlias = Callable[[TargetNode, Sequence[Any]], Any]
+#: What is computed has no more elements, all values of both sides together, and takes no more operations.
+_MOST_ELEMENTS = 1 << 22
+_MOST_OPERATIONS = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +107,20 @@ def evaluate(instance: Instance, values: Sequence[Any], compute: Compute) -> lis
     """
     results = list(values)
     for node in instance.nodes:
-        results.append(compute(node, [results[child] for child in node.children]))
+        try:
+            results.append(compute(node, [results[child] for child in node.children]))
+        except ShapeError as error:  # an index that no axis has
+            raise Undefined from error
     return results
+
+
+def is_small(sides: Sides) -> bool:
+    """Whether both sides can be computed in little time and memory."""
+    elements, operations = sum(kind.size for kind in sides.var_types), 0
+    for node in (*sides.left.nodes, *sides.right.nodes):
+        elements += sum(part.size for part in tensors_of(node.type))
+        operations += get_operator(node.op).flops(node.operand_types, node.type, dict(node.attrs))
+    return elements <= _MOST_ELEMENTS and operations <= _MOST_OPERATIONS
 
 
 def real(node: TargetNode, operands: Sequence[Any]) -> Any:

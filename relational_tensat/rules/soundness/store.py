@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.base.files import unless_full, write_aside
+from relational_tensat.base.files import unless_full, whole_content, write_aside
 from relational_tensat.base.folders import CACHE_VARIABLE as CACHE_VARIABLE
 from relational_tensat.base.folders import user_cache
 from relational_tensat.base.resources import resource_dir
@@ -23,11 +23,13 @@ from relational_tensat.rules.soundness.verdict import (
     EVIDENCE,
     STATUSES,
     TYPE_EVIDENCE,
+    Shown,
     Verdict,
 )
 from relational_tensat.tensor.types import DTYPE_BYTES
 
 _KEPT = ("rule", "status", "evidence", "trials", "reason", "types")
+_LISTS = ("impossible", "missed", "untried")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +77,14 @@ def cached_verdicts() -> dict[str, Verdict]:
 def keep_verdicts(verdicts: Mapping[str, Verdict]) -> None:
     """Add verdicts, by content hash, to the user's cache.
 
+    A rule that could not be tested is looked at again next time: then z3 may be there, or more memory.
+
     Raises:
         InputError: the folder cannot be written.
     """
+    judged = {key: verdict for key, verdict in verdicts.items() if verdict.status != "untested"}
     with unless_full():
-        write_verdicts(cache_file(), {**cached_verdicts(), **verdicts})
+        write_verdicts(cache_file(), {**cached_verdicts(), **judged})
 
 
 @lru_cache(maxsize=1)
@@ -95,7 +100,7 @@ def read_verdicts(path: Path) -> Stored:
         InputError: it cannot be read, or is no such file.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(whole_content(path))
         verdicts = {str(key): _verdict(entry) for key, entry in content["verdicts"].items()}
         return Stored(str(content["meaning"]), verdicts)
     except OSError as error:
@@ -113,7 +118,7 @@ def write_verdicts(path: Path, verdicts: Mapping[str, Verdict]) -> None:
         InputError: it cannot be written.
     """
     entries = {
-        key: {name: getattr(verdict, name) for name in _KEPT}
+        key: {name: getattr(verdict, name) for name in _KEPT} | {"shown": asdict(verdict.shown)}
         for key, verdict in sorted(verdicts.items(), key=lambda item: (item[1].rule, item[0]))
     }
     text = json.dumps({"meaning": meaning_hash(), "verdicts": entries}, indent=1) + "\n"
@@ -137,7 +142,14 @@ def _verdict(entry: Mapping[str, Any]) -> Verdict:
         reason=str(entry["reason"]),
         counterexample=None,
         types=_types(entry.get("types", {})),
+        shown=_shown(entry["shown"]),
     )
+
+
+def _shown(entry: Mapping[str, Any]) -> Shown:
+    lists = {name: tuple(map(str, entry[name])) for name in _LISTS}
+    values = {str(dtype): str(words) for dtype, words in entry["values"].items()}
+    return Shown(outcomes=int(entry["outcomes"]), ones=int(entry["ones"]), values=values, **lists)
 
 
 def _types(entry: Mapping[str, Any]) -> dict[str, str]:

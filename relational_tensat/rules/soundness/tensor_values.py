@@ -14,8 +14,8 @@ from relational_tensat.tensor.operators import Use, get_operator
 from relational_tensat.tensor.types import Array, TensorType
 
 #: How float64 operands are drawn: of both signs; small whole numbers, zeros and equal ones among
-#: them; above zero (for roots and logarithms).
-KINDS = ("normal", "whole", "positive")
+#: them; above zero (for roots and logarithms); below zero (which hardly any largest element is else).
+KINDS = ("normal", "whole", "positive", "negative")
 #: Whole numbers drawn for integer tensors, of which even a long product stays far from overflow.
 _LARGEST = 5
 
@@ -49,8 +49,8 @@ class Values:
         return arrays
 
     def _residues(self, index: int, kind: TensorType, zeros: bool) -> Array:
-        if not kind.is_float:
-            return self._whole(index, kind, "whole" if zeros else "nonzero")
+        if not kind.is_float or index in self._index_ranges:
+            return self._whole(index, kind, "whole" if zeros else "nonzero") % PRIME
         if not zeros:
             return np.asarray(self._rng.integers(1, PRIME, size=kind.shape))
         sample = self._rng.integers(-PRIME // 4, PRIME, size=kind.shape)
@@ -59,11 +59,14 @@ class Values:
     def _reals(self, index: int, kind: TensorType, how: str) -> Array:
         if not kind.is_float:
             return self._whole(index, kind, how)
+        if index in self._index_ranges:
+            return np.asarray(self._whole(index, kind, how), np.float64)
         match how:
             case "whole":
                 sample = self._rng.integers(-3, 4, size=kind.shape).astype(np.float64)
-            case "positive":
+            case "positive" | "negative":
                 sample = self._rng.uniform(0.25, 2.0, size=kind.shape)
+                sample = -sample if how == "negative" else sample
             case _:
                 sample = self._rng.normal(size=kind.shape)
         return np.asarray(sample)
@@ -72,8 +75,7 @@ class Values:
         """Integers as int64 whatever their type, so that nothing overflows; booleans.
 
         Args:
-            how: "nonzero" and "normal" for no zeros (one would undo every quotient), "positive",
-                or "whole" for any.
+            how: "whole" for any, "positive", or others for no zeros (one would undo every quotient).
         """
         if kind.dtype == "bool":
             return np.asarray(self._rng.integers(0, 2, size=kind.shape).astype(bool))
@@ -87,9 +89,28 @@ class Values:
 
 
 def index_ranges(left: Instance, variables: int) -> Iterator[tuple[int, int]]:
-    """Yield the variables that index an axis, and the axis's size."""
+    """Yield the variables that index an axis, or that indices are computed from, and the axis's size.
+
+    What is computed with, and not only moved or converted, is half as large: sums of two are indices then.
+    """
     for node in left.nodes:
         operator = get_operator(node.op)
         for operand, child in enumerate(node.children):
-            if child < variables and operator.use_of(operand) is Use.INDEX:
-                yield child, operator.index_range(node.operand_types, dict(node.attrs))
+            if operator.use_of(operand) is Use.INDEX:
+                size = operator.index_range(node.operand_types, dict(node.attrs))
+                for variable, is_computed in _variables_of(left, variables, child):
+                    yield variable, max(1, size // 2) if is_computed else size
+
+
+def _variables_of(
+    left: Instance, variables: int, value: int, is_computed: bool = False
+) -> Iterator[tuple[int, bool]]:
+    """Yield the variables that a value is made of, and whether it is computed from them."""
+    if value < variables:
+        yield value, is_computed
+        return
+    node = left.nodes[value - variables]
+    operator = get_operator(node.op)
+    for operand, child in enumerate(node.children):
+        moves = operator.use_of(operand) in (Use.MOVED, Use.JOINED) or node.op == "part"
+        yield from _variables_of(left, variables, child, is_computed or not moves)

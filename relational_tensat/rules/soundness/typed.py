@@ -12,14 +12,14 @@ from itertools import islice
 
 import numpy as np
 
-from relational_tensat.rules.soundness import bitvectors
+from relational_tensat.rules.soundness import bitvectors, each_element
 from relational_tensat.rules.soundness.drawing import Configuration
 from relational_tensat.rules.soundness.judging import Judge, Outcome
-from relational_tensat.rules.soundness.machine import Operands, compared
+from relational_tensat.rules.soundness.machine import Operands, compared, rounds
 from relational_tensat.rules.soundness.machine_values import MachineValues
 from relational_tensat.rules.soundness.retyping import in_dtype, main_dtype
 from relational_tensat.rules.soundness.sides import Sides, has_floats
-from relational_tensat.rules.soundness.verdict import TYPE_EVIDENCE
+from relational_tensat.rules.soundness.verdict import TYPE_EVIDENCE, VALUES
 from relational_tensat.tensor.types import DTYPE_BYTES, Array, TensorType
 
 #: Configurations tried per element type, small ones first (2 where none is given: what wraps
@@ -42,6 +42,8 @@ _ATTEMPTS = 12
 #: Each type begins so many configurations after the one before it: what one type does not show, another
 #: that wraps or rounds alike may.
 _STRIDE = 3
+#: What z3 is asked to prove of one rule: each set of attributes and element types is a law of its own.
+_MOST_PROOFS = 24
 #: Elements of a configuration that is tried in every type, at most.
 _FEW_ELEMENTS = 2048
 
@@ -62,6 +64,7 @@ class TypedJudge:
     Attributes:
         evidence: one of ``TYPE_EVIDENCE`` per element type in which the rule was tried.
         failure: the first that was met.
+        shown: per element type, which values elements had.
     """
 
     def __init__(self, judge: Judge, seed: int) -> None:
@@ -69,9 +72,17 @@ class TypedJudge:
         self._seed = seed
         self.evidence: dict[str, str] = {}
         self.failure: Failure | None = None
+        self.shown: dict[str, str] = {}
+        self._proved: dict[object, bool] = {}
 
-    def run(self, configurations: Sequence[Configuration]) -> None:
-        """Try a rule in every type that configurations exist in; stop at the first failure."""
+    def run(
+        self, configurations: Sequence[Configuration], always: Sequence[Configuration] = ()
+    ) -> None:
+        """Try a rule in every type that configurations exist in; stop at the first failure.
+
+        Args:
+            always: configurations that are tried as they are, whatever the others are.
+        """
         few = sorted(configurations, key=_size)
         plain = [
             candidate
@@ -91,7 +102,8 @@ class TypedJudge:
                     self._try(dtype, retyped, sides)
                     if self.failure is not None:
                         return
-        for configuration in [candidate for candidate in few if _mixes(candidate)][:_MIXED]:
+        mixed = [candidate for candidate in few if _mixes(candidate)][:_MIXED]
+        for configuration in (*mixed, *always):
             sides = self._judge.sides(configuration)
             if sides is not None:
                 self._try(main_dtype(configuration) or "", configuration, sides)
@@ -109,12 +121,24 @@ class TypedJudge:
         return failure is not None
 
     def _try(self, dtype: str, configuration: Configuration, sides: Sides) -> None:
-        if bitvectors.is_elementwise(sides):
-            self._try_bits(dtype, configuration, sides)
-        if self.failure is None and self.evidence.get(dtype) != "proved":
-            self.failure = self._failure(configuration, sides)
-            if self.failure is None:
-                self._note(dtype, "everywhere" if self._everywhere(sides) else "moderate")
+        if not rounds(sides) and not sides.widened and each_element.is_flat(sides):
+            if self._is_proved(dtype, configuration, sides) or self.failure is not None:
+                return
+        else:
+            self._show(dtype, VALUES[1] if _all_integers(sides) else VALUES[2])
+        self.failure = self._failure(configuration, sides)
+        if self.failure is not None:
+            return
+        extreme = self._extreme_failure(configuration, sides)
+        if extreme is not None and not rounds(sides):
+            self.failure = extreme
+            return
+        self._note(dtype, "everywhere" if extreme is None else "moderate")
+
+    def _show(self, dtype: str, values: str) -> None:
+        """Note which values elements had, unless more telling ones were noted."""
+        known = self.shown.get(dtype, VALUES[-1])
+        self.shown[dtype] = min(known, values, key=VALUES.index)
 
     def _note(self, dtype: str, evidence: str) -> None:
         best = self.evidence.get(dtype, TYPE_EVIDENCE[0])
@@ -123,7 +147,7 @@ class TypedJudge:
 
     def _failure(self, configuration: Configuration, sides: Sides) -> Failure | None:
         values = self._values(sides)
-        samples = list(values.moderate())
+        samples = [*values.moderate(), *values.integers()]
         if not _has_floats(sides):  # integers are what they are: their ends are as good as any
             samples += [values.extreme() for _ in range(_count(sides))]
         tries = [(operands, Operands.MODERATE) for operands in samples]
@@ -134,32 +158,55 @@ class TypedJudge:
                 return Failure(configuration, sides, operands, what)
         return None
 
-    def _everywhere(self, sides: Sides) -> bool:
-        """Whether the sides agree on extreme operands, too; integers were tried on them already."""
+    def _extreme_failure(self, configuration: Configuration, sides: Sides) -> Failure | None:
+        """Return extreme operands on which the sides differ; integers were tried on them already."""
         values = self._values(sides)
-        tries = (compared(sides, values.extreme(), Operands.EXTREME) for _ in range(_count(sides)))
-        return all(outcome is not Outcome.FAILS for outcome, _ in tries)
+        for _ in range(_count(sides)):
+            operands = values.extreme()
+            outcome, _ = compared(sides, operands, Operands.EXTREME)
+            if outcome is Outcome.FAILS:
+                return Failure(configuration, sides, operands, Operands.EXTREME)
+        return None
 
     def _values(self, sides: Sides) -> MachineValues:
         return MachineValues(sides.var_types, sides.left, self._seed)
 
-    def _try_bits(self, dtype: str, configuration: Configuration, sides: Sides) -> None:
-        """Prove a law on integers, or find where it fails."""
-        if dtype in self.evidence:
-            return
-        flat = bitvectors.every_value(sides.var_types)
-        if flat is not None:
-            place = bitvectors.first_wrong(sides, flat)
-            if place is None:
-                self.evidence[dtype] = "proved"
-            else:
+    def _is_proved(self, dtype: str, configuration: Configuration, sides: Sides) -> bool:
+        """Prove a law of each element, for all shapes; or find where it fails, and keep that.
+
+        What is proved for some attributes says nothing of others.
+        """
+        key = _without_shapes(sides)
+        if key not in self._proved:
+            flat, is_all = each_element.cases(sides.var_types)
+            place = each_element.first_wrong(sides, flat)
+            if place is not None:
                 operands = [
                     np.broadcast_to(column[place], kind.shape)
                     for column, kind in zip(flat, sides.var_types, strict=True)
                 ]
-                self.failure = Failure(configuration, sides, operands)
-        elif bitvectors.is_proved(sides):
-            self.evidence[dtype] = "proved"
+                what = Operands.EXTREME if _has_floats(sides) else Operands.MODERATE
+                self.failure = Failure(configuration, sides, operands, what)
+                return False
+            self._show(dtype, VALUES[0 if is_all else 1])
+            asks = bitvectors.is_elementwise(sides) and len(self._proved) < _MOST_PROOFS
+            self._proved[key] = is_all or (asks and bitvectors.is_proved(sides))
+        if self._proved[key]:
+            self._note(dtype, "proved")
+        return self._proved[key]
+
+
+def _without_shapes(sides: Sides) -> object:
+    """Return what both sides compute, whatever the shapes are."""
+    nodes = (
+        (node.op, node.children, tuple(item for item in node.attrs if item[0] != "shape"))
+        for node in (*sides.left.nodes, *sides.right.nodes)
+    )
+    return tuple(kind.dtype for kind in sides.var_types), tuple(nodes)
+
+
+def _all_integers(sides: Sides) -> bool:
+    return not any(kind.is_float or kind.dtype == "bool" for kind in sides.var_types)
 
 
 def _has_floats(sides: Sides) -> bool:

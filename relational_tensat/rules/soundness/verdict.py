@@ -19,6 +19,30 @@ EVIDENCE = ("exact", "float64")
 #: all that was tried, infinities, NaN and the ends of the type among it; moderate: on operands of moderate
 #: size (see ``FloatFormat.moderate``), so that a run applies the rule to no extreme constants.
 TYPE_EVIDENCE = ("proved", "everywhere", "moderate")
+#: Which values elements had, the most telling first: all of their type, where nothing rounds; numbers of
+#: each length in bits beside the ends of the type; ordinary, large and small numbers beside the ends.
+VALUES = ("every value", "each length in bits", "ordinary and ends")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the instances of a rule have shown.
+
+    Attributes:
+        outcomes: how many outcomes of its decisions came out.
+        impossible: those that cannot, as z3 proved.
+        missed: those that may, and did not; with one, a rule is untested.
+        untried: numbers at which one outcome becomes another, and that were not found.
+        ones: how often, over pairs of operands and axes, one had a dim of 1 where the other had many.
+        values: per element type, which values elements had: one of ``VALUES``, the most telling.
+    """
+
+    outcomes: int = 0
+    impossible: tuple[str, ...] = ()
+    missed: tuple[str, ...] = ()
+    untried: tuple[str, ...] = ()
+    ones: int = 0
+    values: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +58,7 @@ class Verdict:
         counterexample: where it does not hold, if it is unsound.
         types: what is known of it in machine arithmetic, one of ``TYPE_EVIDENCE`` per element type; an
             element type that is not here was not met.
+        shown: what the instances have shown.
     """
 
     rule: str
@@ -43,3 +68,4 @@ class Verdict:
     reason: str
     counterexample: Counterexample | None = None
     types: Mapping[str, str] = field(default_factory=dict)
+    shown: Shown = field(default_factory=Shown)

@@ -1,41 +1,42 @@
-"""Verification of rules: both sides on many random configurations.
+"""Verification of rules: both sides on many configurations, drawn and made, until nothing new comes.
 
 Exact arithmetic comes first. Where it says no, float64 is asked, since the law may be about real
 numbers; from then on the rule is judged in float64 only, what was tried before included. What held is
 tried once more as a machine computes it, in every element type: see ``typed``.
+
+A rule is sound if every way that it may go was gone (``decisions``). Ways that no configuration went by
+chance are looked for (``reaching``); what is neither found nor proved to be impossible leaves the rule
+untested.
 """
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.drawing import Configuration, draw_configuration
+from relational_tensat.rules.soundness.coverage import Coverage
+from relational_tensat.rules.soundness.decisions import Decisions, Goal
+from relational_tensat.rules.soundness.drawing import Configuration
+from relational_tensat.rules.soundness.instances import PER_GOAL, Instances, Trial
 from relational_tensat.rules.soundness.judging import Judge, Outcome
+from relational_tensat.rules.soundness.reaching import has_z3
 from relational_tensat.rules.soundness.requirements import Plan
 from relational_tensat.rules.soundness.showing import counterexample, machine_counterexample
-from relational_tensat.rules.soundness.sides import Sides
 from relational_tensat.rules.soundness.tuples import tuple_variants
 from relational_tensat.rules.soundness.typed import TypedJudge
-from relational_tensat.rules.soundness.verdict import Verdict
-from relational_tensat.tensor.choices import SeededChoices
+from relational_tensat.rules.soundness.verdict import Shown, Verdict
 
-#: Different configurations that a rule is tried on, by default.
-DEFAULT_TRIALS = 150
+#: Different configurations that a rule is tried on at least, by default.
+DEFAULT_TRIALS = 80
 #: Fewer say nothing: the rule is untested.
 LEAST_TRIALS = 12
 #: Configurations in which a variable stands for a tuple, beside the others.
 _TUPLE_TRIALS = 15
-#: Far configurations, beside the others, and attempts to draw one.
-_FAR_TRIALS = 30
-_FAR_ATTEMPTS = 240
-#: Attempts to draw a configuration, per trial and, while there are too few, at most; and how
-#: many in a row may bring nothing new before the rule's configurations count as exhausted.
-_ATTEMPTS_PER_TRIAL = 8
+#: Attempts to draw a configuration while there are too few.
 _PATIENCE = 12_000
-_MOST_IDLE_DRAWS = 1_500
+#: Outcomes that a reason names, at most.
+_MOST_NAMED = 4
 
 
 def verify_rule(
@@ -46,7 +47,7 @@ def verify_rule(
     The same seed and trials give the same verdict.
 
     Args:
-        trials: different configurations to try.
+        trials: different configurations to try at least; more, while they bring something new.
         shrink: look for the smallest counterexample that can be found (Hypothesis), not any.
     """
     law = rule.everywhere
@@ -55,7 +56,9 @@ def verify_rule(
     if verdict.status == "sound":
         verdict = _on_machine(verification, verdict, seed, shrink)
     for variant in tuple_variants(law) if verdict.status == "sound" else ():
-        of_tuples = _Verification(variant, seed, patience=0).run(_TUPLE_TRIALS, shrink)
+        of_tuples = _Verification(variant, seed, patience=0, near_only=True).run(
+            _TUPLE_TRIALS, shrink
+        )
         if of_tuples.status == "unsound":
             return of_tuples
     return verdict
@@ -64,16 +67,30 @@ def verify_rule(
 def verify_rules(
     rules: Iterable[Rule], *, seed: int = 0, trials: int = DEFAULT_TRIALS, shrink: bool = True
 ) -> list[Verdict]:
-    """Verify rules one after the other; see ``verify_rule``."""
-    return [verify_rule(rule, seed=seed, trials=trials, shrink=shrink) for rule in rules]
+    """Verify rules one after the other; see ``verify_rule`` and ``judged``."""
+    return [judged(rule, seed=seed, trials=trials, shrink=shrink) for rule in rules]
+
+
+def judged(
+    rule: Rule, *, seed: int = 0, trials: int = DEFAULT_TRIALS, shrink: bool = True
+) -> Verdict:
+    """As ``verify_rule``, but a rule that the checker fails on is untested, and says why."""
+    try:
+        return verify_rule(rule, seed=seed, trials=trials, shrink=shrink)
+    except Exception as error:  # whatever it is, other rules have their verdicts
+        reason = " ".join(f"the checker failed on it: {type(error).__name__}: {error}".split())
+        return Verdict(rule.name, "untested", "exact", 0, reason)
 
 
 def _on_machine(verification: _Verification, verdict: Verdict, seed: int, shrink: bool) -> Verdict:
     """Return the verdict with what machine arithmetic says, element type by element type."""
     typed = TypedJudge(verification.judge, seed)
-    typed.run([trial.configuration for trial in (*verification.tried, *verification.aside)])
+    trials = (*verification.tried, *verification.aside)
+    typed.run([trial.configuration for trial in trials], verification.apart())
     if typed.failure is None:
-        return replace(verdict, types=typed.evidence)
+        return replace(
+            verdict, types=typed.evidence, shown=replace(verdict.shown, values=typed.shown)
+        )
     if shrink:
         from relational_tensat.rules.soundness.trimming import trimmed
 
@@ -89,120 +106,146 @@ def _on_machine(verification: _Verification, verdict: Verdict, seed: int, shrink
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Trial:
-    """A configuration that the rule applies to, and the decisions that led to it."""
-
-    configuration: Configuration
-    sides: Sides
-    taken: list[int]
-    far: bool = False
-
-
 class _Verification:
     """The verification of one rule.
+
+    Args:
+        near_only: near configurations, no more than are asked for, and no ways.
 
     Attributes:
         tried: where the law held.
         aside: where the left side has no exact value: it divides by 0, or has an infinity in it.
     """
 
-    def __init__(self, rule: Rule, seed: int, patience: int = _PATIENCE) -> None:
+    def __init__(
+        self, rule: Rule, seed: int, patience: int = _PATIENCE, near_only: bool = False
+    ) -> None:
         self.rule = rule
-        self.patience = patience
-        self.choices = SeededChoices(zlib.crc32(rule.name.encode()) ^ seed)
+        self.near_only = near_only
         self.judge = Judge(Plan(rule), seed)
-        self.attempts = 0
+        self.coverage = Coverage(self.judge.plan, Decisions(rule, self.judge.plan.compiled))
+        self.instances = Instances(self.judge, self.coverage, seed, patience)
         self.least = LEAST_TRIALS
-        self.tried: list[_Trial] = []
-        self.aside: list[_Trial] = []
+        self.tried: list[Trial] = []
+        self.aside: list[Trial] = []
 
     def run(self, trials: int, shrink: bool) -> Verdict:
         self.least = max(1, min(LEAST_TRIALS, trials))
-        failure = self._first_failure(self._trials(trials), trials)
+        most = trials if self.near_only else None
+        failure = self._first_failure(self.instances.near(trials, self.least, most))
+        if failure is None and len(self.tried) + len(self.aside) < self.least:
+            failure = self._first_failure(self.instances.of_conditions(self.least))
         if failure is None and len(self.tried) < self.least and self.aside:
             again = [*self.tried, *self.aside]
             self.judge.floats = True
-            self.tried = []
-            failure = self._first_failure(again, trials)
-        if failure is None and len(self.tried) >= self.least:
-            failure = self._first_failure(
-                self._far_trials(min(trials, _FAR_TRIALS)), len(self.tried) + trials
-            )
+            self.tried.clear()
+            self.aside.clear()
+            failure = self._first_failure(again)
+        if failure is None and len(self.tried) >= self.least and not self.near_only:
+            for more in (
+                self.instances.far(trials),
+                self.instances.with_ones(self.tried),
+                self.instances.of_goals(self.tried),
+            ):
+                failure = failure or self._first_failure(more)
+            failure = failure or self._first_aside()
         return self._passed() if failure is None else self._unsound(failure, shrink)
 
-    def _far_trials(self, count: int) -> Iterator[_Trial]:
-        """Draw far configurations that the rule applies to, each once."""
-        keys: set[object] = set()
-        for _ in range(_FAR_ATTEMPTS):
-            if len(keys) == count:
-                return
-            self.choices.restart()
-            configuration = draw_configuration(self.judge.plan, self.choices, far=True)
-            if configuration is None or configuration.key in keys:
-                continue
-            sides = self.judge.sides(configuration)
-            if sides is not None:
-                keys.add(configuration.key)
-                yield _Trial(configuration, sides, self.choices.taken, far=True)
+    def apart(self) -> list[Configuration]:
+        """Return what is tried on a machine's numbers in any case: one per goal that few met, long axes."""
+        coverage = self.coverage
+        rare = {goal for goal in coverage.decisions.goals if coverage.met[goal] <= PER_GOAL}
+        found: dict[Goal, Configuration] = {}
+        for trial in self.tried if rare else ():
+            for goal in coverage.goals(trial.configuration) & rare:
+                found.setdefault(goal, trial.configuration)
+        configurations = [*found.values(), *self.instances.long]
+        return list({configuration.key: configuration for configuration in configurations}.values())
 
-    def _first_failure(self, trials: Iterable[_Trial], count: int) -> _Trial | None:
-        """Judge trials until one fails or so many have held."""
+    def _first_failure(self, trials: Iterable[Trial]) -> Trial | None:
+        """Judge trials until one fails."""
         for trial in trials:
             in_floats = self.judge.floats
             outcome = self.judge.holds(trial.configuration, trial.sides)
             if outcome is Outcome.FAILS:
                 return trial
-            (self.tried if outcome is Outcome.HOLDS else self.aside).append(trial)
+            self._note(trial, outcome)
             if self.judge.floats and not in_floats:
-                before, self.tried = self.tried, []
-                failure = self._first_failure(before, count)
+                before = list(self.tried)
+                self.tried.clear()
+                self.coverage.met.clear()
+                failure = self._first_failure(before)
                 if failure is not None:
                     return failure
-            if len(self.tried) >= count:
-                break
         return None
 
-    def _trials(self, count: int) -> Iterator[_Trial]:
-        """Draw configurations that the rule applies to, each once."""
-        keys: set[object] = set()
-        idle_draws = 0
-        for _ in range(max(_ATTEMPTS_PER_TRIAL * count, self.patience)):
-            if len(keys) >= self.least and (
-                idle_draws > _MOST_IDLE_DRAWS or self.attempts >= _ATTEMPTS_PER_TRIAL * count
-            ):
-                return
-            self.attempts += 1
-            self.choices.restart()
-            configuration = draw_configuration(self.judge.plan, self.choices)
-            idle_draws += 1
-            if configuration is None or configuration.key in keys:
-                continue
-            sides = self.judge.sides(configuration)
-            if sides is not None:
-                idle_draws = 0
-                keys.add(configuration.key)
-                yield _Trial(configuration, sides, self.choices.taken)
+    def _note(self, trial: Trial, outcome: Outcome) -> None:
+        if outcome is Outcome.UNDEFINED:
+            self.aside.append(trial)
+            return
+        self.tried.append(trial)
+        if not self.near_only:
+            self.coverage.add(trial.configuration)
+
+    def _first_aside(self) -> Trial | None:
+        """Judge in float64 what has no exact value and went ways that nothing else went."""
+        missed, judge = set(self.coverage.open_goals()), replace(self.judge, floats=True)
+        for trial in list(self.aside) if missed else ():
+            if self.coverage.goals(trial.configuration) & missed:
+                outcome = judge.holds(trial.configuration, trial.sides)
+                if outcome is Outcome.FAILS:
+                    return trial
+                if outcome is Outcome.HOLDS:
+                    self._note(trial, outcome)
+        return None
 
     def _passed(self) -> Verdict:
         evidence, trials = self._evidence(), len(self.tried)
         if trials < self.least:
             reason = (
-                f"only {trials} of {self.attempts} random operands fit the rule, expected"
+                f"only {trials} of {self.instances.attempts} random operands fit the rule, expected"
                 f" {self.least} at least"
             )
             return Verdict(self.rule.name, "untested", evidence, trials, reason)
+        shown = Shown() if self.near_only else self._shown()
+        if shown.missed:
+            named = "; nor one in which ".join(shown.missed[:_MOST_NAMED])
+            more = len(shown.missed) - _MOST_NAMED
+            reason = f"no instance was found in which {named}{f'; and {more} more' * (more > 0)}"
+            if not has_z3():
+                reason += " (z3 looks for them: pip install relational-tensat[proofs])"
+            return Verdict(self.rule.name, "untested", evidence, trials, reason, shown=shown)
         precision = "up to rounding" if self.judge.floats else "exactly"
         reason = f"both sides agree {precision} on {trials} configurations"
-        return Verdict(self.rule.name, "sound", evidence, trials, reason)
+        if shown.outcomes > len(self.rule.conditions):
+            reason += f", which went all {shown.outcomes} ways that it decides between"
+        return Verdict(self.rule.name, "sound", evidence, trials, reason, shown=shown)
 
-    def _unsound(self, trial: _Trial, shrink: bool) -> Verdict:
+    def _shown(self) -> Shown:
+        """Return what the configurations have shown, and what they have not."""
+        decisions = self.coverage.decisions
+        missed = self.coverage.open_goals()
+        impossible: list[Goal] = []
+        if missed and has_z3():
+            from relational_tensat.rules.soundness.unreachable import proved
+
+            impossible = proved(self.rule, decisions, missed)
+        unknown = [goal for goal in missed if goal not in impossible]
+        soft = [goal for goal in unknown if has_z3() and decisions.is_soft(goal)]
+        return Shown(
+            outcomes=len(decisions.goals) - len(missed),
+            impossible=tuple(map(decisions.text, impossible)),
+            missed=tuple(decisions.text(goal) for goal in unknown if goal not in soft),
+            untried=tuple(map(decisions.text, soft)),
+            ones=len(self.coverage.ones),
+        )
+
+    def _unsound(self, trial: Trial, shrink: bool) -> Verdict:
         configuration = trial.configuration
         if shrink:
             from relational_tensat.rules.soundness.shrinking import smallest
 
-            choices = [] if trial.far else trial.taken
-            configuration = smallest(self.judge, configuration, choices)
+            configuration = smallest(self.judge, configuration, trial.taken)
         sides = self.judge.sides(configuration) or trial.sides
         example = counterexample(self.rule, configuration, sides)
         reason = "the two sides differ" if example is None else example.summary()

@@ -48,7 +48,8 @@ def is_needed(family: Sequence[Rule], place: int) -> bool:
 
 def _fails_exactly(rule: Rule) -> bool:
     """Whether a rule fails as a law of numbers; as a machine computes it takes ten times as long."""
-    return _Verification(rule.everywhere, 0).run(TRIALS, shrink=False).status == "unsound"
+    verification = _Verification(rule.everywhere, 0, near_only=True)
+    return verification.run(TRIALS, shrink=False).status == "unsound"
 
 
 def _fails_where_it_applied_not(rule: Rule, relaxed: Rule, attempts: int) -> bool:

@@ -25,6 +25,7 @@ from relational_tensat.rules.soundness.store import (
     shipped_file,
     shipped_verdicts,
 )
+from relational_tensat.rules.soundness.verdict import Shown
 from relational_tensat.rules.targets.known import all_rule_files
 
 GOOD = '(rule good (law "a + b = b + a") (from (add ?a ?b)) (to (add ?b ?a)))'
@@ -121,6 +122,15 @@ def test_a_damaged_or_foreign_cache_is_as_good_as_empty(tmp_path: Path) -> None:
     check_trust([rule_of(GOOD)])
     assert len(cached_verdicts()) == 1
     assert [file.name for file in path.parent.iterdir()] == ["verdicts.json"]
+
+
+def test_what_could_not_be_tested_is_looked_at_again() -> None:
+    keep_verdicts({
+        "a": Verdict("r", "untested", "exact", 9, "z3 is missing"),
+        "b": Verdict("s", "sound", "exact", 9, "held", shown=Shown(3, ("x",), ones=2)),
+    })  # fmt: skip
+    (kept,) = cached_verdicts().values()
+    assert (kept.rule, kept.shown) == ("s", Shown(3, ("x",), ones=2))
 
 
 def test_verdicts_are_added(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness import Verdict, verify_rule, verify_rules
+from relational_tensat.rules.soundness import Verdict, verify_rule, verify_rules, verifying
 from relational_tensat.rules.soundness.parallel import verified
 
 
@@ -120,11 +120,45 @@ def test_element_types_must_agree_too() -> None:
 
 
 def test_too_few_operands_are_no_proof() -> None:
-    outcome = verdict("(add ?x ?y)", "(add ?y ?x)", "(where (= (dim ?x 0) 977))")
+    outcome = verdict("(add ?x ?y)", "(add ?y ?x)", "(where (= (dim ?x 0) 97700000))")
     assert outcome.status == "untested" and outcome.trials == 0
     assert "only 0 of 12000 random operands" in outcome.reason
     few = verify_rule(rule_of("(add ?x ?y)", "(add ?y ?x)"), trials=3)
-    assert (few.status, few.trials) == ("sound", 6)  # three of them far
+    assert few.status == "sound" and few.trials < 150
+
+
+def test_elements_that_are_computed_may_be_positions() -> None:
+    where = "(where (= (dtype ?j) int64))"
+    for dtype, status in (("float64", "sound"), ("float16", "unsound")):
+        source = f"(gather ?x (cast (cast ?j :dtype {dtype}) :dtype int64) :axis ?i)"
+        assert verdict(source, "(gather ?x ?j :axis ?i)", where).status == status
+    assert verdict(
+        "(gather ?x (sub ?j ?k) :axis ?i)", "(gather ?x (sub ?k ?j) :axis ?i)"
+    ).status == ("unsound")
+
+
+def test_operands_of_which_one_has_a_dim_of_one_are_tried() -> None:
+    """a[1,3,3] and b[5,3,3], summed over axis 0: a counts five times on the right."""
+    sums = "(add (reduce_sum ?a :axes ?i :keepdims true) (reduce_sum ?b :axes ?i :keepdims true))"
+    target = "(reduce_sum (add ?a ?b) :axes ?i :keepdims true)"
+    same = "(where (= (len ?i) 1) (same-except ?a ?b (get ?i 0)))"
+    assert verdict(sums, target, same).status == "unsound"
+    assert verdict(sums, target, "(where (= (shape ?a) (shape ?b)))").status == "sound"
+
+
+def test_a_rule_that_the_checker_fails_on_is_untested(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = [rule_of("(add ?x ?y)", "(add ?y ?x)", name=name) for name in ("first", "second")]
+
+    def fails_on_first(rule: Rule, **options: object) -> Verdict:
+        if rule.name == "first":
+            raise MemoryError("2 TiB\nare too much")
+        return verify_rule(rule, trials=20, shrink=False)
+
+    monkeypatch.setattr(verifying, "verify_rule", fails_on_first)
+    first, second = verify_rules(rules)
+    assert first.status == "untested"
+    assert first.reason == "the checker failed on it: MemoryError: 2 TiB are too much"
+    assert second.status == "sound"
 
 
 def test_heuristics_are_not_looked_at() -> None:

@@ -12,7 +12,7 @@ from tests.rules.soundness.wrong_rules import RIGHT, WRONG
 @cache
 def _verdict(name: str, text: str) -> Verdict:
     (rule,) = parse_rules(f'(rule {name} (law "l") {text})', "f")
-    return verify_rule(rule, trials=150, shrink=False)
+    return verify_rule(rule, trials=40, shrink=False)
 
 
 def test_every_wrong_rule_is_found_with_a_counterexample() -> None:

@@ -86,6 +86,7 @@ WRONG = {
     "wide-dilation": _scaled_weights("(= ?d [4 4])"),
     "long-stride": _scaled_weights("(= ?s [5 5])"),
     "large-kernel": _scaled_weights("(< 6 (dim ?w -1))"),
+    "very-many-groups": _scaled_weights("(< 512 (groups ?x ?w))"),
 }
 
 RIGHT = {
@@ -108,6 +109,5 @@ RIGHT = {
     " (to (softmax ?x :axis (get ?a 0))) (where (= (len ?a) 1))",
     "sigmoid": "(from (reciprocal (add (exp (neg ?x)) (fill :value 1 :dtype ?d :shape []))))"
     " (to (sigmoid ?x))",
-    "scaled-weights": _scaled_weights("(< 512 (groups ?x ?w))"),
     "negative-scale": "(from (smul (neg ?x) :value ?v)) (to (smul ?x :value (* -1 ?v)))",
 }
