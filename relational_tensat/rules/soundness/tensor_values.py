@@ -50,7 +50,8 @@ class Values:
 
     def _residues(self, index: int, kind: TensorType, zeros: bool) -> Array:
         if not kind.is_float or index in self._index_ranges:
-            return self._whole(index, kind, "whole" if zeros else "nonzero") % PRIME
+            whole = self._whole(index, kind, "whole" if zeros else "nonzero")
+            return np.asarray(whole % PRIME) if kind.is_float else whole
         if not zeros:
             return np.asarray(self._rng.integers(1, PRIME, size=kind.shape))
         sample = self._rng.integers(-PRIME // 4, PRIME, size=kind.shape)

@@ -53,7 +53,7 @@ FEW = 3
 #: Attempts to draw them.
 ATTEMPTS = 2_000
 #: Configurations that show whether a law is exact.
-TRIALS = 20
+TRIALS = 30
 
 
 def family(rule: Rule) -> str:
