@@ -18,7 +18,7 @@ from tests.explore.graphs import separate_sums
 
 NAMED = {
     "match", "pair", "unjudged_singles", "unjudged_pairs", "application",
-    "hash_cons", "bind", "new_classes", "root_unions",
+    "build", "fresh", "bind", "new_classes", "root_unions",
 }  # fmt: skip
 
 

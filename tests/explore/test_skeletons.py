@@ -81,8 +81,10 @@ class Both:
         expected = Counter(row for p in patterns for row in self._expected(p) if row[2] >= since)
         rows: Counter[Row] = Counter()
         if self.sql.find(phase, since):
-            nodes = ", ".join(f"g{i}" for i in range(self.compiled.node_columns))
-            leaves_ = ", ".join(f"v{i}" for i in range(self.compiled.leaf_columns))
+            columns = [row[0] for row in self._fetch("DESCRIBE match")]  # as many as are live
+            nodes, leaves_ = (
+                ", ".join(c for c in columns if c[0] == x and c[1:].isdigit()) for x in "gv"
+            )
             for pattern, root, stamp, signatures, classes in self._fetch(
                 f"SELECT pattern, root, stamp, [{nodes}], [{leaves_}] FROM match"
             ):

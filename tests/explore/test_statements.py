@@ -35,8 +35,8 @@ class Budget:
 @pytest.mark.parametrize(
     ("rules", "k_multi", "budget"),
     [
-        (taso_rules, 2, Budget(42, 19, (26, 32, 16, 14, 3))),
-        (load_rules, 1, Budget(42, 19, (26, 12, 16, 14, 3))),
+        (taso_rules, 2, Budget(42, 19, (30, 53, 35, 33, 12))),
+        (load_rules, 1, Budget(42, 19, (30, 15, 27, 25, 9))),
     ],
 )
 def test_berts_iterations_keep_to_their_budget(
