@@ -58,7 +58,7 @@ def test_the_first_command_names_a_model_that_ships_and_prints_what_the_readme_s
     model = re.search(r"relational_tensat run (\S+) -o faster\.onnx", README)
     assert model is not None
     assert main(["run", str(ROOT / model[1]), "-o", str(tmp_path / "faster.onnx")]) == 0
-    cost = re.search(r"cost under .*", capsys.readouterr().out)
+    cost = re.search(r"modelled for .*", capsys.readouterr().out)
     assert cost is not None
     assert cost[0].strip() in README
 

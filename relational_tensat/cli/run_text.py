@@ -43,7 +43,7 @@ def print_report(result: Result, console: Console, *, profile: bool = False) -> 
         for line in rejection.reproduction:
             console.print(f"  {line}")
     console.print(Text(f"{result.model}", style="bold"))
-    console.print(cost_line(result))
+    console.print(result.gain.text)
     if result.costs.are_found_out:
         console.print(counts_line(result))
     if result.lists_kernels:
@@ -67,27 +67,6 @@ def print_report(result: Result, console: Console, *, profile: bool = False) -> 
         console.print(f"note: {escaped(note)}")
     if result.output is not None:
         console.print(f"written to {result.output}")
-
-
-def cost_line(result: Result) -> str:
-    """Return the line that says what was gained."""
-    before, after = result.cost_before_us, result.cost_after_us
-    saved = (before - after) / before if before else 0.0
-    faster = f", {before / after:.3f}x faster" if after else ""
-    return (
-        f"cost under {result.cost_profile}: {before:,.2f} µs → {after:,.2f} µs "
-        f"({saved:.2%} saved{faster}{_with_run(result)})"
-    )
-
-
-def _with_run(result: Result) -> str:
-    """Return how much faster it is with what a run costs beside kernels, where that is known."""
-    before, after = result.run_us, result.run_after_us
-    if not before or (result.cost_after_us, after) == (result.cost_before_us, before):
-        return ""
-    ratio = (result.cost_before_us + before) / (result.cost_after_us + after)
-    beside = f"{before:,.1f}" if before == after else f"{before:,.1f} and {after:,.1f}"
-    return f"; {ratio:.3f}x with the {beside} µs that a run takes beside kernels"
 
 
 def counts_line(result: Result) -> str:
@@ -136,7 +115,7 @@ def summary_line(result: Result) -> str:
     whole = f"{whole_line(result.whole, result.cost_profile)}; " if result.whole else ""
     machine = f"{result.machine.outcome}; " if result.machine and result.machine.taken else ""
     return (
-        f"{warning}{result.model}{where}: {cost_line(result)}; {whole}{machine}{_confidence(result)}; "
+        f"{warning}{result.model}{where}: {result.gain.text}; {whole}{machine}{_confidence(result)}; "
         f"{result.stop_reason}; {_verdict(result)}{_rejected(result)}"
     )
 
@@ -239,7 +218,7 @@ def _confidence(result: Result) -> str:
     """Return how good the extracted graph is known to be; "optimal" only where it was proven."""
     if result.keeps_original:
         slower = any(run is not None and run.keeps_original for run in (result.whole, result.race))
-        reason = "slower whole" if slower else "not known to be right"
+        reason = "not faster, measured whole" if slower else "not known to be right"
         return f"the original, as what is cheaper by the sums is {reason}; {_proven(result)}"
     return _proven(result)
 

@@ -53,6 +53,14 @@ class CostOptions(OptionGroup):
         default_text="with --cost cpu 60 for a run and all that repeat it, or less where one would else "
         "take over 120; 20 of quantized models with --target onnxruntime; else 0",
     )
+    min_speedup: float = option(
+        1.0,
+        "write the original unless the result is more than X times as fast, as measured or else as "
+        "modelled; at 1, measured to be faster is enough, modelled to take 0.1 % less, or a smaller file "
+        "that is not slower",
+        metavar="X",
+        minimum=1,
+    )
     race_again: bool = option(
         False, "let graphs race again whose times are in the cache; the new times take their place"
     )

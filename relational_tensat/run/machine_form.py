@@ -56,7 +56,7 @@ class MachineForm:
         when = f", timed on {date}" if date else ""
         if not self.taken:
             found = f"{span(self.standings[self.winner])}, against itself {span(self.noise)}"
-            return f"not saved for this machine: not known to be faster so: {found}{when}"
+            return f"not saved for this machine: measured, not known to be faster so: {found}{when}"
         where = f", weights in {self.data.name}" if self.data is not None else ""
         packed = ", matrices packed" if self.taken == PACKED else ""
         gain = f"{span(self.standings[self.taken])} as fast as the file without"

@@ -15,6 +15,7 @@ from relational_tensat.base.outputs import MODEL, check_options
 from relational_tensat.base.paths import DefaultOutput, check_database, check_page
 from relational_tensat.cost import CostModel, costs_by_kind_us, graph_cost_us
 from relational_tensat.extract import relative_gap
+from relational_tensat.extract.problem import COST_TOLERANCE
 from relational_tensat.run import resume as resuming
 from relational_tensat.run.beside_kernels import beside_kernels
 from relational_tensat.run.fusion_report import FusionReport, fusion_report
@@ -163,10 +164,11 @@ def carry_out(state: RunState, stages: Sequence[Stage]) -> Result:
 
 def _result(state: RunState) -> Result:
     cost, extraction, exploration = state.cost, state.extraction, state.exploration
-    before = graph_cost_us(state.graph, cost)
+    before = graph_cost_us(state.extracted if state.has_same_file else state.graph, cost)
     after = before if state.copies_file else graph_cost_us(state.chosen, cost)
     bound = min(extraction.bound_us, after)
-    optimal = extraction.optimal and not state.keeps_original
+    is_bettered = state.is_unchanged and extraction.cost_us < before * (1 - COST_TOLERANCE)
+    optimal = extraction.optimal and not (state.keeps_original or is_bettered)
     has_all = exploration.is_exhaustive and not state.rejections and not state.n_left_out
     original, graph = state.graph, state.folded
     if state.dynamic is not None:

@@ -70,6 +70,7 @@ class RaceReport:
             where all had been timed by runs before.
         timed_before: when the fastest was timed, UTC, if that was before this run.
         is_remembered: it is the choice of a run that this one repeats: nothing was looked for.
+        declined: why the fastest is not written although it is as fast; "" where it is.
     """
 
     original_us: float
@@ -82,10 +83,13 @@ class RaceReport:
     rounds: int = 1
     timed_before: str = ""
     is_remembered: bool = False
+    declined: str = ""
 
     @property
     def keeps_original(self) -> bool:
         """Whether no graph is known to be faster than the original, or as fast and to cost no more."""
+        if self.declined:
+            return True
         return not self.final.is_faster and (self.is_dearer or not self.final.is_as_fast)
 
     @property
@@ -98,8 +102,8 @@ class RaceReport:
         whose = "the choice of a run before, " if self.is_remembered else ""
         when = f"; {whose}timed on {date}, --race-again times them anew" if date else ""
         return (
-            f"{self.contenders[self.winner].name} is {verdict}{dearer}: {span(final)}; the original "
-            f"against itself: {span(noise)}{when}"
+            f"{self.contenders[self.winner].name} is {verdict}{dearer}, measured: {span(final)}; the "
+            f"original against itself: {span(noise)}{when}"
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from relational_tensat.base.notebook import html_fields
 from relational_tensat.cost import CostCounts
 from relational_tensat.cost.end_to_end import WholeTiming
 from relational_tensat.egraph.stopwatch import TimeSpent
+from relational_tensat.run.gain import Gain, standing_of
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.inference import count_inference_ops
 
@@ -80,16 +81,13 @@ class WholeRun:
 
     Attributes:
         modelled_before_us, modelled_after_us: the sums of their operators' times.
+        keeps_original: the extracted graph is not known to be faster, so that the original is returned.
     """
 
     timing: WholeTiming
     modelled_before_us: float
     modelled_after_us: float
-
-    @property
-    def keeps_original(self) -> bool:
-        """Whether the extracted graph is slower beyond the noise, so that the original is returned."""
-        return self.timing.is_loss
+    keeps_original: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the times, the speed-up and its spread, what the sums predict, and which graph is kept."""
@@ -223,6 +221,19 @@ class Result:
     tables: RunTables | None = None
 
     @property
+    def gain(self) -> Gain:
+        """What was gained, and how that is known: measured, or modelled."""
+        return Gain(
+            self.cost_profile,
+            self.cost_before_us,
+            self.cost_after_us,
+            standing_of(self.race, self.whole.timing if self.whole else None),
+            (self.run_us, self.run_after_us),
+            from_kernels=self.costs.are_found_out,
+            is_kept=self.unchanged,
+        )
+
+    @property
     def cost_basis(self) -> str:
         """What costs rest on, and what is proven of them: modelled, measured, partly estimated."""
         if not self.costs.are_found_out:
@@ -271,10 +282,7 @@ class Result:
 
     def __repr__(self) -> str:
         proof = "optimal" if self.optimal else f"gap {self.gap:.2%}"
-        return (
-            f"Result({self.model}: {self.cost_before_us:,.2f} → {self.cost_after_us:,.2f} µs under "
-            f"{self.cost_profile}, {proof}, {self.stop_reason})"
-        )
+        return f"Result({self.model}: {self.gain.text}, {proof}, {self.stop_reason})"
 
     def _repr_html_(self) -> str:
         """Return a table for notebooks: cost, e-graph, proof, verification, rules, operators."""
@@ -283,10 +291,7 @@ class Result:
         return html_fields(
             self.model,
             [
-                (
-                    "cost",
-                    f"{self.cost_before_us:,.2f} → {self.cost_after_us:,.2f} µs, {self.cost_profile}",
-                ),
+                ("gain", self.gain.text),
                 ("optimal", self.optimal),
                 ("gap", f"{self.gap:.2%}"),
                 ("e-graph", f"{self.e_nodes:,} e-nodes in {self.e_classes:,} e-classes"),
@@ -306,6 +311,7 @@ class Result:
         """Return the object that ``--json`` prints; every number in it is finite."""
         return {
             "model": self.model,
+            "gain": self.gain.to_json(),
             "cost_profile": self.cost_profile,
             "cost_before_us": self.cost_before_us,
             "cost_after_us": self.cost_after_us,

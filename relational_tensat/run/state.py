@@ -102,6 +102,8 @@ class RunState:
         rejections: why graphs that were extracted are not returned.
         n_left_out: how many steps were left out that hold at some sizes only, and ``left_out`` what
             they built in the present e-graph.
+        has_same_file: (verify) the original's file is already what the extracted graph is written as, so
+            that it costs as much, though the file has no words for some kernels.
         change: (verify) what becomes of the file, if it is written as another.
         whole: (time) how long both take end to end; None where that was not timed.
         machine: (save for this machine) how the result is as onnxruntime saves it; None where that was not
@@ -166,6 +168,7 @@ class RunState:
     rejections: tuple[Rejection, ...] = ()
     n_left_out: int = 0
     left_out: frozenset[int] = frozenset()
+    has_same_file: bool = False
     change: FileChange | None = None
     whole: WholeRun | None = None
     machine: MachineForm | None = None

@@ -117,6 +117,9 @@ def _page(
     summary = Summary(
         model=meta.get("model", ""),
         cost_sources=(meta.get("cost_source", ""),),
+        gain=meta.get("gain")
+        or f"modelled for {meta.get('cost_source', '')}, not timed here: "
+        f"{before_us:,.2f} µs → {after_us:,.2f} µs",
         before_us=before_us,
         after_us=after_us,
         bound_us=bound_us,

@@ -40,8 +40,8 @@ class RunPage:
     def __repr__(self) -> str:
         summary = self.data.summary
         return (
-            f"RunPage({summary.model}: {summary.before_us:,.2f} → {summary.after_us:,.2f} µs"
-            f" in {0 if self.data.film is None else len(self.data.film.steps)} steps)"
+            f"RunPage({summary.model}: {summary.gain}, in "
+            f"{0 if self.data.film is None else len(self.data.film.steps)} steps)"
         )
 
     def _repr_html_(self) -> str:

@@ -8,6 +8,14 @@ from typing import Any
 NUMBER = (int, float)
 SCHEMA: dict[str, Any] = {
     "model": str,
+    "gain": {
+        "basis": str,
+        "on": str,
+        "speedup": NUMBER,
+        "timed": (dict, type(None)),
+        "original_kept": bool,
+        "text": str,
+    },
     "cost_profile": str,
     "cost_before_us": NUMBER,
     "cost_after_us": NUMBER,

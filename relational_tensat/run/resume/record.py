@@ -96,17 +96,25 @@ def write_record(database: Database, record: RunRecord) -> None:
     )
 
 
-def remember_kept_original(path: Path, reason: str) -> None:
-    """Write into a run's database that the original was written, and not the graph that was extracted.
+def remember_outcome(place: Path | Database, gain: str, kept_original: str) -> None:
+    """Write into a run's database what was gained, and why the original was written, if it was.
+
+    Args:
+        place: the open database, or the file of one that was closed.
 
     Raises:
         InputError: the database cannot be opened.
     """
-    database = Database(path, keep=True)
-    try:
-        database.run("run/set_kept_original", why=reason)
-    finally:
-        database.close()
+    if isinstance(place, Path):
+        database = Database(place, keep=True)
+        try:
+            remember_outcome(database, gain, kept_original)
+        finally:
+            database.close()
+        return
+    place.run("run/set_gain", text=gain)
+    if kept_original:
+        place.run("run/set_kept_original", why=kept_original)
 
 
 def record_of_rows(rows: Mapping[str, str]) -> RunRecord:

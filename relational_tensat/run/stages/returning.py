@@ -12,16 +12,17 @@ from relational_tensat.cost.end_to_end import WholeTiming
 from relational_tensat.formats import copy_model, save_model
 from relational_tensat.formats.same_file import OtherDataError
 from relational_tensat.run.end_to_end import time_on_device
+from relational_tensat.run.gain import is_worth_it, standing_of
 from relational_tensat.run.machine_form import MachineForm
 from relational_tensat.run.result import WholeRun
 from relational_tensat.run.stages.fusing import has_kernels, write_kernels
-from relational_tensat.run.stages.verifying import keep_original
-from relational_tensat.run.stages.weighing import change_notes
+from relational_tensat.run.stages.verifying import keep_original, remember_gain
+from relational_tensat.run.stages.weighing import change_notes, is_smaller
 from relational_tensat.run.state import RunState
 
 
 def time(state: RunState) -> RunState:
-    """Time original and extracted graph end to end, and keep the original where it is faster.
+    """Time original and extracted graph end to end; keep the original unless the other is worth it.
 
     That is done where costs are measured here, and a graph other than the original was chosen and has
     been verified. Ctrl-C ends it: then the extracted graph is returned untimed.
@@ -40,7 +41,13 @@ def time(state: RunState) -> RunState:
     state = replace(state, whole=whole)
     if has_kernels(state):
         state = state.noting("run whole with kernels as the plain operators of the file, not in C")
-    return keep_original(state, _loss(whole, state.cost.name)) if timing.is_loss else state
+    standing = standing_of(None, timing)
+    assert standing is not None
+    least = state.options.costs.min_speedup
+    if is_worth_it(standing, least, is_smaller=is_smaller(state)):
+        return remember_gain(state)
+    reason = _loss(whole, state.cost.name)
+    return keep_original(replace(state, whole=replace(whole, keeps_original=True)), reason)
 
 
 def write(state: RunState) -> RunState:
@@ -135,5 +142,6 @@ def _loss(whole: WholeRun, source: str) -> str:
     return (
         f"the extracted graph should take {whole.modelled_after_us:,.2f} µs under {source}, the original "
         f"{whole.modelled_before_us:,.2f}, but run whole it takes {timing.after_us:,.2f}, the original "
-        f"{timing.before_us:,.2f} ({timing.speedup:.3f}x): the original is kept"
+        f"{timing.before_us:,.2f} ({timing.speedup:.3f}x, {timing.speedup_p10:.3f} to "
+        f"{timing.speedup_p90:.3f}): the original is kept"
     )

@@ -14,7 +14,7 @@ from relational_tensat.base.errors import (
 from relational_tensat.run.checking import check_result
 from relational_tensat.run.result import Rejection
 from relational_tensat.run.stages.racing import race_again
-from relational_tensat.run.stages.weighing import weigh
+from relational_tensat.run.stages.weighing import gain_so_far, weigh
 from relational_tensat.run.state import RunState
 from relational_tensat.verify.discontinuities import crossing_draws, crossings
 from relational_tensat.verify.shrinking import RandomWeights, own_weights
@@ -37,6 +37,7 @@ def verify(state: RunState) -> RunState:
             state = _verified(race_again(_without_race_of_others(state), has_others=has_others))
     state = _without_race_of_others(state)
     state.egraph.database.run("run/set_estimated_costs", text=state.cost.counts.estimates)
+    state.egraph.database.run("run/set_gain", text=gain_so_far(state).text)
     state.resources.close()
     return state
 
@@ -181,7 +182,7 @@ def _kernels(verification: Verification) -> str:
     quantized = verification.quantized
     if quantized is None or not quantized.loss:
         return "" if quantized is None else quantized.kernels
-    return f"{quantized.loss}; timed whole, it is faster"
+    return f"{quantized.loss}; measured whole, it is faster"
 
 
 def _without_race_of_others(state: RunState) -> RunState:
@@ -207,10 +208,15 @@ def _is_untimed(state: RunState) -> bool:
 def keep_original(state: RunState, reason: str) -> RunState:
     """Return the original after all, and record why, also in the database, which is closed."""
     state = _verified(replace(state, chosen=state.original)).noting(reason)
-    if state.options.output.db is not None:
-        from relational_tensat.run.resume.record import remember_kept_original  # few runs need it
+    return remember_gain(state, reason)
 
-        remember_kept_original(state.options.output.db, reason)
+
+def remember_gain(state: RunState, kept_original: str = "") -> RunState:
+    """Write what was gained into a database that was closed, and why the original is kept if it is."""
+    from relational_tensat.run.resume.record import remember_outcome  # few runs need it
+
+    path, text = state.options.output.db, gain_so_far(state).text
+    remember_outcome(state.egraph.database if path is None else path, text, kept_original)
     return state
 
 

@@ -1,4 +1,4 @@
-"""Whether the file that would be written is larger than the original, and why."""
+"""Whether the result is worth to be written: what it gains, and how large its file is."""
 
 from __future__ import annotations
 
@@ -6,28 +6,116 @@ from dataclasses import replace
 
 from relational_tensat.cost import graph_cost_us
 from relational_tensat.extract.problem import COST_TOLERANCE
+from relational_tensat.formats import load_model
 from relational_tensat.run.file_change import FileChange
+from relational_tensat.run.gain import (
+    Gain,
+    is_worth_it,
+    is_worth_it_modelled,
+    standing_of,
+)
 from relational_tensat.run.state import RunState
+from relational_tensat.tensor.inference import count_inference_ops
 
-#: The share of the cost that a larger file has to save: reports show less as 0.00 %.
-_WORTH_A_LARGER_FILE = 1e-4
+#: Why a file that was a result before is left as it is.
+SAME = "the file is already what would be written"
 
 
 def weigh(state: RunState) -> tuple[RunState, bool]:
-    """Compare the file of the chosen graph with the original's; choose that if this only grows.
+    """Choose the original if the chosen graph and its file gain too little against it.
 
     Returns:
         The state, and whether the chosen graph stays.
     """
-    change = _file_change(state)
-    is_timed = state.chosen is state.raced  # whole, which decides
-    if change is not None and change.growth and not (state.is_unchanged or is_timed):
-        before, after = _costs_us(state)
-        if after >= before * (1 - _WORTH_A_LARGER_FILE):
-            less = "hardly less" if after < before * (1 - COST_TOLERANCE) else "no less"
-            reason = f"the file would have {change.growth}, and cost {less}: the original is kept"
-            return replace(state, chosen=state.original).noting(reason), False
-    return replace(state, change=change), True
+    if state.is_unchanged:
+        return replace(state, change=_file_change(state)), True
+    state = replace(state, change=_file_change(state))
+    if writes_the_same(state):
+        state = replace(state, has_same_file=True)
+    reason = SAME if state.has_same_file else _objection(state)
+    if not reason:
+        return state, True
+    return _with_original(state, f"{reason}: the original is kept"), False
+
+
+def _objection(state: RunState) -> str:
+    """Return why the chosen graph is not worth to be written, "" if it is."""
+    least = state.options.costs.min_speedup
+    is_timed = state.race is not None and state.chosen is state.raced
+    if is_timed:
+        assert state.race is not None
+        if is_worth_it(state.race.final, least, is_smaller=is_smaller(state)):
+            return ""
+        return f"raced whole, {state.race.outcome}: not more than {least:g} times as fast" + (
+            "" if is_smaller(state) else ", and no smaller"
+        )
+    before, after = _costs_us(state)
+    if is_worth_it_modelled(before, after, least, is_smaller=is_smaller(state)):
+        return ""
+    growth = state.change.growth if state.change is not None else ""
+    what = f"the file would have {growth}, and" if growth else "as modelled, the result would"
+    if least > 1.0:
+        return f"{what} be no more than {least:g} times as fast"
+    less = "hardly less" if after < before * (1 - COST_TOLERANCE) else "no less"
+    return f"{what} cost {less}"
+
+
+def _with_original(state: RunState, reason: str) -> RunState:
+    """Return the state with the original chosen; a race that the other graph was in says so."""
+    state.egraph.database.run("run/set_kept_original", why=reason)
+    race = state.race
+    if race is not None and state.chosen is state.raced:
+        race = replace(race, declined=reason)
+    return replace(state, chosen=state.original, race=race).noting(reason)
+
+
+def is_smaller(state: RunState) -> bool:
+    """Whether the chosen graph has fewer nodes or bytes in its file, and more of neither.
+
+    Where there are no two ONNX files, its operators at inference are counted.
+    """
+    if state.change is not None:
+        before, after = state.change.before, state.change.after
+        return not state.change.growth and (after.nodes, after.bytes) != (
+            before.nodes,
+            before.bytes,
+        )
+    counts = (count_inference_ops(graph) for graph in (state.original, state.chosen))
+    before_ops, after_ops = (sum(count.values()) for count in counts)
+    return after_ops < before_ops
+
+
+def writes_the_same(state: RunState) -> bool:
+    """Whether the chosen graph is written as the file that the model is from, but for names.
+
+    A graph may be of kernels that no file has words for: these are then in the original as much.
+    """
+    change = state.change
+    if (
+        change is None
+        or change.before.nodes != change.after.nodes
+        or state.kernel_costs is not None
+    ):
+        return False
+    if state.candidate is None or not state.candidate.exists() or state.file is None:
+        return False
+    dims = state.options.model.dims
+    return state.contents.of(load_model(state.file, dims)) == state.contents.of(
+        load_model(state.candidate, dims)
+    )
+
+
+def gain_so_far(state: RunState) -> Gain:
+    """Return what is gained by the chosen graph, as far as it is known."""
+    before, after = _costs_us(state)
+    return Gain(
+        state.cost.name,
+        before,
+        after,
+        standing_of(state.race, state.whole.timing if state.whole else None),
+        from_kernels=state.cost.counts.are_found_out,
+        is_kept=state.is_unchanged,
+    )
 
 
 def change_notes(state: RunState) -> tuple[str, ...]:
@@ -47,7 +135,8 @@ def change_notes(state: RunState) -> tuple[str, ...]:
 
 def _costs_us(state: RunState) -> tuple[float, float]:
     """Return what the original and the chosen graph cost."""
-    return graph_cost_us(state.original, state.cost), graph_cost_us(state.chosen, state.cost)
+    after = graph_cost_us(state.extracted if state.has_same_file else state.chosen, state.cost)
+    return after if state.has_same_file else graph_cost_us(state.original, state.cost), after
 
 
 def _file_change(state: RunState) -> FileChange | None:

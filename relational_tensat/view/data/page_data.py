@@ -24,6 +24,7 @@ class Summary:
 
     Attributes:
         cost_source: what the costs in ``Form.costs_us`` are from, one for each of them; the run's first.
+        gain: what the run gained, and whether that was measured or is modelled.
         before_us, after_us: of the original and of the extracted graph, under the run's costs.
         bound_us: no graph of the e-graph costs less; 0 where no bound is known.
         estimated_costs: "3 of 20 are estimated", of the costs that were used; "" where none is.
@@ -32,6 +33,7 @@ class Summary:
 
     model: str
     cost_sources: tuple[str, ...]
+    gain: str
     before_us: float
     after_us: float
     bound_us: float

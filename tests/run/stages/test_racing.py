@@ -104,7 +104,7 @@ def test_the_original_is_kept_where_all_are_slower(device: FakeDevice, tmp_path:
     assert written(tmp_path) == (2, 2)
     (note,) = [text for text in result.notes if "raced" in text]
     assert note == (
-        f"raced whole, without {FUSED} is not faster: 0.950x [0.950, 0.950]; "
+        f"raced whole, without {FUSED} is not faster, measured: 0.950x [0.950, 0.950]; "
         "the original against itself: 1.000x [1.000, 1.000]: the original is kept"
     )
 
@@ -148,7 +148,7 @@ def test_the_report_has_who_took_part_and_who_won(
     ]
     assert main([*arguments, "--cost-cache", str(tmp_path / "costs.duckdb"), *rules]) == 0
     text = capsys.readouterr().out
-    assert f"raced whole: without {FUSED} is faster: 1.200x [1.200, 1.200]" in text
+    assert f"raced whole: without {FUSED} is faster, measured: 1.200x [1.200, 1.200]" in text
     assert "modelled" in text and "2.500x" in text
     assert "0% of the original's cost is in kernels that no rule can change" in text
     flat = " ".join(text.split())
@@ -213,7 +213,7 @@ def test_kernels_on_integers_are_counted_where_no_race_says_more(
     loss = "onnxruntime ends up with 0 quantized kernels, the original 1"
     if speed > 1:
         assert not result.unchanged and not result.rejections and result.race is not None
-        assert f"{loss}; timed whole, it is faster" in result.notes
+        assert f"{loss}; measured whole, it is faster" in result.notes
     else:
         assert loss in result.rejections[0].why
         (note,) = (note for note in result.notes if note.startswith("raced whole, the cheapest is"))

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { Theme } from "./parts";
 import type { PageData } from "./data";
-import { count, percent, time } from "./format";
+import { count, time } from "./format";
 import { type Route, readRoute } from "./route";
 import { Change } from "./views/Change";
 import type { Source } from "./source";
@@ -59,22 +59,18 @@ export function App({ data: first, source }: { data: PageData; source: Source })
 
 function Head({ data, route }: { data: PageData; route: Route }) {
   const { summary } = data;
-  const saved = 1 - summary.after_us / summary.before_us;
   return (
     <header>
       <h1>{summary.model}</h1>
       <p class="figures">
-        <strong>
-          {time(summary.before_us)} → {time(summary.after_us)}
-        </strong>
-        <span>
-          {percent(saved)} saved under {summary.cost_sources[0]}
-        </span>
+        <strong>{summary.gain}</strong>
         <span>
           {count(summary.operators_before)} → {count(summary.operators_after)} operators
         </span>
         <span>
-          {summary.optimal ? "proven optimal for this e-graph" : `bound ${time(summary.bound_us)}`}
+          {summary.optimal && !summary.kept_original
+            ? "proven optimal for this e-graph"
+            : `bound ${time(summary.bound_us)}`}
           {summary.estimated_costs ? `, under costs of which ${summary.estimated_costs}` : ""}
         </span>
         <span>

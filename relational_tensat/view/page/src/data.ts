@@ -3,6 +3,7 @@
 export interface Summary {
   model: string;
   cost_sources: string[];
+  gain: string;
   before_us: number;
   after_us: number;
   bound_us: number;
