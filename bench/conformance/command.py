@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
 #: Limits of the optimization of one model: enough for rules to meet what it has.
 SETTINGS = Options.of(
-    iterations=4, node_limit=1000, search="saturation", time_limit_s=10.0, extract_time_limit_s=10.0
+    cost="t4",
+    iterations=4,
+    node_limit=1000,
+    search="saturation",
+    time_limit_s=10.0,
+    extract_time_limit_s=10.0,
 )
 #: A process takes so many models at a time.
 _CHUNK = 20

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 RESULTS = Path(__file__).parents[1] / "results"
 #: Limits of the optimization of one model: enough for rules to meet what it has.
 SETTINGS = Options.of(
-    iterations=4, node_limit=5000, search="saturation", time_limit_s=20.0, extract_time_limit_s=20.0
+    cost="t4",
+    iterations=4,
+    node_limit=5000,
+    search="saturation",
+    time_limit_s=20.0,
+    extract_time_limit_s=20.0,
 )
 
 

@@ -25,9 +25,9 @@ from relational_tensat.kernels import entries
 
 #: Flags of each kind; what begins with ``+`` is a name in the run's folder.
 KINDS: Mapping[str, tuple[str, ...]] = {
-    "run": (),
-    "db": ("--db", "+run.duckdb"),
-    "tree search": ("--search", "mcts", "--time-limit", "1", "--db", "+run.duckdb"),
+    "run": ("--for", "t4"),
+    "db": ("--for", "t4", "--db", "+run.duckdb"),
+    "tree search": ("--for", "t4", "--search", "mcts", "--time-limit", "1", "--db", "+run.duckdb"),
     "fuse": ("--fuse", "--cost", "a100", "--fuse-time-limit", "1", "--db", "+run.duckdb"),
     "cost cache": (
         "--cost", "cpu", "--target", "onnxruntime", "--cost-cache", "+costs.duckdb",

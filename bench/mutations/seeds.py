@@ -46,7 +46,7 @@ def write_seeds(folder: Path, rules: str) -> dict[str, tuple[Path, str]]:
     files["rules"] = folder / "seed.rules", "text"
     database = folder / "run.duckdb"
     options = Options.of(
-        db=database, rules=(folder / "seed.rules",), allow_unsound=True, iterations=2
+        cost="t4", db=database, rules=(folder / "seed.rules",), allow_unsound=True, iterations=2
     )
     optimize(folder / "windows.onnx", options, output=folder / "optimized.onnx")
     files["database"] = database, "bytes"

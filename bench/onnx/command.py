@@ -64,7 +64,9 @@ def save(runs: Sequence[OnnxRun], settings: Options, directory: Path) -> Path:
     """
     from bench.onnx.tools import tool_versions
 
-    path = directory / f"onnx-{date.today().isoformat()}-{Path(settings.costs.source).stem}.json"
+    path = (
+        directory / f"onnx-{date.today().isoformat()}-{Path(str(settings.costs.source)).stem}.json"
+    )
     content = {
         "settings": {
             "cost": settings.costs.source,

@@ -77,7 +77,7 @@ def measure_model(name: str, path: Path, options: Options) -> OnnxRun:
             not replay to it.
         NoSolutionError: nothing could be extracted, or explained, within the limits.
     """
-    cost = load_profile(options.costs.source)
+    cost = load_profile(str(options.costs.source))
     with tempfile.TemporaryDirectory(prefix="relational-tensat-") as folder:
         database = Path(folder) / "run.duckdb"
         result = optimize(path, options.replace(db=database))

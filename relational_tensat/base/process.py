@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from relational_tensat.base.checks import check_memory_limit
 from relational_tensat.base.option import OptionGroup, option
+
+_CPU_INFO = Path("/proc/cpuinfo")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,19 @@ class ProcessOptions(OptionGroup):
         None, "where what does not fit into it goes", metavar="DIR",
         default_text="beside --db, or the system's", may_change=True, writes="folder",
     )  # fmt: skip
+
+
+def physical_cores(cpu_info: Path = _CPU_INFO) -> int:
+    """Return how many cores there are, each counted once; the processors where the system does not say."""
+    if cpu_info.is_file():
+        blocks = cpu_info.read_text(encoding="utf-8").split("\n\n")
+        cores = {
+            tuple(re.findall(r"^(?:physical|core) id\s*: (\d+)", block, re.MULTILINE))
+            for block in blocks
+        }
+        if cores - {()}:
+            return len(cores - {()})
+    return os.cpu_count() or 1
 
 
 def processors() -> int:

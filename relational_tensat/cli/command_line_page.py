@@ -17,8 +17,8 @@ Made of the commands' own `--help`, by
 `python -m relational_tensat.cli.command_line_page > docs/command-line.md`; a test compares.
 
 From Python, `Options.of(node_limit=20_000, extractor="greedy-dag")` takes the options of `run` by the names
-of their flags (`-` becomes `_`; seconds end in `_s`). `relational-tensat run --options-schema` prints their
-JSON schema.
+of their flags (`-` becomes `_`; seconds end in `_s`; `--for` is `runs_on`). `relational-tensat run
+--options-schema` prints their JSON schema.
 
 Exit codes: 0 done, 1 internal error, 2 usage, 3 bad input, 4 verification failed, 5 no solution within the
 limits, 130 interrupted.

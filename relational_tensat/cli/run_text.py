@@ -42,7 +42,9 @@ def print_report(result: Result, console: Console, *, profile: bool = False) -> 
         console.print(Text(escaped(rejection.why), style="bold red"))
         for line in rejection.reproduction:
             console.print(f"  {line}")
-    console.print(Text(f"{result.model}", style="bold"))
+    console.print(
+        Text(f"{result.model}, for {result.runs_on or result.cost_profile}", style="bold")
+    )
     console.print(result.gain.text)
     if result.costs.are_found_out:
         console.print(counts_line(result))

@@ -12,14 +12,16 @@ from relational_tensat.base.option import OptionGroup, option
 class CostOptions(OptionGroup):
     """What costs are from; see ``cost.opening``."""
 
-    source: str = option(
-        "t4",
-        "what costs are from: analytic:PROFILE (a name or a .toml file), cpu or cuda (measured here; "
+    source: str | None = option(
+        None,
+        "instead of --for: what costs are from: analytic:PROFILE (a name or a .toml file), cpu or cuda "
+        "(measured here; "
         "cpu:all with onnxruntime's own optimizations, cpu:threads=4 and cpu:all:threads=4 with several "
         "threads, as analytic:cpu:threads=4; cuda:tf32 on tensor cores), table:TABLE (a name or a .parquet "
         "file); a profile or table alone, too",
         name="cost",
         metavar="SOURCE",
+        default_text="what --for decides",
     )
     cache: Path | None = option(
         None, "keep measured costs here", name="cost_cache", metavar="FILE",
@@ -51,7 +53,8 @@ class CostOptions(OptionGroup):
         "in the cache do not race again",
         metavar="S",
         default_text="with --cost cpu 60 for a run and all that repeat it, or less where one would else "
-        "take over 120; 20 of quantized models with --target onnxruntime; else 0",
+        "take over 120; 10 with modelled costs and --effort normal; 20 of quantized models with --target "
+        "onnxruntime; else 0",
     )
     min_speedup: float = option(
         1.0,

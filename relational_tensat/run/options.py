@@ -19,6 +19,39 @@ from relational_tensat.verify.verification_options import VerificationOptions
 #: take longer gain less by it than times are off.
 _MEASURED_EXPLORATION_S, _MEASURED_EXTRACTION_S = 8.0, 3.0
 
+#: Places that results run at, beside those that profiles describe.
+ONNXRUNTIME, CUDA = "onnxruntime", "cuda"
+#: The profile of what no place is named for.
+DEFAULT_PROFILE = "t4"
+LOW, NORMAL, HIGH = "low", "normal", "high"
+
+
+@dataclass(frozen=True, slots=True)
+class PurposeOptions(OptionGroup):
+    """What a run is for; see ``purpose``."""
+
+    runs_on: str | None = option(
+        None,
+        "where the result will run: onnxruntime (this CPU), cuda (the NVIDIA GPU here), or a modelled "
+        "device: t4, a100, h100, h200, another profile or its .toml file; it decides --cost and --target",
+        flag="--for",
+        metavar="PLACE",
+        default_text="onnxruntime for an .onnx file, t4 for other models, as for --cost alone",
+    )
+    effort: str = option(
+        NORMAL,
+        "low: modelled costs, nothing is timed; normal: that, and a modelled gain is timed, the whole "
+        "graphs, in at most 10 s; high: kernels are measured, whole graphs timed for up to a minute",
+        choices=(LOW, NORMAL, HIGH),
+    )
+    threads_at_inference: int | None = option(
+        None,
+        "with --for onnxruntime: threads that the result will run with",
+        metavar="N",
+        minimum=1,
+        default_text="onnxruntime's own number, one for each core",
+    )
+
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions(OptionGroup):
@@ -48,7 +81,7 @@ class RuleOptions(OptionGroup):
         "what the graph will run on: costs are those of the kernels that this runtime makes of operators; "
         "what is written is the operators that it makes them of",
         choices=TARGETS,
-        default_text="each operator is a kernel",
+        default_text="what --for decides; with --cost, each operator is a kernel",
     )
 
 
@@ -127,6 +160,7 @@ class FusionOptions(OptionGroup):
 class Options(OptionTree):
     """The choices of one run; ``Options.of`` takes them by their names, whatever group they are of."""
 
+    purpose: PurposeOptions = field(default_factory=PurposeOptions)
     model: ModelOptions = field(default_factory=ModelOptions)
     rules: RuleOptions = field(default_factory=RuleOptions)
     exploration: ExplorationOptions = field(default_factory=ExplorationOptions)

@@ -180,6 +180,7 @@ def _result(state: RunState) -> Result:
         model=state.source.name if isinstance(state.source, Graph) else str(state.source),
         graph=graph,
         original=original,
+        runs_on=state.runs_on,
         cost_profile=cost.name,
         cost_before_us=before,
         cost_after_us=after,

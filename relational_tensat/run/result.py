@@ -123,6 +123,7 @@ class Result:
         graph: the optimized graph as written: what depends on weights only is folded. Where nothing was
             saved, it is the original as it was read.
         original: the graph that was given.
+        runs_on: where the result will run, and by how many threads.
         cost_profile: the name of the cost model.
         costs: how many configurations were measured, cached, recorded and estimated.
         kernels_us: what kernels cost before and after, by operator, the dearest first.
@@ -219,12 +220,13 @@ class Result:
     rejections: tuple[Rejection, ...] = ()
     change: FileChange | None = None
     tables: RunTables | None = None
+    runs_on: str = ""
 
     @property
     def gain(self) -> Gain:
         """What was gained, and how that is known: measured, or modelled."""
         return Gain(
-            self.cost_profile,
+            self.runs_on or self.cost_profile,
             self.cost_before_us,
             self.cost_after_us,
             standing_of(self.race, self.whole.timing if self.whole else None),
@@ -311,6 +313,7 @@ class Result:
         """Return the object that ``--json`` prints; every number in it is finite."""
         return {
             "model": self.model,
+            "runs_on": self.runs_on or self.cost_profile,
             "gain": self.gain.to_json(),
             "cost_profile": self.cost_profile,
             "cost_before_us": self.cost_before_us,

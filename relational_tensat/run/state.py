@@ -21,9 +21,10 @@ from relational_tensat.extract import Extraction
 from relational_tensat.extract.anytime import AnytimeExtractor, ExtractionEntry
 from relational_tensat.rules.model import Rule
 from relational_tensat.run.machine_form import MachineForm
-from relational_tensat.run.options import Options, with_measured_limits
+from relational_tensat.run.options import DEFAULT_PROFILE, Options, with_measured_limits
 from relational_tensat.run.phases import Phases
 from relational_tensat.run.progress import Progress
+from relational_tensat.run.purpose import Purpose, purpose_of
 from relational_tensat.run.race_report import RaceReport
 from relational_tensat.run.recording import Recording
 from relational_tensat.run.result import Rejection, WholeRun
@@ -61,6 +62,7 @@ class RunState:
         attention: that Ctrl-C is remembered, until extraction is over.
         files: files that are removed at the end of the run, unless they were moved where they belong.
         notes: what the reader should know beside the figures.
+        purpose: where the result will run, for people; "" where costs were named instead.
 
         graph: (load) the model as it was read.
         rules, untrusted: the rules, and why some of them are not known to be sound.
@@ -122,6 +124,7 @@ class RunState:
     attention: ExitStack = field(default_factory=ExitStack)
     files: ExitStack = field(default_factory=ExitStack)
     notes: tuple[str, ...] = ()
+    purpose: str = ""
 
     graph: Graph = _LATER
     rules: list[Rule] = _LATER
@@ -189,17 +192,27 @@ class RunState:
             UsageError, InputError: what costs are from does not exist, or cannot be used.
         """
         has_own_costs = cost_model is not None
+        if has_own_costs and options.costs.source is None:
+            options = options.replace(cost=DEFAULT_PROFILE)
+        purpose = Purpose(options) if has_own_costs else purpose_of(options, source)
+        options = purpose.options
         cost = _opened(options, progress) if cost_model is None else as_source(cost_model)
         if cost.is_lazy and not has_own_costs:
             options = with_measured_limits(options)
         recording = Recording(progress)
         phases = Phases(recording)
-        return cls(options, source, output, cost, has_own_costs, phases, recording)
+        state = cls(options, source, output, cost, has_own_costs, phases, recording)
+        return replace(state, purpose=purpose.text).noting(purpose.note)
 
     @property
     def file(self) -> Path | None:
         """The file that the model is from, if it is from one."""
         return None if isinstance(self.source, Graph) else Path(self.source)
+
+    @property
+    def runs_on(self) -> str:
+        """Where the result will run, or else what costs are from, for people."""
+        return self.purpose or self.cost.name
 
     @property
     def compared_file(self) -> Path | None:
@@ -298,9 +311,9 @@ class RunState:
 def _opened(options: Options, progress: Progress) -> CostSource:
     """Return what costs are from; a target's kernels are measured as it runs them."""
     costs = options.costs
-    kind, _, mode = costs.source.partition(":")
+    source = costs.source or DEFAULT_PROFILE
+    kind, _, mode = source.partition(":")
     is_cpu = kind == "cpu" and not mode.startswith("all")
-    source = costs.source
     if is_cpu and options.rules.target == "onnxruntime":
         source = f"cpu:all:{mode}".removesuffix(":")
     return open_source(

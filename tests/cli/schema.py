@@ -8,6 +8,7 @@ from typing import Any
 NUMBER = (int, float)
 SCHEMA: dict[str, Any] = {
     "model": str,
+    "runs_on": str,
     "gain": {
         "basis": str,
         "on": str,

@@ -19,7 +19,7 @@ from relational_tensat.run.options import Options
 from relational_tensat.run.pipeline import optimize
 from tests.formats.onnx_tools import model, tensor
 
-_QUICK = ["--iterations", "1", "--allow-unsound", "--quiet"]
+_QUICK = ["--for", "t4", "--iterations", "1", "--allow-unsound", "--quiet"]
 
 
 def _model(folder: Path) -> Path:
@@ -87,7 +87,7 @@ def test_the_database_of_something_else_is_not_even_replaced_by_force(
 def test_a_database_in_use_is_left_alone(tmp_path: Path) -> None:
     """By another process, which DuckDB's lock tells, or by this one."""
     source, db = _model(tmp_path), tmp_path / "a.duckdb"
-    options = Options.of(db=db, force=True, iterations=1, allow_unsound=True)
+    options = Options.of(cost="t4", db=db, force=True, iterations=1, allow_unsound=True)
     optimize(source, options)
     program = (
         "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('open', flush=True);"
@@ -134,7 +134,7 @@ def test_shapes_too_large_to_compute_are_not_allocated(tmp_path: Path) -> None:
     )
     source = tmp_path / "huge.onnx"
     source.write_bytes(huge.SerializeToString())
-    result = optimize(source, Options.of(iterations=1), output=tmp_path / "o.onnx")
+    result = optimize(source, Options.of(cost="t4", iterations=1), output=tmp_path / "o.onnx")
     assert result.verification.runs == 0
     sentence = " ".join((*result.verification.warnings, *result.notes))
     assert "GiB, the machine has" in sentence, sentence
@@ -148,7 +148,7 @@ def test_a_scalar_input_stays_a_scalar(tmp_path: Path) -> None:
     )
     source = tmp_path / "scalar.onnx"
     source.write_bytes(scalar.SerializeToString())
-    result = optimize(source, Options.of(iterations=1), output=tmp_path / "o.onnx")
+    result = optimize(source, Options.of(cost="t4", iterations=1), output=tmp_path / "o.onnx")
     assert {check.setting.what for check in result.verification.outputs} >= {
         "onnxruntime, the two files"
     }

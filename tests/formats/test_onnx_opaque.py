@@ -239,7 +239,7 @@ def test_gradients_keep_what_they_name(tmp_path: Path) -> None:
     graph = from_onnx_model(original)
     assert graph.nodes[-1].inputs == ("x", "x", "b")
     assert all(node.attrs["key"] for node in _opaque(graph))
-    result = optimize(graph, Options.of(iterations=1), output=tmp_path / "a.onnx")
+    result = optimize(graph, Options.of(cost="t4", iterations=1), output=tmp_path / "a.onnx")
     written = onnx.load(tmp_path / "a.onnx").graph.node
     assert [node.op_type for node in written] == ["Add", "Add", "Gradient"]
     attributes = {item.name: helper.get_attribute_value(item) for item in written[2].attribute}
@@ -303,7 +303,7 @@ def test_upsampling_is_what_it_was_for_any_factor(scale: float, mode: str, tmp_p
     kinds = [tensor("x", [1, 1, 1, 7])], [tensor("y", [1, 1, 1, size])]
     original = model([node], *kinds, [factors], 9)
     onnx.save(original, tmp_path / "m.onnx")
-    optimize(tmp_path / "m.onnx", Options.of(opset=17), output=tmp_path / "out.onnx")
+    optimize(tmp_path / "m.onnx", Options.of(cost="t4", opset=17), output=tmp_path / "out.onnx")
     written = onnx.load(tmp_path / "out.onnx")
     assert [each.op_type for each in written.graph.node if each.op_type != "Constant"] == ["Resize"]
     assert_same_results(original, written)

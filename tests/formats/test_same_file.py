@@ -60,7 +60,7 @@ def test_other_data_is_not_overwritten(tmp_path: Path) -> None:
         copy_model(source, target)
     assert (target.parent / "data" / "w.bin").read_bytes() == b"mine"
     assert not target.exists()
-    result = optimize(source, Options.of(iterations=1), output=target)
+    result = optimize(source, Options.of(cost="t4", iterations=1), output=target)
     assert (target.parent / "data" / "w.bin").read_bytes() == b"mine"
     assert any("written from its graph" in note for note in result.notes)
     np.testing.assert_array_equal(load_model(target).weights["w"].data, np.ones((4, 4)))

@@ -24,7 +24,7 @@ def optimized(
     onnx.save(model, source)
     rules = tuple(resource_dir("rules") / f"{name}.rules" for name in ("quantization", *families))
     result = optimize(
-        source, Options.of(rules=rules, multi_iterations=multi_iterations), output=target
+        source, Options.of(cost="t4", rules=rules, multi_iterations=multi_iterations), output=target
     )
     assert target.stat().st_size <= source.stat().st_size
     return result, onnx.load(target), target

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
-from relational_tensat import optimize
+from relational_tensat import Options, optimize
 from relational_tensat.formats import load_model
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.tensor.inference import count_inference_ops, weight_only_values
@@ -78,7 +78,7 @@ def test_the_file_of_a_quantized_model_does_not_grow(tmp_path: Path, block: int)
     onnx.save(
         model(nodes, [tensor("x", [8, 64])], [tensor("y", [8, 64])], [weights, scale], 21), source
     )
-    optimize(source, output=target)
+    optimize(source, Options.of(cost="t4"), output=target)
     written = onnx.load(target)
     assert sorted(node.op_type for node in written.graph.node) == [
         "DequantizeLinear",

@@ -15,6 +15,8 @@ from relational_tensat.tensor import Array
 
 #: Rounds of a heat, each graph once in each, all several times if the first is quick.
 _ROUNDS = 7
+#: Fewer, if they would take longer: heats are what is repeated.
+_MOST_S = 1.0
 
 
 def run_heat(
@@ -40,4 +42,6 @@ def run_heat(
     for number in rng.permutation(len(models)).tolist():
         runs[number] = repeated(prepare_model(models[number], feeds, "all", threads), clock)
     runs = {number: each.as_often_as(runs[0]) for number, each in runs.items()}
-    return times_as_fast_as_first(rng, len(models), _ROUNDS, lambda number: clock(runs[number].run))
+    round_s = sum(each.wall_s * each.times for each in runs.values())
+    rounds = max(1, min(_ROUNDS, int(_MOST_S / round_s)))
+    return times_as_fast_as_first(rng, len(models), rounds, lambda number: clock(runs[number].run))

@@ -28,15 +28,17 @@ def read_options(text: str) -> Options:
     return from_json(Options, json.loads(text))
 
 
-def cost_file(cost: str) -> Path | None:
-    """Return the file that ``--cost`` names, None if it names a profile, table or device."""
+def cost_file(cost: str | None) -> Path | None:
+    """Return the file that ``--cost`` names, None if it names a profile, table or device, or nothing."""
+    if cost is None:
+        return None
     place = _THREADS.sub("", cost.removeprefix(_cost_prefix(cost)))
     return Path(place) if place.endswith((".toml", ".parquet")) or "/" in place else None
 
 
-def _absolute_cost(cost: str) -> str:
+def _absolute_cost(cost: str | None) -> str | None:
     file = cost_file(cost)
-    if file is None:
+    if cost is None or file is None:
         return cost
     threads = _THREADS.search(cost)
     return f"{_cost_prefix(cost)}{file.absolute()}{threads[0] if threads else ''}"

@@ -6,13 +6,16 @@ from pathlib import Path
 
 from relational_tensat.base.errors import InputError, MissingDependencyError, UsageError
 from relational_tensat.cost import Device, open_device
+from relational_tensat.run.options import CUDA, LOW, ONNXRUNTIME
 from relational_tensat.run.stages.fusing import has_kernels
 from relational_tensat.run.state import RunState
 from relational_tensat.verify.quantized import is_quantized
 
 #: With measured costs, so many seconds at most unless the options say.
 DEFAULT_BUDGET_S = 60.0
-#: With modelled costs, of quantized models.
+#: With modelled costs and normal effort: a model of which fewer heats fit into it is not raced.
+SHORT_BUDGET_S = 10.0
+#: With modelled costs that were named, of quantized models.
 _QUANTIZED_BUDGET_S = 20.0
 #: A run takes no longer on an idle machine, if the race may be short enough; so long is left for what
 #: follows it; and so long is raced in any case.
@@ -62,7 +65,14 @@ def _raced(state: RunState, budget_s: float, *, has_others: bool = True) -> RunS
         if state.options.output.this_machine:
             budget_s *= 1 - _OF_SAVED
         is_total = _is_total(state)
-        return race_in_rounds(state, device, budget_s, is_total=is_total, has_others=has_others)
+        return race_in_rounds(
+            state,
+            device,
+            budget_s,
+            is_total=is_total,
+            has_others=has_others,
+            is_short=state.cost.device is None and _is_for_place(state),
+        )
     except KeyboardInterrupt:
         return state.noting("not raced: interrupted")
     except MissingDependencyError as error:
@@ -88,7 +98,7 @@ def check_this_machine(state: RunState, target: Path | None) -> None:
         raise UsageError(f"this_machine is for .onnx files: {where}")
     device = state.cost.device
     is_run_there = (
-        options.rules.target == "onnxruntime" if device is None else device.key.kind == "cpu"
+        options.rules.target == ONNXRUNTIME if device is None else device.key.kind == "cpu"
     )
     if not is_run_there:
         raise UsageError(
@@ -112,15 +122,28 @@ def racing_device(state: RunState) -> Device | None:
     costs = state.options.costs
     if not costs.end_to_end:
         return None
-    if state.cost.device is None and state.options.rules.target == "onnxruntime":
+    if state.cost.device is None and state.options.rules.target == ONNXRUNTIME:
         count = state.cost.n_threads
         return open_device("cpu" if count == 1 else f"cpu:threads={count}")
+    if state.cost.device is None and state.options.purpose.runs_on == CUDA:
+        return open_device(CUDA)
     return state.cost.device
 
 
 def _is_total(state: RunState) -> bool:
     """Whether what earlier runs of the same hash have raced counts; seconds given are for this run."""
     return bool(state.run) and state.options.costs.budget_s is None
+
+
+def _is_for_place(state: RunState) -> bool:
+    """Whether no seconds are named, and it was said, or is clear, where the result will run."""
+    return state.options.costs.budget_s is None and state.options.purpose.runs_on is not None
+
+
+def _is_timed_here(state: RunState) -> bool:
+    """Whether a gain that is modelled is timed: the result is for this machine, and that much is wanted."""
+    purpose = state.options.purpose
+    return purpose.effort != LOW and purpose.runs_on in (ONNXRUNTIME, CUDA)
 
 
 def _budget_s(state: RunState) -> float:
@@ -135,5 +158,7 @@ def _budget_s(state: RunState) -> float:
     if state.cost.device is not None:
         left_s = _WHOLE_RUN_S - _AFTER_S - state.phases.total_s
         return min(DEFAULT_BUDGET_S, max(_LEAST_S, left_s))
-    is_for_runtime = state.options.rules.target == "onnxruntime"
+    if _is_for_place(state):
+        return SHORT_BUDGET_S if _is_timed_here(state) else 0.0
+    is_for_runtime = state.options.rules.target == ONNXRUNTIME
     return _QUANTIZED_BUDGET_S if is_for_runtime and is_quantized(state.original) else 0.0

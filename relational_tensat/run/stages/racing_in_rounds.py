@@ -48,6 +48,8 @@ _FIRST_HEATS = 0.5
 _OF_THE_REST = 0.7
 #: In fewer seconds nothing is found out that was not known before.
 _LEAST_RACE_S = 10.0
+#: Graphs that are run in each of the last heats: the original twice, and the winner.
+_IN_LAST_HEATS = 3
 #: To extract again takes so many seconds in any case.
 _LEAST_EXTRACTION_S = 2.0
 #: No race begins with a smaller share of the time.
@@ -65,11 +67,13 @@ def race_in_rounds(
     *,
     is_total: bool = False,
     has_others: bool = True,
+    is_short: bool = False,
 ) -> RunState:
     """Choose the graph that is fastest whole, among the original and those that raced.
 
     Args:
         has_others: whether other graphs than the chosen one take part.
+        is_short: nothing is raced of which too few heats fit into the seconds.
         is_total: what earlier runs of the same hash have spent is part of the budget; when it is spent,
             the fastest of those that raced then is chosen.
 
@@ -79,6 +83,8 @@ def race_in_rounds(
         NotRacedError: the device cannot run one.
     """
     timed = TimedGraphs.of(state, device)
+    if is_short:
+        _check_modelled(state, budget_s)
     if state.settled is not None:
         with state.phases.phase("whole"):
             return _settled_before(state, state.settled, timed)
@@ -90,7 +96,7 @@ def race_in_rounds(
         for number in range(1, _MOST_ROUNDS + 1):
             lap = RaceClock(clock.left_s * (_OF_THE_REST if learns else 1.0))
             with state.phases.phase("whole"):
-                has_raced = _race(state, device, timed, lap, number, most_graphs)
+                has_raced = _race(state, device, timed, lap, number, most_graphs, is_short=is_short)
             timed.spent(lap.passed_s if has_raced else 0.0)
             if not (has_raced and learns and state.cost.renew()):
                 break
@@ -131,6 +137,8 @@ def _race(
     clock: RaceClock,
     number: int,
     most_graphs: int,
+    *,
+    is_short: bool,
 ) -> bool:
     """Race what is not timed yet of the cheapest graphs; return whether there was any.
 
@@ -150,7 +158,7 @@ def _race(
     decisive = [each for each in others if each is found[0] or each.is_by_profile]
     if not found or (timed.winners and (not decisive or clock.budget_s < _LEAST_RACE_S)):
         return False
-    raced, result = _heats_of(state, device, others or found, clock)
+    raced, result = _heats_of(state, device, others or found, clock, is_short=is_short)
     timed.add(raced, result, number)
     graphs = [_contender(timed, timed.hash_of(each.graph), each) for each in raced]
     final = result.final
@@ -167,17 +175,43 @@ def _is_enough(timed: TimedGraphs, found: Sequence[Candidate]) -> bool:
 
 
 def _heats_of(
-    state: RunState, device: Device, found: Sequence[Candidate], clock: RaceClock
+    state: RunState,
+    device: Device,
+    found: Sequence[Candidate],
+    clock: RaceClock,
+    *,
+    is_short: bool,
 ) -> tuple[Sequence[Candidate], RaceResult]:
     """Race graphs, as many as there is time for; return these, and the result."""
     heat = _heats(state, device, [state.original, *(candidate.graph for candidate in found)])
     start_s = time.perf_counter()
     heat([0, 1, 0])  # counts for nothing: libraries are loaded, memory is taken
     graph_s = (time.perf_counter() - start_s) / 3
+    least_s = LEAST_HEATS * _IN_LAST_HEATS * graph_s
+    if is_short and least_s > clock.left_s:
+        raise NotRacedError(_too_slow(least_s, clock.left_s))
     fitting = int(_FIRST_HEATS * clock.budget_s / (LEAST_HEATS * graph_s)) - 2
     at_least = 1 + any(each.is_by_profile for each in found[1:])
     raced = found[: max(at_least, fitting)]
     return raced, race(heat, len(raced), clock.is_over)
+
+
+def _check_modelled(state: RunState, budget_s: float) -> None:
+    """Check that heats of the original are not sure to take too long, before one is run.
+
+    Raises:
+        NotRacedError: they are, by its costs.
+    """
+    least_s = LEAST_HEATS * _IN_LAST_HEATS * graph_cost_us(state.original, state.cost) / 1e6
+    if least_s > budget_s:
+        raise NotRacedError(_too_slow(least_s, budget_s))
+
+
+def _too_slow(least_s: float, left_s: float) -> str:
+    return (
+        f"a race would take at least {least_s:.0f} s, and {left_s:.0f} are left: "
+        "--effort high or --budget races it"
+    )
 
 
 def _heats(state: RunState, device: Device, graphs: Sequence[Graph]) -> Heat:

@@ -109,7 +109,7 @@ def gain_so_far(state: RunState) -> Gain:
     """Return what is gained by the chosen graph, as far as it is known."""
     before, after = _costs_us(state)
     return Gain(
-        state.cost.name,
+        state.runs_on,
         before,
         after,
         standing_of(state.race, state.whole.timing if state.whole else None),

@@ -34,8 +34,8 @@ def fused(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the result of chains only, and its kernels in a folder of its own."""
     folder = tmp_path_factory.mktemp("fused")
     more = {"kernels": folder / "kernels", "db": folder / "run.duckdb"}
-    options = Options.of(fuse=True, fuse_time_limit_s=0.0, iterations=2, **more)
-    plain = optimize(GATED, Options.of(iterations=2))
+    options = Options.of(cost="t4", fuse=True, fuse_time_limit_s=0.0, iterations=2, **more)
+    plain = optimize(GATED, Options.of(cost="t4", iterations=2))
     result = optimize(GATED, options, output=folder / "out.onnx")
     assert result.cost_after_us < plain.cost_after_us
     assert result.verification.runs
@@ -71,7 +71,9 @@ def test_a_function_of_the_models_own_is_not_taken_for_a_kernel(tmp_path: Path) 
     b = GraphBuilder("chain")
     x, y = b.input("x", 4, 8), b.input("y", 4, 8)
     save_model(b.build(b.op("tanh", b.op("mul", b.op("add", x, y), y))), tmp_path / "chain.onnx")
-    optimize(tmp_path / "chain.onnx", Options.of(fuse=True), output=tmp_path / "out.onnx")
+    optimize(
+        tmp_path / "chain.onnx", Options.of(cost="t4", fuse=True), output=tmp_path / "out.onnx"
+    )
     (kernel,) = onnx.load(tmp_path / "out.onnx").functions
     model = onnx.load(tmp_path / "chain.onnx")
     negated = onnx.helper.make_node("Neg", ["a"], ["b"])
@@ -83,7 +85,9 @@ def test_a_function_of_the_models_own_is_not_taken_for_a_kernel(tmp_path: Path) 
     for values, name in ((model.graph.input, "z"), (model.graph.output, "other")):
         values.append(onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [4, 8]))
     onnx.save(model, tmp_path / "own.onnx")
-    result = optimize(tmp_path / "own.onnx", Options.of(fuse=True), output=tmp_path / "out.onnx")
+    result = optimize(
+        tmp_path / "own.onnx", Options.of(cost="t4", fuse=True), output=tmp_path / "out.onnx"
+    )
     assert result.graph.count_ops()["fused"] == 1
     written = onnx.load(tmp_path / "out.onnx")
     assert {f.name for f in written.functions} == {kernel.name, f"{kernel.name}_2"}
@@ -158,7 +162,9 @@ def test_a_kernel_has_more_operands_than_an_e_node_has_columns(tmp_path: Path) -
     for name in names[1:]:
         total = b.op("mul", b.op("add", total, name), name)
     save_model(b.build(b.op("tanh", total)), tmp_path / "many.onnx")
-    options = Options.of(fuse=True, kernels=tmp_path / "kernels", db=tmp_path / "many.duckdb")
+    options = Options.of(
+        cost="t4", fuse=True, kernels=tmp_path / "kernels", db=tmp_path / "many.duckdb"
+    )
     result = optimize(tmp_path / "many.onnx", options, output=tmp_path / "out.onnx")
     assert result.graph.count_ops() == {"fused": 1}
     (node,) = result.graph.nodes
@@ -190,13 +196,13 @@ def test_the_run_can_be_explained_from_its_database(
 
 def test_a_folder_without_fusion_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--kernels goes with --fuse"):
-        optimize(GATED, Options.of(kernels=tmp_path))
+        optimize(GATED, Options.of(cost="t4", kernels=tmp_path))
 
 
 def test_costs_measured_on_a_gpu_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     from relational_tensat.run.progress import Silent
 
-    state = RunState.begin(Options.of(fuse=True), GATED, None, None, Silent())
+    state = RunState.begin(Options.of(cost="t4", fuse=True), GATED, None, None, Silent())
     monkeypatch.setattr(
         type(state.cost),
         "device",

@@ -19,7 +19,7 @@ from tests.mugraph.masks import guarded_model, with_mask
 def test_attention_with_a_guard_is_one_kernel(tmp_path: Path) -> None:
     save_model(guarded_model(), tmp_path / "in.onnx")
     options = Options.of(
-        fuse=True, fuse_kernels=1, fuse_time_limit_s=None, kernels=tmp_path / "kernels"
+        cost="t4", fuse=True, fuse_kernels=1, fuse_time_limit_s=None, kernels=tmp_path / "kernels"
     )
     result = optimize(tmp_path / "in.onnx", options, output=tmp_path / "out.onnx")
     assert result.graph.count_ops() == {"fused": 1}
@@ -54,7 +54,7 @@ def test_attention_with_a_computed_mask_is_one_kernel(tmp_path: Path) -> None:
     lowest = float(np.finfo("float32").min)
     save_model(causal_model(lowest), tmp_path / "in.onnx")
     options = Options.of(
-        fuse=True, fuse_kernels=1, fuse_time_limit_s=None, kernels=tmp_path / "kernels"
+        cost="t4", fuse=True, fuse_kernels=1, fuse_time_limit_s=None, kernels=tmp_path / "kernels"
     )
     result = optimize(tmp_path / "in.onnx", options, output=tmp_path / "out.onnx")
     assert result.graph.count_ops() == {"fused": 1}
@@ -82,7 +82,7 @@ def test_attention_with_bools_and_minus_infinity_is_one_kernel(
 ) -> None:
     """As PyTorch exports masks: bools that are given, -inf for what they do not leave."""
     save_model(given_model(is_added=is_added), tmp_path / "in.onnx")
-    options = Options.of(
+    options = Options.of(cost="t4",
         fuse=True, fuse_kernels=1, fuse_time_limit_s=None, kernels=tmp_path / "kernels",
         db=tmp_path / "run.duckdb",
     )  # fmt: skip
@@ -114,7 +114,7 @@ def test_attention_with_a_mask_in_the_file_is_one_kernel(nothing: float, tmp_pat
     model = constant_model(nothing)
     save_model(model, tmp_path / "in.onnx")
     options = Options.of(
-        fuse=True, fuse_kernels=1, fuse_time_limit_s=None, kernels=tmp_path / "kernels"
+        cost="t4", fuse=True, fuse_kernels=1, fuse_time_limit_s=None, kernels=tmp_path / "kernels"
     )
     result = optimize(tmp_path / "in.onnx", options, output=tmp_path / "out.onnx")
     assert result.graph.count_ops() == {"fused": 1}
@@ -135,7 +135,7 @@ def test_attention_with_a_mask_in_the_file_is_one_kernel(nothing: float, tmp_pat
 def test_what_is_no_mask_may_not_be_extreme(tmp_path: Path) -> None:
     """A constant that scores are multiplied by, say: kernels are tested with moderate ones."""
     save_model(constant_model(1e30, "mul"), tmp_path / "in.onnx")
-    options = Options.of(fuse=True, fuse_kernels=1, fuse_time_limit_s=None)
+    options = Options.of(cost="t4", fuse=True, fuse_kernels=1, fuse_time_limit_s=None)
     result = optimize(tmp_path / "in.onnx", options, output=tmp_path / "out.onnx")
     assert result.fusion is not None and result.fusion.kernels
     for used in result.fusion.used:

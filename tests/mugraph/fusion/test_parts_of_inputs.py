@@ -30,6 +30,7 @@ from tests.mugraph.parts import cast_norm, gated, of_floats, rotary
 def test_parts_of_inputs_are_within_a_kernel(tmp_path: Path, model: Graph, inner: str) -> None:
     save_model(model, tmp_path / "in.onnx")
     options = Options.of(
+        cost="t4",
         fuse=True,
         fuse_operators=5,
         fuse_kernels=1,

@@ -54,7 +54,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
     folder = tmp_path_factory.mktemp("products")
     save_model(attention(), folder / "in.onnx")
     options = Options.of(
-        fuse=True, fuse_operators=5, fuse_time_limit_s=None, kernels=folder / "kernels"
+        cost="t4", fuse=True, fuse_operators=5, fuse_time_limit_s=None, kernels=folder / "kernels"
     )
     result = optimize(folder / "in.onnx", options, output=folder / "out.onnx")
     return folder, result

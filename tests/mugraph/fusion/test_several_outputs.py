@@ -52,7 +52,9 @@ def residual() -> Graph:
 
 
 def options(**more: object) -> Options:
-    return Options.of(fuse=True, fuse_time_limit_s=0.0, iterations=2, verify_runs=1, **more)
+    return Options.of(
+        cost="t4", fuse=True, fuse_time_limit_s=0.0, iterations=2, verify_runs=1, **more
+    )
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +73,7 @@ def test_a_value_that_is_used_again_is_the_kernels_other_result(run: tuple[Path,
     assert [(used.launches, used.results) for used in result.fusion.used] == [(1, 2)]
     assert result.optimal
     assert result.verification.runs
-    plain = optimize(folder / "in.onnx", Options.of(iterations=2, verify_runs=1))
+    plain = optimize(folder / "in.onnx", Options.of(cost="t4", iterations=2, verify_runs=1))
     launch_us = 5.0
     assert result.cost_after_us < plain.cost_after_us - 0.99 * launch_us
 
@@ -167,7 +169,7 @@ def test_no_kernel_waits_for_itself(cycle_filter: str) -> None:
 
 def test_where_cycles_stay_in_the_e_graph_the_result_has_none() -> None:
     graph = gates(is_cyclic=True)
-    plain = optimize(graph, Options.of(iterations=1, verify_runs=1))
+    plain = optimize(graph, Options.of(cost="t4", iterations=1, verify_runs=1))
     fused = optimize(graph, options(cycle_filter="none"))
     assert fused.verification.runs
     assert fused.cost_after_us < plain.cost_after_us
@@ -250,9 +252,9 @@ def test_products_of_one_value_are_one_kernel(tmp_path: Path) -> None:
     x = b.input("x", ROWS, COLUMNS)
     one, other = (b.op("matmul", x, b.weight(name, COLUMNS, COLUMNS)) for name in "vw")
     graph = b.build(b.op("tanh", one), other)
-    plain = optimize(graph, Options.of(iterations=2, verify_runs=1))
+    plain = optimize(graph, Options.of(cost="t4", iterations=2, verify_runs=1))
     more = {"fuse_time_limit_s": None, "fuse_operators": 3, "iterations": 2, "verify_runs": 1}
-    result = optimize(graph, Options.of(fuse=True, kernels=tmp_path, **more))
+    result = optimize(graph, Options.of(cost="t4", fuse=True, kernels=tmp_path, **more))
     assert result.graph.count_ops() == {"fused": 1}
     assert result.cost_after_us < plain.cost_after_us
     ((_, kernel),) = kernels.load(tmp_path, "numpy").items()

@@ -35,7 +35,7 @@ def projections() -> Graph:
 
 
 def options(**more: object) -> Options:
-    return Options.of(fuse=True, fuse_operators=4, iterations=2, verify_runs=1, **more)
+    return Options.of(cost="t4", fuse=True, fuse_operators=4, iterations=2, verify_runs=1, **more)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_three_products_of_one_value_are_one_kernel(run: tuple[Path, Result]) ->
     assert [(used.launches, used.results) for used in result.fusion.used] == [(1, 3)]
     assert result.optimal
     assert result.verification.runs
-    plain = optimize(folder / "in.onnx", Options.of(iterations=2, verify_runs=1))
+    plain = optimize(folder / "in.onnx", Options.of(cost="t4", iterations=2, verify_runs=1))
     launch_us = 5.0
     assert result.cost_after_us < 1.05 * launch_us  # weighed once, not for each value
     assert result.cost_after_us < plain.cost_after_us

@@ -35,7 +35,7 @@ def optimized(
     constants = [constant(name, n, np.float32) for name, n in numbers.items() if name in used]
     kinds = [tensor(name, [SIZE], kind) for name, kind in outputs.items()]
     onnx.save(model(nodes, [tensor("x", [SIZE])], kinds, constants, 18), source)
-    result = optimize(source, Options.of(verify_runs=1), output=target)
+    result = optimize(source, Options.of(cost="t4", verify_runs=1), output=target)
     x = {"x": np.arange(SIZE, dtype=np.float32) - SIZE // 2}
     before, after = (
         open_session(path, 1, Session.AS_WRITTEN).run(None, x) for path in (source, target)

@@ -36,7 +36,7 @@ def model(tmp_path: Path) -> Path:
 
 
 def options(**more: object) -> Options:
-    return Options.of(fuse=True, fuse_operators=3, iterations=3, verify_runs=1, **more)
+    return Options.of(cost="t4", fuse=True, fuse_operators=3, iterations=3, verify_runs=1, **more)
 
 
 class KilledError(BaseException):
@@ -77,7 +77,7 @@ def test_questions_are_answered_from_the_database(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     db = str(tmp_path / "run.duckdb")
-    arguments = ["--fuse", "--fuse-operators", "3", "--iterations", "3"]
+    arguments = ["--for", "t4", "--fuse", "--fuse-operators", "3", "--iterations", "3"]
     output = ["-o", str(tmp_path / "out.onnx")]
     assert main(["run", str(model), *arguments, "--db", db, *output, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
@@ -113,7 +113,16 @@ def test_questions_are_answered_from_the_database(
 def test_what_was_sought_is_reported(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["--fuse", "--fuse-operators", "3", "--iterations", "1", "--json-events"]
+    arguments = [
+        "--for",
+        "t4",
+        "--fuse",
+        "--fuse-operators",
+        "3",
+        "--iterations",
+        "1",
+        "--json-events",
+    ]
     assert main(["run", str(model), "-o", str(tmp_path / "out.onnx"), *arguments]) == 0
     events = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     regions = [event for event in events if event["event"] == "region"]

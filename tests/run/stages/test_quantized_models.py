@@ -118,7 +118,7 @@ def test_quantized_operators_go_through(
     source, target = tmp_path / "m.onnx", tmp_path / "out.onnx"
     original = made()
     onnx.save(original, source)
-    optimize(source, output=target)
+    optimize(source, Options.of(cost="t4"), output=target)
     written = onnx.load(target)
     assert stay <= {each.op_type for each in written.graph.node}
     assert sum(each.op_type == "Relu" for each in written.graph.node) == 1
@@ -197,6 +197,6 @@ def test_outputs_alone_show_weights_that_were_quantized(
     monkeypatch.setattr(Kernels, "gain", no_gain)
     source, target = tmp_path / "m.onnx", tmp_path / "out.onnx"
     onnx.save(between_integers("Gemm", "BatchNormalization"), source)
-    result = optimize(source, Options.of(verify_runs=1), output=target)
+    result = optimize(source, Options.of(cost="t4", verify_runs=1), output=target)
     assert "onnxruntime with its optimizations" in result.rejections[0].why
     assert target.read_bytes() == source.read_bytes()

@@ -34,7 +34,8 @@ def run(
 ) -> tuple[dict[str, Any], onnx.ModelProto]:
     """Optimize a model; return the report and what was written."""
     output = path.with_name("out.onnx")
-    assert main(["run", str(path), "-o", str(output), "--quiet", "--json", *more]) == 0
+    command = ["run", str(path), "-o", str(output), "--for", "t4", "--quiet", "--json", *more]
+    assert main(command) == 0
     return json.loads(capsys.readouterr().out), onnx.load(output)
 
 
@@ -97,7 +98,7 @@ def test_sizes_of_1_are_tried_alone_where_not_all_can_be_1(tmp_path: Path) -> No
     inputs = [tensor("x", ["batch", 4]), tensor("tokens", ["length"])]
     outputs = [tensor("y", ["batch", 4]), tensor("token", [1])]
     file = model(nodes, inputs, outputs, [constant("one", [1], np.int64)])
-    options = Options.of(dims={"batch": 2, "length": 8})
+    options = Options.of(cost="t4", dims={"batch": 2, "length": 8})
     result = optimize(saved(file, tmp_path), options, output=tmp_path / "out.onnx")
     assert result.verification.ok and not result.unchanged
     compared = [str(c) for c in result.verification.compared if "dynamic files" in c.setting.what]
@@ -281,8 +282,9 @@ def test_a_dynamic_file_that_is_not_valid_is_not_returned(
 def test_dynamic_outputs_are_onnx_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """JSON has fixed sizes only: they are to be given, as with --static."""
     path, output = saved(mlp(), tmp_path), tmp_path / "out.json"
-    assert main(["run", str(path), "-o", str(output), "--quiet"]) == 3
-    assert main(["run", str(path), "-o", str(output), "--quiet", "--dim", "batch=2"]) == 0
+    command = ["run", str(path), "-o", str(output), "--for", "t4", "--quiet"]
+    assert main(command) == 3
+    assert main([*command, "--dim", "batch=2"]) == 0
 
 
 def test_what_was_not_rewritten_stays_as_it_was(
@@ -320,7 +322,7 @@ def test_what_was_not_rewritten_stays_as_it_was(
 def test_a_run_that_is_resumed_needs_its_model(tmp_path: Path) -> None:
     path, db = saved(mlp(), tmp_path), tmp_path / "run.duckdb"
     first, second = tmp_path / "first.onnx", tmp_path / "second.onnx"
-    optimize(path, Options.of(db=db, dims={"batch": 4}), output=first)
+    optimize(path, Options.of(cost="t4", db=db, dims={"batch": 4}), output=first)
     result = resume(db, output=second)
     assert result.verification.ok and second.read_bytes() == first.read_bytes()
     assert result.graph.inputs["x"].shape == (4, 4)
@@ -331,11 +333,15 @@ def test_a_run_that_is_resumed_needs_its_model(tmp_path: Path) -> None:
 
 def test_positions_are_weights_of_the_graph_that_python_gets(tmp_path: Path) -> None:
     path = saved(attention(), tmp_path)
-    result = optimize(path, Options.of(dims={"batch": 2, "seq": 5}), output=tmp_path / "o.onnx")
+    result = optimize(
+        path, Options.of(cost="t4", dims={"batch": 2, "seq": 5}), output=tmp_path / "o.onnx"
+    )
     assert list(result.graph.inputs) == list(result.original.inputs) == ["ids", "mask"]
     data = result.graph.weights["positions"].data
     assert data is not None and data.tolist() == [0, 1, 2, 3, 4]
-    assert optimize(path, Options.of(dims={"batch": 2, "seq": 5})).graph.inputs["ids"].shape == (
+    assert optimize(path, Options.of(cost="t4", dims={"batch": 2, "seq": 5})).graph.inputs[
+        "ids"
+    ].shape == (
         2,
         5,
     )

@@ -56,7 +56,7 @@ def test_nothing_that_was_not_compared_is_returned(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source, target = with_strings(tmp_path / "m.onnx"), tmp_path / "out.onnx"
-    argv = ["run", str(source), "-o", str(target), "--iterations", "2"]
+    argv = ["run", str(source), "-o", str(target), "--for", "t4", "--iterations", "2"]
     assert main([*argv, "--quiet"]) == 0
     line = capsys.readouterr().out
     assert line.count("\n") == 1
@@ -88,7 +88,8 @@ def test_around_an_operator_that_nobody_knows_all_is_compared(
     ]
     source = saved(tmp_path / "m.onnx", nodes, {"x": (FLOAT, [2, 3])})
     target = tmp_path / "out.onnx"
-    argv = ["run", str(source), "-o", str(target), "--iterations", "2", "--json", "--quiet"]
+    argv = ["run", str(source), "-o", str(target), "--for", "t4", "--iterations", "2"]
+    argv += ["--json", "--quiet"]
     assert main(argv) == 0
     content = json.loads(capsys.readouterr().out)
     assert not content["unchanged"] and content["rejections"] == []
@@ -106,7 +107,7 @@ def test_where_nothing_is_saved_the_file_is_the_original(suffix: str, tmp_path: 
     save_model(graph, source)
     if suffix == "json":
         source.write_text(source.read_text() + "\n\n")  # as nobody else would write it
-    result = optimize(source, Options.of(iterations=1), output=target)
+    result = optimize(source, Options.of(cost="t4", iterations=1), output=target)
     assert target.read_bytes() == source.read_bytes()
     assert result.unchanged and not result.keeps_original
     assert not result.verification.ok and result.verification.runs == 0
@@ -137,7 +138,7 @@ def test_a_law_that_fails_on_a_machine_ends_no_run(dtype: str, tmp_path: Path) -
     ]
     files = tmp_path / "m.onnx", tmp_path / "out.onnx"
     save_model(build_graph("m", {"x": kind}, weights, nodes, [f"t{len(steps)}"]), files[0])
-    options = Options.of(iterations=5, strict=True)
+    options = Options.of(cost="t4", iterations=5, strict=True)
     result = optimize(files[0], options, output=files[1])
     assert not result.unchanged and result.verification.ok and not result.rejections
     x = np.array([1, 2, 3, 100000] if dtype == "int32" else [0.5, 1, 2, 3], dtype)

@@ -111,7 +111,8 @@ def test_versions_that_are_raised_are_in_the_report(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source, target = old_model(tmp_path), tmp_path / "o.onnx"
-    argv = ["run", str(source), "-o", str(target), "--iterations", "2", "--quiet", "--json"]
+    argv = ["run", str(source), "-o", str(target), "--for", "t4", "--iterations", "2", "--quiet"]
+    argv.append("--json")
     assert main(argv) == 0
     report = json.loads(capsys.readouterr().out)
     assert onnx.load(target).opset_import[0].version == 11
@@ -128,7 +129,7 @@ def test_versions_that_are_raised_are_in_the_report(
 def test_an_original_is_written_in_the_version_that_is_named(tmp_path: Path) -> None:
     source, target = two_products(tmp_path), tmp_path / "o.onnx"
     for opset in (17, 18):
-        result = optimize(source, Options.of(iterations=0, opset=opset), output=target)
+        result = optimize(source, Options.of(cost="t4", iterations=0, opset=opset), output=target)
         assert result.unchanged
         assert onnx.load(target).opset_import[0].version == opset
         assert (target.read_bytes() == source.read_bytes()) == (opset == 17)
@@ -165,7 +166,9 @@ def test_inputs_with_a_value_that_the_result_takes_for_constants_are_in_the_repo
     if ir_version == 3:
         proto.graph.input.append(tensor("a", [4, 5]))
     onnx.save_model(proto, tmp_path / "m.onnx")
-    result = optimize(tmp_path / "m.onnx", Options.of(iterations=2), output=tmp_path / "o.onnx")
+    result = optimize(
+        tmp_path / "m.onnx", Options.of(cost="t4", iterations=2), output=tmp_path / "o.onnx"
+    )
     assert not result.unchanged
     assert [value.name for value in onnx.load(tmp_path / "o.onnx").graph.input] == ["x"]
     notes = [note for note in result.notes if note.startswith("inputs with a value")]

@@ -1,0 +1,142 @@
+"""What a run is for: where its result will run. That decides costs, target, and what is timed."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+
+from relational_tensat.base.errors import UsageError, nearest
+from relational_tensat.base.process import physical_cores, processors
+from relational_tensat.cost import open_device
+from relational_tensat.cost.profile import profile_names
+from relational_tensat.run.options import CUDA, DEFAULT_PROFILE, HIGH, LOW, ONNXRUNTIME, Options
+from relational_tensat.tensor import Graph
+
+_NOT_INSTALLED = (
+    f"onnxruntime is not installed, so the run is for {DEFAULT_PROFILE}, modelled: "
+    "pip install 'relational-tensat[onnx]'"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """What a run is for.
+
+    Attributes:
+        options: with costs and target that go with it.
+        text: where the result will run, for people; "" where costs were named instead.
+        note: why it is for something else than usual, "" where it is not.
+    """
+
+    options: Options
+    text: str = ""
+    note: str = ""
+
+
+def purpose_of(options: Options, model: Graph | str | Path) -> Purpose:
+    """Return what a run of a model is for; costs and target that are named win over that.
+
+    An ONNX file is for onnxruntime on this processor unless something else is said, another model for
+    ``DEFAULT_PROFILE``.
+
+    Raises:
+        UsageError: there is no such place, or it is modelled and to be timed.
+        MissingDependencyError: the GPU that it is for is not here.
+    """
+    named, note = options.purpose.runs_on, ""
+    has_costs, target = options.costs.source is not None, options.rules.target
+    if named is None and has_costs:
+        _check_alone(options)
+        return Purpose(options)
+    if named is None:
+        is_onnx = not isinstance(model, Graph) and Path(model).suffix.lower() == ".onnx"
+        named = (
+            ONNXRUNTIME
+            if (is_onnx and target is None) or target == ONNXRUNTIME
+            else DEFAULT_PROFILE
+        )
+        if named == ONNXRUNTIME and not _has_onnxruntime():
+            named, note = DEFAULT_PROFILE, _NOT_INSTALLED
+    _check(named, options)
+    if has_costs and target is not None and named == CUDA:  # needs no GPU
+        return Purpose(options)
+    cost, own_target, text = _going_with(named, options)
+    has_own = not has_costs or options.costs.source == cost
+    options = options.replace(
+        runs_on=named, cost=options.costs.source or cost, target=target or own_target
+    )
+    return Purpose(options, text if has_own else "", note)
+
+
+def _going_with(named: str, options: Options) -> tuple[str, str | None, str]:
+    """Return the costs and the target of a place, and what it is called.
+
+    Kernels of the model's own are no target's: with the option ``fuse`` each operator is a kernel.
+    """
+    effort, fuses = options.purpose.effort, options.fusion.fuse
+    if named == ONNXRUNTIME:
+        threads = options.purpose.threads_at_inference or (1 if fuses else default_threads())
+        suffix = f":threads={threads}" if threads > 1 else ""
+        cost = f"cpu{suffix}" if effort == HIGH else f"analytic:cpu{suffix}"
+        plural = "s" if threads > 1 else ""
+        text = f"onnxruntime on this CPU, {threads} thread{plural}"
+        return cost, None if fuses else ONNXRUNTIME, text
+    if named == CUDA:
+        from relational_tensat.cost.calibration import nearest_profile  # few runs need it
+
+        key = open_device("cuda").key
+        profile = nearest_profile(key).name
+        if fuses:
+            return profile, None, f"{key.name}, as {profile}"
+        return "cuda" if effort == HIGH else profile, CUDA, key.name
+    return named, None, named
+
+
+def default_threads() -> int:
+    """Return how many threads onnxruntime takes by itself: one for each core, of those it may use."""
+    return max(1, min(physical_cores(), processors()))
+
+
+def _has_onnxruntime() -> bool:
+    return all(importlib.util.find_spec(name) is not None for name in ("onnx", "onnxruntime"))
+
+
+def _check_alone(options: Options) -> None:
+    """Check that nothing is said of a place, as costs are named."""
+    purpose = options.purpose
+    if purpose.effort != type(purpose)().effort:
+        raise UsageError(
+            "--effort goes with --for: with --cost, --budget says how long graphs race"
+        )
+    if purpose.threads_at_inference is not None:
+        raise UsageError(
+            "--threads-at-inference goes with --for onnxruntime: with --cost, write cpu:threads=N"
+        )
+
+
+def _check(named: str, options: Options) -> None:
+    """Check that there is such a place, and that what is said of it can be."""
+    purpose = options.purpose
+    modelled = tuple(name for name in profile_names() if name != "cpu")
+    places = (ONNXRUNTIME, CUDA, *modelled)
+    is_profile = named in modelled or named.endswith(".toml")
+    if named not in places and not is_profile:
+        hint = "; this CPU is onnxruntime" if named in ("cpu", "ort") else nearest(named, places)
+        raise UsageError(
+            f"--for {named}: expected {', '.join(places)} or a profile's .toml file{hint}"
+        )
+    if is_profile and purpose.effort == HIGH:
+        raise UsageError(
+            f"--effort high measures kernels, but {named} is modelled: "
+            f"expected --for {ONNXRUNTIME} or {CUDA}, or --effort {LOW}"
+        )
+    threads = purpose.threads_at_inference
+    if threads is None:
+        return
+    if named != ONNXRUNTIME:
+        raise UsageError(f"--threads-at-inference goes with --for {ONNXRUNTIME}, not {named}")
+    if threads > processors():
+        raise UsageError(
+            f"--threads-at-inference {threads}: expected 1 to {processors()}, the processors here"
+        )
