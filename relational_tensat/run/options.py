@@ -36,7 +36,7 @@ class PurposeOptions(OptionGroup):
         "device: t4, a100, h100, h200, another profile or its .toml file; it decides --cost and --target",
         flag="--for",
         metavar="PLACE",
-        default_text="onnxruntime for an .onnx file, t4 for other models, as for --cost alone",
+        default_text="onnxruntime for an .onnx file, t4 for other models",
     )
     effort: str = option(
         NORMAL,

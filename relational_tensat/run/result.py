@@ -225,14 +225,18 @@ class Result:
     @property
     def gain(self) -> Gain:
         """What was gained, and how that is known: measured, or modelled."""
+        measured = standing_of(self.race, self.whole.timing if self.whole else None)
+        is_kept = self.unchanged
+        if is_kept and self.machine is not None and self.machine.taken:
+            measured, is_kept = self.machine.standings[self.machine.taken], False
         return Gain(
             self.runs_on or self.cost_profile,
             self.cost_before_us,
             self.cost_after_us,
-            standing_of(self.race, self.whole.timing if self.whole else None),
+            measured,
             (self.run_us, self.run_after_us),
             from_kernels=self.costs.are_found_out,
-            is_kept=self.unchanged,
+            is_kept=is_kept,
         )
 
     @property
