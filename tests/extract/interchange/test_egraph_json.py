@@ -125,7 +125,9 @@ def test_a_compressed_file_is_read_as_it_is(tmp_path: Path) -> None:
     assert extract(read_egraph_json(compressed).problem).cost_us == pytest.approx(6.0)
     for damaged in (gzip.compress(content)[:-20], b"\x1f\x8b" + content):
         compressed.write_bytes(damaged)
-        with pytest.raises(InputError, match=r"egraph\.json\.gz: damaged gzip file: "):
+        with pytest.raises(
+            InputError, match=r"egraph\.json\.gz: not packed by gzip, or truncated: "
+        ):
             read_egraph_json(compressed)
 
 

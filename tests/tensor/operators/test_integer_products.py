@@ -10,6 +10,7 @@ import pytest
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.tensor import TensorType
 from relational_tensat.tensor.operators import get_operator
+from relational_tensat.verify.quantized import sums_saturate
 from tests.tensor.operators.onnx_oracle import check_against_onnxruntime, node, read, read_back
 
 RNG = np.random.default_rng(3)
@@ -28,7 +29,12 @@ def of(value: Any) -> TensorType:
 def test_products_of_integers_are_those_of_onnxruntime(
     batch: tuple[int, ...], zeros: tuple[tuple[int, ...], ...]
 ) -> None:
-    factors = [integers("uint8", *batch, 3, 4), integers("int8", 4, 5)]
+    right = integers("int8", 4, 5)
+    if (
+        sums_saturate()
+    ):  # of pairs of products, in 16 bits: on this processor the oracle is exact up to 64
+        right //= 2
+    factors = [integers("uint8", *batch, 3, 4), right]
     points = [integers(dtype, *s) for dtype, s in zip(("uint8", "int8"), zeros, strict=False)]
     values = [*factors, *points]
     check_against_onnxruntime("matmul_integer", values, {}, 17, tolerance=0)
