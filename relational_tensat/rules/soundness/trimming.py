@@ -15,19 +15,30 @@ from relational_tensat.tensor.types import TensorType
 
 _PLAIN = "float32"
 
+#: Neighbours that are tried at most: with axes of thousands, hundreds of them take a minute.
+MOST_TRIED = 300
+
 
 def trimmed(
     rule: Rule, configuration: Configuration, fails: Callable[[Configuration], bool]
 ) -> Configuration:
-    """Return a configuration that fails and has no smaller neighbour that does."""
-    smaller = True
+    """Return a configuration that fails and has no smaller neighbour that does.
+
+    After ``MOST_TRIED`` neighbours, the smallest so far.
+    """
+    tried, smaller = 0, True
     while smaller:
         smaller = False
         for types in _neighbours(configuration.var_types):
             candidate = (
                 None if types == configuration.var_types else retyped(rule, configuration, types)
             )
-            if candidate is not None and fails(candidate):
+            if candidate is None:
+                continue
+            tried += 1
+            if tried > MOST_TRIED:
+                return configuration
+            if fails(candidate):
                 configuration, smaller = candidate, True
                 break
     return configuration
@@ -42,7 +53,7 @@ def _neighbours(types: Types) -> Iterator[Types]:
     for axis in range(1, rank + 1):  # counted from the back, as broadcasting does
         yield tuple(_with_size(kind, axis, lambda _: None) for kind in types)
     for size in sizes:
-        for less in range(1, size):
+        for less in _less(size):
             yield tuple(_replaced(kind, size, less) for kind in types)
     for axis in range(1, rank + 1):
         yield tuple(_with_size(kind, axis, lambda _: 1) for kind in types)
@@ -51,11 +62,18 @@ def _neighbours(types: Types) -> Iterator[Types]:
         yield from _shorter(once)
 
 
+def _less(size: int) -> list[int]:
+    """Return smaller sizes: all of a small one, some of a large one."""
+    cuts = {size // 2, size - size // 4, size - size // 16, size - 1}
+    powers = {1 << bits for bits in range(size.bit_length())}
+    return sorted(n for n in {*range(1, 9), *powers, *cuts} if 0 < n < size)
+
+
 def _shorter(types: Types) -> Iterator[Types]:
     """Yield operands of which one is shorter along one axis."""
     for place, kind in enumerate(types):
         for axis in range(1, kind.rank + 1):
-            for less in range(1, kind.shape[-axis]):
+            for less in _less(kind.shape[-axis]):
                 changed = replace(kind, shape=(*kind.shape[:-axis], less, *_tail(kind, axis)))
                 yield (*types[:place], changed, *types[place + 1 :])
 

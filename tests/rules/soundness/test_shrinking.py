@@ -9,8 +9,9 @@ from relational_tensat.rules.soundness import shrinking
 from relational_tensat.rules.soundness.drawing import Configuration, draw_configuration
 from relational_tensat.rules.soundness.judging import Judge, Outcome
 from relational_tensat.rules.soundness.requirements import Plan
-from relational_tensat.rules.soundness.trimming import trimmed
+from relational_tensat.rules.soundness.trimming import _neighbours, trimmed
 from relational_tensat.tensor.choices import SeededChoices
+from relational_tensat.tensor.types import TensorType
 
 (RULE,) = parse_rules(
     '(rule r (law "l") (from (add (matmul ?a ?b) (matmul ?c ?d))) (to (matmul ?a (add ?b ?d))))',
@@ -70,3 +71,9 @@ def test_the_number_of_configurations_judged_is_limited(monkeypatch: pytest.Monk
     judge = Judge(Plan(RULE), 0)
     start, taken = met(judge, 60)
     assert shrinking.smallest(judge, start, taken) == start
+
+
+def test_an_axis_of_thousands_is_not_cut_one_by_one() -> None:
+    """All of them, twice, would be millions of neighbours."""
+    gathered = (TensorType("float32", (1, 4100)), TensorType("int64", (4100,)))
+    assert len(list(_neighbours(gathered))) < 3_000
