@@ -1,4 +1,4 @@
-"""Applications that a search found, as arrays: a column each."""
+"""Matches and applications as arrays, a column each: what tree search's worlds are masks over."""
 
 from __future__ import annotations
 
@@ -72,22 +72,20 @@ class Found:
         database.execute(text, None, "application", columns)
 
 
-def read_found(database: Database, bound: int, rules: str, sources: int = 2) -> Found:
-    """Return the rows of the table ``application``.
+def read_found(database: Database, bound: int, rules: str) -> Found:
+    """Return the rows of the table ``application``, of rules of up to two sources.
 
     Args:
         bound: how many bindings each has.
         rules: what the statement's first comment reports of the rules that it serves.
-        sources: how many columns of roots there are.
     """
     bindings = [f"b[{i}]" for i in range(1, bound + 1)]
-    roots = [f"root{n}" for n in range(sources)]
-    names = ", ".join(["id", "rule", "instance", *roots, *bindings])
+    names = ", ".join(["id", "rule", "instance", "root0", "root1", *bindings])
     text = f"-- applications: {rules}\nSELECT {names} FROM application ORDER BY id"
     rows = database.arrays(text, "found_applications")
     columns = [np.asarray(column, dtype=np.int32) for column in rows.values()]
     ids, of_rules, instances, *classes = columns
-    return Found(ids, of_rules, instances, classes[:sources], classes[sources:])
+    return Found(ids, of_rules, instances, classes[:2], classes[2:])
 
 
 def numbered(columns: Sequence[Ints]) -> tuple[Ints, Places]:

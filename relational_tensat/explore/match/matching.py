@@ -152,8 +152,8 @@ class Matcher:
         )
         return self._fill_applications(text, bound, self._live_rules(self.compiled.single_rules))
 
-    def matches(self, phase: str, since: int, rules: frozenset[int] | None) -> Matches | None:
-        """Return what is new to rules of a phase as arrays; None where nothing can match."""
+    def source_matches(self, since: int, rules: frozenset[int] | None) -> Matches | None:
+        """Return the matches of multi-pattern rules' sources as arrays; None where nothing can match."""
         nodes, leaves = self.compiled.node_columns, self.compiled.leaf_columns
         columns = [c for c in match_columns(nodes, leaves) if c != "stamp"]
 
@@ -162,7 +162,7 @@ class Matcher:
             text = f"-- match: {self._serves}\n{text}"
             return self._database.arrays(text, "match", {"since": since})
 
-        rows = self._search(phase, since, rules, read)
+        rows = self._search("multi", since, rules, read)
         if rows is None:
             return None
         pattern, root, *others = rows.values()

@@ -172,7 +172,7 @@ class Universe:
 
     def _add_halves(self, since: int) -> None:
         """Add the matches of the sources of multi-pattern rules that are new since then."""
-        matches = self.world.matcher.matches("multi", since, self.world.rules.multi_rules)
+        matches = self.world.matcher.source_matches(since, self.world.rules.multi_rules)
         if matches is None or not len(matches.patterns):
             return
         nodes, leaves = (np.stack(c, axis=1) for c in (matches.signatures, matches.leaves))
