@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,18 +21,23 @@ class FileFigures:
     """Figures of an ONNX model.
 
     Attributes:
-        nodes: those of subgraphs included.
+        operators: how many nodes each operator type has, subgraphs included.
         bytes: of the file, and of the files that its tensors are in.
         opset: the version of the default operator set; 0 if it has none.
         ir_version: that of the file format.
         default_inputs: those with a value that a caller may replace: initializers, too.
     """
 
-    nodes: int
+    operators: Mapping[str, int]
     bytes: int
     opset: int
     ir_version: int
     default_inputs: tuple[str, ...] = ()
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes the model has, subgraphs included."""
+        return sum(self.operators.values())
 
 
 def figures_of_file(path: Path) -> FileFigures:
@@ -51,9 +57,9 @@ def figures_of_skeleton(model: onnx.ModelProto, large_weights: Iterable[Array]) 
 
 
 def _figures(model: onnx.ModelProto, n_bytes: int) -> FileFigures:
-    nodes = sum(1 for _ in all_nodes(model.graph.node))
+    operators = Counter(node.op_type for node in all_nodes(model.graph.node))
     opset = read_imports(model.opset_import).get("", 0)
-    return FileFigures(nodes, n_bytes, opset, model.ir_version, _default_inputs(model))
+    return FileFigures(operators, n_bytes, opset, model.ir_version, _default_inputs(model))
 
 
 def _default_inputs(model: onnx.ModelProto) -> tuple[str, ...]:

@@ -52,4 +52,7 @@ class FileChange:
 
     def to_json(self) -> dict[str, Any]:
         """Return both figures."""
-        return {"before": asdict(self.before), "after": asdict(self.after)}
+        return {
+            name: {"nodes": figures.nodes, **asdict(figures)}
+            for name, figures in (("before", self.before), ("after", self.after))
+        }

@@ -94,5 +94,7 @@ def test_large_models_are_optimized_in_processes_of_their_own(
         (model, what) for model in small for what in ("onnxruntime", "optimize")
     ]
     assert all(row["cpu_s"] > 0 and row["peak_mib"] >= row["own_mib"] > 0 for row in rows)
-    assert all("verified" in row["note"] for row in rows if row["what"] == "optimize")
+    notes = [row["note"] for row in rows if row["what"] == "optimize"]
+    # timing decides which of the two graphs is written
+    assert all("verified" in note or "the original, unchanged" in note for note in notes)
     assert (tmp_path / "decoder.onnx.data").exists()

@@ -9,9 +9,9 @@ from functools import cache
 from shutil import which
 from typing import Any
 
-import duckdb
 import pytest
 
+from relational_tensat.base.duckdb import open_database
 from relational_tensat.cli.database import RunDatabase
 from relational_tensat.view import RunPage, collect, write_page
 from relational_tensat.view.serving import Server
@@ -53,7 +53,7 @@ class Tab:
 def report(name: str) -> str:
     """Return the address of the page of a run, which is written once."""
     path = stored_run(name).with_suffix(".html")
-    with duckdb.connect(str(stored_run(name)), read_only=True) as connection:
+    with open_database(stored_run(name)) as connection:
         write_page(collect(connection), path)
     return path.as_uri()
 
@@ -223,7 +223,7 @@ def test_the_served_page_asks_its_database(browser: Any) -> None:
 
 
 def test_a_notebooks_frame_can_be_walked_through(browser: Any) -> None:
-    with duckdb.connect(str(stored_run("shared_matmuls")), read_only=True) as connection:
+    with open_database(stored_run("shared_matmuls")) as connection:
         shown = RunPage(collect(connection))._repr_html_()
     page = browser.new_page()
     page.set_content(f"<title>notebook</title>{shown}")

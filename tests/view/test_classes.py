@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
+from relational_tensat.base.duckdb import open_database
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.swaps import Swaps
 from relational_tensat.view.classes import Classes
@@ -18,7 +19,7 @@ from tests.view.runs import stored_run
 
 @pytest.fixture(scope="module")
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect(str(stored_run("shared_matmuls")), read_only=True) as opened:
+    with open_database(stored_run("shared_matmuls")) as opened:
         yield opened
 
 

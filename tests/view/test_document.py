@@ -12,9 +12,9 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
-import duckdb
 import pytest
 
+from relational_tensat.base.duckdb import open_database
 from relational_tensat.base.errors import InputError
 from relational_tensat.cli.main import main
 from relational_tensat.cost import load_profile
@@ -67,7 +67,7 @@ def page() -> Elements:
 
 def hostile_data() -> PageData:
     """Return what the page of the run whose names are hostile shows."""
-    with duckdb.connect(str(stored_run("hostile")), read_only=True) as connection:
+    with open_database(stored_run("hostile")) as connection:
         return collect(connection)
 
 
@@ -144,7 +144,7 @@ def test_view_writes_the_page_beside_the_database(
 
 def test_costs_of_another_source_stand_beside_the_runs() -> None:
     other = load_profile("a100")
-    with duckdb.connect(str(stored_run("shared_matmuls")), read_only=True) as connection:
+    with open_database(stored_run("shared_matmuls")) as connection:
         alone, both = collect(connection), collect(connection, also=other)
     assert both.summary.cost_sources == (*alone.summary.cost_sources, other.name)
     for value in (*both.original.values, *both.result.values):

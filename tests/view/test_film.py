@@ -8,6 +8,7 @@ from typing import NoReturn
 import duckdb
 import pytest
 
+from relational_tensat.base.duckdb import open_database
 from relational_tensat.base.errors import NoSolutionError
 from relational_tensat.explain.explanation import Explanation, explain
 from relational_tensat.explain.terms import Outputs
@@ -90,7 +91,7 @@ def test_frames_are_the_graphs_of_the_explanation() -> None:
 
 
 def test_names_and_costs_of_a_run() -> None:
-    with duckdb.connect(str(stored_run("shared_matmuls")), read_only=True) as connection:
+    with open_database(stored_run("shared_matmuls")) as connection:
         explanation = explain(connection)
         costs = dict(connection.execute("SELECT signature, cost_us FROM cost").fetchall())
         forms = Forms(explanation.stored, [costs])
@@ -116,7 +117,7 @@ def test_without_a_way_there_is_a_page_without_steps(
         raise NoSolutionError("no explanation found: no way")
 
     monkeypatch.setattr(collecting, "explain", explain)
-    with duckdb.connect(str(stored_run("shared_matmuls")), read_only=True) as connection:
+    with open_database(stored_run("shared_matmuls")) as connection:
         data = collecting.collect(connection, check=True)
     assert data.film is None
     assert data.no_film == "no explanation found: no way"

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-import duckdb
 import pytest
 
+from relational_tensat.base.duckdb import open_database
 from relational_tensat.cli.main import main
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.mugraph.graph.mugraph_files import save_mugraph
@@ -50,7 +50,7 @@ def test_flash_attention_is_drawn_with_its_loop_maps_and_threads() -> None:
 
 
 def test_a_kernel_of_a_run_stands_beside_what_it_replaces() -> None:
-    with duckdb.connect(str(stored_run("gated")), read_only=True) as connection:
+    with open_database(stored_run("gated")) as connection:
         kernel, *others = fused_kernels(StoredEGraph(connection))
     assert kernel.chosen_uses == kernel.uses == 1
     assert all(other.chosen_uses == 0 for other in others)
