@@ -57,7 +57,7 @@ def figures_of_skeleton(model: onnx.ModelProto, large_weights: Iterable[Array]) 
 
 
 def _figures(model: onnx.ModelProto, n_bytes: int) -> FileFigures:
-    operators = Counter(node.op_type for node in all_nodes(model.graph.node))
+    operators = dict(Counter(node.op_type for node in all_nodes(model.graph.node)))
     opset = read_imports(model.opset_import).get("", 0)
     return FileFigures(operators, n_bytes, opset, model.ir_version, _default_inputs(model))
 
