@@ -103,24 +103,6 @@ class Applications:
         self._targets.add(np.zeros((len(new), 1), np.int32))
         return np.arange(count, self.count, dtype=np.int32)
 
-    def restore(
-        self, rules: Ints, instances: Ints, states: Ints, rows: tuple[Ints, Ints, Ints]
-    ) -> None:
-        """Begin with those that there were, each in its place.
-
-        Args:
-            rows: their sources, targets and bindings.
-        """
-        about = np.zeros((len(rules), 3), np.int32)
-        about[:, _RULE], about[:, _INSTANCE], about[:, _STATE] = rules, instances, states
-        self._about.add(about)
-        for own, given in zip((self._sources, self._targets, self._bindings), rows, strict=True):
-            own.add(given)
-        keys = _keys(instances, self.sources, self.sources.shape[1])
-        for is_rejected in (False, True):  # of equal ones, what is not rejected stands for them
-            for place in np.flatnonzero((states == REJECTED) == is_rejected).tolist():
-                self._places.setdefault(keys[place], place)
-
     def set_built(self, places: Ints, targets: Ints) -> None:
         """Note that applications are built, and what their targets are."""
         missing = targets.shape[1] - self._targets.values.shape[1]

@@ -12,13 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore.checkpoint import Checkpoint
-from relational_tensat.explore.compile.compiled import CompiledRules, phase_rules
+from relational_tensat.explore.compile.compiled import phase_rules
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.match.found import Found, numbered, read_found
-from relational_tensat.explore.members import show_universe
-from relational_tensat.explore.world import World, begin_world, restore_world
-from relational_tensat.explore.worlds.application_rows import read_applications
+from relational_tensat.explore.world import World, begin_world
 from relational_tensat.explore.worlds.applications import BUILT, WAITING, Applications
 from relational_tensat.explore.worlds.building import (
     MOST_AT_ONCE,
@@ -71,12 +68,6 @@ class Universe:
         self._is_multi[sorted(compiled.multi_rules)] = True
         self._instance_of: dict[tuple[int, ...], int] = {}
         self._see_instances()
-
-    def resume(self, *, is_full: bool) -> None:
-        """Continue with the applications that another process left in the tables."""
-        self.is_full = is_full
-        read_applications(self.egraph.database, self.applications)
-        self._add_halves(0)
 
     @property
     def egraph(self) -> EGraph:
@@ -164,15 +155,12 @@ class Universe:
         self.version += 1
 
     def _find_halves(self) -> None:
-        """Find the matches of the sources of multi-pattern rules."""
+        """Find the matches of the sources of multi-pattern rules that are new."""
         rules = self.world.rules.multi_rules
-        if rules:
-            self._add_halves(self.world.since(rules))
-            self._note_matched(rules)
-
-    def _add_halves(self, since: int) -> None:
-        """Add the matches of the sources of multi-pattern rules that are new since then."""
-        matches = self.world.matcher.source_matches(since, self.world.rules.multi_rules)
+        if not rules:
+            return
+        matches = self.world.matcher.source_matches(self.world.since(rules), rules)
+        self._note_matched(rules)
         if matches is None or not len(matches.patterns):
             return
         nodes, leaves = (np.stack(c, axis=1) for c in (matches.signatures, matches.leaves))
@@ -264,24 +252,7 @@ class Universe:
 
 
 def begin_universe(egraph: EGraph, rules: Sequence[Rule], options: ExplorationOptions) -> Universe:
-    """Return the universe of an e-graph that holds an original graph and nothing else."""
+    """Return the universe of an e-graph, all of which is shown."""
     universe = Universe(begin_world(egraph, rules, options))
     universe.find()
-    return universe
-
-
-def restore_universe(
-    egraph: EGraph, rules: Sequence[Rule], options: ExplorationOptions, start: Checkpoint
-) -> Universe:
-    """Return the universe that another process left in the tables.
-
-    Args:
-        start: where it was then.
-    """
-    show_universe(egraph)
-    world = restore_world(egraph, CompiledRules(rules, start.first_rule), options)
-    world.note_matched(world.rules.single_rules, start.since_single)
-    world.note_matched(world.rules.multi_rules, start.since_multi)
-    universe = Universe(world)
-    universe.resume(is_full=start.left_out)
     return universe
