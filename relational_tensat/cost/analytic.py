@@ -48,13 +48,16 @@ class AnalyticSource(CostSource):
         self._prices, self.tells_computed = in_threads(prices), True
         self._answers.clear()
 
-    def suit(self, graph: Graph) -> None:
+    def suit(self, graph: Graph) -> bool:
         """Take the profile as a graph finds its weights."""
-        if isinstance(self._given, Profile):
-            suited = as_found(self._given, graph, self._prices)
-            if suited != self._model:
-                self._model = suited
-                self._answers.clear()
+        if not isinstance(self._given, Profile):
+            return False
+        suited = as_found(self._given, graph, self._prices)
+        if suited == self._model:
+            return False
+        self._model = suited
+        self._answers.clear()
+        return True
 
     def run_us(self, values: int, size_nodes: int = 0) -> float:
         """Return what the profile says."""

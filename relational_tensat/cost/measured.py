@@ -230,11 +230,12 @@ class MeasuredSource(CostSource):
         """Return what a configuration costs by what is known of it, corrected."""
         return self._uncorrected_us(configuration) * self.corrections.of(configuration.op)
 
-    def suit(self, graph: Graph) -> None:
+    def suit(self, graph: Graph) -> bool:
         """Take the device as this graph finds it; what was asked of it in another state is forgotten."""
         self._graph, self._found = graph, None
         suited = self._opened.suited(weight_bytes(graph))
-        if suited.key != self._device.key:
+        is_other = suited.key != self._device.key
+        if is_other:
             self._device, self._calibration, self._corrections = suited, None, None
             self._least = LeastCosts(base_profile(suited.key))
             for known in (
@@ -242,6 +243,7 @@ class MeasuredSource(CostSource):
                 self._absent, self._bounded, self._late,
             ):  # fmt: skip
                 known.clear()
+        return is_other
 
     def price_by(self, prices: Prices) -> None:
         """Estimate by somebody's prices instead of the profile's own."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
+from relational_tensat.base.records import record
 from relational_tensat.cost.configurations import graph_configurations
 from relational_tensat.cost.device import Configuration, Device
 from relational_tensat.cost.key import as_constants, configuration_of
@@ -25,7 +25,7 @@ FREE = "free"
 AT_LEAST, ABOUT = UNMEASURED = ("at least, not measured", "about, not measured")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Answer:
     """What a configuration costs, in microseconds, and where that is from.
 
@@ -37,7 +37,7 @@ class Answer:
     origin: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CostCounts:
     """How many distinct configurations were asked for, by where their costs are from.
 
@@ -70,7 +70,7 @@ class CostCounts:
         return self.measured + self.cached + self.recorded + self.estimated + self.spared
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Race:
     """How fast a graph was against the original.
 
@@ -158,8 +158,13 @@ class CostSource(ABC):
         """Whether ``suit`` asks how long a run of the graph takes: it is best given its kernels."""
         return False
 
-    def suit(self, graph: Graph) -> None:  # noqa: B027  # most costs do not depend on it
-        """Answer from now on for this graph, where costs depend on what a graph leaves in the caches."""
+    def suit(self, graph: Graph) -> bool:
+        """Answer from now on for this graph, where costs depend on what a graph leaves in the caches.
+
+        Returns:
+            Whether answers may be others than before; unless overridden, costs do not depend on it.
+        """
+        return False
 
     def price_by(self, prices: Prices) -> None:  # noqa: B027  # most costs are not estimated
         """Take what configurations cost by a profile from somebody who knows more of them."""

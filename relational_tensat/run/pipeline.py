@@ -161,7 +161,7 @@ def carry_out(state: RunState, stages: Sequence[Stage]) -> Result:
 
 def _result(state: RunState) -> Result:
     cost, extraction, exploration = state.cost, state.extraction, state.exploration
-    before = graph_cost_us(state.extracted if state.has_same_file else state.graph, cost)
+    before = graph_cost_us(state.extracted if state.has_same_file else state.priced, cost)
     after = before if state.copies_file else graph_cost_us(state.chosen, cost)
     bound = min(extraction.bound_us, after)
     is_bettered = state.is_unchanged and extraction.cost_us < before * (1 - COST_TOLERANCE)
@@ -223,7 +223,7 @@ def _result(state: RunState) -> Result:
 
 def _kernels_us(state: RunState) -> dict[str, tuple[float, float]]:
     """Return what kernels cost in the original and in the result, by operator, the dearest first."""
-    before = costs_by_kind_us(state.graph, state.cost)
+    before = costs_by_kind_us(state.priced, state.cost)
     after = before if state.copies_file else costs_by_kind_us(state.chosen, state.cost)
     both = {op: (before.get(op, 0.0), after.get(op, 0.0)) for op in {**before, **after}}
     return dict(sorted(both.items(), key=lambda item: (-max(item[1]), item[0])))

@@ -72,7 +72,8 @@ class RunState:
         returns_original: the model has dynamic dimensions that are to stay, and is another graph at other
             sizes: no other file than its own is the result.
 
-        original: (share) the model with one weight in place of equal ones.
+        original: (share) the model with one weight in place of equal ones. ``priced`` is the graph that the
+            file's costs are those of.
         run: hash of what decides which costs are asked for, where they are measured: a run of the same hash
             repeats this one. ``contents`` has hashes of graphs.
         egraph, extractor: what is explored and extracted from.
@@ -134,6 +135,7 @@ class RunState:
     returns_original: bool = False
 
     original: Graph = _LATER
+    priced: Graph = _LATER
     run: str = ""
     contents: Contents = field(default_factory=Contents)
     egraph: EGraph = _LATER

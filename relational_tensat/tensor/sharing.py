@@ -46,6 +46,18 @@ def share_equal_weights(graph: Graph) -> Graph:
     )
 
 
+def distinct_nodes(graph: Graph) -> int:
+    """Return how many nodes differ in their operator, their attributes or their operands."""
+    first: dict[tuple[str, str, tuple[str, ...]], tuple[str, ...]] = {}
+    first_names: dict[str, str] = {}
+    for node in graph.nodes:
+        inputs = tuple(first_names.get(name, name) for name in node.inputs)
+        key = node.op, repr(sorted(node.attrs.items())), inputs
+        same = first.setdefault(key, node.outputs)
+        first_names.update(zip(node.outputs, same, strict=True))
+    return len(first)
+
+
 def _first_names(weights: Iterable[tuple[str, Weight]]) -> dict[str, str]:
     """Return, per weight, the first of those that equal it."""
     alike: dict[tuple[TensorType, bytes], list[tuple[str, Array]]] = defaultdict(list)

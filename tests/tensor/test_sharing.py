@@ -6,7 +6,7 @@ import numpy as np
 
 from relational_tensat.run.pipeline import optimize
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
-from relational_tensat.tensor.sharing import share_equal_weights
+from relational_tensat.tensor.sharing import distinct_nodes, share_equal_weights
 
 
 def graph_of(**weights: Weight) -> Graph:
@@ -32,6 +32,18 @@ def test_equal_weights_become_the_first_of_them() -> None:
     shared = share_equal_weights(graph_of(a=weight(A), b=weight(A.copy()), c=weight(other)))
     assert list(shared.weights) == ["a", "c"]
     assert [node.inputs[1] for node in shared.nodes if node.op == "matmul"] == ["a", "a", "c"]
+
+
+def test_nodes_are_distinct_by_operators_attributes_and_operands() -> None:
+    other = A + 1
+    graph = graph_of(a=weight(A), b=weight(A.copy()), c=weight(other))
+    assert distinct_nodes(graph) == 5
+    assert distinct_nodes(share_equal_weights(graph)) == 4  # one product is computed once
+    bias = Node("add", ("y-a", "b"), ("s",))
+    weights = {"a": weight(A), "b": weight(A.copy())}
+    product = Node("matmul", ("x", "a"), ("y-a",))
+    graph = build_graph("g", {"x": TensorType("float32", (4, 4))}, weights, [product, bias], ["s"])
+    assert distinct_nodes(graph) == distinct_nodes(share_equal_weights(graph)) == 2
 
 
 def test_a_repeated_element_is_not_the_whole() -> None:

@@ -47,10 +47,11 @@ class KernelCosts(CostSource):
         """Those about operators."""
         return self.operators.notes
 
-    def suit(self, graph: Graph) -> None:
+    def suit(self, graph: Graph) -> bool:
         """Take the device as this graph finds it."""
-        self.operators.suit(graph)
+        is_other = self.operators.suit(graph)
         self._answers.clear()
+        return is_other
 
     def as_run(self, graph: Graph) -> Graph:
         """Return what the operators' source says that a graph is run by."""

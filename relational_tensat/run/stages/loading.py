@@ -24,7 +24,7 @@ from relational_tensat.run.stages.fusing import check_fusing
 from relational_tensat.run.stages.racing import check_this_machine
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph
-from relational_tensat.tensor.sharing import share_equal_weights
+from relational_tensat.tensor.sharing import distinct_nodes, share_equal_weights
 from relational_tensat.verify.real_inputs import load_inputs
 
 
@@ -148,8 +148,11 @@ def share_weights(state: RunState) -> RunState:
         state.cost.suit(original)
         run = _run_hash(state, original) if state.cost.is_lazy else ""
         state.cost.begin_run(run)
-        ask_for_graph(state.cost, state.graph)
-    return replace(state, original=original, run=run)
+        # Kernels of the file's graph are those of the original, unless equal weights make two nodes one.
+        is_same_work = distinct_nodes(original) == distinct_nodes(state.graph)
+        priced = original if is_same_work else state.graph
+        ask_for_graph(state.cost, priced)
+    return replace(state, original=original, priced=priced, run=run)
 
 
 def _run_hash(state: RunState, original: Graph) -> str:

@@ -64,16 +64,19 @@ class TargetCosts(CostSource):
         """Those about single kernels."""
         return self._kernels.notes
 
-    def suit(self, graph: Graph) -> None:
+    def suit(self, graph: Graph) -> bool:
         """Take the device as this graph finds it."""
-        self._kernels.suit(graph)
+        is_other = self._kernels.suit(graph)
         self._forget()
         if not self._kernels.asks_for_runs:
-            return
+            return is_other
         with self._ways_to_run(graph) as kernels:
-            self._kernels.suit(kernels())
-            self._forget()
-            self._as_run[graph] = kernels()
+            as_run = kernels()
+            if self._kernels.suit(as_run):
+                self._forget()
+                as_run = kernels()
+        self._as_run[graph] = as_run
+        return True
 
     def run_us(self, values: int, size_nodes: int = 0) -> float:
         """Return what the kernels' source says."""
