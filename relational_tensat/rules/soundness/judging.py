@@ -77,7 +77,7 @@ class Judge:
         values = Values(configuration, sides.left, self.seed)
         if not self.floats:
             outcome = judge_exactly(sides, values, self._field)
-            if outcome is not Outcome.FAILS or _tells_nan(sides):
+            if outcome is not Outcome.FAILS or tells_nan(sides):
                 return outcome
         outcome = judge_in_floats(sides, values)
         if outcome is Outcome.HOLDS:
@@ -85,7 +85,7 @@ class Judge:
         return outcome
 
 
-def _tells_nan(sides: Sides) -> bool:
+def tells_nan(sides: Sides) -> bool:
     """Whether a side tells NaN from numbers: then real numbers, which have none, bear nothing out."""
     nodes = (*sides.left.nodes, *sides.right.nodes)
     return any(get_operator(node.op).tells_nan for node in nodes)
