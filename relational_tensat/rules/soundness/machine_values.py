@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from relational_tensat.rules.instance import Instance
-from relational_tensat.rules.soundness.tensor_values import index_ranges
+from relational_tensat.rules.soundness.indices import Indices
 from relational_tensat.tensor import Graph, Node
 from relational_tensat.tensor.floats import FLOAT_FORMATS, integer_range, rounded
 from relational_tensat.tensor.mask_inputs import find_masks
@@ -36,18 +36,18 @@ class MachineValues:
 
     def __init__(self, types: tuple[TensorType, ...], left: Instance, seed: int) -> None:
         self._types = types
-        self._index_ranges = dict(index_ranges(left, len(types)))
         self._left = left
         self._rng = np.random.default_rng([seed, zlib.crc32(repr(types).encode())])
+        self._indices = Indices(types, left, self._rng)
 
     def moderate(self) -> Iterator[list[Array]]:
         """Yield operands of which each is moderate: ordinary, and one at a time at an end of it."""
         for scale in ("ordinary", "positive", "negative", "whole", "small"):
-            yield [self._drawn(i, kind, scale) for i, kind in enumerate(self._types)]
+            yield self._all_drawn(scale)
         if not any(
             kind.dtype == "float16" for kind in self._types
         ):  # whose products would overflow
-            yield [self._drawn(i, kind, "wide") for i, kind in enumerate(self._types)]
+            yield self._all_drawn("wide")
         for index, kind in enumerate(self._types):
             scale = "large" if kind.is_float else "ends"
             yield [
@@ -70,32 +70,33 @@ class MachineValues:
     def integers(self) -> Iterator[list[Array]]:
         """Yield operands whose integers are of every length in bits, up to one that grows."""
         kinds = [
-            k for i, k in enumerate(self._types) if not k.is_float and i not in self._index_ranges
+            k for i, k in enumerate(self._types) if not k.is_float and i not in self._indices.sizes
         ]
         longest = max(
             (numpy_dtype(k.dtype).itemsize * 8 for k in kinds if k.dtype != "bool"), default=0
         )
         for bits in (length for length in _LENGTHS if length <= longest):
-            yield [self._drawn(i, kind, "ordinary", bits) for i, kind in enumerate(self._types)]
+            yield self._all_drawn("ordinary", bits)
 
     def extreme(self) -> list[Array]:
         """Draw operands from the ends of their types: NaN and infinities among the floats."""
-        return [self._drawn(i, kind, "ends") for i, kind in enumerate(self._types)]
+        return self._all_drawn("ends")
+
+    def _all_drawn(self, scale: str, bits: int = 0) -> list[Array]:
+        return self._indices.fitting(
+            lambda: [self._drawn(i, kind, scale, bits) for i, kind in enumerate(self._types)]
+        )
 
     def _drawn(self, index: int, kind: TensorType, scale: str, bits: int = 0) -> Array:
         if kind.dtype == "bool":
             return self._rng.integers(0, 2, size=kind.shape).astype(bool)
-        if kind.is_float and index in self._index_ranges:
-            size = self._index_ranges[index]
-            whole = self._rng.integers(-size, size, size=kind.shape).astype(np.float64)
-            return rounded(whole, kind.dtype)
+        if kind.is_float and index in self._indices.sizes:
+            return rounded(self._indices.numbers(index).astype(np.float64), kind.dtype)
         if kind.is_float:
             return rounded(self._float(kind, scale), kind.dtype)
         numpy_type = numpy_dtype(kind.dtype)
-        if index in self._index_ranges:
-            size = self._index_ranges[index]
-            low = 0 if kind.dtype.startswith("u") else -size
-            return self._rng.integers(low, size, size=kind.shape).astype(numpy_type)
+        if index in self._indices.sizes:
+            return self._indices.numbers(index).astype(numpy_type)
         return self._of_length(kind, bits) if bits else self._integer(kind, scale)
 
     def _of_length(self, kind: TensorType, bits: int) -> Array:
