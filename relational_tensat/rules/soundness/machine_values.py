@@ -22,6 +22,9 @@ _SPECIAL = (
     0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 3.0, 1e-3, -1e-5, 17.0, -17.0, 88.0, -88.0, 104.0, -104.0,
     300.0, 1e4, -1e8, 12582912.0, 1e30, -1e-30,
 )  # fmt: skip
+#: Round numbers, and how many times they are taken.
+_ROUND = (1.0, 0.5, 0.25, 0.1, 0.05, 0.7)
+_ROUND_COUNTS = (1, 10, 200)
 #: Lengths in bits that drawn integers go up to: those that some type holds, and one more.
 _LENGTHS = (7, 8, 11, 12, 15, 16, 24, 25, 31, 32, 53, 54, 63, 64)
 
@@ -43,11 +46,11 @@ class MachineValues:
     def moderate(self) -> Iterator[list[Array]]:
         """Yield operands of which each is moderate: ordinary, and one at a time at an end of it."""
         for scale in ("ordinary", "positive", "negative", "whole", "small"):
-            yield self._all_drawn(scale)
+            yield self.drawn(scale)
         if not any(
             kind.dtype == "float16" for kind in self._types
         ):  # whose products would overflow
-            yield self._all_drawn("wide")
+            yield self.drawn("wide")
         for index, kind in enumerate(self._types):
             scale = "large" if kind.is_float else "ends"
             yield [
@@ -76,13 +79,15 @@ class MachineValues:
             (numpy_dtype(k.dtype).itemsize * 8 for k in kinds if k.dtype != "bool"), default=0
         )
         for bits in (length for length in _LENGTHS if length <= longest):
-            yield self._all_drawn("ordinary", bits)
+            yield self.drawn("ordinary", bits)
 
     def extreme(self) -> list[Array]:
         """Draw operands from the ends of their types: NaN and infinities among the floats."""
-        return self._all_drawn("ends")
+        return self.drawn("ends")
 
-    def _all_drawn(self, scale: str, bits: int = 0) -> list[Array]:
+    def drawn(self, scale: str, bits: int = 0) -> list[Array]:
+        """Draw operands of one scale: "ordinary", "wide", "ends", or multiples of "round" numbers, which
+        lie between two whole numbers more often than others."""
         return self._indices.fitting(
             lambda: [self._drawn(i, kind, scale, bits) for i, kind in enumerate(self._types)]
         )
@@ -130,6 +135,11 @@ class MachineValues:
                 return np.asarray(signs * 2.0**exponents)
             case "small":
                 return np.asarray(signs * format_.moderate[0] * rng.uniform(1, 2, size=kind.shape))
+            case "round":
+                numbers = rng.integers(1, rng.choice(_ROUND_COUNTS), size=kind.shape, endpoint=True)
+                return np.asarray(
+                    (signs if rng.integers(0, 2) else 1.0) * numbers * rng.choice(_ROUND)
+                )
             case "positive" | "negative":
                 sizes = 2.0 ** rng.uniform(-2, 2, size=kind.shape)
                 return np.asarray(-sizes if scale == "negative" else sizes)
@@ -144,7 +154,7 @@ class MachineValues:
             return np.asarray(
                 rng.integers(-3 if signed else 0, 4, size=kind.shape).astype(numpy_type)
             )
-        if scale in ("ordinary", "positive", "negative", "small", "wide"):
+        if scale in ("ordinary", "positive", "negative", "small", "wide", "round"):
             sizes: Any = rng.integers(1, 6, size=kind.shape).astype(numpy_type)
             signs = self._chosen(_SIGNS, kind).astype(numpy_type) if signed else 1
             return np.asarray(sizes * signs, numpy_type)

@@ -20,7 +20,7 @@ from relational_tensat.rules.soundness.machine_values import MachineValues
 from relational_tensat.rules.soundness.retyping import in_dtype, main_dtype
 from relational_tensat.rules.soundness.sides import Sides, has_floats
 from relational_tensat.rules.soundness.verdict import TYPE_EVIDENCE, VALUES
-from relational_tensat.tensor.types import DTYPE_BYTES, Array, TensorType
+from relational_tensat.tensor.types import DTYPE_BYTES, Array, TensorType, tensors_of
 
 #: Configurations tried per element type, small ones first (2 where none is given: what wraps
 #: like another type); and those that mix types, as they are.
@@ -42,6 +42,8 @@ _ATTEMPTS = 12
 #: Each type begins so many configurations after the one before it: what one type does not show, another
 #: that wraps or rounds alike may.
 _STRIDE = 3
+#: Draws of round and of other numbers where an error of rounding may decide between whole numbers.
+_DECIDING_DRAWS = 60
 #: What z3 is asked to prove of one rule: each set of attributes and element types is a law of its own.
 _MOST_PROOFS = 24
 #: Elements of a configuration that is tried in every type, at most.
@@ -148,6 +150,9 @@ class TypedJudge:
     def _failure(self, configuration: Configuration, sides: Sides) -> Failure | None:
         values = self._values(sides)
         samples = [*values.moderate(), *values.integers()]
+        if _decides_by_rounding(sides):
+            for scale in ("round", "ordinary"):
+                samples += [values.drawn(scale) for _ in range(_DECIDING_DRAWS)]
         if not _has_floats(sides):  # integers are what they are: their ends are as good as any
             samples += [values.extreme() for _ in range(_count(sides))]
         tries = [(operands, Operands.MODERATE) for operands in samples]
@@ -203,6 +208,12 @@ def _without_shapes(sides: Sides) -> object:
         for node in (*sides.left.nodes, *sides.right.nodes)
     )
     return tuple(kind.dtype for kind in sides.var_types), tuple(nodes)
+
+
+def _decides_by_rounding(sides: Sides) -> bool:
+    """Whether results are whole numbers that are computed from floats that are rounded."""
+    roots = [part for kind in sides.types(sides.left) for part in tensors_of(kind)]
+    return rounds(sides) and any(not kind.is_float for kind in roots)
 
 
 def _all_integers(sides: Sides) -> bool:

@@ -97,6 +97,9 @@ WRONG |= {
     f"{_HALF} (relu ?j) :axis 0)) (where (= (dtype ?j) int64))",
     "quotient-as-index": f"(from (gather ?x (div (relu ?j) {_TWO}) :axis 0))"
     f" (to (gather {_HALF} (div (relu ?j) {_TWO}) :axis 0))",
+    # What lies between two whole numbers is rounded to either.
+    "factor-into-quantization": "(from (quantize (smul ?x :value 0.7) ?s :dtype int8))"
+    " (to (quantize ?x (smul ?s :value 1.4285714285714286) :dtype int8))",
     "sign-of-index": "(from (gather ?x (neg ?j) :axis 0)) (to (gather ?x ?j :axis 0))"
     " (where (= (dim ?x 0) 1))",
 }
@@ -117,6 +120,8 @@ RIGHT = {
     "wrapped-product": "(from (mul (mul ?x ?y) ?z)) (to (mul ?x (mul ?y ?z)))",
     "index-from-afar": "(from (gather ?x (abs ?j) :axis 0)) (to (gather ?x (abs (neg ?j)) :axis 0))"
     " (where (= (dtype ?j) int64))",
+    "sum-before-quantization": "(from (quantize (add ?x ?y) ?s :dtype int8))"
+    " (to (quantize (add ?y ?x) ?s :dtype int8))",
     "negative-twice": "(from (neg (neg ?x))) (to ?x)",
     "softmax": "(from (div (exp (sub ?x (reduce_max ?x :axes ?a :keepdims true)))"
     " (reduce_sum (exp (sub ?x (reduce_max ?x :axes ?a :keepdims true))) :axes ?a :keepdims true)))"
