@@ -22,7 +22,6 @@ _NOT_YET = {
     "empty_past": _EMPTY,
     "empty_roi": _EMPTY,
     "empty_loop": _EMPTY,
-    "sequence_output": "sequences are not compared",
     "gqa_dynamic": "inputs whose values have to fit each other are not drawn so",
     "floor_fpn": "sizes that are rounded quotients keep the original whole",
     "floor_yolo": "sizes that are rounded quotients keep the original whole",
@@ -98,6 +97,11 @@ def _as_demanded(name: str, folder: Path) -> bool:
 )
 def test_models_become_what_they_should(name: str, tmp_path: Path) -> None:
     assert _as_demanded(name, tmp_path)
+
+
+def test_outputs_that_are_sequences_are_compared(tmp_path: Path) -> None:
+    code, result = run("sequence_output", tmp_path)
+    assert code == 0 and ops(result) == ["Relu", "SequenceConstruct"]
 
 
 @pytest.mark.parametrize("name", ["newly_quantized_gemm", "newly_quantized_gemm_bn"])
