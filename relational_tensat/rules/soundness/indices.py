@@ -13,15 +13,24 @@ from typing import Any
 import numpy as np
 
 from relational_tensat.base.errors import ShapeError
-from relational_tensat.rules.instance import Instance
+from relational_tensat.rules.instance import Instance, TargetNode
 from relational_tensat.rules.soundness.sides import has_floats, real
 from relational_tensat.tensor.field import Undefined
 from relational_tensat.tensor.operators import Use, get_operator
-from relational_tensat.tensor.types import Array, TensorType, ValueType
+from relational_tensat.tensor.types import (
+    DTYPE_BYTES,
+    Array,
+    TensorType,
+    ValueType,
+    numpy_dtype,
+    tensors_of,
+)
 
 #: Where numbers lie that indices are computed from, and how far apart they are, in sizes of the axis.
 _CENTRES = (0.0, 0.0, 0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 3.0)
 _WIDTHS = (0.25, 1.0, 1.0, 2.0, 4.0)
+#: What is added to numbers of 1, 2, 4 and 8 bytes: nothing, or what conversion to fewer bytes takes away.
+_TURNS = (0, 0, 1 << 8, 1 << 8, 1 << 16, 0, 1 << 16, 1 << 32)
 #: Draws until the indices that follow are some.
 _MOST_DRAWS = 12
 
@@ -69,7 +78,10 @@ class Indices:
             high = int((centre + width) * 2 * size) + 2
         if kind.dtype.startswith("u"):
             low, high = max(0, low), max(1, high)
-        return self._rng.integers(low, high, size=kind.shape)
+        numbers = self._rng.integers(low, high, size=kind.shape)
+        if self._is_far and variable in self._computed:
+            numbers += self._rng.choice(_TURNS[: numpy_dtype(kind.dtype).itemsize])
+        return numbers
 
     def _fit(self, operands: Sequence[Any]) -> bool:
         """Whether all indices are on their axes."""
@@ -104,6 +116,12 @@ def _nodes_of(left: Instance, variables: int, values: Sequence[int]) -> Iterator
             yield from _nodes_of(left, variables, left.nodes[value - variables].children)
 
 
+def _narrows(node: TargetNode) -> bool:
+    """Whether a node converts numbers to a type of fewer bytes, where large ones become others."""
+    (before, *_), after = tensors_of(node.operand_types[0]), tensors_of(node.type)[0]
+    return node.op == "cast" and DTYPE_BYTES[after.dtype] < DTYPE_BYTES[before.dtype]
+
+
 def _variables_of(
     left: Instance, variables: int, value: int, is_computed: bool = False
 ) -> Iterator[tuple[int, bool]]:
@@ -115,4 +133,5 @@ def _variables_of(
     operator = get_operator(node.op)
     for operand, child in enumerate(node.children):
         moves = operator.use_of(operand) in (Use.MOVED, Use.JOINED) or node.op == "part"
+        moves &= not _narrows(node)
         yield from _variables_of(left, variables, child, is_computed or not moves)
