@@ -14,6 +14,7 @@ import numpy as np
 
 from relational_tensat.rules.soundness import bitvectors, each_element
 from relational_tensat.rules.soundness.drawing import Configuration
+from relational_tensat.rules.soundness.inputs import Inputs
 from relational_tensat.rules.soundness.judging import Judge, Outcome
 from relational_tensat.rules.soundness.machine import Operands, compared, rounds
 from relational_tensat.rules.soundness.machine_values import MachineValues
@@ -44,6 +45,8 @@ _ATTEMPTS = 12
 _STRIDE = 3
 #: Draws of round and of other numbers where an error of rounding may decide between whole numbers.
 _DECIDING_DRAWS = 60
+#: Configurations that are tried with this number for all others, too, where rounding may decide.
+_ODD, _ODD_NUMBER = 6, 0.7
 #: What z3 is asked to prove of one rule: each set of attributes and element types is a law of its own.
 _MOST_PROOFS = 24
 #: Elements of a configuration that is tried in every type, at most.
@@ -105,12 +108,20 @@ class TypedJudge:
                     if self.failure is not None:
                         return
         mixed = [candidate for candidate in few if _mixes(candidate)][:_MIXED]
-        for configuration in (*mixed, *always):
+        odd = [other for other in map(self._with_odd_numbers, few[:_ODD]) if other is not None]
+        for configuration in (*mixed, *always, *odd):
             sides = self._judge.sides(configuration)
-            if sides is not None:
+            if sides is not None and (configuration not in odd or _decides_by_rounding(sides)):
                 self._try(main_dtype(configuration) or "", configuration, sides)
                 if self.failure is not None:
                     return
+
+    def _with_odd_numbers(self, configuration: Configuration) -> Configuration | None:
+        """Return a configuration whose numbers are no sums of few powers of 2, as those drawn are."""
+        plan = self._judge.plan
+        inputs = Inputs.of(plan, configuration)
+        names = [name for name, number in inputs.numbers(plan) if isinstance(number, float)]
+        return inputs.replaced(plan, dict.fromkeys(names, _ODD_NUMBER)).configuration(plan)
 
     def fails(self, configuration: Configuration) -> bool:
         """Whether the rule fails on a configuration as it is; keeps the operands."""

@@ -102,6 +102,8 @@ WRONG |= {
     " (to (quantize ?x (smul ?s :value 1.4285714285714286) :dtype int8))",
     "index-that-wraps": "(from (gather ?x (cast (cast ?j :dtype int16) :dtype int64) :axis 0))"
     " (to (gather ?x ?j :axis 0)) (where (= (dtype ?j) int64))",
+    "any-factor-into-quantization": "(from (quantize (smul ?x :value ?v) ?s :dtype int8))"
+    " (to (quantize ?x (smul ?s :value (/ 1.0 ?v)) :dtype int8)) (where (< 0.1 ?v))",
     "sign-of-index": "(from (gather ?x (neg ?j) :axis 0)) (to (gather ?x ?j :axis 0))"
     " (where (= (dim ?x 0) 1))",
 }
