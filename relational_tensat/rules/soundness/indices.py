@@ -117,9 +117,10 @@ def _nodes_of(left: Instance, variables: int, values: Sequence[int]) -> Iterator
 
 
 def _narrows(node: TargetNode) -> bool:
-    """Whether a node converts numbers to a type of fewer bytes, where large ones become others."""
+    """Whether a node converts integers to a type of fewer bytes, where large ones become others."""
     (before, *_), after = tensors_of(node.operand_types[0]), tensors_of(node.type)[0]
-    return node.op == "cast" and DTYPE_BYTES[after.dtype] < DTYPE_BYTES[before.dtype]
+    is_fewer = DTYPE_BYTES[after.dtype] < DTYPE_BYTES[before.dtype]
+    return node.op == "cast" and is_fewer and not (before.is_float or after.is_float)
 
 
 def _variables_of(
