@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import json
 import random
+import sys
 import tempfile
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import asdict
-from datetime import date
 from pathlib import Path
+from typing import Any
 
 from bench.common.arguments import add_save
-from bench.common.saving import RESULTS, report_saved, save_result
+from bench.common.saving import RESULTS, provenance, report_saved
+from bench.common.table import table_row
 from relational_tensat.base.errors import VerificationError
 
 MODEL = Path(__file__).parents[1] / "inputs" / "transformer_block.onnx"
@@ -29,49 +33,75 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--all", action="store_true", help="runs of every kind that writes something, in turn"
     )
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="of the moments (0)")
-    add_save(parser, "what became of each")
+    add_save(parser, "what became of each; a next call goes on")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Kill and resume; 4 if what must hold of every run does not hold of one."""
-    from bench.kills.forker import forking
-    from bench.kills.killing import KINDS, PLACES, KilledRuns
+    """Kill and resume; 4 if what must hold of every run does not hold of one.
 
+    With ``save``, it goes on where rows are kept, and keeps each as soon as it is known.
+    """
+    from bench.kills.forker import forking
+    from bench.kills.killing import KINDS, KilledRuns
+
+    names = [kind for kind in KINDS if options.all or kind in _STORED]
+    path = RESULTS / f"kills{'-all' * options.all}.jsonl"
+    rows: list[dict[str, Any]] = []
+    if options.save and path.exists():
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    about = {"model": options.model.name, "seed": options.seed}
+    done = {row["kill"] for row in rows if about.items() <= row.items()}
     draw = random.Random(options.seed)
-    names = tuple(kind for kind in KINDS if options.all or kind in _STORED)
-    rows: list[dict[str, object]] = []
-    with tempfile.TemporaryDirectory(prefix="kills-") as folder, forking() as forker:
+    with (
+        path.open("a", encoding="utf-8") if options.save else nullcontext() as file,
+        tempfile.TemporaryDirectory(prefix="kills-") as folder,
+        forking() as forker,
+    ):
         kinds = [KilledRuns(kind, forker, Path(folder), options.model) for kind in names]
-        for index in range(options.count):
-            turn, which = divmod(index, len(kinds))
-            fraction = draw.random()
-            try:
-                survival = kinds[which].survived(turn, fraction)
-            except KeyboardInterrupt:  # the table is of those that were killed so far
-                break
-            kind = names[which]
-            rows.append({"kind": kind, "moment": round(fraction, 4), **asdict(survival)})
-            print(
-                f"{index + 1}: {kind} at {fraction:.3f}, {survival.place} {survival.trouble}",
-                flush=True,
-            )
-    places = Counter((str(row["kind"]), str(row["place"])) for row in rows)
-    lines = [
-        "| kind | kills | while beginning | creating tables | exploring | survived |",
-        "|---|---|---|---|---|---|",
-    ]
-    for kind in names:
-        own = [row for row in rows if row["kind"] == kind]
-        cells = [places[kind, place] for place in PLACES]
-        survived = sum(not row["trouble"] for row in own)
-        lines.append(f"| {kind} | {len(own)} | {' | '.join(map(str, cells))} | {survived} |")
-    print("\n".join(lines))
-    n_survived = sum(not row["trouble"] for row in rows)
+        try:
+            for index in range(options.count):
+                turn, which = divmod(index, len(kinds))
+                moment = round(draw.random(), 4)
+                if index in done:
+                    continue
+                survival, kind = kinds[which].survived(turn, moment), names[which]
+                row = {**about, "kill": index, "kind": kind, "moment": moment, **asdict(survival)}
+                rows.append(row)
+                where = f"{survival.place} {survival.trouble}"
+                print(f"{index + 1}: {kind} at {moment}, {where}", flush=True)
+                if file is not None:
+                    print(json.dumps(row), file=file, flush=True)
+        except KeyboardInterrupt:  # the table is of those that were killed so far
+            print("interrupted: the next call goes on", file=sys.stderr)
+    text = _table(rows, names)
+    print(text)
     if options.save:
-        settings = {"model": options.model.name, "seed": options.seed}
-        summary = {"kills": len(rows), "survived": n_survived}
-        path = RESULTS / f"kills-{'all-' * options.all}{date.today().isoformat()}.json"
-        report_saved(save_result(path, {"settings": settings, **summary, "rows": rows}))
-        path.with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return 0 if n_survived == len(rows) else VerificationError.exit_code
+        path.with_suffix(".md").write_text(text, encoding="utf-8")
+        report_saved(path)
+    return VerificationError.exit_code if any(row["trouble"] for row in rows) else 0
+
+
+def _table(rows: list[dict[str, Any]], kinds: list[str]) -> str:
+    """Return of each kind how many runs were killed where, and survived, and what the others did."""
+    about = provenance()
+    lines = [
+        f"{len(rows)} kills of runs on {', '.join(sorted({row['model'] for row in rows}))}; "
+        f"{about['date']}, {about['machine']['cpu']}. Each run is held to this: the database keeps its "
+        "invariants, the result is verified, it costs at most what was known before the kill (20 % more "
+        "where costs are measured), and no folder is left.",
+        "",
+        table_row(["kind", "kills", "while beginning", "creating tables", "exploring", "survived"]),
+        table_row(["---"] * 6),
+    ]
+    for kind in kinds:
+        own = [row for row in rows if row["kind"] == kind]
+        places = Counter(row["place"] for row in own)
+        counts = [len(own), *(places[place] for place in ("beginning", "creating", "exploring"))]
+        counts.append(sum(not row["trouble"] for row in own))
+        lines.append(table_row([kind, *map(str, counts)]))
+    lines += [""] * any(row["trouble"] for row in rows)
+    lines += [
+        f"- {row['kind']}, kill {row['kill']}: {row['trouble']}" for row in rows if row["trouble"]
+    ]
+    return "\n".join(lines) + "\n"

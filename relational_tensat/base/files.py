@@ -44,6 +44,11 @@ def check_file(path: Path, expected: str = "a model file") -> None:
         raise InputError(f"{path}: is a device or a pipe, expected {expected}")
 
 
+def real_path(path: Path) -> Path:
+    """Return a path without links: as ``Path.resolve``, which raises for links that lead to each other."""
+    return Path(os.path.realpath(path))
+
+
 def read_bytes(path: Path, expected: str = "a model file") -> bytes:
     """Return the content of a file that must not be empty.
 

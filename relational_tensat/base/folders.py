@@ -2,8 +2,8 @@
 
 Each is made for its owner only, and locked as long as its process lives. The system gives the lock back
 when the process ends, however that was; the next process that makes a folder at the same place removes
-those that nobody holds any more. Of folders that were planted nothing is followed: their owner, and that
-they are no links, is looked at first.
+those that nobody holds any more, when it makes its first one. Of folders that were planted nothing is
+followed: their owner, and that they are no links, is looked at first.
 """
 
 from __future__ import annotations
@@ -152,7 +152,10 @@ def check_own(path: Path) -> None:
 
 
 def _remove_left(parent: Path) -> None:
-    """Remove the folders of processes that are gone."""
+    """Remove the folders of processes that are gone, once a process: a large folder takes long to read."""
+    if parent.absolute() in _CLEARED:
+        return
+    _CLEARED.add(parent.absolute())
     with suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
             if _OWN.fullmatch(entry.name) and _is_of_user(entry):
@@ -161,6 +164,9 @@ def _remove_left(parent: Path) -> None:
                     if lock is not None:
                         shutil.rmtree(entry.path, ignore_errors=True)
                         os.close(lock)
+
+
+_CLEARED: set[Path] = set()
 
 
 def _is_of_user(entry: os.DirEntry[str]) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from relational_tensat.base.errors import UsageError
+from relational_tensat.base.files import real_path
 from relational_tensat.base.option import OptionTree, options_in
 from relational_tensat.base.paths import PAGE_SUFFIXES, SUFFIXES
 from relational_tensat.base.records import record
@@ -176,7 +177,7 @@ def _content_of(path: Path) -> str:
 
 def _data_of(inputs: Sequence[Path], outputs: Sequence[Path]) -> list[Path]:
     """Return those files among outputs that hold the data of a model that is read."""
-    files = {path.resolve(): path for path in outputs if path.is_file()}
+    files = {real_path(path): path for path in outputs if path.is_file()}
     models = [path for path in inputs if path.suffix.lower() == ".onnx" and path.is_file()]
     places = {place for model in models if files for place in _data_places(model)}
     return [path for place, path in files.items() if place in places]
@@ -195,7 +196,7 @@ def _data_places(model: Path) -> Iterator[Path]:
                 if byte < 0x80:
                     break
             name = content[begin : begin + min(size, _READ_BYTES)]
-            yield (model.parent / os.fsdecode(name.replace(b"\0", b""))).resolve()
+            yield real_path(model.parent / os.fsdecode(name.replace(b"\0", b"")))
             at = content.find(_LOCATION, begin)
 
 
@@ -209,7 +210,7 @@ def _all_names(path: Path, written: Written) -> list[Path]:
 
 def _places(path: Path) -> list[object]:
     """Return what tells a file from others, by whichever of its names; it need not be there yet."""
-    places: list[object] = [path.resolve()]
+    places: list[object] = [real_path(path)]
     try:
         state = path.stat()
     except (OSError, ValueError):

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
-import re
-import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -17,7 +14,7 @@ from numpy.typing import NDArray
 
 from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, NoSolutionError, UsageError, first_line
-from relational_tensat.base.folders import PrivateFolder, is_utf8, utf8_name
+from relational_tensat.base.folders import PrivateFolder, utf8_name
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.resources import sql
 from relational_tensat.egraph.arrow_columns import arrow_column, plain_columns
@@ -84,8 +81,7 @@ class Database:
         Args:
             path: a file; None for a database in memory.
             process: its threads, its memory limit, and the folder for what does not fit into that: by
-                default one beside the file, which DuckDB makes when it needs it, under a name that
-                nobody guesses; or a private one among the system's temporary files.
+                default a private one beside the file, or among the system's temporary files.
             keep: continue in the file that is there. Else it is replaced: the caller has agreed to
                 that by naming it.
             attaches: the one other database that may be attached.
@@ -99,14 +95,8 @@ class Database:
         process = process or ProcessOptions()
         self.process = process
         config: dict[str, str | bool | int | float | list[str]] = {"threads": process.threads}
-        self._spills = None
-        beside = None
-        if path is not None and process.temp_directory is None:
-            beside = path.absolute().with_name(f".{path.name[:100]}.{os.urandom(8).hex()}.spill")
-            config["temp_directory"] = utf8_name(beside)
-        else:
-            self._spills = _spill_folder(process.temp_directory)
-            config["temp_directory"] = "" if self._spills is None else str(self._spills.path)
+        self._spills = _spill_folder(process.temp_directory, path)
+        config["temp_directory"] = "" if self._spills is None else utf8_name(self._spills.path)
         if process.memory_limit is not None:
             config["memory_limit"] = process.memory_limit
         try:
@@ -121,8 +111,6 @@ class Database:
                 raise UsageError(f"--memory-limit {process.memory_limit}: {reason}") from error
             verb = "open" if keep else "create"
             raise InputError(f"{path}: cannot {verb} the database: {reason}") from error
-        if path is not None and beside is not None:
-            _remove_spilled(path, beside)
         with _own_errors(path):
             limit_planning(self.connection)
         self._path = path
@@ -376,34 +364,26 @@ def _out_of_memory(error: duckdb.Error) -> OutOfMemory:
     return OutOfMemory(f"the database's memory limit is reached: {reason}")
 
 
-def _spill_folder(parent: Path | None) -> PrivateFolder | None:
+def _spill_folder(named: Path | None, database: Path | None) -> PrivateFolder | None:
     """Return a folder for what does not fit into memory; None where it has no place.
 
     Nothing can be spilled then, and DuckDB says that there is too little memory.
 
+    Args:
+        named: where the user wants it; else it is beside the database, or among temporary files.
+
     Raises:
         UsageError: the path that was named is no folder, or cannot be written.
     """
-    if parent is not None and not parent.is_dir():
-        raise UsageError(f"--temp-directory {parent}: no such folder")
-    folder = None
+    if named is not None and not named.is_dir():
+        raise UsageError(f"--temp-directory {named}: no such folder")
     with suppress(OSError):
-        folder = PrivateFolder(parent or Path(gettempdir()))
-        if is_utf8(str(folder.path.absolute())):
-            return folder
-        folder.close()
-    if parent is not None:
-        raise UsageError(f"--temp-directory {parent}: cannot be written, or is not UTF-8")
+        if named is None and database is not None:
+            return PrivateFolder(database.absolute().parent, database.name)
+        return PrivateFolder(named or Path(gettempdir()))
+    if named is not None:
+        raise UsageError(f"--temp-directory {named}: cannot be written")
     return None
-
-
-def _remove_spilled(path: Path, own: Path) -> None:
-    """Remove what a killed process has spilled beside a database, which nobody else has open."""
-    begin = own.name.removesuffix(own.name[-len(".0123456789abcdef.spill") :])
-    for folder in path.absolute().parent.iterdir():
-        is_left = re.fullmatch(re.escape(begin) + r"\.[0-9a-f]{16}\.spill", folder.name)
-        if is_left and folder != own and folder.is_dir() and not folder.is_symlink():
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _parse(connection: duckdb.DuckDBPyConnection, text: str) -> Sequence[duckdb.Statement]:

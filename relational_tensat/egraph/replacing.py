@@ -7,6 +7,7 @@ from pathlib import Path
 
 from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError
+from relational_tensat.base.files import real_path
 
 try:
     import fcntl
@@ -27,7 +28,7 @@ def remove_database(path: Path) -> None:
         InputError: this or another process has it open.
         OSError: it cannot be removed.
     """
-    if path.resolve() in _OPEN:
+    if real_path(path) in _OPEN:
         raise InputError(f"{path}: is in use by another run of this process")
     while not _removed(path):
         pass  # another process has replaced it meanwhile: that one is looked at
@@ -35,12 +36,12 @@ def remove_database(path: Path) -> None:
 
 def note_open(path: Path) -> None:
     """Remember that this process has a database open."""
-    _OPEN.add(path.resolve())
+    _OPEN.add(real_path(path))
 
 
 def note_closed(path: Path) -> None:
     """Forget a database that was closed."""
-    _OPEN.discard(path.resolve())
+    _OPEN.discard(real_path(path))
 
 
 def _removed(path: Path) -> bool:

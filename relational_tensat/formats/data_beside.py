@@ -13,6 +13,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped] 
 from onnx.external_data_helper import uses_external_data
 
 from relational_tensat.base.errors import InputError
+from relational_tensat.base.files import real_path
 from relational_tensat.formats.onnx_external import all_tensors, external_locations
 from relational_tensat.formats.onnx_wire import WireError
 
@@ -32,14 +33,14 @@ def move_with_data(
     Returns:
         The data's place; None where the model has no data beside it.
     """
-    replaced = _data_of_replaced(target) - {path.resolve() for path in kept}
+    replaced = _data_of_replaced(target) - {real_path(path) for path in kept}
     place = _place_of(data, target) if data.exists() else None
     if place is not None:
         _name_data(model_file, place.name)
         if not place.exists():
             data.replace(place)
     model_file.replace(target)
-    for path in replaced - {place and place.resolve()}:
+    for path in replaced - {place and real_path(place)}:
         path.unlink(missing_ok=True)
     return place
 
@@ -73,4 +74,4 @@ def _data_of_replaced(target: Path) -> set[Path]:
         names = external_locations(target) if target.is_file() else []
     except (InputError, DecodeError, WireError):
         return set()
-    return {(target.parent / name).resolve() for name in names if own.fullmatch(name)}
+    return {real_path(target.parent / name) for name in names if own.fullmatch(name)}

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.base.files import write_aside
+from relational_tensat.base.files import real_path, write_aside
 from relational_tensat.base.paths import model_suffix
 
 
@@ -29,7 +29,7 @@ def copy_model(source: Path, target: Path) -> tuple[Path, ...]:
         OtherDataError: another data file of that name is there; nothing is written.
     """
     data = _data_files(source) if model_suffix(source) == ".onnx" else []
-    is_elsewhere = source.parent.resolve() != target.parent.resolve()
+    is_elsewhere = real_path(source.parent) != real_path(target.parent)
     missing_names = [name for name in data if is_elsewhere and _is_missing(source, target, name)]
     for name in missing_names:
         path = target.parent / name

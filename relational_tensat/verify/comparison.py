@@ -192,7 +192,7 @@ class Comparison:
             self._not_finite[index] = max(self._not_finite[index], _share_not_finite(a))
             if self.runs == 0:
                 self._is_whole[index] = a.dtype.kind in _WHOLE_NUMBERS
-                self._has_others[index] = a.size > 1 and bool((a != a.flat[0]).any())
+                self._has_others[index] = _has_others(a)
             elif self._varies:
                 self._moved[index] = max(self._moved[index], relative_error(self._first[index], a))
         if self.runs == 0:
@@ -289,6 +289,16 @@ def as_array(value: Any) -> Array:
         array[:] = [np.asarray(item).tolist() for item in value]
         return array
     return np.asarray(value)
+
+
+def _has_others(array: Array) -> bool:
+    """Whether not all elements are the same; those of sequences are lists, which are compared whole."""
+    if array.size < 2:
+        return False
+    first = array.flat[0]
+    if array.dtype == object:
+        return any(element != first for element in array.flat)
+    return bool((array != first).any())
 
 
 def _share_not_finite(array: Array) -> float:

@@ -12,7 +12,6 @@ import pytest
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.files import write_aside
 from relational_tensat.base.folders import PrivateFolder, check_own
-from relational_tensat.base.process import ProcessOptions
 from relational_tensat.egraph.database import Database
 
 _HOLD = (
@@ -93,22 +92,40 @@ def test_what_belongs_to_another_user_is_not_used(tmp_path: Path) -> None:
         check_own(tmp_path)
 
 
-def test_what_a_killed_process_spilled_beside_a_database_goes_with_the_next_one(
+_SPILL = (
+    "import sys; from pathlib import Path; from relational_tensat.base.process import ProcessOptions;"
+    "from relational_tensat.egraph.database import Database;"
+    "database = Database(Path(sys.argv[1]), ProcessOptions(memory_limit='30MB'));"
+    "database.execute('CREATE TEMP TABLE t AS SELECT range AS i, hash(range) AS h FROM range(4000000)');"
+    "print(flush=True); input()"
+)
+
+
+def test_what_is_spilled_beside_a_database_is_private_and_goes_with_the_next_one(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "run.duckdb"
-    left = tmp_path / f".run.duckdb.{'0' * 16}.spill"
-    left.mkdir()
-    (left / "duckdb_temp").write_text("spilled")
-    link = tmp_path / f".run.duckdb.{'1' * 16}.spill"
-    (tmp_path / "elsewhere").mkdir()
-    link.symlink_to(tmp_path / "elsewhere")
+    process = subprocess.Popen(
+        [sys.executable, "-c", _SPILL, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    (folder,) = (entry for entry in tmp_path.iterdir() if entry.is_dir())
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert any(folder.iterdir())
+    process.kill()
+    process.communicate()
+    assert folder.exists()
     Database(path).close()
-    assert sorted(tmp_path.iterdir()) == sorted([link, tmp_path / "elsewhere", path])
-    large = "CREATE TEMP TABLE t AS SELECT range AS i, hash(range) AS h FROM range(4000000)"
-    database = Database(path, ProcessOptions(memory_limit="30MB"))
-    database.execute(large)
-    (spilled,) = (p for p in tmp_path.iterdir() if p.name.endswith(".spill") and p != link)
-    assert spilled.is_dir()
-    database.close()
-    assert not spilled.exists()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_is_searched_for_what_was_left_once_in_a_process(tmp_path: Path) -> None:
+    PrivateFolder(tmp_path).close()
+    left = tmp_path / f"relational-tensat-{'0' * 16}.part"
+    left.mkdir()
+    PrivateFolder(tmp_path).close()
+    assert left.exists()

@@ -162,3 +162,20 @@ def test_an_output_of_the_same_kind_is_replaced(
     files(folder)
     words = [str(word) for word in again(folder)]
     assert main(words) == main(words) == 0
+
+
+@pytest.mark.parametrize("words", [("-o", "loop.onnx", "--force"), ("--db", "loop.onnx")])
+def test_links_that_lead_to_each_other_are_no_internal_error(
+    words: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("loop.onnx").symlink_to("other.onnx")
+    Path("other.onnx").symlink_to("loop.onnx")
+    node = helper.make_node("Relu", ["x"], ["y"])
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy")
+    onnx.save(helper.make_model(helper.make_graph([node], "g", [x], [y])), "m.onnx")
+    assert main(["run", "m.onnx", "--for", "t4", "--quiet", *words]) in (0, 2, 3)
+    assert "internal error" not in capsys.readouterr().err

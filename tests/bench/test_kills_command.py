@@ -14,7 +14,7 @@ from relational_tensat.formats import save_model
 from tests.run.resume.models import layers
 
 
-def test_the_command(
+def test_all_kinds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Two of the kinds, as all of them take a minute."""
@@ -24,11 +24,23 @@ def test_the_command(
     model = tmp_path / "model" / "layers.onnx"
     model.parent.mkdir()
     save_model(layers(2, 3), model)
-    assert main(["kills", "2", "--all", "--save", "--model", str(model)]) == 0
-    assert "| db | 1 |" in capsys.readouterr().out
-    table, rows = sorted(tmp_path.glob("kills-all-*"), reverse=True)
-    assert table.read_text().count("\n") == 4
-    assert [row["trouble"] for row in json.loads(rows.read_text())["rows"]] == ["", ""]
+    words = ["--all", "--save", "--model", str(model)]
+    rows, table = tmp_path / "kills-all.jsonl", tmp_path / "kills-all.md"
+    assert main(["kills", "1", *words]) == 0
+    first = rows.read_text()
+    assert "| db | 0 |" in table.read_text()
+    assert main(["kills", "2", *words]) == 0
+    kept = [json.loads(line) for line in rows.read_text().splitlines()]
+    assert rows.read_text().startswith(first)
+    assert [(row["kill"], row["kind"], row["trouble"]) for row in kept] == [
+        (0, "run", ""),
+        (1, "db", ""),
+    ]
+    assert "| db | 1 |" in table.read_text()
+    assert "2: db at" in capsys.readouterr().out
+    rows.write_text(first.replace('"trouble": ""', '"trouble": "lost"'))
+    assert main(["kills", "1", *words]) == 4
+    assert "- run, kill 0: lost" in table.read_text()
 
 
 def test_what_does_not_hold_is_found_out(

@@ -78,7 +78,10 @@ class Counterexample:
     def _difference_text(self) -> str:
         difference = self.difference
         if difference.undefined:
-            return "the right side is undefined: an integer quotient or conversion has no result"
+            return (
+                "the right side is undefined: an integer quotient or conversion has no result,"
+                " or an index is on no axis"
+            )
         if difference.index is None:
             return f"{difference.left_type} on the left, {difference.right_type} on the right"
         place = list(difference.index)

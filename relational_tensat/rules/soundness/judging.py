@@ -77,7 +77,7 @@ class Judge:
         values = Values(configuration, sides.left, self.seed)
         if not self.floats:
             outcome = judge_exactly(sides, values, self._field)
-            if outcome is not Outcome.FAILS or _tells_nan(sides):
+            if outcome is not Outcome.FAILS or tells_nan(sides):
                 return outcome
         outcome = judge_in_floats(sides, values)
         if outcome is Outcome.HOLDS:
@@ -85,7 +85,7 @@ class Judge:
         return outcome
 
 
-def _tells_nan(sides: Sides) -> bool:
+def tells_nan(sides: Sides) -> bool:
     """Whether a side tells NaN from numbers: then real numbers, which have none, bear nothing out."""
     nodes = (*sides.left.nodes, *sides.right.nodes)
     return any(get_operator(node.op).tells_nan for node in nodes)
@@ -137,17 +137,11 @@ def judge_in_floats(sides: Sides, values: Values) -> Outcome:
     outcome = Outcome.UNDEFINED
     for kind in KINDS:
         operands = values.reals(kind)
-        kind_outcome = compare_in_floats(sides, operands)
+        kind_outcome, _ = compared_in_floats(sides, operands)
         if kind_outcome is Outcome.FAILS:
             return kind_outcome
         if kind_outcome is Outcome.HOLDS:
             outcome = kind_outcome
-    return outcome
-
-
-def compare_in_floats(sides: Sides, operands: Sequence[Any]) -> Outcome:
-    """Compare the two sides in float64 for given operands."""
-    outcome, _ = _compared(sides, operands)
     return outcome
 
 
@@ -168,13 +162,8 @@ class Element:
     right: Any
 
 
-def first_difference(sides: Sides, operands: Sequence[Any]) -> Element | None:
-    """Return the first element that differs in float64; None where both sides agree in that."""
-    _, element = _compared(sides, operands)
-    return element
-
-
-def _compared(sides: Sides, operands: Sequence[Any]) -> tuple[Outcome, Element | None]:
+def compared_in_floats(sides: Sides, operands: Sequence[Any]) -> tuple[Outcome, Element | None]:
+    """Compare the two sides in float64; with the first element that differs, if both have values."""
     with np.errstate(all="ignore"):
         results = evaluate_both(sides, operands, real)
         if isinstance(results, Outcome):

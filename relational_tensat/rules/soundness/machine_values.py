@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from relational_tensat.rules.instance import Instance
-from relational_tensat.rules.soundness.tensor_values import index_ranges
+from relational_tensat.rules.soundness.indices import Indices
 from relational_tensat.tensor import Graph, Node
 from relational_tensat.tensor.floats import FLOAT_FORMATS, integer_range, rounded
 from relational_tensat.tensor.mask_inputs import find_masks
@@ -22,6 +22,9 @@ _SPECIAL = (
     0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 3.0, 1e-3, -1e-5, 17.0, -17.0, 88.0, -88.0, 104.0, -104.0,
     300.0, 1e4, -1e8, 12582912.0, 1e30, -1e-30,
 )  # fmt: skip
+#: Round numbers, and how many times they are taken.
+_ROUND = (1.0, 0.5, 0.25, 0.1, 0.05, 0.7)
+_ROUND_COUNTS = (1, 10, 200)
 #: Lengths in bits that drawn integers go up to: those that some type holds, and one more.
 _LENGTHS = (7, 8, 11, 12, 15, 16, 24, 25, 31, 32, 53, 54, 63, 64)
 
@@ -36,18 +39,18 @@ class MachineValues:
 
     def __init__(self, types: tuple[TensorType, ...], left: Instance, seed: int) -> None:
         self._types = types
-        self._index_ranges = dict(index_ranges(left, len(types)))
         self._left = left
         self._rng = np.random.default_rng([seed, zlib.crc32(repr(types).encode())])
+        self._indices = Indices(types, left, self._rng)
 
     def moderate(self) -> Iterator[list[Array]]:
         """Yield operands of which each is moderate: ordinary, and one at a time at an end of it."""
         for scale in ("ordinary", "positive", "negative", "whole", "small"):
-            yield [self._drawn(i, kind, scale) for i, kind in enumerate(self._types)]
+            yield self.drawn(scale)
         if not any(
             kind.dtype == "float16" for kind in self._types
         ):  # whose products would overflow
-            yield [self._drawn(i, kind, "wide") for i, kind in enumerate(self._types)]
+            yield self.drawn("wide")
         for index, kind in enumerate(self._types):
             scale = "large" if kind.is_float else "ends"
             yield [
@@ -70,32 +73,35 @@ class MachineValues:
     def integers(self) -> Iterator[list[Array]]:
         """Yield operands whose integers are of every length in bits, up to one that grows."""
         kinds = [
-            k for i, k in enumerate(self._types) if not k.is_float and i not in self._index_ranges
+            k for i, k in enumerate(self._types) if not k.is_float and i not in self._indices.sizes
         ]
         longest = max(
             (numpy_dtype(k.dtype).itemsize * 8 for k in kinds if k.dtype != "bool"), default=0
         )
         for bits in (length for length in _LENGTHS if length <= longest):
-            yield [self._drawn(i, kind, "ordinary", bits) for i, kind in enumerate(self._types)]
+            yield self.drawn("ordinary", bits)
 
     def extreme(self) -> list[Array]:
         """Draw operands from the ends of their types: NaN and infinities among the floats."""
-        return [self._drawn(i, kind, "ends") for i, kind in enumerate(self._types)]
+        return self.drawn("ends")
+
+    def drawn(self, scale: str, bits: int = 0) -> list[Array]:
+        """Draw operands of one scale: "ordinary", "wide", "ends", or multiples of "round" numbers, which
+        lie between two whole numbers more often than others."""
+        return self._indices.fitting(
+            lambda: [self._drawn(i, kind, scale, bits) for i, kind in enumerate(self._types)]
+        )
 
     def _drawn(self, index: int, kind: TensorType, scale: str, bits: int = 0) -> Array:
         if kind.dtype == "bool":
             return self._rng.integers(0, 2, size=kind.shape).astype(bool)
-        if kind.is_float and index in self._index_ranges:
-            size = self._index_ranges[index]
-            whole = self._rng.integers(-size, size, size=kind.shape).astype(np.float64)
-            return rounded(whole, kind.dtype)
+        if kind.is_float and index in self._indices.sizes:
+            return rounded(self._indices.numbers(index).astype(np.float64), kind.dtype)
         if kind.is_float:
             return rounded(self._float(kind, scale), kind.dtype)
         numpy_type = numpy_dtype(kind.dtype)
-        if index in self._index_ranges:
-            size = self._index_ranges[index]
-            low = 0 if kind.dtype.startswith("u") else -size
-            return self._rng.integers(low, size, size=kind.shape).astype(numpy_type)
+        if index in self._indices.sizes:
+            return self._indices.numbers(index).astype(numpy_type)
         return self._of_length(kind, bits) if bits else self._integer(kind, scale)
 
     def _of_length(self, kind: TensorType, bits: int) -> Array:
@@ -129,6 +135,11 @@ class MachineValues:
                 return np.asarray(signs * 2.0**exponents)
             case "small":
                 return np.asarray(signs * format_.moderate[0] * rng.uniform(1, 2, size=kind.shape))
+            case "round":
+                numbers = rng.integers(1, rng.choice(_ROUND_COUNTS), size=kind.shape, endpoint=True)
+                return np.asarray(
+                    (signs if rng.integers(0, 2) else 1.0) * numbers * rng.choice(_ROUND)
+                )
             case "positive" | "negative":
                 sizes = 2.0 ** rng.uniform(-2, 2, size=kind.shape)
                 return np.asarray(-sizes if scale == "negative" else sizes)
@@ -143,7 +154,7 @@ class MachineValues:
             return np.asarray(
                 rng.integers(-3 if signed else 0, 4, size=kind.shape).astype(numpy_type)
             )
-        if scale in ("ordinary", "positive", "negative", "small", "wide"):
+        if scale in ("ordinary", "positive", "negative", "small", "wide", "round"):
             sizes: Any = rng.integers(1, 6, size=kind.shape).astype(numpy_type)
             signs = self._chosen(_SIGNS, kind).astype(numpy_type) if signed else 1
             return np.asarray(sizes * signs, numpy_type)

@@ -19,7 +19,7 @@ from relational_tensat.rules.instance import (
 from relational_tensat.rules.model import Rule, Var
 from relational_tensat.rules.soundness.counterexample import Counterexample, Difference
 from relational_tensat.rules.soundness.drawing import Configuration
-from relational_tensat.rules.soundness.judging import first_difference
+from relational_tensat.rules.soundness.judging import Outcome, compared_in_floats
 from relational_tensat.rules.soundness.machine import compared
 from relational_tensat.rules.soundness.sides import Sides
 from relational_tensat.rules.soundness.tensor_values import Values
@@ -91,10 +91,12 @@ def _difference(sides: Sides, operands: Sequence[Any]) -> Difference | None:
     for source, (left, right) in enumerate(pairs):
         if left != right:
             return Difference(source, type_text(left), type_text(right))
-    element = first_difference(sides, operands)
-    if element is None:
+    outcome, element = compared_in_floats(sides, operands)
+    if outcome is not Outcome.FAILS:
         return None
-    names = [type_text(kind) for kind in pairs[element.source]]
+    names = [type_text(kind) for kind in pairs[0 if element is None else element.source]]
+    if element is None:
+        return Difference(0, names[0], names[1], undefined=True)
     return Difference(
         element.source, names[0], names[1], element.index, element.left, element.right, element.part
     )

@@ -14,13 +14,14 @@ import numpy as np
 
 from relational_tensat.rules.soundness import bitvectors, each_element
 from relational_tensat.rules.soundness.drawing import Configuration
+from relational_tensat.rules.soundness.inputs import Inputs
 from relational_tensat.rules.soundness.judging import Judge, Outcome
 from relational_tensat.rules.soundness.machine import Operands, compared, rounds
 from relational_tensat.rules.soundness.machine_values import MachineValues
 from relational_tensat.rules.soundness.retyping import in_dtype, main_dtype
 from relational_tensat.rules.soundness.sides import Sides, has_floats
 from relational_tensat.rules.soundness.verdict import TYPE_EVIDENCE, VALUES
-from relational_tensat.tensor.types import DTYPE_BYTES, Array, TensorType
+from relational_tensat.tensor.types import DTYPE_BYTES, Array, TensorType, tensors_of
 
 #: Configurations tried per element type, small ones first (2 where none is given: what wraps
 #: like another type); and those that mix types, as they are.
@@ -42,6 +43,10 @@ _ATTEMPTS = 12
 #: Each type begins so many configurations after the one before it: what one type does not show, another
 #: that wraps or rounds alike may.
 _STRIDE = 3
+#: Draws of round and of other numbers where an error of rounding may decide between whole numbers.
+_DECIDING_DRAWS = 60
+#: Configurations that are tried with this number for all others, too, where rounding may decide.
+_ODD, _ODD_NUMBER = 6, 0.7
 #: What z3 is asked to prove of one rule: each set of attributes and element types is a law of its own.
 _MOST_PROOFS = 24
 #: Elements of a configuration that is tried in every type, at most.
@@ -103,12 +108,20 @@ class TypedJudge:
                     if self.failure is not None:
                         return
         mixed = [candidate for candidate in few if _mixes(candidate)][:_MIXED]
-        for configuration in (*mixed, *always):
+        odd = [other for other in map(self._with_odd_numbers, few[:_ODD]) if other is not None]
+        for configuration in (*mixed, *always, *odd):
             sides = self._judge.sides(configuration)
-            if sides is not None:
+            if sides is not None and (configuration not in odd or _decides_by_rounding(sides)):
                 self._try(main_dtype(configuration) or "", configuration, sides)
                 if self.failure is not None:
                     return
+
+    def _with_odd_numbers(self, configuration: Configuration) -> Configuration | None:
+        """Return a configuration whose numbers are no sums of few powers of 2, as those drawn are."""
+        plan = self._judge.plan
+        inputs = Inputs.of(plan, configuration)
+        names = [name for name, number in inputs.numbers(plan) if isinstance(number, float)]
+        return inputs.replaced(plan, dict.fromkeys(names, _ODD_NUMBER)).configuration(plan)
 
     def fails(self, configuration: Configuration) -> bool:
         """Whether the rule fails on a configuration as it is; keeps the operands."""
@@ -148,6 +161,9 @@ class TypedJudge:
     def _failure(self, configuration: Configuration, sides: Sides) -> Failure | None:
         values = self._values(sides)
         samples = [*values.moderate(), *values.integers()]
+        if _decides_by_rounding(sides):
+            for scale in ("round", "ordinary"):
+                samples += [values.drawn(scale) for _ in range(_DECIDING_DRAWS)]
         if not _has_floats(sides):  # integers are what they are: their ends are as good as any
             samples += [values.extreme() for _ in range(_count(sides))]
         tries = [(operands, Operands.MODERATE) for operands in samples]
@@ -203,6 +219,12 @@ def _without_shapes(sides: Sides) -> object:
         for node in (*sides.left.nodes, *sides.right.nodes)
     )
     return tuple(kind.dtype for kind in sides.var_types), tuple(nodes)
+
+
+def _decides_by_rounding(sides: Sides) -> bool:
+    """Whether results are whole numbers that are computed from floats that are rounded."""
+    roots = [part for kind in sides.types(sides.left) for part in tensors_of(kind)]
+    return rounds(sides) and any(not kind.is_float for kind in roots)
 
 
 def _all_integers(sides: Sides) -> bool:

@@ -19,7 +19,7 @@ from relational_tensat.rules.soundness.coverage import Coverage
 from relational_tensat.rules.soundness.decisions import Decisions, Goal
 from relational_tensat.rules.soundness.drawing import Configuration
 from relational_tensat.rules.soundness.instances import PER_GOAL, Instances, Trial
-from relational_tensat.rules.soundness.judging import Judge, Outcome
+from relational_tensat.rules.soundness.judging import Judge, Outcome, tells_nan
 from relational_tensat.rules.soundness.reaching import has_z3
 from relational_tensat.rules.soundness.requirements import Plan
 from relational_tensat.rules.soundness.showing import counterexample, machine_counterexample
@@ -248,9 +248,12 @@ class _Verification:
             configuration = smallest(self.judge, configuration, trial.taken)
         sides = self.judge.sides(configuration) or trial.sides
         example = counterexample(self.rule, configuration, sides)
+        trials, evidence = len(self.tried) + 1, self._evidence()
+        if example is None and tells_nan(sides):
+            reason = "the two sides differ as formulas, and numbers do not show what holds of NaN"
+            return Verdict(self.rule.name, "untested", evidence, trials, reason)
         reason = "the two sides differ" if example is None else example.summary()
-        trials = len(self.tried) + 1
-        return Verdict(self.rule.name, "unsound", self._evidence(), trials, reason, example)
+        return Verdict(self.rule.name, "unsound", evidence, trials, reason, example)
 
     def _evidence(self) -> str:
         return "float64" if self.judge.floats else "exact"

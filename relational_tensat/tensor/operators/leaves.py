@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -99,6 +100,14 @@ class Fill(_Free):
         Attr("shape", "ints"),
     )
     onnx = ("ConstantOfShape",)
+
+    def canonical(self, inputs: Types, attrs: Attrs) -> dict[str, AttrValue]:
+        """A fraction that the element type does not have is cut off: rules compute with what is there."""
+        result = super().canonical(inputs, attrs)
+        value = float_of(result, "value")
+        if result["dtype"] in DTYPE_BYTES.keys() - FLOAT_DTYPES - {"bool"} and math.isfinite(value):
+            result["value"] = value if value.is_integer() else float(math.trunc(value))
+        return result
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
         kind = _declared_type(self.name, attrs, smallest=1)

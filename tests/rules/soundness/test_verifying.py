@@ -219,3 +219,16 @@ def test_many_rules_in_order_and_in_processes() -> None:
     together = list(verified(rules, trials=20, shrink=False, jobs=2))
     assert [judgement.verdict for judgement in together] == alone
     assert all(judgement.seconds > 0 for judgement in together)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [("(is_nan (neg ?x))", "(is_nan ?x)"), ("(less (neg ?x) (neg ?y))", "(less ?y ?x)")],
+)
+def test_what_holds_of_real_numbers_only_and_tells_nan_is_not_called_wrong(
+    source: str, target: str
+) -> None:
+    """No number shows that it is wrong, and real numbers do not show that it is right."""
+    outcome = verdict(source, target)
+    assert outcome.status == "untested" and "NaN" in outcome.reason
+    assert verdict("(less ?x ?y)", "(less ?y ?x)").status == "unsound"

@@ -89,6 +89,25 @@ WRONG = {
     "very-many-groups": _scaled_weights("(< 512 (groups ?x ?w))"),
 }
 
+# Small numbers lead to indices of the first half only.
+_HALF = "(slice ?x :axes [0] :starts [0] :ends (list (// (+ (dim ?x 0) 1) 2)) :steps [1])"
+_TWO = "(fill :value 2 :dtype int64 :shape [])"
+WRONG |= {
+    "index-behind-half": "(from (gather ?x (relu ?j) :axis 0)) (to (gather "
+    f"{_HALF} (relu ?j) :axis 0)) (where (= (dtype ?j) int64))",
+    "quotient-as-index": f"(from (gather ?x (div (relu ?j) {_TWO}) :axis 0))"
+    f" (to (gather {_HALF} (div (relu ?j) {_TWO}) :axis 0))",
+    # What lies between two whole numbers is rounded to either.
+    "factor-into-quantization": "(from (quantize (smul ?x :value 0.7) ?s :dtype int8))"
+    " (to (quantize ?x (smul ?s :value 1.4285714285714286) :dtype int8))",
+    "index-that-wraps": "(from (gather ?x (cast (cast ?j :dtype int16) :dtype int64) :axis 0))"
+    " (to (gather ?x ?j :axis 0)) (where (= (dtype ?j) int64))",
+    "any-factor-into-quantization": "(from (quantize (smul ?x :value ?v) ?s :dtype int8))"
+    " (to (quantize ?x (smul ?s :value (/ 1.0 ?v)) :dtype int8)) (where (< 0.1 ?v))",
+    "sign-of-index": "(from (gather ?x (neg ?j) :axis 0)) (to (gather ?x ?j :axis 0))"
+    " (where (= (dim ?x 0) 1))",
+}
+
 RIGHT = {
     "widened-integer": "(from (cast (cast ?x :dtype int64) :dtype int8)) (to ?x) " + _typed("int8"),
     "widened-float": "(from (cast (cast ?x :dtype float32) :dtype float16)) (to ?x) "
@@ -103,6 +122,10 @@ RIGHT = {
     "relus-apart": "(from (sub (relu ?x) (relu (neg ?x)))) (to ?x) (where (is-float ?x))",
     "relu-of-relu": "(from (relu (relu ?x))) (to (relu ?x))",
     "wrapped-product": "(from (mul (mul ?x ?y) ?z)) (to (mul ?x (mul ?y ?z)))",
+    "index-from-afar": "(from (gather ?x (abs ?j) :axis 0)) (to (gather ?x (abs (neg ?j)) :axis 0))"
+    " (where (= (dtype ?j) int64))",
+    "sum-before-quantization": "(from (quantize (add ?x ?y) ?s :dtype int8))"
+    " (to (quantize (add ?y ?x) ?s :dtype int8))",
     "negative-twice": "(from (neg (neg ?x))) (to ?x)",
     "softmax": "(from (div (exp (sub ?x (reduce_max ?x :axes ?a :keepdims true)))"
     " (reduce_sum (exp (sub ?x (reduce_max ?x :axes ?a :keepdims true))) :axes ?a :keepdims true)))"

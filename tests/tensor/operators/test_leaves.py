@@ -21,6 +21,12 @@ def test_fill(shape: tuple[int, ...], dtype: str) -> None:
     check_against_onnxruntime("fill", [], {"value": 1.0, "dtype": dtype, "shape": shape})
 
 
+@pytest.mark.parametrize(("dtype", "value"), [("int32", -3.0), ("float32", -3.5), ("bool", -3.5)])
+def test_rules_compute_with_the_number_that_a_constant_has(dtype: str, value: float) -> None:
+    attrs: Any = {"value": -3.5, "dtype": dtype, "shape": ()}
+    assert get_operator("fill").canonical((), attrs)["value"] == value
+
+
 def test_a_large_constant_takes_no_memory() -> None:
     attrs: Any = {"value": 0.5, "dtype": "float32", "shape": (10**5, 10**5)}
     assert get_operator("fill").evaluate([], attrs).strides == (0, 0)
