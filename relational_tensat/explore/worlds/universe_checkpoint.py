@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from relational_tensat.explore.checkpoint import Checkpoint, write_checkpoint
 from relational_tensat.explore.journal import Journal
-from relational_tensat.explore.worlds.application_rows import write_applications
+from relational_tensat.explore.worlds.applications import write_applications
 from relational_tensat.explore.worlds.universe import Universe
 
 

@@ -24,7 +24,9 @@ from tests.run.test_tree_search import options
 
 def missed(universe: Universe, masks: Masks) -> int:
     """Return how many pairs of worlds were not found yet."""
-    return sum(len(found.sources) for found in universe._pairs.find(masks, Looked()))
+    return sum(
+        len(found.sources) for found in universe._pairs.find(masks, Looked(), universe.arrays)
+    )
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from relational_tensat.explore.outcome import DecisionReport, Exploration, read_
 from relational_tensat.explore.seed import PricingChooser
 from relational_tensat.explore.strategies.mcts.deciding import Place, TreeSearch
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
-from relational_tensat.explore.worlds.application_rows import write_applications
+from relational_tensat.explore.worlds.applications import write_applications
 from relational_tensat.explore.worlds.universe import begin_universe, restore_universe
 from relational_tensat.rules.model import Rule
 

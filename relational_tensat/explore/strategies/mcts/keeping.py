@@ -11,7 +11,6 @@ from relational_tensat.explore.outcome import DecisionReport
 from relational_tensat.explore.strategies.mcts.rewards import Evaluation
 from relational_tensat.explore.strategies.mcts.search_state import ids_of, steps_of
 from relational_tensat.explore.strategies.mcts.tree import History, Rollout, TreeNode
-from relational_tensat.explore.worlds.building import root_classes
 from relational_tensat.explore.worlds.node_arrays import Ints
 from relational_tensat.explore.worlds.universe import Universe
 
@@ -82,7 +81,7 @@ def write_world(universe: Universe, world: int, original: Ints, history: History
     rows: list[tuple[object, ...]] = []
     for iteration, step in enumerate(steps_of(history), start=1):
         places = step.applications
-        roots = root_classes(universe.world, applications, places, arrays)
+        roots = universe.roots(places)
         for row, place in enumerate(places.tolist()):
             targets = applications.targets[place]
             new = [enode for enode in targets.tolist() if enode and enode not in place_of]
@@ -90,8 +89,7 @@ def write_world(universe: Universe, world: int, original: Ints, history: History
                 continue
             number = len(rows) + 1
             rule = int(applications.rules[place])
-            bound = len(universe.world.rules.rule(rule).patterns)
-            leaves = applications.bindings[place, : bound * universe.world.rules.leaf_columns]
+            leaves = applications.bindings[place, : universe.bindings(place)]
             built = arrays.owner[targets[targets > 0]]
             rows.append(
                 (
