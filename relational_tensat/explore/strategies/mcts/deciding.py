@@ -34,7 +34,7 @@ from relational_tensat.explore.strategies.mcts.tree import Tree, TreeNode
 from relational_tensat.explore.strategies.mcts.tree_growth import TreeGrower
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
 from relational_tensat.explore.worlds.applications import write_applications
-from relational_tensat.explore.worlds.moves import CheapGraph
+from relational_tensat.explore.worlds.cheap_graph import CheapGraph
 from relational_tensat.explore.worlds.universe import Universe
 from relational_tensat.explore.worlds.universe_checkpoint import write_universe_checkpoint
 

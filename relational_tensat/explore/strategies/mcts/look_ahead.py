@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from relational_tensat.explore.strategies.mcts.policies import drawn
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
+from relational_tensat.explore.worlds.cheap_graph import CheapGraph
 from relational_tensat.explore.worlds.firing import NO_RULE, Worlds
 from relational_tensat.explore.worlds.masks import Masks
-from relational_tensat.explore.worlds.moves import CheapGraph
 from relational_tensat.explore.worlds.node_arrays import Ints
 
 #: Rules that are tried for each step; as in the source.

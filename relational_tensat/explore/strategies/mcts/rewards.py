@@ -11,12 +11,10 @@ from relational_tensat.base.records import record
 from relational_tensat.base.watch import ShouldStop
 from relational_tensat.explore.seed import PricingChooser
 from relational_tensat.explore.strategies.mcts.tree import Rollout
-from relational_tensat.explore.worlds.graph_prices import GraphPrices
-from relational_tensat.explore.worlds.moves import CheapGraph, Move, moved, moves_of
+from relational_tensat.explore.worlds.cheap_graph import CheapGraph, Move, moved, moves_of
 from relational_tensat.explore.worlds.node_arrays import Ints
-from relational_tensat.explore.worlds.node_costs import NodeCosts
+from relational_tensat.explore.worlds.node_costs import NodeCosts, SignatureCosts
 from relational_tensat.explore.worlds.universe import Universe
-from relational_tensat.explore.worlds.world_arrays import WorldArrays
 
 
 @record
@@ -33,7 +31,7 @@ class Evaluation:
 
 
 class Rewards:
-    """Keeps the cheapest graphs of worlds by moves (``explore.worlds.moves``); says what worlds cost."""
+    """Keeps the cheapest graphs of worlds by moves (``CheapGraph``); says what worlds cost."""
 
     def __init__(
         self,
@@ -52,12 +50,12 @@ class Rewards:
         self._universe = universe
         self._chooser = chooser
         self._extractor = extractor
-        self._costs = NodeCosts(universe.egraph.catalogue, chooser.prices_us)
+        self._signatures = SignatureCosts(universe.egraph.catalogue, chooser.prices_us)
         #: What worlds cost by what they have; equalities that are found later make none dearer.
         self._known_us: dict[str, float] = {}
         self._written = 0
         self._version = -1
-        self._graph_prices: GraphPrices
+        self._node_costs: NodeCosts
         self._moves: dict[int, Move] = {}
         self._moves_version = -1
 
@@ -99,11 +97,8 @@ class Rewards:
         key = blake2b(members.tobytes(), digest_size=16).hexdigest()
         cost_us = self._known_us.get(key)
         if cost_us is None:
-            universe = self._universe
             known = np.fromiter(graph.chosen().values(), np.int32)
-            world = WorldArrays.of(
-                members, known, universe.arrays, self._costs, universe.egraph.root
-            )
+            world = graph.prices.world(members, known)
             cost_us = self._chooser.world_cost_us(world, self._extractor, self._should_stop)
             self._known_us[key] = cost_us
         return cost_us
@@ -147,13 +142,12 @@ class Rewards:
         self._moves.update(moves_of(self._universe, np.array(new, np.int32)))
         return self._moves
 
-    def _prices(self) -> GraphPrices:
+    def _prices(self) -> NodeCosts:
         universe = self._universe
         if self._version != universe.version:
             self._version = universe.version
-            self._costs.refresh(universe.arrays)
-            self._graph_prices = GraphPrices(universe.arrays, self._costs, universe.egraph.root)
-        return self._graph_prices
+            self._node_costs = NodeCosts(universe.arrays, self._signatures, universe.egraph.root)
+        return self._node_costs
 
 
 class _Courses:

@@ -12,9 +12,9 @@ from relational_tensat.explore.strategies.mcts.policies import Averages, next_ru
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
 from relational_tensat.explore.strategies.mcts.tree import Rollout, TreeNode
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
+from relational_tensat.explore.worlds.cheap_graph import CheapGraph
 from relational_tensat.explore.worlds.firing import NO_RULE, Fired, Worlds
 from relational_tensat.explore.worlds.masks import Masks
-from relational_tensat.explore.worlds.moves import CheapGraph
 from relational_tensat.explore.worlds.node_arrays import Ints
 from relational_tensat.explore.worlds.universe import Universe
 

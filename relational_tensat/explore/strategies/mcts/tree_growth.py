@@ -13,7 +13,7 @@ from relational_tensat.explore.strategies.mcts.search_state import Best, SearchS
 from relational_tensat.explore.strategies.mcts.simulation import Simulator
 from relational_tensat.explore.strategies.mcts.tree import History, Rollout, Tree, TreeNode
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
-from relational_tensat.explore.worlds.moves import CheapGraph
+from relational_tensat.explore.worlds.cheap_graph import CheapGraph
 
 
 @dataclass(frozen=True, slots=True)
