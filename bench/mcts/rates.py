@@ -13,9 +13,8 @@ from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cost import Profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions
-from relational_tensat.explore.strategies.mcts.policies import Averages
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
-from relational_tensat.explore.strategies.mcts.simulation import Simulator
+from relational_tensat.explore.strategies.mcts.rollouts import Averages, Simulator
 from relational_tensat.explore.strategies.mcts.tree import TreeNode
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
 from relational_tensat.explore.worlds.universe import begin_universe
@@ -74,11 +73,9 @@ def measure_rates(
             started = time.process_time()
             rollouts = simulator.run(nodes, 1, root, 1)
             simulated = time.process_time()
-            evaluations = rewards.evaluate(rollouts)
+            rewards.evaluate(rollouts)
             ended = time.process_time()
-            evaluated = sum(
-                len(evaluation.costs_us) - 1 for evaluation in evaluations if evaluation
-            )
+            evaluated = sum(len(rollout.costs_us) - 1 for rollout in rollouts if rollout.graph)
             built = int((universe.applications.states == 1).sum())
             rates.append(
                 Rate(model, worlds, state, simulated - started, ended - simulated, evaluated, built)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relational_tensat.explore.strategies.mcts import simulation
+from relational_tensat.explore.strategies.mcts import rollouts
 from relational_tensat.explore.worlds import pairs
 from relational_tensat.explore.worlds.firing import Worlds
 from relational_tensat.explore.worlds.masks import Masks
@@ -64,7 +64,7 @@ def test_a_tree_search_that_looks_at_all_again_decides_the_same(
             self._looked = Looked()
             super().look()
 
-    monkeypatch.setattr(simulation, "Worlds", Anew)
+    monkeypatch.setattr(rollouts, "Worlds", Anew)
     assert decisions() == found
     assert looks > 5
 

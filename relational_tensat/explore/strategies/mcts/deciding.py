@@ -24,12 +24,12 @@ from relational_tensat.explore.strategies.mcts.keeping import (
     write_world,
 )
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
+from relational_tensat.explore.strategies.mcts.rollouts import Simulator
 from relational_tensat.explore.strategies.mcts.search_state import (
     SearchState,
     first_state,
     read_state,
 )
-from relational_tensat.explore.strategies.mcts.simulation import Simulator
 from relational_tensat.explore.strategies.mcts.tree import Tree, TreeNode
 from relational_tensat.explore.strategies.mcts.tree_growth import TreeGrower
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions

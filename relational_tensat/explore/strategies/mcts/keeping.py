@@ -8,7 +8,6 @@ import numpy as np
 
 from relational_tensat.egraph.database import Database
 from relational_tensat.explore.outcome import DecisionReport
-from relational_tensat.explore.strategies.mcts.rewards import Evaluation
 from relational_tensat.explore.strategies.mcts.search_state import ids_of, steps_of
 from relational_tensat.explore.strategies.mcts.tree import History, Rollout, TreeNode
 from relational_tensat.explore.worlds.node_arrays import Ints
@@ -28,7 +27,7 @@ def write_decision(
 def write_rollouts(
     database: Database,
     decision: int,
-    rollouts: Sequence[tuple[Rollout, Evaluation]],
+    rollouts: Sequence[Rollout],
     returns_ms: Sequence[float],
 ) -> None:
     """Write the rollouts of a batch, with what their worlds cost."""
@@ -37,11 +36,11 @@ def write_rollouts(
             decision,
             rollout.node.number,
             [rule for rule, _ in rollout.steps],
-            evaluation.costs_us,
+            rollout.costs_us,
             rollout.e_nodes,
             return_ms,
         )
-        for (rollout, evaluation), return_ms in zip(rollouts, returns_ms, strict=True)
+        for rollout, return_ms in zip(rollouts, returns_ms, strict=True)
     ]
     database.append("tree_rollout", rows)
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from relational_tensat.egraph.database import Database
 from relational_tensat.explore.outcome import DecisionReport
-from relational_tensat.explore.strategies.mcts.policies import Averages
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
+from relational_tensat.explore.strategies.mcts.rollouts import Averages
 from relational_tensat.explore.strategies.mcts.tree import History, TreeNode
 from relational_tensat.explore.worlds.cheap_graph import CheapGraph
 from relational_tensat.explore.worlds.node_arrays import Ints

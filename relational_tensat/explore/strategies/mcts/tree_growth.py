@@ -9,11 +9,10 @@ from relational_tensat.base.watch import ShouldStop
 from relational_tensat.egraph.database import Database
 from relational_tensat.explore.strategies.mcts.keeping import write_rollouts
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
+from relational_tensat.explore.strategies.mcts.rollouts import Simulator
 from relational_tensat.explore.strategies.mcts.search_state import Best, SearchState
-from relational_tensat.explore.strategies.mcts.simulation import Simulator
 from relational_tensat.explore.strategies.mcts.tree import History, Rollout, Tree, TreeNode
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
-from relational_tensat.explore.worlds.cheap_graph import CheapGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,26 +59,26 @@ class TreeGrower:
             for _ in range(times - 1):
                 tree.begin(node)
         rollouts = self.simulator.run(batch, times, self.state.root, decision)
-        found = zip(rollouts, self.rewards.evaluate(rollouts), strict=True)
-        evaluated = [(rollout, worlds) for rollout, worlds in found if worlds is not None]
+        self.rewards.evaluate(rollouts)
+        evaluated = [rollout for rollout in rollouts if rollout.graph is not None]
         returns_ms = []
-        for rollout, evaluation in evaluated:
-            rewards_ms = [max(a - b, 0.0) / 1000 for a, b in pairwise(evaluation.costs_us)]
+        for rollout in evaluated:
+            node = rollout.node
+            rewards_ms = [max(a - b, 0.0) / 1000 for a, b in pairwise(rollout.costs_us)]
             for (rule, _), reward_ms in zip(rollout.steps, rewards_ms, strict=True):
                 self.state.averages.note(rule, reward_ms)
-            node = rollout.node
-            assert node.parent is not None
-            node.history = History(node.parent.history, *rollout.steps[0])
+            node.history = History(node.above.history, *rollout.steps[0])
             node.reward_ms = rewards_ms[0]
             returns_ms.append(tree.end(node, rewards_ms[1:]))
-            self._note_best(rollout, evaluation.costs_us[-1], evaluation.graph)
+            self._note_best(rollout)
         write_rollouts(self.database, decision, evaluated, returns_ms)
         return len(evaluated)
 
-    def _note_best(self, rollout: Rollout, cost_us: float, graph: CheapGraph) -> None:
+    def _note_best(self, rollout: Rollout) -> None:
         """Keep how the world of a rollout came about, if it is the cheapest."""
-        if cost_us < self.state.best.cost_us:
+        cost_us = rollout.costs_us[-1]
+        if rollout.graph is not None and cost_us < self.state.best.cost_us:
             history = rollout.node.history
             for rule, applications in rollout.steps[1:]:
                 history = History(history, rule, applications)
-            self.state.best = Best(cost_us, history, graph)
+            self.state.best = Best(cost_us, history, rollout.graph)
