@@ -31,7 +31,6 @@ from relational_tensat.explore.strategies.mcts.search_state import (
     read_state,
 )
 from relational_tensat.explore.strategies.mcts.tree import Tree, TreeNode
-from relational_tensat.explore.strategies.mcts.tree_growth import TreeGrower
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
 from relational_tensat.explore.worlds.applications import write_applications
 from relational_tensat.explore.worlds.cheap_graph import CheapGraph
@@ -99,7 +98,6 @@ class TreeSearch:
         self._rewards = Rewards(universe, chooser, tree_options.extractor, self._should_stop)
         self._state: SearchState
         self._simulator: Simulator
-        self._grower: TreeGrower
 
     @property
     def decisions(self) -> list[DecisionReport]:
@@ -135,17 +133,8 @@ class TreeSearch:
             self._universe,
             self._options,
             self._node_limit,
-            self._state.rng,
-            self._state.averages,
-            self._rewards,
-            self._should_stop,
-        )
-        self._grower = TreeGrower(
-            self._options,
-            self._simulator,
             self._rewards,
             self._state,
-            self._database,
             self._should_stop,
         )
 
@@ -221,7 +210,7 @@ class TreeSearch:
             return reason
         decision = self.iteration + 1
         tree = Tree(root, self._options, self._state.rng)
-        rollouts = self._grower.grow(tree, decision)
+        rollouts = self._simulator.grow(tree, decision)
         write_tree(self._database, decision, tree.nodes)
         best = None if self._should_stop() else tree.best_child()
         if best is None:

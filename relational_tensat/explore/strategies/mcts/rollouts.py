@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relational_tensat.base.watch import ShouldStop
+from relational_tensat.explore.strategies.mcts.keeping import write_rollouts
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
-from relational_tensat.explore.strategies.mcts.tree import Rollout, TreeNode
+from relational_tensat.explore.strategies.mcts.search_state import Best, SearchState
+from relational_tensat.explore.strategies.mcts.tree import History, Rollout, Tree, TreeNode
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
 from relational_tensat.explore.worlds.cheap_graph import CheapGraph
 from relational_tensat.explore.worlds.firing import NO_RULE, Fired, Worlds
@@ -18,42 +20,11 @@ from relational_tensat.explore.worlds.masks import Flags, Masks
 from relational_tensat.explore.worlds.node_arrays import Ints
 from relational_tensat.explore.worlds.universe import Universe
 
-#: ``average``: the greatest probability that the rule of the best average is taken; as in the source.
-_GREATEST_EPSILON = 0.75
-
 #: ``near``: the probability that a rule near the cheapest graph is taken where there is one.
 _NEAR = 0.75
 
 #: ``look-ahead``: rules that are tried for each step; as in the source.
 _TRIED = 5
-
-
-class Averages:
-    """The average reward of each rule in the simulations so far.
-
-    Attributes:
-        total_ms, count: by rule, the sum of its rewards, and how many there were.
-    """
-
-    def __init__(self, rules: int) -> None:
-        self.total_ms: NDArray[np.float64] = np.zeros(rules)
-        self.count: NDArray[np.int64] = np.zeros(rules, np.int64)
-
-    def note(self, rule: int, reward_ms: float) -> None:
-        """Note what a rule saved."""
-        self.total_ms[rule] += reward_ms
-        self.count[rule] += 1
-
-    @property
-    def mean_ms(self) -> NDArray[np.float64]:
-        """By rule; 0 for those that were not tried."""
-        return self.total_ms / np.maximum(self.count, 1)
-
-    @property
-    def epsilon(self) -> float:
-        """The probability that the rule of the best average is taken: it grows with what is known."""
-        tried = int(self.count.sum())
-        return _GREATEST_EPSILON * tried / (tried + len(self.count))
 
 
 def drawn(flags: Flags, rng: np.random.Generator) -> Ints:
@@ -64,13 +35,12 @@ def drawn(flags: Flags, rng: np.random.Generator) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Simulator:
-    """Runs rollouts.
+    """Grows trees by rollouts.
 
     Attributes:
         node_limit: the most e-nodes of a world.
-        rng: draws the rules.
-        averages: what each rule has saved so far.
         rewards: what worlds cost.
+        state: the real world, the cheapest graph so far, what rules have saved.
         should_stop: asked before each step; if it says so, worlds stay as they are.
         looked: when the root was looked at, before its tree was grown: since then, all worlds of the tree
             that can be expanded have been.
@@ -79,9 +49,8 @@ class Simulator:
     universe: Universe
     options: TreeOptions
     node_limit: int
-    rng: np.random.Generator
-    averages: Averages
     rewards: Rewards
+    state: SearchState
     should_stop: ShouldStop = lambda: False
     looked: dict[int, int] = field(default_factory=dict)
 
@@ -90,6 +59,58 @@ class Simulator:
         worlds = self._worlds([members])
         self.looked.update(self.universe.match_versions)
         return frozenset(np.flatnonzero(worlds.live_rules()[:, 0]).tolist())
+
+    def grow(self, tree: Tree, decision: int) -> int:
+        """Grow a tree by rollouts; return how many there were."""
+        done, budget = 0, self.options.budget
+        while done < budget and not self.should_stop():
+            most = min(budget - done, self.options.at_once)
+            batch = self._batch(tree, most)
+            if not batch:
+                break
+            times = most // len(batch)
+            done += self._roll_out(tree, batch, times, decision)
+        return done
+
+    def _batch(self, tree: Tree, most: int) -> list[TreeNode]:
+        """Return new nodes of the tree, whose worlds are to be grown side by side."""
+        batch: list[TreeNode] = []
+        while len(batch) < most:
+            node = tree.select()
+            if node is None:
+                break
+            batch.append(node)
+        return batch
+
+    def _roll_out(self, tree: Tree, batch: list[TreeNode], times: int, decision: int) -> int:
+        """Run rollouts from each new node, and update the tree; return how many were run."""
+        for node in batch:
+            for _ in range(times - 1):
+                tree.begin(node)
+        rollouts = self.run(batch, times, self.state.root, decision)
+        self.rewards.evaluate(rollouts)
+        evaluated = [rollout for rollout in rollouts if rollout.graph is not None]
+        returns_ms = []
+        for rollout in evaluated:
+            node = rollout.node
+            rewards_ms = [max(a - b, 0.0) / 1000 for a, b in pairwise(rollout.costs_us)]
+            for (rule, _), reward_ms in zip(rollout.steps, rewards_ms, strict=True):
+                self.state.averages.note(rule, reward_ms)
+            node.history = History(node.above.history, *rollout.steps[0])
+            node.reward_ms = rewards_ms[0]
+            returns_ms.append(tree.end(node, rewards_ms[1:]))
+            self._note_best(rollout)
+        write_rollouts(self.universe.egraph.database, decision, evaluated, returns_ms)
+        return len(evaluated)
+
+    def _note_best(self, rollout: Rollout) -> None:
+        """Keep how the world of a rollout came about, if it is the cheapest."""
+        cost_us = rollout.costs_us[-1]
+        if rollout.graph is not None and cost_us < self.state.best.cost_us:
+            history = rollout.node.history
+            for rule, applications in rollout.steps[1:]:
+                history = History(history, rule, applications)
+            self.state.best = Best(cost_us, history, rollout.graph)
 
     def run(
         self, nodes: list[TreeNode], times: int, root: TreeNode, iteration: int
@@ -150,15 +171,16 @@ class Simulator:
 
     def _next_rules(self, worlds: Worlds, root: TreeNode) -> Ints:
         """Return the rule that each world applies next by a policy; ``NO_RULE`` where none changes it."""
-        live, rng, policy = self._live(worlds), self.rng, self.options.policy
+        live, policy = self._live(worlds), self.options.policy
+        rng, averages = self.state.rng, self.state.averages
         if policy == "uniform":
             every = np.zeros_like(live)
             every[self.universe.world.rules.first :] = live.any(axis=0)
             return drawn(every, rng)
         rules = drawn(live, rng)
         if policy == "average":
-            best = (self.averages.mean_ms[:, None] * live).argmax(axis=0).astype(np.int32)
-            takes = rng.random(len(best)) < self.averages.epsilon
+            best = (averages.mean_ms[:, None] * live).argmax(axis=0).astype(np.int32)
+            takes = rng.random(len(best)) < averages.epsilon
             return np.where(takes & live[best, np.arange(len(best))], best, rules)
         if policy == "near":
             nearer = drawn(self._live(worlds, self._near(root)), rng)
@@ -185,7 +207,7 @@ class Simulator:
         best = np.full(len(graphs), NO_RULE, np.int32)
         best_us = np.full(len(graphs), np.inf)
         for _ in range(_TRIED):
-            rules = drawn(live, self.rng)
+            rules = drawn(live, self.state.rng)
             trial = self._worlds([worlds.masks.members(world) for world in range(len(graphs))])
             fired = trial.fire(rules, iteration)
             worlds.masks.follow(self.universe.arrays.became)

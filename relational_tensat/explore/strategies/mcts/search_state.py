@@ -8,14 +8,45 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 import numpy as np
+from numpy.typing import NDArray
 
 from relational_tensat.egraph.database import Database
 from relational_tensat.explore.outcome import DecisionReport
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
-from relational_tensat.explore.strategies.mcts.rollouts import Averages
 from relational_tensat.explore.strategies.mcts.tree import History, TreeNode
 from relational_tensat.explore.worlds.cheap_graph import CheapGraph
 from relational_tensat.explore.worlds.node_arrays import Ints
+
+#: The greatest probability that the rule of the best average is taken; as in the source.
+_GREATEST_EPSILON = 0.75
+
+
+class Averages:
+    """The average reward of each rule in the simulations so far.
+
+    Attributes:
+        total_ms, count: by rule, the sum of its rewards, and how many there were.
+    """
+
+    def __init__(self, rules: int) -> None:
+        self.total_ms: NDArray[np.float64] = np.zeros(rules)
+        self.count: NDArray[np.int64] = np.zeros(rules, np.int64)
+
+    def note(self, rule: int, reward_ms: float) -> None:
+        """Note what a rule saved."""
+        self.total_ms[rule] += reward_ms
+        self.count[rule] += 1
+
+    @property
+    def mean_ms(self) -> NDArray[np.float64]:
+        """By rule; 0 for those that were not tried."""
+        return self.total_ms / np.maximum(self.count, 1)
+
+    @property
+    def epsilon(self) -> float:
+        """The probability that the rule of the best average is taken: it grows with what is known."""
+        tried = int(self.count.sum())
+        return _GREATEST_EPSILON * tried / (tried + len(self.count))
 
 
 @dataclass(slots=True)
