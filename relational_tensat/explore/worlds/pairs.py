@@ -61,24 +61,19 @@ class Looked:
         self.masks: dict[int, Bits] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Present:
     """The matches of a pattern that some worlds have.
 
     Attributes:
         places: of the matches.
         masks: of each, the worlds that have it.
-        new_masks: of each, those of them that did not have it when they were looked at last.
+        new: those that some worlds did not have when they were looked at last, and these worlds.
     """
 
     places: Places
     masks: Bits
-    new_masks: Bits
-
-    def new(self) -> _Present:
-        """Return the matches that are new to some world, for these worlds only."""
-        rows = np.flatnonzero(some_world(self.new_masks))
-        return _Present(self.places[rows], self.new_masks[rows], self.new_masks[rows])
+    new: tuple[Places, Bits]
 
 
 class _Matches:
@@ -148,8 +143,10 @@ class _Matches:
             had[: len(before)] = before
             had[self.versions > looked.versions[pattern]] = 0
         looked.masks[pattern], looked.versions[pattern] = having, self.version
+        came = having & ~had
+        new = np.flatnonzero(some_world(came)).astype(np.int64)
         places = np.flatnonzero(some_world(having)).astype(np.int64)
-        return _Present(places, having[places], having[places] & ~had[places])
+        return _Present(places, having[places], (new, came[new]))
 
 
 class Pairs:
@@ -238,11 +235,13 @@ class _Group:
 
         What a world had when it was looked at last was found then: one of the two is new.
         """
-        one, other = present
-        parts, count, is_complete = [one.places[:0]], 0, True
-        is_all_new = np.array_equal(one.masks, one.new_masks)
-        again = () if is_all_new else self._codes(matches, one, other.new())
-        for codes in chain(self._codes(matches, one.new(), other), again):
+        one, other = ((each.places, each.masks) for each in present)
+        one_new, other_new = present[0].new, present[1].new
+        if not len(one_new[0]) and not len(other_new[0]):
+            return one[0][:0], one[0][:0], True
+        parts, count, is_complete = [one[0][:0]], 0, True
+        again = () if np.array_equal(one[1], one_new[1]) else self._codes(matches, one, other_new)
+        for codes in chain(self._codes(matches, one_new, other), again):
             if count > _FOUND_AT_ONCE:
                 is_complete = False
                 break
@@ -258,24 +257,32 @@ class _Group:
         return left[order], right[order], is_complete
 
     def _codes(
-        self, matches: tuple[_Matches, _Matches], one: _Present, other: _Present
+        self,
+        matches: tuple[_Matches, _Matches],
+        one: tuple[Places, Bits],
+        other: tuple[Places, Bits],
     ) -> Iterator[Places]:
-        """Yield the pairs of matches that are present in one world: first match · 2^32 + second match."""
-        if not len(one.places) or not len(other.places):
+        """Yield the pairs of matches that are present in one world: first match · 2^32 + second match.
+
+        Args:
+            one, other: which of them, and the worlds that have each.
+        """
+        (places, masks), (other_places, other_masks) = one, other
+        if not len(places) or not len(other_places):
             return
-        leaves = matches[0].leaves[one.places], matches[1].leaves[other.places]
-        one_roots, other_roots = matches[0].roots[one.places], matches[1].roots[other.places]
+        leaves = matches[0].leaves[places], matches[1].leaves[other_places]
+        one_roots, other_roots = matches[0].roots[places], matches[1].roots[other_places]
         for left, right in self._joined(*leaves):
             # A symmetric rule takes each pair once, the lower class first, as in an e-graph without worlds.
             first, second = one_roots[left], other_roots[right]
             is_pair = first < second if self.is_symmetric else first != second
             left, right = left[is_pair], right[is_pair]
-            together = some_world(one.masks[left] & other.masks[right])
+            together = some_world(masks[left] & other_masks[right])
             left, right = left[together], right[together]
             for leaf, same in self.shared[2:]:  # one number has no room for these
                 agree = leaves[0][left, leaf] == leaves[1][right, same]
                 left, right = left[agree], right[agree]
-            yield (one.places[left] << 32) + other.places[right]
+            yield (places[left] << 32) + other_places[right]
 
     def _joined(self, leaves: Ints, others: Ints) -> Iterator[tuple[Places, Places]]:
         """Yield rows of the two that agree on the first two shared leaves, some at a time."""

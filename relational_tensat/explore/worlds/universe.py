@@ -131,7 +131,6 @@ class Universe:
             if self.applications.count > MOST_PAIRS:
                 self.is_full = True
                 return
-            self._judge(self._configurations(found.rules, found.signatures))
             self._add(found)
             self.is_full |= not found.is_complete
 
@@ -154,33 +153,26 @@ class Universe:
         matches = self.world.matcher.new_matches(since)
         if matches is None:
             return
-        singles, configurations = [], []
         for pattern in np.unique(matches.patterns).tolist():
             rows = np.flatnonzero(matches.patterns == pattern)
             finder = self._finders[pattern - 1]
             signatures = matches.signatures[rows, : finder.nodes]
             leaves = matches.leaves[rows, : finder.leaves]
-            rules = tuple(self._single_rules.get(pattern, ()))
-            configurations += self._configurations(rules, signatures)
             sources = finder.find(self.arrays, signatures, leaves)
             there = np.flatnonzero(sources[:, 0])
             found = Sources(
-                rules, signatures[there], sources[there], leaves[there], matches.roots[rows[there]]
-            )
+                tuple(self._single_rules.get(pattern, ())),
+                signatures[there], sources[there], leaves[there], matches.roots[rows[there]],
+            )  # fmt: skip
             if pattern in self.world.rules.multi_patterns:
                 self._pairs.add(pattern, found)
-            if rules:
-                singles.append(found)
-        self._judge(configurations)
-        for found in singles:
-            self._add(found)
+            if found.rules:
+                self._add(found)
 
     def _add(self, found: Sources) -> None:
         """Add the applications that matches are, of rules that apply to them."""
-        keys = self._configurations(found.rules, found.signatures)
-        instances = np.array([self._instance_of[key] for key in keys], np.int32)
-        _, kind = _kinds(found.signatures)
-        instances = instances.reshape(len(found.rules), -1)[:, kind].ravel()
+        kinds, kind = _kinds(found.signatures)
+        instances = self._instances(found.rules, kinds)[:, kind].ravel()
         rules = np.repeat(np.array(found.rules, np.int32), len(kind))
         rows = np.tile(np.arange(len(kind)), len(found.rules))
         leaves = found.leaves[rows]
@@ -284,18 +276,16 @@ class Universe:
         ]
         return np.array(is_cyclic, np.bool_)
 
-    def _configurations(self, rules: Sequence[int], signatures: Ints) -> list[tuple[int, ...]]:
-        """Return, by rule and kind of signatures, what instances are known by."""
-        kinds = _kinds(signatures)[0].tolist() if rules else []
-        filling = [0] * (2 * self.world.rules.node_columns - signatures.shape[1])
-        return [(rule, *kind, *filling) for rule in rules for kind in kinds]
-
-    def _judge(self, configurations: Sequence[tuple[int, ...]]) -> None:
-        """Judge those that are not known."""
-        new = sorted(set(configurations) - self._instance_of.keys())
+    def _instances(self, rules: Sequence[int], kinds: Ints) -> Ints:
+        """Return the instances that rules on e-nodes of some signatures are, a row for each rule."""
+        filling = [0] * (2 * self.world.rules.node_columns - kinds.shape[1])
+        keys = [(rule, *kind, *filling) for rule in rules for kind in kinds.tolist()]
+        new = sorted(set(keys) - self._instance_of.keys())
         if new:
             self.world.matcher.instances.judge(new)
             self._see_instances()
+        instances: Ints = np.array([self._instance_of[key] for key in keys], np.int32)
+        return instances.reshape(len(rules), len(kinds))
 
     def _see_instances(self) -> None:
         """Take note of what was judged since."""
