@@ -71,15 +71,14 @@ class Templates:
             signature_columns: how many signatures an instance's row has.
         """
         self._database = database
-        self._columns = signature_columns
         self._text = (
             "-- instances that were judged since\n"
             f"SELECT id, rule, {', '.join(f'g{i}' for i in range(signature_columns))}, root0, root1\n"
             "FROM instance WHERE id > $last ORDER BY id"
         )
-        #: By instance id: rule, signatures, positions of the roots among the bindings (0: invalid).
-        self._instances = Rows(signature_columns + 3)
-        self._instances.add(np.zeros((1, signature_columns + 3), np.int32))
+        #: By instance id, the positions of the roots among the bindings (0: invalid).
+        self._roots = Rows(2)
+        self._roots.add(np.zeros((1, 2), np.int32))
         #: By step, then by instance id: signature and positions of the operands; 0 for none.
         self._steps: list[Ints] = []
 
@@ -91,7 +90,7 @@ class Templates:
     @property
     def last(self) -> int:
         """The id of the last instance that was read."""
-        return self._instances.count - 1
+        return self._roots.count - 1
 
     def refresh(self) -> list[tuple[int, ...]]:
         """Read what was judged since; return those instances: id, rule, signatures, roots."""
@@ -99,19 +98,15 @@ class Templates:
         rows = self._database.execute(self._text, {"last": last}, "instances")
         if rows:
             # Ids are missing: of explorations before this one, and of iterations that were undone.
-            new = np.zeros((rows[-1][0] - last, self._columns + 3), np.int32)
-            new[[row[0] - last - 1 for row in rows]] = [row[1:] for row in rows]
-            self._instances.add(new)
+            new = np.zeros((rows[-1][0] - last, 2), np.int32)
+            new[[row[0] - last - 1 for row in rows]] = [row[-2:] for row in rows]
+            self._roots.add(new)
             self._read_templates(last)
         return rows
 
-    def signatures(self, instances: Ints) -> Ints:
-        """Return the signatures that instances match, a row each."""
-        return self._instances.values[instances, 1 : 1 + self._columns]
-
     def roots(self, instances: Ints) -> Ints:
         """Return the positions of the roots among the bindings, two columns; 0 for none."""
-        return self._instances.values[instances, -2:]
+        return np.asarray(self._roots.values[instances])
 
     def sizes(self, instances: Ints) -> Ints:
         """Return how many e-nodes instances build."""
@@ -154,7 +149,7 @@ class Templates:
         return targets, np.take_along_axis(values, self.roots(instances), axis=1)
 
     def _read_templates(self, last: int) -> None:
-        size = self._instances.count
+        size = self._roots.count
         self._steps = [_taller(step, size) for step in self._steps]
         sources = ", ".join(f"s{i}" for i in range(CHILD_COLUMNS))
         text = (
@@ -172,9 +167,6 @@ class Applications:
 
     An application is a rule on e-nodes of given signatures (an instance) and these e-nodes. Where two
     become one, since e-nodes or classes did, the first stays.
-
-    Attributes:
-        merged: how many have become one with another.
     """
 
     def __init__(self, source_columns: int, leaf_columns: int) -> None:
@@ -184,7 +176,6 @@ class Applications:
             source_columns: the most e-nodes that the sources of a rule match.
             leaf_columns: the most leaves that they have together.
         """
-        self.merged = 0
         self._about = Rows(3)
         self._sources = Rows(source_columns)
         self._targets = Rows(1)
@@ -309,7 +300,6 @@ class Applications:
                     self.targets[other] = self.targets[place]
                     self.states[other] = BUILT
                 self.states[place] = REJECTED
-                self.merged += 1
 
 
 def write_applications(database: Database, applications: Applications) -> None:

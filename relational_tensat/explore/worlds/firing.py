@@ -77,7 +77,7 @@ class Worlds:
         universe, masks = self.universe, self.masks.only(~self.is_done)
         universe.pair(masks, self._looked)
         applications = universe.applications
-        present = masks.present()
+        present = some_world(masks.bits)
         sources = applications.sources
         candidates = np.flatnonzero(present[sources[:, 0]] & (applications.states != REJECTED))
         for column in range(1, sources.shape[1]):
@@ -143,7 +143,7 @@ class Worlds:
         for world in firing:
             fits = came[world][: fitting[world]]
             built = fits[applications.states[fits] == BUILT]
-            masks.enter(applications.targets[built], [world])
+            masks.enter(applications.targets[built], world)
             limited[world] = len(built) < len(came[world])
             came[world] = built
         return Fired(tuple(came), masks.sizes() != sizes, limited)

@@ -46,8 +46,7 @@ class Universe:
         arrays: the e-nodes, as they are by now.
         applications: those that were found.
         templates: what instances build.
-        limit: the most e-nodes that it may have.
-        is_full: whether that limit left something out.
+        is_full: whether its limit of e-nodes left something out.
         version: raised whenever e-nodes or classes change.
         unions, rejected: how many unions were asked for, and how many applications would have closed a
             cycle.
@@ -58,7 +57,6 @@ class Universe:
         egraph, compiled = world.egraph, world.rules
         egraph.is_universe = True
         self.world = world
-        self.limit = world.options.universe_limit
         self.is_full = False
         self.version = 0
         self.unions = self.rejected = 0
@@ -202,7 +200,7 @@ class Universe:
         self._write(places)
         rules, counts = np.unique(applications.rules[places], return_counts=True)
         matches = dict(zip(rules.tolist(), counts.tolist(), strict=True))
-        bounds = world.matcher.instances.bounds(matches, self.limit)
+        bounds = world.matcher.instances.bounds(matches, world.options.universe_limit)
         report = apply_all(world, [Candidates(len(places), bounds)], iteration)
         self.unions += report.unions
         self.is_full |= not report.complete

@@ -125,8 +125,6 @@ class Simulator:
         rollouts = [Rollout(node, []) for node in nodes for _ in range(times)]
         became = self.universe.arrays.became
         members = [became[rollout.node.above.members] for rollout in rollouts]
-        shared: dict[bytes, Ints] = {}  # equal worlds are given as one list
-        members = [shared.setdefault(enodes.tobytes(), enodes) for enodes in members]
         worlds = self._worlds(members, self.looked)
         rules = np.array([rollout.node.rule for rollout in rollouts], np.int32)
         fired = _step(worlds, rules, rollouts, iteration)
