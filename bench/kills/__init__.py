@@ -1,1 +1,1 @@
-"""Runs that are killed at random moments, and resumed to the end that they would have had."""
+"""Runs that are killed at random moments, and resumed: what is there is whole, and nothing is lost."""

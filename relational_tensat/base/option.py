@@ -65,7 +65,7 @@ def option(
             default_text: what ``--help`` shows instead of the default; a blank for nothing;
             former: names that it had, which are understood for one release;
             check: raises UsageError for values that cannot be;
-            may_change: whether a run that is resumed may have another value;
+            may_change: whether a run that is resumed may have another value; see ``resumable_options``;
             writes: what is written at a path: a key of ``outputs.OF_OPTIONS``. A run that is resumed has
                 none of the run's before: it writes only where it is told to.
     """

@@ -14,7 +14,7 @@ from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cli.blas_threads import limit_blas_threads
 from relational_tensat.cli.option_flags import add_schema_flag, add_tree, written_values
 from relational_tensat.cli.parser import Parser
-from relational_tensat.cli.run_resume import WITH_RESUME, resumed
+from relational_tensat.cli.run_resume import resumed
 from relational_tensat.run.options import Options
 
 if TYPE_CHECKING:
@@ -36,8 +36,9 @@ def add_arguments(parser: Parser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--resume", type=Path, metavar="DB",
-        help="resume the killed run whose --db this is, after its last complete iteration and with its "
-        f"options; beside this only {', '.join(WITH_RESUME)} may be given",
+        help="go on with the run whose --db this is, killed or not, from what is there and with its "
+        "options; other values may be given for how it explores and extracts (--search focus), where it "
+        "writes (-o, --view, --kernels, --cost-cache), threads and memory",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
     parser.add_argument(
@@ -59,7 +60,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Optimize the model, or resume a run that was killed, and print the result."""
+    """Optimize the model, or go on with a run, and print the result."""
     limit_blas_threads(_threads(args))
     result = _optimize(args) if args.resume is None else resumed(args, _progress(args))
     _print(result, args)

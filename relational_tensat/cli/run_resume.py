@@ -1,4 +1,4 @@
-"""``run --resume``: bring a run to its end whose process was killed."""
+"""``run --resume``: open the database of a run, and go on from what is there."""
 
 from __future__ import annotations
 
@@ -7,40 +7,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import UsageError
-from relational_tensat.base.option import options_in
 from relational_tensat.cli.option_flags import written_values
-from relational_tensat.run.options import Options
+from relational_tensat.run.options import resumable_options
 
 if TYPE_CHECKING:
     from relational_tensat.base.paths import DefaultOutput
     from relational_tensat.run.progress import Progress
     from relational_tensat.run.result import Result
 
-#: The options that may be given beside ``--resume``: what the e-graph does not depend on.
-_MAY_CHANGE = tuple(option for _, option in options_in(Options) if option.about.may_change)
+_MAY_CHANGE = tuple(resumable_options())
 
 #: The flags of ``run`` that may be given beside ``--resume``.
-WITH_RESUME = (
-    "--output",
-    *(option.flag for option in _MAY_CHANGE),
-    "--json",
-    "--json-events",
-    "--profile",
-    "--quiet",
-)
+_BESIDE = {
+    *("--resume", "-o", "--output", "--json", "--json-events", "--profile", "--quiet"),
+    *(flag for option in _MAY_CHANGE for flag in (option.flag, *option.former_flags)),
+}
 
 
 def resumed(args: argparse.Namespace, progress: Progress) -> Result:
-    """Bring the run to its end.
+    """Go on with the run, to its end.
 
     Raises:
         UsageError: a flag is given that is the run's own to choose.
     """
-    odd = [flag for flag in args.flags if flag not in (*WITH_RESUME, "-o", "--resume")]
+    odd = [flag for flag in args.flags if flag not in _BESIDE]
     if odd:
         raise UsageError(
-            f"{odd[0]} cannot be given with --resume: the run resumes with its own; expected at most "
-            f"{', '.join(WITH_RESUME)}"
+            f"{odd[0]} cannot be given with --resume: the run has its own, expected flags of how it "
+            "explores and extracts, of where it writes, --threads or --memory-limit"
         )
     from relational_tensat.run.pipeline import resume
 

@@ -78,10 +78,6 @@ def schema_page(tables: Sequence[Table], working: Iterable[WorkingTable] = ()) -
         if own:
             parts.append(f"## {title}\n\n{text}\n")
             parts += [_table_text(table) for table in own]
-    unpublished = [table for table in tables if purpose_of(table.name) is None]
-    if unpublished:
-        parts.append("## An exploration that has not ended\n\nDropped when it ends.\n")
-        parts += [_table_text(table) for table in unpublished]
     if rows := [f"| `{t.name}` | {t.comment} | `{t.columns}` |" for t in working]:
         title, text = purpose_title(WORKING)
         head = ["| table | stage and purpose | columns |", "| --- | --- | --- |"]
@@ -92,7 +88,7 @@ def schema_page(tables: Sequence[Table], working: Iterable[WorkingTable] = ()) -
 
 
 def example_schema() -> list[Table]:
-    """Return the tables of a run with a search that has not ended, of which others have a part."""
+    """Return the tables of a run with a search, of which others have a part."""
     from relational_tensat.egraph.database import Database
     from relational_tensat.egraph.published import (
         create_search_tree,
@@ -100,7 +96,6 @@ def example_schema() -> list[Table]:
         create_universe,
         create_worlds,
     )
-    from relational_tensat.explore.match.instances import create_instance_tables
 
     with temporary_folder() as folder:
         database = Database(folder / "schema.duckdb")
@@ -109,7 +104,6 @@ def example_schema() -> list[Table]:
             create_worlds(database)
             create_universe(database)
             create_search_tree(database)
-            create_instance_tables(database, 4)
             return read_schema(database.connection)
         finally:
             database.close()

@@ -34,7 +34,7 @@ FEW_ROWS = 8
 MANY_ROWS = 5_000
 
 #: Written into every database; raised when a table changes its meaning.
-FORMAT_VERSION = "11"
+FORMAT_VERSION = "12"
 
 
 #: What arrays are called in the statement that reads them.

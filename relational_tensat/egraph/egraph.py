@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from relational_tensat.base import duckdb
-from relational_tensat.base.errors import InputError
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.records import record
 from relational_tensat.egraph.catalogue import Catalogue, HeadOf
@@ -174,17 +173,6 @@ class EGraph:
         """Give every e-node the head of its signature, which rules of another e-graph have set."""
         self.catalogue.flush(self.database)
         self.database.run("egraph/enode_heads")
-
-    def resume_heads(self, head_of: HeadOf) -> None:
-        """Resume with the heads that the tables have, as another process has set them.
-
-        Raises:
-            InputError: they are not those of these rules.
-        """
-        self.catalogue.rehead(head_of)
-        stored = [str(text) for (text,) in self.database.run("egraph/heads")]
-        if stored != list(head_of.texts):
-            raise InputError("the heads in the database are not those of the rules of its run")
 
     def set_stop_reason(self, reason: str) -> None:
         """Write into the table ``meta`` why exploration ended."""

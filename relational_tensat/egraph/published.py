@@ -50,24 +50,17 @@ def create_tables(database: Database) -> None:
 
 
 def create_worlds(database: Database) -> None:
-    """Make the tables of a search over worlds, empty; those of one before it are replaced."""
-    for name in ("world", "world_node", "world_application", "world_choice"):
-        database.execute(f"-- worlds\nDROP TABLE IF EXISTS {name}", name="schema/worlds")
+    """Make the tables of a search over worlds, empty."""
     _create(database, ("worlds",))
 
 
 def create_universe(database: Database) -> None:
-    """Make the table of a universe's applications, empty; that of one before it is replaced."""
-    text = "-- universe\nDROP TABLE IF EXISTS universe_application"
-    database.execute(text, name="schema/universe")
+    """Make the table of a universe's applications, empty."""
     _create(database, ("universe",))
 
 
 def create_search_tree(database: Database) -> None:
-    """Make the tables of a tree search, empty; those of one before it are replaced."""
-    tables = ("decision", "node", "rollout", "best", "cost", "state")
-    for name in (f"tree_{table}" for table in tables):
-        database.execute(f"-- tree\nDROP TABLE IF EXISTS {name}", name="schema/search_tree")
+    """Make the tables of a tree search, empty."""
     _create(database, ("search_tree",))
 
 

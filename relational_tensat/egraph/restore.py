@@ -1,4 +1,4 @@
-"""An e-graph from its tables, as the process that wrote them had it."""
+"""Opening: an e-graph from its tables, which are whole after every transaction, whoever wrote them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from relational_tensat.egraph.egraph import Counters, EGraph
 from relational_tensat.tensor.graph import Graph
 
 
-def restore_egraph(graph: Graph, database: Database, counters: Counters) -> EGraph:
-    """Return the e-graph that a database holds.
+def restore_egraph(graph: Graph, database: Database) -> EGraph:
+    """Return the e-graph that a database holds, to be looked at and explored further.
 
     Args:
         graph: the original graph, as it was when the database was made.
-        counters: as they were when the tables were last written.
     """
     egraph = EGraph(graph, database)
     _fill(egraph.catalogue, database)
     ((root,),) = database.run("egraph/root")
     egraph.root = int(root)
-    egraph.restore(counters)
+    ((next_id, clock, e_nodes, e_classes),) = database.run("egraph/counters")
+    egraph.restore(Counters(next_id, clock, e_nodes, e_classes))
+    ((egraph.is_universe,),) = database.run("worlds/has_worlds")
+    if egraph.is_universe:  # one of its worlds alone was shown while it was grown
+        database.run("worlds/show_all")
     return egraph
 
 

@@ -1,4 +1,4 @@
-"""What every exploration writes when it ends, whatever its strategy."""
+"""What every exploration writes beside its steps, whatever its strategy."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from relational_tensat.explore.journal import Journal
 from relational_tensat.explore.match.matching import Matcher
 
 
-def write_ending(egraph: EGraph, matcher: Matcher, journal: Journal) -> None:
-    """Write what is not written yet, in the caller's transaction: signatures, instances that unions name,
-    iterations, the seconds of rules. A file's tables of instances go: nobody resumes from them.
+def write_down(egraph: EGraph, matcher: Matcher, journal: Journal) -> None:
+    """Write what steps know without, in the caller's transaction: signatures, instances that unions name,
+    iterations. A file has it after every transaction, so that what a killed process leaves is whole.
     """
-    database, seconds = egraph.database, matcher.rule_seconds
-    egraph.catalogue.flush(database)
+    egraph.catalogue.flush(egraph.database)
     matcher.log_instances()
-    journal.write(database)
-    database.insert("rule_time", {"rule": list(seconds), "seconds": list(seconds.values())})
-    if database.is_file:
-        matcher.instances.drop_tables()
+    journal.write(egraph.database)
+
+
+def write_ending(egraph: EGraph, matcher: Matcher, journal: Journal) -> None:
+    """Write what is not written yet, in the caller's transaction, and the seconds of rules."""
+    write_down(egraph, matcher, journal)
+    seconds = matcher.rule_seconds
+    egraph.database.insert("rule_time", {"rule": list(seconds), "seconds": list(seconds.values())})

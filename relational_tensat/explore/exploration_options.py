@@ -68,7 +68,6 @@ class ExplorationOptions(OptionGroup):
         60.0,
         "seconds of exploration",
         metavar="S",
-        may_change=True,
         default_text="60, or 8 in runs with measured costs",
     )
     cycle_filter: str = option(

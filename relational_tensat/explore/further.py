@@ -13,11 +13,10 @@ from types import MappingProxyType
 
 from relational_tensat.base.records import record
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore.checkpoint import read_checkpoint, write_checkpoint
 from relational_tensat.explore.ending import write_ending
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.journal import Journal
-from relational_tensat.explore.outcome import IterationReport, RuleStats, read_log, rule_stats
+from relational_tensat.explore.outcome import IterationReport, RuleStats, rule_stats
 from relational_tensat.explore.step import Budget, step
 from relational_tensat.explore.world import begin_world
 from relational_tensat.rules.model import Rule
@@ -37,16 +36,14 @@ def apply_further(
     egraph: EGraph,
     rules: Sequence[Rule],
     options: ExplorationOptions,
-    iteration: int,
     masks: Mapping[str, Collection[str]] = _NONE,
 ) -> Further:
     """Apply rules once, to all of an e-graph, and log it as an iteration.
 
     Args:
-        egraph: explored by other rules; an exploration of it does not continue after this.
+        egraph: explored by other rules.
         rules: whose targets no rule reads.
         options: the cycle filter; no limit holds.
-        iteration: its number.
         masks: by rule, the variables for which constants may be extreme.
 
     Raises:
@@ -56,13 +53,12 @@ def apply_further(
     database, started = egraph.database, time.perf_counter()
     statements = database.statements
     world = begin_world(egraph, rules, options)
-    world.steps = iteration - 1
     world.matcher.allow_extremes(masks)
-    journal = Journal(read_log(database))
+    journal = Journal()
     with world.transaction():
         delta = step(world, world.rules.all_rules, Budget(sys.maxsize))
         report = IterationReport(
-            iteration,
+            world.steps,
             egraph.e_nodes,
             egraph.e_classes,
             delta.total_matches,
@@ -71,11 +67,7 @@ def apply_further(
             database.statements - statements,
             time.perf_counter() - started,
         )
-        journal.note_matches(iteration, delta.matches)
+        journal.note_matches(world.steps, delta.matches)
         journal.note_iteration(report)
         write_ending(egraph, world.matcher, journal)
-        if database.is_file:
-            checkpoint = read_checkpoint(egraph.database.connection)
-            if checkpoint is not None:
-                write_checkpoint(egraph, checkpoint)
     return Further(report, rule_stats(database, min(rule.id for rule in world.rules.rules)))

@@ -23,13 +23,12 @@ class Journal:
     """Rows of ``match_log`` and ``iteration_log``.
 
     Attributes:
-        log: the iterations that have ended.
+        log: the iterations of this exploration that have ended.
     """
 
-    def __init__(self, log: list[IterationReport]) -> None:
-        """Begin with the iterations that the tables have already."""
-        self.log = log
-        self._written = len(log)
+    def __init__(self) -> None:
+        self.log: list[IterationReport] = []
+        self._written = 0
         self._matches: list[tuple[int, int, int]] = []  # iteration, rule, matches
 
     def note_matches(self, iteration: int, matches: Mapping[int, int]) -> None:

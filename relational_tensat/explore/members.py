@@ -53,12 +53,6 @@ class Members:
         self.size = len(enodes)
         self._next_place = len(enodes) + 1
 
-    def resume(self) -> bool:
-        """Continue with what another process left of the world; return whether it left anything."""
-        size, place, applications = self._database.run("worlds/resume", world=self.world)[0]
-        self.restore((int(size), int(place), int(applications)))
-        return self.size > 0
-
     def state(self) -> tuple[int, int, int]:
         """Return what ``restore`` goes back to where a transaction is undone."""
         return self.size, self._next_place, self._applications
@@ -130,7 +124,15 @@ def follow_members(database: Database, became: NDArray[np.int32]) -> None:
             database.run("worlds/merge_equal_members")
 
 
-def forget_worlds(database: Database, last: int) -> None:
-    """Delete what the tables have of worlds after one, which are not noted yet."""
-    database.run("worlds/forget_nodes", world=last)
-    database.run("worlds/forget_applications", world=last)
+def end_search(egraph: EGraph) -> bool:
+    """Forget the worlds of the exploration before this one; their e-nodes stay, and are all shown.
+
+    Returns:
+        whether there was an exploration, perhaps another process's.
+    """
+    if not (egraph.clock or egraph.is_universe):
+        return False
+    with egraph.transaction():
+        egraph.database.script("explore/forget_exploration")
+    egraph.is_universe = False
+    return True

@@ -8,7 +8,6 @@ from dataclasses import astuple, dataclass
 from relational_tensat.base.notebook import html_table
 from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Database
-from relational_tensat.explore.checkpoint import Checkpoint
 
 _STOP_TEXTS: Mapping[str, str] = {
     "saturated": "saturated: no rule has anything left to add",
@@ -61,7 +60,7 @@ class WorldReport:
         world: its number, from 1 on.
         kind: what it was grown from: original, chosen (a cheapest graph of a world before), or beside
             (both); universe: it is all worlds together, and nothing was grown; saturation: it is the
-            e-graph that saturation grew before the search;
+            e-graph that there was before the search;
             of a tree search, by what: decision (the real world) or rollout (the cheapest of any).
         node_limit: the most e-nodes that it might have.
         seed_us: cost of the cheapest graph that it was grown from.
@@ -83,12 +82,6 @@ class WorldReport:
     iteration: int
     stop_reason: str
     seconds: float
-
-    @classmethod
-    def read(cls, database: Database) -> list[WorldReport]:
-        """Return the worlds that the tables have, in their order; none where there was no search."""
-        ((has_worlds,),) = database.run("worlds/has_worlds")
-        return [cls(*row) for row in database.run("worlds/worlds")] if has_worlds else []
 
     @property
     def row(self) -> tuple[int | str | float, ...]:
@@ -138,10 +131,11 @@ class Exploration:
             interrupted, or what ``after`` returned; of ``focus`` also focus (no world had a cheaper graph)
             and universe (its limit is reached); of ``mcts`` also threshold (a graph costs less
             than it).
-        iterations: iterations begun and not undone.
+        iterations: iterations begun and not undone, those of explorations before this one included.
         rules: by name, all the rules.
+        log: the iterations of this exploration.
         statements: SQL statements run in the iterations.
-        seconds: wall seconds; of one that was resumed, since then.
+        seconds: wall seconds.
         worlds: of a search, those that it has grown; of a tree search, those that it has kept.
         decisions: of a tree search, also of one within focus.
         is_exhaustive: whether the e-graph has every graph that the rules can reach: it is saturated, more
@@ -187,25 +181,3 @@ def rule_stats(database: Database, first_rule: int) -> dict[str, RuleStats]:
         str(name): RuleStats(int(matches), int(applied), float(seconds))
         for name, matches, applied, seconds in database.run("explore/rule_stats", first=first_rule)
     }
-
-
-def read_log(database: Database) -> list[IterationReport]:
-    """Return the iterations that the tables have."""
-    return [
-        IterationReport(*row) for row in database.execute("FROM iteration_log ORDER BY iteration")
-    ]
-
-
-def ended_exploration(database: Database, checkpoint: Checkpoint, stop_reason: str) -> Exploration:
-    """Return an exploration that another process ended, as the tables have it."""
-    log = read_log(database)
-    return Exploration(
-        stop_reason,
-        checkpoint.iteration,
-        rule_stats(database, checkpoint.first_rule),
-        tuple(log),
-        sum(entry.statements for entry in log),
-        seconds=0.0,
-        worlds=tuple(WorldReport.read(database)),
-        decisions=tuple(DecisionReport.read(database)),
-    )

@@ -9,7 +9,7 @@ from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, first_line
 from relational_tensat.base.folders import temporary_folder
 from relational_tensat.egraph.database import FORMAT_VERSION
-from relational_tensat.egraph.egraph import Counters, EGraph
+from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.published import create_tables
 from relational_tensat.egraph.restore import restore_egraph
 from relational_tensat.explore import ExplorationOptions, Observer, explore
@@ -24,7 +24,9 @@ from relational_tensat.tensor.graph import Graph
 _NODE_BUDGET = 1_000_000
 
 #: Statements that log what a run did: no part of what a rule runs.
-_LOG = frozenset({"egraph/next_ids", "insert rule", "match/matches_by_rule"})
+_LOG = frozenset(
+    {"egraph/next_ids", "explore/forget_exploration", "insert rule", "match/matches_by_rule"}
+)
 
 #: The tables that a rule changes or that patterns are compared by.
 CHANGED = ("head", "signature", "enode", "eclass", "union_log")
@@ -54,9 +56,8 @@ def run_on_database(rule: Rule, path: Path) -> list[RecordedStatement]:
     try:
         create_tables(database)
         _copy(database, path)
-        ((next_id, clock, nodes, classes),) = database.run("inspect/counters")
         unknown = Graph("stored", {}, {}, (), (), {})  # a search asks nothing of it
-        egraph = restore_egraph(unknown, database, Counters(next_id, clock, nodes, classes))
+        egraph = restore_egraph(unknown, database)
         return _explored(egraph, database, rule)
     finally:
         database.close()

@@ -25,7 +25,8 @@ class World:
         rules: by id; a step takes any of these ids.
         matcher: finds applications.
         options: how they are applied: by which cycle filter, and whether what is old is matched again.
-        steps: how many there were; e-nodes and unions are stored with the index of their step.
+        steps: how many there were, in all explorations that are logged; e-nodes and unions are stored with
+            the index of their step.
         members: the e-nodes that it has, where the e-graph is a universe of several worlds; None: all.
     """
 
@@ -56,10 +57,6 @@ class World:
         self.matcher.forget_edges()
         self.members = members
         self._matched.clear()
-
-    def resume_members(self, members: Members) -> None:
-        """Continue with a world that another process began, matched as far as this world has been."""
-        self.members = members
 
     def end_members(self) -> None:
         """Let the world be its whole universe from now on; no rule has been matched on that."""
@@ -128,7 +125,7 @@ def begin_world(
         options: how they are applied; their limits are for whoever steps the world.
     """
     with egraph.transaction():
-        first_rule, first_instance = egraph.database.run("egraph/next_ids")[0]
+        first_rule, first_instance, last_step = egraph.database.run("egraph/next_ids")[0]
         if not isinstance(rules, CompiledRules):
             rules = CompiledRules(rules, int(first_rule))
         is_known = egraph.catalogue.head_of is rules.heads
@@ -138,22 +135,6 @@ def begin_world(
             egraph.set_heads(rules.heads)
         matcher = Matcher(egraph, rules, int(first_instance))
         matcher.create_tables(with_rules=not is_known)
-    return World(egraph, rules, matcher, options or ExplorationOptions())
-
-
-def restore_world(
-    egraph: EGraph,
-    rules: CompiledRules,
-    options: ExplorationOptions | None = None,
-) -> World:
-    """Return the world that another process left in the tables, all but how far each rule has been.
-
-    Args:
-        rules: those that it had, under the ids that they had.
-        options: as for ``begin_world``.
-    """
-    egraph.resume_heads(rules.heads)
-    _, first_instance = egraph.database.run("egraph/next_ids")[0]
-    matcher = Matcher(egraph, rules, int(first_instance))
-    matcher.restore_tables()
-    return World(egraph, rules, matcher, options or ExplorationOptions())
+    world = World(egraph, rules, matcher, options or ExplorationOptions())
+    world.steps = int(last_step)
+    return world

@@ -38,7 +38,6 @@ class ExtractionOptions(OptionGroup):
         "seconds of extraction",
         name="extract_time_limit_s",
         metavar="S",
-        may_change=True,
         default_text="60, or 3 in runs with measured costs",
     )
     extract_every: int = option(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from relational_tensat.base.option import OptionGroup, OptionTree, option
+from relational_tensat.base.option import Option, OptionGroup, OptionTree, option, options_in
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cost.cost_options import CostOptions
 from relational_tensat.explore.exploration_options import ExplorationOptions
@@ -171,6 +171,13 @@ class Options(OptionTree):
     output: OutputOptions = field(default_factory=OutputOptions)
     fusion: FusionOptions = field(default_factory=FusionOptions)
     process: ProcessOptions = field(default_factory=ProcessOptions)
+
+
+def resumable_options() -> Iterator[Option]:
+    """Yield what a run that is resumed may have other values of: how it searches, and where it writes."""
+    for group, choice in options_in(Options):
+        if group in ("exploration", "tree", "extraction") or choice.about.may_change:
+            yield choice
 
 
 def with_measured_limits(options: Options) -> Options:

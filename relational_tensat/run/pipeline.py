@@ -1,7 +1,7 @@
 """A run: its stages in order, each a function from the run's state to the next.
 
 Whoever reads ``STAGES`` knows what a run does. One that is resumed begins with another first stage, which
-brings the state from the database, and continues with a later one of these.
+opens the database, and continues with ``explore``.
 """
 
 from __future__ import annotations
@@ -102,11 +102,11 @@ def resume(
     progress: Progress | None = None,
     **changes: Any,
 ) -> Result:
-    """Resume a run with the option ``db`` whose process was killed, and bring it to its end.
+    """Go on with a run that had the option ``db``, whether its process ended or was killed.
 
-    It continues after the last iteration that was complete (or after the multi-pattern rules of the next)
-    to the e-graph that the run would have reached, with the run's own options. A run whose exploration
-    had ended is extracted from.
+    The e-graph that is in the database is explored further, by the run's own options but for changes, all
+    limits of time and of iterations counted from now on. The result costs no more than the cheapest graph
+    that was known then.
 
     Args:
         db: the run's database.
@@ -115,25 +115,22 @@ def resume(
             it, or anything else, does not count: a database may be from anybody.
         cost_model: the run's own source of costs, if it had one.
         progress: every step is reported to it.
-        changes: options that are not the run's: ``time_limit_s``, ``extract_time_limit_s``,
-            ``memory_limit``, ``threads``, and all that name a place to write. Time is counted from now on.
+        changes: options that are not the run's: those of exploration, also another ``search``, of tree
+            search and of extraction, ``memory_limit``, ``threads``, and all that name a place to write.
 
     Raises:
         UsageError, InputError, VerificationError, NoSolutionError, UnsoundRuleError: as ``optimize``.
-        InputError: also, ``db`` is no run's database, another process is using it, the run had not started
-            to explore or not ended a search over worlds, or its rules, its model, or the file that its
-            costs are from have changed since.
+        InputError: also, ``db`` is no run's database, another process is using it, the run was killed
+            before its e-graph was there, or its model, or the file that its costs are from, has changed.
     """
     stored = resuming.read_run(Path(db))
     options = stored.options(**changes)
     stored.check_costs(own=cost_model is not None)
-    stored.check_search(options)
     _check_paths(options, model, output)
     check_page(options.output.view)
     state = RunState.begin(options, stored.path, output, cost_model, progress or Silent())
-    restored = partial(resuming.restore, stored, model)
-    next_stage = explore if stored.stop_reason is None else fuse
-    return carry_out(state, (restored, *STAGES[STAGES.index(next_stage) :]))
+    opened = partial(resuming.restore, stored, model)
+    return carry_out(state, (opened, *STAGES[STAGES.index(explore) :]))
 
 
 def _check_paths(

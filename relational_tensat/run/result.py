@@ -172,8 +172,8 @@ class Result:
         output: the file written; None if none was requested.
         notes: what the reader should know beside the figures, one sentence each.
         fusion: kernels of the model's own, with the option ``fuse``; else None.
-        resumed_after: the last complete iteration of the process whose run this one resumed; None if it
-            started the run itself.
+        resumed_after: the last iteration of the processes whose run this one resumed; None if it started
+            the run itself.
         untrusted_rules: rules that were let in although they are not known to be sound, and why.
     """
 

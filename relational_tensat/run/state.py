@@ -16,7 +16,6 @@ from relational_tensat.cost.contents import Contents
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.stopwatch import TimeSpent
 from relational_tensat.explore import Exploration
-from relational_tensat.explore.checkpoint import Checkpoint
 from relational_tensat.extract import Extraction
 from relational_tensat.extract.anytime import AnytimeExtractor, ExtractionEntry
 from relational_tensat.rules.model import Rule
@@ -78,7 +77,7 @@ class RunState:
             repeats this one. ``contents`` has hashes of graphs.
         egraph, extractor: what is explored and extracted from.
         tables: of the e-graph, also when it is closed.
-        start: where another process left the exploration; ``resumed_after`` which iteration of it.
+        resumed_after: the last iteration of explorations before this one; None where there is none.
 
         kernel_costs: costs that can be of the model's own kernels; None where there are none.
 
@@ -140,7 +139,6 @@ class RunState:
     egraph: EGraph = _LATER
     tables: RunTables | None = None
     extractor: AnytimeExtractor = _LATER
-    start: Checkpoint | None = None
     resumed_after: int | None = None
 
     kernel_costs: KernelCosts | None = None

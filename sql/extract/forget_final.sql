@@ -1,3 +1,3 @@
--- Delete the final extraction, before it is repeated, and what was decided by it.
-DELETE FROM extraction_log WHERE final;
+-- The last extraction was not the final one: exploration goes on. Forget what was decided by it.
+UPDATE extraction_log SET final = false WHERE final;
 DELETE FROM meta WHERE key IN ('kept_original', 'estimated_costs')

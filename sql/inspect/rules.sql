@@ -1,11 +1,11 @@
 -- What each rule did: matches, new e-nodes, unions asked for, e-nodes in the extracted graph, seconds.
 SELECT
     rule.name,
-    coalesce(matched.matches, 0) AS matches,
-    coalesce(built.e_nodes, 0) AS e_nodes,
-    coalesce(united.unions, 0) AS unions,
-    coalesce(used.e_nodes, 0) AS extracted,
-    coalesce(timed.seconds, 0.0) AS seconds
+    coalesce(sum(matched.matches), 0)::BIGINT AS matches,
+    coalesce(sum(built.e_nodes), 0)::BIGINT AS e_nodes,
+    coalesce(sum(united.unions), 0)::BIGINT AS unions,
+    coalesce(sum(used.e_nodes), 0)::BIGINT AS extracted,
+    coalesce(sum(timed.seconds), 0.0) AS seconds
 FROM rule
 LEFT JOIN (SELECT rule, sum(matches)::BIGINT AS matches FROM match_log GROUP BY rule) AS matched ON matched.rule = rule.id
 LEFT JOIN (SELECT rule, count(*) AS e_nodes FROM enode GROUP BY rule) AS built ON built.rule = rule.id
@@ -14,5 +14,6 @@ LEFT JOIN (
     SELECT enode.rule, count(*) AS e_nodes FROM chosen JOIN enode ON enode.id = chosen.enode GROUP BY enode.rule
 ) AS used ON used.rule = rule.id
 LEFT JOIN (SELECT rule, sum(seconds) AS seconds FROM rule_time GROUP BY rule) AS timed ON timed.rule = rule.id
-WHERE matches > 0 OR seconds > 0
-ORDER BY matches DESC, seconds DESC, rule.name
+GROUP BY rule.name -- an e-graph that was explored twice has its rules twice
+HAVING sum(matched.matches) > 0 OR sum(timed.seconds) > 0
+ORDER BY 2 DESC, 6 DESC, 1

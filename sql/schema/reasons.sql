@@ -19,7 +19,7 @@ COMMENT ON COLUMN union_log.bindings IS
 
 CREATE TABLE instance_log (id INTEGER NOT NULL, rule INTEGER NOT NULL, signatures INTEGER[] NOT NULL);
 COMMENT ON TABLE instance_log IS
-'The instances that unions name: a rule on e-nodes of given signatures. Written when the exploration ends.';
+'The instances that unions name: a rule on e-nodes of given signatures.';
 COMMENT ON COLUMN instance_log.id IS 'Key.';
 COMMENT ON COLUMN instance_log.rule IS 'Joins rule.id.';
 COMMENT ON COLUMN instance_log.signatures IS

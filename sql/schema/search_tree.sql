@@ -50,34 +50,3 @@ COMMENT ON COLUMN tree_rollout.rules IS 'The rules that were applied, the node''
 COMMENT ON COLUMN tree_rollout.costs_us IS 'Cost in µs of the cheapest graph by moves: of the parent''s world, then after each rule.';
 COMMENT ON COLUMN tree_rollout.e_nodes IS 'E-nodes of its world in the end.';
 COMMENT ON COLUMN tree_rollout.return_ms IS 'Its discounted rewards, in ms.';
-
-CREATE TABLE tree_best (step INTEGER NOT NULL, rule INTEGER NOT NULL, applications INTEGER[] NOT NULL);
-COMMENT ON TABLE tree_best IS 'How the cheapest world of any rollout came about: the rules that led to it.';
-COMMENT ON COLUMN tree_best.step IS 'Key, from 1 on.';
-COMMENT ON COLUMN tree_best.rule IS 'The rule that was applied; joins rule.id.';
-COMMENT ON COLUMN tree_best.applications IS 'Those that it then was, in order; each joins universe_application.id.';
-
-CREATE TABLE tree_cost (content VARCHAR NOT NULL, cost_us DOUBLE NOT NULL);
-COMMENT ON TABLE tree_cost IS
-'What worlds cost that were extracted from in rollouts; empty where these follow the cheapest graph by moves.';
-COMMENT ON COLUMN tree_cost.content IS 'Key: a hash of the ids of its e-nodes.';
-COMMENT ON COLUMN tree_cost.cost_us IS 'Cost in µs of the graph that was extracted from it.';
-
-CREATE TABLE tree_state (
-    random VARCHAR NOT NULL, best_us DOUBLE NOT NULL, best INTEGER[] NOT NULL, enodes INTEGER[] NOT NULL,
-    is_whole BOOLEAN NOT NULL, choice INTEGER[] NOT NULL, pairs INTEGER[] NOT NULL, saved_ms DOUBLE[] NOT NULL,
-    tried BIGINT[] NOT NULL
-);
-COMMENT ON TABLE tree_state IS
-'One row: what the next decision depends on, beside the universe. Empty once the search has ended.';
-COMMENT ON COLUMN tree_state.random IS 'The state of the generator of random numbers, as JSON.';
-COMMENT ON COLUMN tree_state.best_us IS 'What the cheapest world of any rollout costs, in µs.';
-COMMENT ON COLUMN tree_state.best IS 'The e-nodes of its cheapest graph, children first; each joins enode.id.';
-COMMENT ON COLUMN tree_state.enodes IS 'The e-nodes of the real world; each joins enode.id.';
-COMMENT ON COLUMN tree_state.is_whole IS 'Whether no limit has left something out of the real world.';
-COMMENT ON COLUMN tree_state.choice IS
-'Of each of its classes, the e-node that its cheapest graph has or would have; each joins enode.id.';
-COMMENT ON COLUMN tree_state.pairs IS
-'Two and two, the roots of the targets of multi-pattern rules in it, which move together; each joins enode.id.';
-COMMENT ON COLUMN tree_state.saved_ms IS 'By rule id, 0 first: what it has saved in rollouts, in ms.';
-COMMENT ON COLUMN tree_state.tried IS 'By rule id, 0 first: how often it was applied in rollouts.';

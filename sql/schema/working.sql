@@ -1,5 +1,5 @@
 -- Working tables
--- All temporary tables, each with the stage that works with it. They belong to one connection, and so to one e-graph; a file has none of them, except instance and template while an exploration can be resumed. Of g0, s0, v0, root0, pattern0 and m0 (signatures, operands, variables, and of each source its root, its pattern and its match) there are as many as the rules need: v0, v1, … Tables that are empty at first are created as they stand here; the others by CREATE TABLE AS in the stage's SQL, with these columns.
+-- All temporary tables, each with the stage that works with it. They belong to one connection, and so to one e-graph; a file has none of them. Of g0, s0, v0, root0, pattern0 and m0 (signatures, operands, variables, and of each source its root, its pattern and its match) there are as many as the rules need: v0, v1, … Tables that are empty at first are created as they stand here; the others by CREATE TABLE AS in the stage's SQL, with these columns.
 
 CREATE TEMP TABLE rule_join (
     join_group INTEGER, rule INTEGER, pattern0 INTEGER, is_symmetric BOOLEAN
@@ -27,25 +27,11 @@ CREATE TEMP TABLE instance (
     id INTEGER, rule INTEGER, pattern INTEGER, g0 INTEGER, root0 INTEGER
 );
 COMMENT ON TABLE instance IS 'Match: judged configurations, a rule on e-nodes of given signatures; until the exploration ends.';
-COMMENT ON COLUMN instance.id IS 'Key, from 1 on.';
-COMMENT ON COLUMN instance.rule IS 'Joins rule.id.';
-COMMENT ON COLUMN instance.pattern IS 'Pattern of a single-pattern rule in the compiled rules, 0: of several sources.';
-COMMENT ON COLUMN instance.g0 IS
-'Signature of the first e-node that the sources match, in pre-order, each source in columns of its own; joins signature.id, 0: there is none.';
-COMMENT ON COLUMN instance.root0 IS
-'Position of the first target among the bindings, from 1; 0: the rule does not apply.';
 
 CREATE TEMP TABLE template (
     instance INTEGER, step INTEGER, signature INTEGER, type INTEGER, head INTEGER, s0 INTEGER
 );
 COMMENT ON TABLE template IS 'Match: e-nodes that instances build, one a step, operands first; until the exploration ends.';
-COMMENT ON COLUMN template.instance IS 'Joins instance.id.';
-COMMENT ON COLUMN template.step IS 'Place among the e-nodes that the instance builds, from 1 on.';
-COMMENT ON COLUMN template.signature IS 'Joins signature.id.';
-COMMENT ON COLUMN template.type IS 'Type of its result; joins value_type.id.';
-COMMENT ON COLUMN template.head IS 'Head of its signature; joins head.id, 0: none.';
-COMMENT ON COLUMN template.s0 IS
-'Position of the first operand among the bindings, from 1; 0: there is none.';
 
 CREATE TEMP TABLE application (
     id INTEGER, rule INTEGER, instance INTEGER, root0 INTEGER, b INTEGER[], m0 BIGINT

@@ -10,7 +10,7 @@ CREATE TABLE world (
 COMMENT ON TABLE world IS 'The worlds, in the order in which they were grown.';
 COMMENT ON COLUMN world.id IS 'Key, from 1 on.';
 COMMENT ON COLUMN world.kind IS
-'What it was grown from: original (the original graph), chosen (a cheapest graph of a world before), beside (that and the original); universe: it is all worlds together, and nothing was grown; saturation: it is the e-graph that saturation grew before the search; of a tree search, also of that between worlds of focus, by what: decision (the rules that were decided on), rollout (the cheapest world of any).';
+'What it was grown from: original (the original graph), chosen (a cheapest graph of a world before), beside (that and the original); universe: it is all worlds together, and nothing was grown; saturation: it is the e-graph that there was before the search, by saturation or in a database that was opened; of a tree search, also of that between worlds of focus, by what: decision (the rules that were decided on), rollout (the cheapest world of any).';
 COMMENT ON COLUMN world.node_limit IS 'The most e-nodes that it might have.';
 COMMENT ON COLUMN world.seed_us IS 'Cost in µs of the cheapest graph that it was grown from.';
 COMMENT ON COLUMN world.best_us IS 'Cost in µs of the cheapest graph that was extracted from it; NULL: none was.';

@@ -15,7 +15,7 @@ from relational_tensat.cost.key import configuration_of
 from relational_tensat.cost.profile import Profile, ThreadCosts
 from relational_tensat.cost.several_threads import in_threads
 from relational_tensat.run.options import Options
-from relational_tensat.run.resume.options_text import cost_file, options_text, read_options
+from relational_tensat.run.resume.record import cost_file, options_text, read_options
 from tests.graphs import f32
 
 THREADS = ThreadCosts(speedup=0.5, weight_speedup=0.25, share_us=3.0, alone_us=10.0, wake_us=30.0)

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from relational_tensat import Options, optimize
 from relational_tensat.cli.main import main
 from relational_tensat.explore.strategies import saturation
 from relational_tensat.explore.strategies.focus import going_on
-from relational_tensat.formats import save_model
-from relational_tensat.run.pipeline import resume
 from relational_tensat.tensor import Node, build_graph
 from tests.graphs import f32
 from tests.run.resume.models import RULES, layers
-from tests.run.test_search import Copies
 
 LIMITS = {
     "cost": "tensat_t4", "node_limit": 120, "world_nodes": 120, "restarts": 1, "rules": RULES,
@@ -57,22 +53,6 @@ def test_where_saturation_ends_by_itself_or_by_time_or_early_nothing_goes_on() -
         assert result.stop_reason == plain.stop_reason in ("saturated", "time", "iterations")
         assert result.cost_after_us == pytest.approx(plain.cost_after_us)
         assert result.e_nodes == plain.e_nodes
-
-
-def test_killed_in_saturation_or_in_focus_it_is_resumed_to_the_same_end(tmp_path: Path) -> None:
-    model, db = tmp_path / "layers.json", tmp_path / "run.duckdb"
-    save_model(layers(2, 5), model)
-    progress = Copies(db, (1, 5, 13))
-    expected = optimize(model, Options.of(search="auto", **LIMITS, db=db), progress=progress)
-    assert expected.worlds
-    for copy in progress.copies:
-        with duckdb.connect(str(copy), read_only=True) as connection:
-            ((sizes,),) = connection.execute("SELECT count(*) FROM iteration_log").fetchall()
-        result = resume(copy)
-        assert result.resumed_after == sizes
-        assert [world.row[:9] for world in result.worlds] == [w.row[:9] for w in expected.worlds]
-        assert result.stop_reason == expected.stop_reason
-        assert result.cost_after_us == pytest.approx(expected.cost_after_us)
 
 
 def test_from_as_many_iterations_as_by_default_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

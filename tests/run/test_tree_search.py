@@ -20,7 +20,6 @@ from relational_tensat.run.pipeline import resume
 from relational_tensat.run.progress import Silent
 from relational_tensat.run.result import Result
 from tests.run.resume.models import RULES, layers
-from tests.run.test_search import Copies
 
 LIMITS = {"node_limit": 120, "tree_budget": 16, "tree_steps": 4, "tree_threshold": 0.0}
 
@@ -109,30 +108,6 @@ def test_it_can_be_varied(changes: dict[str, object]) -> None:
     assert result.e_nodes <= 120 or "universe_limit" not in changes
     assert result.cost_after_us <= result.cost_before_us
     assert len(result.decisions) <= 1 or "tree_decisions" not in changes
-
-
-def test_once_it_has_ended_it_is_extracted_from_again(stored: tuple[Path, Result]) -> None:
-    path, result = stored
-    again = resume(path, output=path.with_name("again.json"))
-    assert again.cost_after_us == pytest.approx(result.cost_after_us)
-    assert again.stop_reason == result.stop_reason
-
-
-@pytest.mark.parametrize("changes", [{}, {"tree_extractor": "greedy-dag", "tree_at_once": 1}])
-def test_killed_at_any_moment_it_is_resumed_to_the_same_end(
-    changes: dict[str, object], tmp_path: Path
-) -> None:
-    db = tmp_path / "run.duckdb"
-    save_model(layers(2, 3), tmp_path / "layers.json")
-    progress = Copies(db, (1, 2, 3, 5, 6))
-    settings = options(db, node_limit=400, tree_policy="average", tree_budget=8, **changes)
-    expected = optimize(tmp_path / "layers.json", settings, progress=progress)
-    assert len(expected.decisions) == 3
-    reached = set()
-    for result in progress.resumed(expected):
-        reached.add(result.resumed_after)
-        assert [d.rule for d in result.decisions] == [d.rule for d in expected.decisions]
-    assert reached >= {1, 2}
 
 
 class PressesCtrlC(Silent):

@@ -20,20 +20,6 @@ from relational_tensat.rules.instance import Instance, Types, instantiate
 from relational_tensat.tensor.types import Attrs, ValueType
 
 
-def create_instance_tables(database: Database, signatures: int, roots: int = 2) -> None:
-    """Create ``instance`` and ``template``, whose widths depend on the rules.
-
-    In a file they are kept, as long as the exploration may be resumed.
-
-    Args:
-        database: of the e-graph.
-        signatures: the most e-nodes that the sources of a rule match.
-        roots: the most sources.
-    """
-    working_tables()["instance"].create(database, kept=True, g=signatures, root=roots)
-    working_tables()["template"].create(database, kept=True, s=CHILD_COLUMNS)
-
-
 class Instances:
     """Judges configurations and writes them to the tables ``instance`` and ``template``.
 
@@ -64,21 +50,9 @@ class Instances:
 
     def create_tables(self) -> None:
         """Create the two tables, empty."""
-        roots = self._compiled.root_columns
-        create_instance_tables(self._database, roots * self._compiled.node_columns, roots)
-
-    def restore(self) -> None:
-        """Resume with the tables that another process has filled."""
-        ((last,),) = self._database.execute("SELECT max(id) FROM instance", name="instance")
-        self._count = max(self._count, int(last or 0))
-        sizes = self._database.run("match/instance_sizes")
-        self._sizes = {int(rule): int(nodes) for rule, nodes, _ in sizes}
-        self._operands = max((int(operands) for _, _, operands in sizes), default=1)
-
-    def drop_tables(self) -> None:
-        """Drop what only an exploration needs."""
-        for table in ("instance", "template"):
-            self._database.execute(f"DROP TABLE {table}", name=table)
+        roots, tables = self._compiled.root_columns, working_tables()
+        tables["instance"].create(self._database, g=roots * self._compiled.node_columns, root=roots)
+        tables["template"].create(self._database, s=CHILD_COLUMNS)
 
     def judge(self, configurations: Sequence[tuple[int, ...]]) -> None:
         """Judge configurations: rows of rule id and signatures (0 where there is no node).

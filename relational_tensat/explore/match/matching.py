@@ -85,7 +85,7 @@ class Matcher:
         compiled: CompiledRules,
         first_instance: int = 1,
     ) -> None:
-        """Prepare to match; ``create_tables`` or ``restore_tables`` comes next."""
+        """Prepare to match; ``create_tables`` comes next."""
         self.compiled = compiled
         self.truncated = False
         self.rule_seconds: dict[int, float] = {}
@@ -114,11 +114,6 @@ class Matcher:
         self.instances.create_tables()
         if with_rules:
             self._insert_rules()
-        self._insert_joins()
-
-    def restore_tables(self) -> None:
-        """Resume with rules and instances in the tables: another process ended while it matched them."""
-        self.instances.restore()
         self._insert_joins()
 
     def single(self, since: int, rules: frozenset[int] | None = None) -> int:
@@ -263,7 +258,7 @@ class Matcher:
         return out
 
     def log_instances(self) -> None:
-        """Write down the instances that unions name."""
+        """Write down the instances that unions name, as far as that is not done."""
         self._database.execute(self._instances_text, name="log_instances")
 
     def find(self, phase: str, since: int, rules: frozenset[int] | None = None) -> int:
@@ -412,7 +407,8 @@ class Matcher:
         self._instances_text = (
             f"-- the instances that unions name: {rules}\n"
             f"INSERT INTO instance_log SELECT i.id, i.rule, list_filter([{every}], lambda g: g > 0)\n"
-            "FROM instance AS i SEMI JOIN union_log AS u ON u.instance = i.id"
+            "FROM instance AS i SEMI JOIN union_log AS u ON u.instance = i.id\n"
+            "ANTI JOIN instance_log AS l ON l.id = i.id"
         )
         order = self._youngest
         marks = [f"p.m{n}" for n in range(self.compiled.root_columns)]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from relational_tensat.explore.checkpoint import Checkpoint
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.schedule.plan import Schedule
 from relational_tensat.explore.step import Budget, Delta
@@ -13,20 +12,44 @@ from relational_tensat.explore.variation import PLAIN, Variation
 from relational_tensat.explore.world import World
 
 
+@dataclass(slots=True)
+class SaturationState:
+    """Where saturation is, in the e-graph or in a world of it.
+
+    Attributes:
+        iteration: the last one that is done.
+        original: e-nodes there were before the first iteration.
+        stopped: why the last is the last: saturated, nodes, or closed (saturated, and more iterations of
+            multi-pattern rules would add nothing either); empty if it is not.
+        multi_done: iterations with multi-pattern rules.
+        quiet: whether the last iteration added nothing.
+        left_out: whether a limit kept multi-pattern matches from being applied.
+        scarce: whether the node budget is: see ``scarce_budget``.
+    """
+
+    iteration: int
+    original: int
+    stopped: str = ""
+    multi_done: int = 0
+    quiet: bool = False
+    left_out: bool = False
+    scarce: bool = False
+
+
 class Policy:
     """Decides by the world and by where its exploration is.
 
     Attributes:
         options: those that hold now: see ``vary``.
         schedule: decides instead, where there is one.
-        offset: iterations in worlds before this one.
+        offset: iterations in worlds, and in explorations, before this one.
         more: iterations beyond those of the options.
     """
 
     def __init__(self, world: World, options: ExplorationOptions) -> None:
         self.options = self._given = options
         self.schedule: Schedule | None = None
-        self.offset = 0
+        self.offset = world.steps
         self.more = 0
         self._world = world
         self._variation = PLAIN
@@ -47,14 +70,14 @@ class Policy:
         """The last iteration that there may be."""
         return self.offset + self.options.iterations + self.more
 
-    def rules(self, iteration: int, state: Checkpoint) -> frozenset[int]:
+    def rules(self, iteration: int, state: SaturationState) -> frozenset[int]:
         """Return the rules that take part in an iteration."""
         if self.schedule is not None:
             return self.schedule.rules or frozenset()
         rules = self._world.rules
         return rules.all_rules if self.wants_multi(iteration, state) else rules.single_rules
 
-    def wants_multi(self, iteration: int, state: Checkpoint) -> bool:
+    def wants_multi(self, iteration: int, state: SaturationState) -> bool:
         """Whether multi-pattern rules take part in an iteration, where there is no schedule."""
         iteration -= self.offset
         if state.scarce and self._multi_budget(state) <= self._world.e_nodes:
@@ -64,7 +87,7 @@ class Policy:
         has_iterations = state.multi_done < self.options.multi_iterations
         return has_iterations and (iteration == 1 or state.quiet)
 
-    def budget(self, state: Checkpoint) -> Budget:
+    def budget(self, state: SaturationState) -> Budget:
         """Return what the next iteration may build: multi-pattern rules leave some of it to the others."""
         limit = self.options.node_limit
         if self._variation.multi_share is not None:
@@ -74,7 +97,7 @@ class Policy:
             limit, self._multi_budget(state), whole_above=None if state.scarce else whole_above
         )
 
-    def _multi_budget(self, state: Checkpoint) -> int:
+    def _multi_budget(self, state: SaturationState) -> int:
         """Return the most e-nodes that multi-pattern rules may leave."""
         share, limit, e_nodes = (
             self._variation.multi_share,
@@ -87,7 +110,7 @@ class Policy:
             return scarce_budget(state.original, limit)
         return multi_budget(e_nodes, limit)
 
-    def reason_to_stop(self, delta: Delta, rules: frozenset[int], state: Checkpoint) -> str:
+    def reason_to_stop(self, delta: Delta, rules: frozenset[int], state: SaturationState) -> str:
         """Return why exploration ends after a complete iteration; nothing if it does not.
 
         It is closed where all rules took part and none had anything to add, multi-pattern rules neither.

@@ -1,8 +1,9 @@
 """Equality saturation, as TENSAT has it (section 4): all rules in each step, until nothing is added.
 
 Multi-pattern rules take part in ``k_multi`` of the steps (iterations). An iteration is one transaction, so
-that whatever ends the run leaves the e-graph as the last complete iteration left it. In a file, the
-transaction also writes a checkpoint: where the exploration is, so that another process can resume it.
+that whatever ends the run leaves the e-graph as the last complete iteration left it. An e-graph that was
+explored before, perhaps by another process that was killed, is explored on from what is there: all of it
+is matched once again, and iterations are numbered on.
 
 A schedule, if there is one, decides which rules take part in an iteration, and when exploration ends.
 
@@ -19,28 +20,25 @@ from dataclasses import replace
 
 from relational_tensat.base.errors import UnsoundRuleError, UsageError
 from relational_tensat.base.watch import Guard
+from relational_tensat.egraph.cycles import filter_cycles
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore.checkpoint import Checkpoint, write_checkpoint
-from relational_tensat.explore.compile.compiled import CompiledRules
-from relational_tensat.explore.ending import write_ending
+from relational_tensat.explore.ending import write_down, write_ending
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.journal import Journal
-from relational_tensat.explore.members import Members
+from relational_tensat.explore.members import Members, end_search
 from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.outcome import (
     Exploration,
     IterationReport,
     WorldReport,
-    read_log,
     rule_stats,
 )
-from relational_tensat.explore.schedule.plan import Schedule
 from relational_tensat.explore.step import Delta, Starved, step
-from relational_tensat.explore.strategies.policy import Policy
-from relational_tensat.explore.strategies.schedule import begin_schedule, resume_schedule
+from relational_tensat.explore.strategies.policy import Policy, SaturationState
+from relational_tensat.explore.strategies.schedule import begin_schedule
 from relational_tensat.explore.variation import PLAIN, Variation
-from relational_tensat.explore.world import World, begin_world, restore_world
+from relational_tensat.explore.world import World, begin_world
 from relational_tensat.rules.model import Rule
 
 #: Exploration dies out where an iteration works on so few matches for each e-node, or on so few and fewer
@@ -54,16 +52,12 @@ def explore(
     options: ExplorationOptions | None = None,
     *,
     observer: Observer | None = None,
-    start: Checkpoint | None = None,
 ) -> Exploration:
     """Grow an e-graph by rules until it is saturated, has what is looked for, or a limit is reached.
 
     Args:
         options: the limits, and how exploration proceeds until then.
         observer: who is called between iterations, and may end them.
-        start: where another process left an exploration of this e-graph by these rules; it is resumed
-            there, all but the time limit as if nothing had happened. ``observer.after`` is then called
-            for the last complete iteration, too.
 
     Raises:
         UnsoundRuleError: a rule would unite classes of different types.
@@ -73,12 +67,21 @@ def explore(
         raise UsageError(
             f"search = {options.search} without costs, expected it in optimize(), which has some"
         )
-    saturation = Saturation(
-        egraph, rules, options or ExplorationOptions(), observer or Observer(), start
-    )
+    options = options or ExplorationOptions()
+    join_worlds(egraph, options)
+    saturation = Saturation(egraph, rules, options, observer or Observer())
     with saturation.watching() as guard:
         reason = saturation.grow(guard)
     return saturation.finish(reason)
+
+
+def join_worlds(egraph: EGraph, options: ExplorationOptions) -> None:
+    """Let an e-graph of worlds be one whose cycles are filtered, before saturation goes on with it."""
+    is_universe = egraph.is_universe
+    with egraph.transaction():
+        end_search(egraph)
+        if is_universe and options.cycle_filter != "none":
+            filter_cycles(egraph.database)
 
 
 class Saturation:
@@ -94,7 +97,6 @@ class Saturation:
         rules: Sequence[Rule],
         options: ExplorationOptions,
         observer: Observer,
-        start: Checkpoint | None,
     ) -> None:
         self._egraph = egraph
         self._database = egraph.database
@@ -102,18 +104,17 @@ class Saturation:
         self._observer = observer
         self._started = time.perf_counter()
         self._iteration_started, self._statements_before = self._started, 0
-        self._world: World
-        self._state: Checkpoint
-        self._journal = Journal([])
-        if start is None:
-            self._begin(rules)
-        else:
-            self._resume(rules, start)
+        self._journal = Journal()
+        is_new = egraph.clock == 0
+        with egraph.transaction():  # the rules go into the tables
+            self._world = begin_world(egraph, rules, options)
+            self._write_down()
+        self._state = SaturationState(self._world.steps, egraph.e_nodes)
         self._policy = Policy(self._world, options)
-        self._policy.schedule = self._schedule_at(start)
-        self._has_all = (
-            start is None
-        )  # nothing was kept out because of cycles; unknown where resumed
+        if options.schedule:
+            self._policy.schedule = begin_schedule(self._world, options.schedule)
+        #: Nothing was kept out because of cycles; unknown where others explored before.
+        self._has_all = is_new
 
     @property
     def iteration(self) -> int:
@@ -130,14 +131,9 @@ class Saturation:
         """The iterations so far."""
         return self._journal
 
-    @property
-    def left_out(self) -> bool:
-        """Whether a limit left something out, as another process that was here knew."""
-        return self._state.left_out
-
     def go_on_after(self, iteration: int) -> None:
         """Continue after an iteration that another search has made; a world is begun next."""
-        self._state = Checkpoint(self._state.first_rule, iteration)
+        self._state = SaturationState(iteration, 0)
         self._world.steps = iteration
 
     def begin_world(
@@ -156,60 +152,13 @@ class Saturation:
         Raises:
             Interrupted, OutOfMemory: the world before is still there.
         """
-        state = Checkpoint(self._state.first_rule, self._state.iteration, original=len(enodes))
         with self._world.transaction():
             self._world.begin_members(members, enodes)
-            self._write_down(state)
-        self._policy.offset, self._state = self._state.iteration, state
-        self._vary(node_limit, variation)
-
-    def resume_world(
-        self, members: Members, offset: int, node_limit: int, variation: Variation = PLAIN
-    ) -> None:
-        """Continue in a world that another process was growing; see ``begin_world``.
-
-        Args:
-            offset: the last iteration of the world before.
-        """
-        self._world.resume_members(members)
-        self._policy.offset = offset
-        self._vary(node_limit, variation)
-
-    def _vary(self, node_limit: int, variation: Variation) -> None:
-        """Grow within a node limit from now on, and in another way."""
+            self._write_down()
+        iteration = self._state.iteration
+        self._policy.offset, self._state = iteration, SaturationState(iteration, len(enodes))
         self._world.matcher.order = variation.order
         self._policy.vary(node_limit, variation)
-
-    def _schedule_at(self, start: Checkpoint | None) -> Schedule | None:
-        """Return the schedule, if there is one, before the next iteration."""
-        text, world = self._options.schedule, self._world
-        if not text:
-            return None
-        if start is None:
-            return begin_schedule(world, text)
-        return resume_schedule(world, text, self._journal.log, start)
-
-    def _begin(self, rules: Sequence[Rule]) -> None:
-        """Put the rules into the tables."""
-        with self._egraph.transaction():
-            if self._database.is_file:  # of an exploration before this one
-                self._database.script("explore/forget_exploration")
-            self._world = begin_world(self._egraph, rules, self._options)
-            first_rule = self._world.rules.first
-            self._state = Checkpoint(first_rule, original=self._egraph.e_nodes)
-            self._write_down(self._state)
-
-    def _resume(self, rules: Sequence[Rule], start: Checkpoint) -> None:
-        """Continue from what another process left in the tables."""
-        self._state = replace(start)
-        self._journal = Journal(read_log(self._database))
-        compiled = CompiledRules(rules, start.first_rule)
-        world = self._world = restore_world(self._egraph, compiled, self._options)
-        world.steps = start.iteration
-        world.note_matched(compiled.single_rules, start.since_single)
-        world.note_matched(compiled.multi_rules, start.since_multi)
-        rule_seconds = enumerate(start.rule_seconds, start=start.first_rule)
-        world.matcher.rule_seconds = {rule: seconds for rule, seconds in rule_seconds if seconds}
 
     @contextmanager
     def watching(self) -> Iterator[Guard]:
@@ -242,7 +191,7 @@ class Saturation:
         """
         reason, policy = "iterations", self._policy
         while reason == "iterations" and guard.reason is None and self._dies_out:
-            policy.more = self.iteration + 1 - self._options.iterations
+            policy.more = self.iteration + 1 - policy.offset - self._options.iterations
             reason = self.grow(guard)
         policy.more = 0
         return reason
@@ -250,7 +199,8 @@ class Saturation:
     @property
     def _dies_out(self) -> bool:
         """Whether the last iterations worked on few matches, and some more are allowed."""
-        if self.iteration >= 4 * self._options.iterations // 3 or len(self._journal.log) < 2:
+        done = self.iteration - self._policy.offset
+        if done >= 4 * self._options.iterations // 3 or len(self._journal.log) < 2:
             return False
         *before, last = self._journal.log[-4:]
         is_shrinking = last.matches < max(entry.matches for entry in before)
@@ -324,15 +274,13 @@ class Saturation:
         state.multi_done += policy.schedule is None and policy.wants_multi(iteration, state)
         delta = step(world, rules, policy.budget(state))
         state.iteration = iteration
-        state.since_single = world.last_matched(world.rules.single_rules)
-        state.since_multi = world.last_matched(world.rules.multi_rules)
         state.quiet = delta.is_empty
         state.left_out |= not delta.multi_complete
         self._has_all &= not delta.rejected and not delta.filtered
         state.stopped = policy.reason_to_stop(delta, rules, state)
         self._journal.note_matches(iteration, delta.matches)
         self._journal.note_iteration(self._report(iteration, delta))
-        self._write_down(state)
+        self._write_down()
 
     def _report(self, iteration: int, delta: Delta | None) -> IterationReport:
         """Return what an iteration did; None if it was undone."""
@@ -347,16 +295,10 @@ class Saturation:
             time.perf_counter() - self._iteration_started,
         )
 
-    def _write_down(self, state: Checkpoint) -> None:
-        """Write what another process would need to resume; in memory, no other process could."""
-        if not self._database.is_file:
-            return
-        seconds = self._world.matcher.rule_seconds
-        rules = self._world.rules.rules
-        state.rule_seconds = [seconds.get(rule.id, 0.0) for rule in rules]
-        self._egraph.catalogue.flush(self._database)
-        self._journal.write(self._database)
-        write_checkpoint(self._egraph, state)
+    def _write_down(self) -> None:
+        """Write what another process would need; in memory, there is none."""
+        if self._database.is_file:
+            write_down(self._egraph, self._world.matcher, self._journal)
 
     def finish(self, reason: str, worlds: tuple[WorldReport, ...] = ()) -> Exploration:
         """Write down what is not written yet, and why it ended; return how it went."""
@@ -369,7 +311,7 @@ class Saturation:
         return Exploration(
             reason,
             self._state.iteration,
-            rule_stats(self._database, self._state.first_rule),
+            rule_stats(self._database, self._world.rules.first),
             tuple(log),
             sum(entry.statements for entry in log),
             time.perf_counter() - self._started,

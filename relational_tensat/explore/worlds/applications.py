@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -242,24 +241,6 @@ class Applications:
         self._targets.add(np.zeros((len(new), 1), np.int32))
         return np.arange(count, self.count, dtype=np.int32)
 
-    def restore(
-        self, rules: Ints, instances: Ints, states: Ints, rows: tuple[Ints, Ints, Ints]
-    ) -> None:
-        """Begin with those that there were, each in its place.
-
-        Args:
-            rows: their sources, targets and bindings.
-        """
-        about = np.zeros((len(rules), 3), np.int32)
-        about[:, _RULE], about[:, _INSTANCE], about[:, _STATE] = rules, instances, states
-        self._about.add(about)
-        for own, given in zip((self._sources, self._targets, self._bindings), rows, strict=True):
-            own.add(given)
-        keys = _keys(instances, self.sources, self.sources.shape[1])
-        for is_rejected in (False, True):  # of equal ones, what is not rejected stands for them
-            for place in np.flatnonzero((states == REJECTED) == is_rejected).tolist():
-                self._places.setdefault(keys[place], place)
-
     def set_built(self, places: Ints, targets: Ints) -> None:
         """Note that applications are built, and what their targets are."""
         missing = targets.shape[1] - self._targets.values.shape[1]
@@ -318,33 +299,9 @@ def write_applications(database: Database, applications: Applications) -> None:
         database.insert_arrays("universe_application", columns, "insert universe_application")
 
 
-def read_applications(database: Database, applications: Applications) -> None:
-    """Add the applications that the table has to none."""
-    rows = database.run("worlds/applications")
-    if not rows:
-        return
-    rules, instances, states, sources, targets, bindings = zip(*rows, strict=True)
-    applications.restore(
-        np.array(rules, np.int32),
-        np.array(instances, np.int32),
-        np.array([STATES.index(state) for state in states], np.int32),
-        (_filled(sources), _filled(targets), _filled(bindings)),
-    )
-
-
 def _lists(rows: Ints) -> pa.Array:
     """Return rows of ids as lists, without what fills them up."""
     return list_column(np.cumsum((rows > 0).sum(axis=1), dtype=np.int32), rows[rows > 0])
-
-
-def _filled(lists: Sequence[Sequence[int]]) -> Ints:
-    """Return lists of ids as rows, filled up with 0."""
-    lengths: NDArray[np.int64] = np.fromiter(map(len, lists), np.int64, len(lists))
-    rows = np.zeros((len(lists), max(int(lengths.max()), 1)), np.int32)
-    rows[np.arange(rows.shape[1]) < lengths[:, None]] = np.fromiter(
-        chain.from_iterable(lists), np.int32
-    )
-    return rows
 
 
 def _keys(instances: Ints, sources: Ints, columns: int) -> list[bytes]:

@@ -15,16 +15,13 @@ from numpy.typing import NDArray
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.apply.applying import apply_all
 from relational_tensat.explore.apply.bounds import Candidates
-from relational_tensat.explore.checkpoint import Checkpoint
-from relational_tensat.explore.compile.compiled import CompiledRules
 from relational_tensat.explore.exploration_options import ExplorationOptions
-from relational_tensat.explore.members import show_universe
-from relational_tensat.explore.world import World, begin_world, restore_world
+from relational_tensat.explore.match.matching import Matches
+from relational_tensat.explore.world import World, begin_world
 from relational_tensat.explore.worlds.applications import (
     WAITING,
     Applications,
     Templates,
-    read_applications,
 )
 from relational_tensat.explore.worlds.masks import Flags, Masks
 from relational_tensat.explore.worlds.node_arrays import Ints, NodeArrays, SourceFinder
@@ -76,12 +73,6 @@ class Universe:
         self._instance_of: dict[tuple[int, ...], int] = {}
         self._see_instances()
 
-    def resume(self, *, is_full: bool) -> None:
-        """Continue with the applications that another process left in the tables."""
-        self.is_full = is_full
-        read_applications(self.egraph.database, self.applications)
-        self._match(0)
-
     @property
     def egraph(self) -> EGraph:
         """The tables."""
@@ -115,9 +106,11 @@ class Universe:
     def find(self) -> None:
         """Match all rules on what is new; applications of multi-pattern rules: see ``pair``."""
         rules = self.world.rules.all_rules
-        self._match(self.world.since(rules))
+        matches = self.world.matcher.new_matches(self.world.since(rules))
         self.egraph.clock += 1
         self.world.note_matched(rules, self.egraph.clock)
+        if matches is not None:
+            self._add_matches(matches)
 
     def pair(self, masks: Masks, looked: Looked) -> None:
         """Find the applications of multi-pattern rules that some worlds have all sources of.
@@ -146,11 +139,8 @@ class Universe:
         if self.version != version:
             self.find()
 
-    def _match(self, since: int) -> None:
-        """Find the matches of sources that are new since then, and the applications of one source."""
-        matches = self.world.matcher.new_matches(since)
-        if matches is None:
-            return
+    def _add_matches(self, matches: Matches) -> None:
+        """Add matches of sources, and the applications of one source that they are."""
         for pattern in np.unique(matches.patterns).tolist():
             rows = np.flatnonzero(matches.patterns == pattern)
             finder = self._finders[pattern - 1]
@@ -294,26 +284,9 @@ class Universe:
 
 
 def begin_universe(egraph: EGraph, rules: Sequence[Rule], options: ExplorationOptions) -> Universe:
-    """Return the universe of an e-graph that holds an original graph and nothing else."""
+    """Return the universe of an e-graph, all of which is shown."""
     universe = Universe(begin_world(egraph, rules, options))
     universe.find()
-    return universe
-
-
-def restore_universe(
-    egraph: EGraph, rules: Sequence[Rule], options: ExplorationOptions, start: Checkpoint
-) -> Universe:
-    """Return the universe that another process left in the tables.
-
-    Args:
-        start: where it was then.
-    """
-    show_universe(egraph)
-    world = restore_world(egraph, CompiledRules(rules, start.first_rule), options)
-    world.note_matched(world.rules.single_rules, start.since_single)
-    world.note_matched(world.rules.multi_rules, start.since_multi)
-    universe = Universe(world)
-    universe.resume(is_full=start.left_out)
     return universe
 
 

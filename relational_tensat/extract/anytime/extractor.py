@@ -86,17 +86,16 @@ class AnytimeExtractor:
         self._stalled = 0
         self.is_of_last = False
 
-    def resume(self) -> None:
-        """Begin from what the extractor of another process, which was killed, left in the tables."""
+    def go_on(self) -> None:
+        """Begin with what the tables have of extractions before, the cheapest graph of them above all."""
         self._egraph.database.script("extract/forget_final")
         columns = ", ".join(field.name for field in fields(ExtractionEntry))
         text = f"-- extractions\nSELECT {columns} FROM extraction_log ORDER BY rowid"
-        for row in self._egraph.database.execute(text):
-            entry = ExtractionEntry(*row)
-            self.log.append(entry)
-            if self._is_cheaper(entry.best_us):
-                self._kept = KeptChoice(self._egraph, entry.best_us, entry.iteration)
-            self._count(entry.best_us)
+        self.log += [ExtractionEntry(*row) for row in self._egraph.database.execute(text)]
+        if self.log and self._is_cheaper(self.log[-1].best_us):
+            last = self.log[-1]
+            self._best_us = last.best_us
+            self._kept = KeptChoice(self._egraph, last.best_us, last.iteration)
 
     def after(self, iteration: int) -> str | None:
         """Extract if an iteration is one of those to do so after; return a reason to stop exploring.
@@ -196,17 +195,23 @@ class AnytimeExtractor:
         start_s = now_s()
         with self.watch.watching():
             table, extraction = self._settled(self._options.time_limit_s)
+            is_cheaper = self._is_cheaper(extraction.cost_us)
             self._best_us = min(self._best_us, extraction.cost_us)
             entry = _entry(iteration, extraction, self._best_us, start_s, final=True)
-            if self._kept is None or extraction.cost_us <= self._kept.cost_us * (
-                1 + COST_TOLERANCE
-            ):
-                choose(self._egraph, table, extraction.choice)
-                self.is_of_last = True
-            else:
-                self._kept.restore()
-                extraction = _earlier(self._kept, extraction)
-            self._write(entry)
+            with self._egraph.transaction():
+                if self._kept is None or extraction.cost_us <= self._kept.cost_us * (
+                    1 + COST_TOLERANCE
+                ):
+                    choose(self._egraph, table, extraction.choice)
+                    self.is_of_last = True
+                    if (
+                        is_cheaper and self._egraph.database.is_file
+                    ):  # for whoever goes on from there
+                        KeptChoice.keep(self._egraph, seed_of(table, extraction), iteration)
+                else:
+                    self._kept.restore()
+                    extraction = _earlier(self._kept, extraction)
+                self._write(entry)
         if as_source(self._cost).is_lazy:  # what is shown of others is near what they cost
             fill_costs(self._egraph, self._cost, CostSource.about)
         self.log.append(entry)
@@ -221,7 +226,7 @@ class AnytimeExtractor:
         table, extraction = self._settled(limit_s, lambda: database.is_interrupted)
         self._last = table, extraction
         kept_choice, best_us = self._kept, self._best_us
-        with self._egraph.transaction():  # what another process would resume from
+        with self._egraph.transaction():  # what another process would go on from
             if self._is_cheaper(extraction.cost_us):
                 kept_choice = KeptChoice.keep(self._egraph, seed_of(table, extraction), iteration)
                 best_us = extraction.cost_us

@@ -1,4 +1,4 @@
-"""Resuming the run of a process that was killed, from its database.
+"""Resuming a run: its database is opened, and explored on from what is there.
 
 The names below are imported when they are first used: runs without a database need none of it.
 """

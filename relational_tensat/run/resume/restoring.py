@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from relational_tensat.explore.outcome import ended_exploration
 from relational_tensat.run.resume.stored import StoredRun
 from relational_tensat.run.stages.fusing import check_fusing
 from relational_tensat.run.stages.loading import (
@@ -20,13 +19,13 @@ from relational_tensat.tensor import Graph
 
 
 def restore(stored: StoredRun, model: Graph | str | Path | None, state: RunState) -> RunState:
-    """Bring a run to where another process left it: into exploration, or to its end.
+    """Open what another process left: the model, the e-graph, the cheapest graph so far, kernels.
 
     Args:
         model: where it is now, if not where it was, or the graph that it was.
 
     Raises:
-        InputError: the model or the rules have changed, or another process uses the database.
+        InputError: the model has changed, or another process uses the database.
     """
     opened = state
 
@@ -44,15 +43,12 @@ def restore(stored: StoredRun, model: Graph | str | Path | None, state: RunState
     state = check_fusing(state)
     if stored.kernel_rows:
         state = replace(state, kernels=tuple(stored.kernels()), has_fused=True)
-    state = replace(state, rules=read_rules(state))
-    stored.check_rules(state.rules)
-    state = share_weights(check_plan(state))
+        assert state.kernel_costs is not None
+        state.kernel_costs.learn(state.kernels)
+    state = share_weights(check_plan(replace(state, rules=read_rules(state))))
     with state.phases.phase("explore"):
         egraph = stored.open(state.original, state.options)
-    state = state.with_egraph(egraph).noting(stored.note, found_model.note)
-    state.extractor.resume()
-    state = replace(state, start=stored.checkpoint, resumed_after=stored.iteration)
-    if stored.stop_reason is None:
-        return state
-    exploration = ended_exploration(egraph.database, stored.checkpoint, stored.stop_reason)
-    return replace(state, exploration=exploration)
+    note = f"resumed after iteration {stored.iteration}"
+    state = state.with_egraph(egraph).noting(note, found_model.note)
+    state.extractor.go_on()
+    return replace(state, resumed_after=stored.iteration)

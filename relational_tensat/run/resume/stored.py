@@ -1,34 +1,57 @@
-"""What the database of a run contains: whether the run can be resumed, where it was, and what it needs."""
+"""What the database of a run contains beside its e-graph, for whoever goes on with it.
+
+The e-graph needs nothing more: its tables are whole after every transaction. So what a killed process left
+is opened as any other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from relational_tensat.base import duckdb
 from relational_tensat.base.checks import check_choice
-from relational_tensat.base.errors import InputError, UsageError
+from relational_tensat.base.errors import InputError, UsageError, first_line
 from relational_tensat.base.option import options_in
+from relational_tensat.base.paths import is_database
 from relational_tensat.egraph import EGraph
-from relational_tensat.egraph.database import Database
+from relational_tensat.egraph.database import FORMAT_VERSION, Database
 from relational_tensat.egraph.restore import restore_egraph
-from relational_tensat.explore.checkpoint import Checkpoint
 from relational_tensat.formats.json_read import parse_graph
-from relational_tensat.rules.model import Rule
-from relational_tensat.rules.text import rule_text
-from relational_tensat.run.options import Options
-from relational_tensat.run.resume.digest import graph_digest
-from relational_tensat.run.resume.found_model import FoundModel
-from relational_tensat.run.resume.opening import OpenedRun
-from relational_tensat.run.resume.record import RunRecord, cost_digest
+from relational_tensat.rules.targets.known import FUSED_FILE
+from relational_tensat.run.options import Options, resumable_options
+from relational_tensat.run.resume.record import (
+    RunRecord,
+    cost_digest,
+    graph_digest,
+    read_options,
+    record_of_rows,
+)
 from relational_tensat.tensor.graph import Graph
 
 if TYPE_CHECKING:
     from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
 
-#: Values of the option ``search`` that are continued where they were.
-_RESUMABLE = ("saturation", "auto", "focus", "focus-mcts", "mcts")
+#: A DuckDB file begins with three blocks of 4 KiB; a file with less was not finished being made.
+_LEAST_BYTES = 3 * 4096
+
+_NOT_STARTED = "the run was killed before exploration had begun: start it again"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundModel:
+    """A model that was read.
+
+    Attributes:
+        model: its file as it was named, or itself if it is of none.
+        note: where it is from, if that is not where it was; else empty.
+    """
+
+    model: Graph | str | Path
+    graph: Graph
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,37 +60,18 @@ class StoredRun:
 
     Attributes:
         path: its database.
-        checkpoint: where its exploration was, or how it ended.
-        rules: its rules by name, in order, as text.
+        iteration: the last that is there; 0 if there is none.
         kernel_rows, kernel_rules: of the model's own kernels, if it had been fused.
-        stop_reason: why exploration ended; None if it had not.
-        is_extracted: whether a graph had been extracted after that.
     """
 
     path: Path
     record: RunRecord
-    checkpoint: Checkpoint
-    rules: dict[str, str]
+    iteration: int
     kernel_rows: list[tuple[Any, ...]]
     kernel_rules: dict[str, str]
-    stop_reason: str | None
-    is_extracted: bool
-
-    @property
-    def note(self) -> str:
-        """Where the run was."""
-        if self.stop_reason is not None:
-            ended = "the run had ended" if self.is_extracted else "exploration had ended"
-            return f"{ended} ({self.stop_reason}): extracted from the e-graph that was there"
-        return f"resumed after iteration {self.iteration}"
-
-    @property
-    def iteration(self) -> int:
-        """The last complete iteration; 0 if there was none."""
-        return self.checkpoint.iteration
 
     def options(self, **changes: Any) -> Options:
-        """Return the run's options, but for changes, which the e-graph must not depend on.
+        """Return the run's options, but for changes, of which the original graph and its costs are none.
 
         Where something is written is for the changes alone to say: a database may be anybody's.
 
@@ -75,10 +79,13 @@ class StoredRun:
             InputError: they are those of another version, or the file that costs are from has changed.
             UsageError: one of the values cannot be, or is the run's own to choose.
         """
-        may_change = [field.name for _, field in options_in(Options) if field.about.may_change]
+        may_change = [option.name for option in resumable_options()]
         for name in changes:
             check_choice("option of a run that is resumed", name, may_change)
-        options = self._readable(self.record.read_options)
+        try:
+            options = read_options(self.record.options)
+        except InputError as error:
+            raise InputError(f"{self.path}: the run cannot be resumed: {error}") from None
         places = {
             option.name: option.default for _, option in options_in(Options) if option.about.writes
         }
@@ -100,41 +107,6 @@ class StoredRun:
             was, preposition = ("a", "with") if self.record.own_costs else ("no", "without")
             raise UsageError(
                 f"{self.path}: the run had {was} cost model of its own, expected resume {preposition} one"
-            )
-
-    def check_search(self, options: Options) -> None:
-        """Reject a search that had not ended, of a kind that cannot be continued.
-
-        Raises:
-            InputError: it is one.
-        """
-        search = options.exploration.search
-        if search not in _RESUMABLE and self.stop_reason is None:
-            raise InputError(
-                f"{self.path}: the run cannot be resumed: its search ({search}) had not ended, "
-                f"expected one that had, or one by {' or '.join(_RESUMABLE)}"
-            )
-
-    def check_rules(self, rules: Sequence[Rule]) -> None:
-        """Reject rules other than those that the run started with.
-
-        Raises:
-            InputError: they have changed; names the first that has.
-        """
-        claims = {rule.name: _claim(rule_text(rule)) for rule in rules}
-        stored_claims = {name: _claim(text) for name, text in self.rules.items()}
-        for name in (*stored_claims, *claims):
-            if claims.get(name) != stored_claims.get(name):
-                change = "differs" if name in claims else "is gone"
-                if name not in stored_claims:
-                    change = "is new"
-                raise InputError(
-                    f"{self.path}: the run cannot be resumed: its rules have changed since it began: "
-                    f"{name!r} {change}"
-                )
-        if list(claims) != list(stored_claims):
-            raise InputError(
-                f"{self.path}: the run cannot be resumed: the order of its rules has changed"
             )
 
     def kernels(self) -> list[OwnKernel]:
@@ -187,8 +159,7 @@ class StoredRun:
         Raises:
             InputError: another process uses the database.
         """
-        database = Database(self.path, options.process, keep=True)
-        return restore_egraph(graph, database, self.checkpoint.counters)
+        return restore_egraph(graph, Database(self.path, options.process, keep=True))
 
     def _read(self, path: Path, read: Callable[[Path], Graph]) -> tuple[Graph | None, str]:
         """Return the model of a file, or None and why it is not the run's."""
@@ -202,34 +173,75 @@ class StoredRun:
             return None, f"its model {path} has changed since it began"
         return graph, ""
 
-    def _readable(self, read: Callable[[], Options]) -> Options:
-        try:
-            return read()
-        except InputError as error:
-            raise InputError(f"{self.path}: the run cannot be resumed: {error}") from None
-
 
 def read_run(path: Path) -> StoredRun:
-    """Return what the database of a run contains.
+    """Return what the database of a run contains. It is left as it is, its log of changes, too.
 
     Raises:
         InputError: there is no such file, it is not the database of a run or of another version's, the
-            run had not started exploration, or it is still in progress.
+            run had not written how it was requested, or it is still in progress.
     """
-    with OpenedRun(path) as run:
+    connection = _connect(path)
+
+    def rows(text: str) -> list[tuple[Any, ...]]:
+        try:
+            return connection.execute(text).fetchall()
+        except duckdb.Error as error:
+            reason = first_line(error)
+            raise InputError(
+                f"{path}: not the database of a run of this program: {reason}"
+            ) from error
+
+    try:
+        _check_version(path, rows)
+        record = dict(rows("SELECT key, value FROM run_record"))
+        if not record and rows("SELECT 1 FROM rule LIMIT 1"):
+            raise InputError(
+                f"{path}: the e-graph was not made by a run: nothing records how to resume it"
+            )
+        if not record:
+            raise InputError(f"{path}: {_NOT_STARTED}")
+        ((iteration,),) = rows("SELECT coalesce(max(iteration), 0) FROM iteration_log")
         return StoredRun(
             path=path,
-            record=run.record(),
-            checkpoint=run.checkpoint(),
-            rules=run.rules(),
-            kernel_rows=run.kernels(),
-            kernel_rules=run.kernel_rules(),
-            stop_reason=run.stop_reason(),
-            is_extracted=run.is_extracted(),
+            record=record_of_rows(record),
+            iteration=int(iteration),
+            kernel_rows=rows("FROM fused_kernel"),
+            kernel_rules=dict(rows(f"SELECT name, text FROM rule WHERE file = '{FUSED_FILE}'")),
+        )
+    finally:
+        connection.close()
+
+
+def _check_version(path: Path, rows: Callable[[str], list[tuple[Any, ...]]]) -> None:
+    tables = {name for (name,) in rows("SELECT table_name FROM duckdb_tables()")}
+    if not tables:
+        raise InputError(f"{path}: {_NOT_STARTED}")
+    version = None
+    if "meta" in tables:
+        found = rows("SELECT value FROM meta WHERE key = 'format_version'")
+        version = found[0][0] if found else None
+    if version is None:
+        raise InputError(f"{path}: not the database of a run of this program")
+    if version != FORMAT_VERSION:
+        raise InputError(
+            f"{path}: the database has format {version}, expected {FORMAT_VERSION}: "
+            "start the run again"
         )
 
 
-def _claim(text: str) -> str:
-    """Return a rule's text without the line that says where it was written."""
-    first_line, newline, rest = text.partition("\n")
-    return rest if newline and first_line.startswith("; ") else text
+def _connect(path: Path) -> duckdb.DuckDBPyConnection:
+    if not path.is_file():
+        raise InputError(f"{path}: no such database file")
+    size = path.stat().st_size
+    if size and not is_database(path):
+        raise InputError(f"{path}: not a database")
+    if size < _LEAST_BYTES:
+        raise InputError(f"{path}: {_NOT_STARTED}")
+    try:
+        return duckdb.open_database(path)
+    except duckdb.Error as error:
+        reason = first_line(error)
+        if "set lock" in reason:  # damaged blocks are another matter
+            reason = "another process uses it: does the run still use it?"
+        raise InputError(f"{path}: cannot be opened: {reason}") from error

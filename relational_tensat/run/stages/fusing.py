@@ -91,11 +91,7 @@ def fuse(state: RunState) -> RunState:
     Raises:
         UnsoundRuleError: a rule would unite classes of different types.
     """
-    if not state.options.fusion.fuse:
-        return state
-    if state.has_fused:
-        assert state.kernel_costs is not None
-        state.kernel_costs.learn(state.kernels)
+    if not state.options.fusion.fuse or state.has_fused:
         return state
     if state.watch.happened or state.exploration.stop_reason == "interrupted":
         return state.noting("no kernels were sought: the run was interrupted before")
@@ -177,10 +173,9 @@ def _with_e_nodes(state: RunState) -> RunState:
         return state
     masks = {name: own for kernel in state.kernels for name, own in kernel.masks.items()}
     exploration, egraph = state.exploration, state.egraph
-    iteration = exploration.iterations + 1
     try:
         with egraph.transaction():
-            further = apply_further(egraph, rules, state.options.exploration, iteration, masks)
+            further = apply_further(egraph, rules, state.options.exploration, masks)
             egraph.database.append("fused_kernel", list(rows_of(state.kernels)))
     except (Interrupted, OutOfMemory) as error:
         return replace(state, kernels=()).noting(f"no kernels are used: {error}")
@@ -188,7 +183,7 @@ def _with_e_nodes(state: RunState) -> RunState:
     state.phases.progress.iteration(further.report)
     exploration = replace(
         exploration,
-        iterations=iteration,
+        iterations=further.report.iteration,
         rules={**exploration.rules, **further.rules},
         log=(*exploration.log, further.report),
         statements=exploration.statements + further.report.statements,

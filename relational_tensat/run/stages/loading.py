@@ -178,7 +178,7 @@ def _check_rules(state: RunState) -> Mapping[str, str]:
 
 
 def _record(state: RunState) -> None:
-    """Write what another process would need to resume the run."""
+    """Write how the run was requested, for another process that goes on with it."""
     from relational_tensat.run.resume.record import RunRecord, write_record  # few runs need it
 
     record = RunRecord.of(

@@ -41,19 +41,16 @@ def explore(state: RunState) -> RunState:
                 extractor,
                 observer,
                 state.options.process.seed,
-                state.start,
                 tree=state.options.tree if options.search == "focus-mcts" else None,
             )
         elif options.search == "mcts":
             exploration = explore_tree(
                 state.egraph, state.rules, options, state.options.tree, extractor,
-                seed=state.options.process.seed, observer=observer, start=state.start,
+                seed=state.options.process.seed, observer=observer,
             )  # fmt: skip
         else:
             whole = _going_on(state) if options.search == "auto" else explore_whole
-            exploration = whole(
-                state.egraph, state.rules, options, observer=observer, start=state.start
-            )
+            exploration = whole(state.egraph, state.rules, options, observer=observer)
     phases.move(state.extractor.spent_s, source="explore", target="extract")
     return replace(state, exploration=exploration)
 

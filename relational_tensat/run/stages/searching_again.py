@@ -138,7 +138,6 @@ def _without_rule(state: RunState, rule: str) -> RunState:
         state,
         options=options,
         rules=rules,
-        start=None,
         extractions=(),
         by_profile=None,
         settled=None,

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Exploration, ExplorationOptions, explore
+from relational_tensat.explore import Exploration, ExplorationOptions, Observer, explore
 from relational_tensat.explore import step as step_module
-from relational_tensat.explore.checkpoint import read_checkpoint
 from relational_tensat.explore.strategies import policy
 from relational_tensat.explore.strategies.node_budgets import multi_budget, scarce_budget
+from relational_tensat.explore.strategies.saturation import Saturation
 from relational_tensat.rules.model import Rule
 from tests.egraph.invariants import assert_invariants
 from tests.explore.canonical import same
@@ -24,33 +23,26 @@ JOIN_AND_SWAP = example_rules("join-sums", "swap")
 
 
 def explored(
-    limit: int,
-    rules: Sequence[Rule] = JOIN_AND_SWAP,
-    path: Path | None = None,
-    *,
-    multi_iterations: int = 1,
-) -> tuple[EGraph, Exploration]:
-    egraph = EGraph.create(separate_sums(6), path)
-    return egraph, explore(
-        egraph, rules, ExplorationOptions(20, multi_iterations, node_limit=limit)
-    )
-
-
-def is_scarce(egraph: EGraph) -> bool:
-    checkpoint = read_checkpoint(egraph.connection)
-    assert checkpoint is not None
-    return checkpoint.scarce
+    limit: int, rules: Sequence[Rule] = JOIN_AND_SWAP, *, multi_iterations: int = 1
+) -> tuple[EGraph, Exploration, bool]:
+    """Explore; return whether the node budget was scarce, too."""
+    egraph = EGraph.create(separate_sums(6))
+    options = ExplorationOptions(20, multi_iterations, node_limit=limit)
+    saturation = Saturation(egraph, rules, options, Observer())
+    with saturation.watching() as guard:
+        reason = saturation.grow(guard)
+    return egraph, saturation.finish(reason), saturation._state.scarce
 
 
 def test_the_iteration_that_starves_single_pattern_rules_is_done_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     limit = 60
-    egraph, exploration = explored(limit, path=tmp_path / "run.duckdb")
-    assert is_scarce(egraph)
+    egraph, exploration, is_scarce = explored(limit)
+    assert is_scarce
     assert_invariants(egraph)
     monkeypatch.setattr(policy, "multi_budget", scarce_budget)
-    other, repeated = explored(limit)
+    other, repeated, _ = explored(limit)
     assert same(egraph, other)
     assert [entry.e_nodes for entry in exploration.log] == [entry.e_nodes for entry in repeated.log]
     assert [entry.matches for entry in exploration.log] == [entry.matches for entry in repeated.log]
@@ -74,21 +66,21 @@ def test_an_interrupt_is_noticed_while_an_iteration_is_undone_to_be_done_again(
 
 
 @pytest.mark.parametrize("limit", [300, 10_000])
-def test_nothing_is_done_again_where_all_fits(limit: int, tmp_path: Path) -> None:
-    egraph, exploration = explored(limit, path=tmp_path / "run.duckdb")
+def test_nothing_is_done_again_where_all_fits(limit: int) -> None:
+    _, exploration, is_scarce = explored(limit)
     assert exploration.stop_reason == "saturated"
-    assert not is_scarce(egraph)
+    assert not is_scarce
 
 
-def test_nothing_is_done_again_where_only_multi_pattern_rules_are_cut_short(tmp_path: Path) -> None:
-    egraph, exploration = explored(80, example_rules("join-sums"), tmp_path / "run.duckdb")
+def test_nothing_is_done_again_where_only_multi_pattern_rules_are_cut_short() -> None:
+    _, exploration, is_scarce = explored(80, example_rules("join-sums"))
     assert exploration.stop_reason == "nodes"
-    assert not is_scarce(egraph)
+    assert not is_scarce
 
 
 def test_multi_pattern_rules_that_have_had_their_budget_do_not_hold_up_the_others() -> None:
     """Else each of many iterations would take a part of what is left, and never an end."""
-    egraph, exploration = explored(60, multi_iterations=20)
+    egraph, exploration, _ = explored(60, multi_iterations=20)
     assert exploration.stop_reason == "nodes"
     assert len(exploration.log) < 5
     assert egraph.counts()[0] < 60

@@ -12,8 +12,13 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.formats.json_read import parse_graph
 from relational_tensat.models import MODELS
 from relational_tensat.run.options import Options
-from relational_tensat.run.resume.digest import graph_digest, small_copy
-from relational_tensat.run.resume.options_text import cost_file, options_text, read_options
+from relational_tensat.run.resume.record import (
+    cost_file,
+    graph_digest,
+    options_text,
+    read_options,
+    small_copy,
+)
 from relational_tensat.tensor import Graph, Weight
 from tests.graphs import shared_matmuls
 

@@ -117,7 +117,8 @@ def test_a_run_that_still_runs(tmp_path: Path) -> None:
         (["run"], 2, "expected MODEL, or --resume DB"),
         (["run", "--resume", "no.duckdb"], 3, "no.duckdb: no such database file"),
         (["run", "--resume", "no.duckdb", "--cost", "t4"], 2, "--cost cannot be given"),
-        (["run", "--resume", "no.duckdb", "--iterations=15"], 2, "--iterations cannot be given"),
+        (["run", "--resume", "no.duckdb", "--dim=n=1"], 2, "--dim cannot be given"),
+        (["run", "--resume", "no.duckdb", "--search=mcts"], 3, "no.duckdb: no such database file"),
     ],
 )
 def test_the_command_line(

@@ -24,16 +24,15 @@ from functools import cached_property
 from itertools import cycle
 from random import Random
 
-from relational_tensat.base.watch import Guard
+from relational_tensat.base.watch import Guard, Watch
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.published import create_worlds
-from relational_tensat.explore.checkpoint import Checkpoint
 from relational_tensat.explore.exploration_options import ExplorationOptions
-from relational_tensat.explore.members import show_universe
+from relational_tensat.explore.members import end_search, show_universe
 from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.outcome import DecisionReport, Exploration, WorldReport
-from relational_tensat.explore.seed import PricingChooser
+from relational_tensat.explore.seed import Chooser, PricingChooser
 from relational_tensat.explore.strategies.focus.tree_part import TREE_KINDS, TreePart
 from relational_tensat.explore.strategies.focus.worlds import (
     EQUAL_COSTS,
@@ -63,44 +62,81 @@ def explore_focus(
     chooser: PricingChooser,
     observer: Observer | None = None,
     seed: int = 0,
-    start: Checkpoint | None = None,
     *,
     tree: TreeOptions | None = None,
 ) -> Exploration:
     """Grow worlds of an e-graph, until none has a cheaper graph or a limit is reached.
 
+    Where the e-graph was explored before, the first world is all that is there, and its cheapest graph is
+    what others are grown from.
+
     Args:
-        egraph: holds an original graph and nothing else.
         options: ``iterations`` and ``node_limit`` are for each world; the first are no larger than
-            ``first_world_nodes``, and ``universe_limit`` is for all of them together.
+            ``first_world_nodes``, and ``universe_limit`` is for all of them together, beside the e-nodes
+            that were there.
         chooser: extracts from each world.
         observer: as ``explore``.
         seed: of all that is drawn at random.
-        start: where another process left a search of this e-graph, with these rules and options; it is
-            resumed there, as ``explore`` resumes an exploration.
         tree: of a tree search that comes where restarts find nothing more; None for none.
 
     Raises:
         UnsoundRuleError: as ``explore``.
     """
     observer = observer or Observer()
-    egraph.is_universe = True
-    if start is None:
-        create_worlds(egraph.database)
-    stored = None if start is None else WorldReport.read(egraph.database)
-    saturation = Saturation(egraph, rules, options, observer, start)
-    worlds = Worlds(egraph, saturation, chooser, observer.watch, options.universe_limit, stored)
+    is_explored = end_search(egraph)
+    saturation = Saturation(egraph, rules, options, observer)
     part = None
     if tree is not None:
-        part = TreePart(egraph, saturation, tree, chooser, observer, seed, start)
+        part = TreePart(egraph, saturation, tree, chooser, observer, seed)
     with saturation.watching() as guard:
-        search = Focus(worlds, options, chooser.original_us, seed, guard, tree=part)
-        reason = search.run()
-    show_universe(egraph)
-    exploration = saturation.finish(reason, tuple(worlds.reports))
+        ended = "extracted" if is_explored else ""
+        reason, worlds = search_worlds(
+            saturation, options, chooser, observer.watch, seed, guard, ended=ended, tree=part
+        )
+    exploration = saturation.finish(reason, worlds)
     if tree is None:
         return exploration
     return replace(exploration, decisions=tuple(DecisionReport.read(egraph.database)))
+
+
+def search_worlds(
+    saturation: Saturation,
+    options: ExplorationOptions,
+    chooser: Chooser,
+    watch: Watch,
+    seed: int,
+    guard: Guard,
+    *,
+    ended: str = "",
+    started_s: float | None = None,
+    tree: TreePart | None = None,
+) -> tuple[str, tuple[WorldReport, ...]]:
+    """Grow worlds of an e-graph; return why the last was the last, and all of them.
+
+    Args:
+        ended: why the e-graph was not explored further before; "" where it is an original graph alone.
+        started_s: when the search began, by ``time.perf_counter``; None for now.
+    """
+    egraph, worlds = saturation.world.egraph, None
+    try:
+        first = chooser.choose(saturation.iteration) if ended else None
+        with egraph.transaction():
+            create_worlds(egraph.database)
+        limit = options.universe_limit + (egraph.e_nodes if ended else 0)
+        worlds = Worlds(egraph, saturation, chooser, watch, limit, started_s)
+        opened = worlds.begin_with(first, options.node_limit, ended) if first else None
+        egraph.is_universe = True
+        search = Focus(worlds, options, chooser.original_us, seed, guard, opened, tree)
+        reason = search.run()
+    except SearchOver as over:
+        reason = str(over)
+    except Interrupted:
+        reason = guard.reason or "interrupted"
+    except OutOfMemory:
+        reason = "memory"
+    if egraph.is_universe:
+        show_universe(egraph)
+    return reason, () if worlds is None else tuple(worlds.reports)
 
 
 class Focus:
@@ -134,21 +170,19 @@ class Focus:
         self._best = self._first = first
 
     def run(self) -> str:
-        """Grow worlds; return why the last was the last."""
-        try:
-            for width in self._widths():
-                self._search(width)
-                if self._tree is not None and width == self._first_width:
-                    self._search_tree(self._tree, width)
-                grown = (w for w in self._worlds.reports if w.kind not in _NOT_GROWN)
-                if all(w.stop_reason != "nodes" for w in grown if w.node_limit == width):
-                    break  # wider worlds would be the same
-        except SearchOver as over:
-            return str(over)
-        except Interrupted:
-            return self._guard.reason or "interrupted"
-        except OutOfMemory:
-            return "memory"
+        """Grow worlds; return why the last was the last.
+
+        Raises:
+            SearchOver: a limit of the search was reached.
+            Interrupted, OutOfMemory: the world that was grown then stays as it was after a step.
+        """
+        for width in self._widths():
+            self._search(width)
+            if self._tree is not None and width == self._first_width:
+                self._search_tree(self._tree, width)
+            grown = (w for w in self._worlds.reports if w.kind not in _NOT_GROWN)
+            if all(w.stop_reason != "nodes" for w in grown if w.node_limit == width):
+                break  # wider worlds would be the same
         return "closed" if self._worlds.is_closed else "focus"
 
     def _search(self, width: int) -> None:

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from relational_tensat.base.watch import Guard
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.published import create_search_tree, create_universe
-from relational_tensat.explore.checkpoint import Checkpoint
 from relational_tensat.explore.members import show_universe
 from relational_tensat.explore.observer import Observer
-from relational_tensat.explore.outcome import DecisionReport, WorldReport
+from relational_tensat.explore.outcome import WorldReport
 from relational_tensat.explore.seed import PricingChooser
 from relational_tensat.explore.strategies.mcts.deciding import Place, TreeSearch
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
@@ -31,11 +30,7 @@ _SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class TreePart:
-    """What a tree search needs of the search that it is a part of.
-
-    Attributes:
-        start: where another process left the search.
-    """
+    """What a tree search needs of the search that it is a part of."""
 
     egraph: EGraph
     saturation: Saturation
@@ -43,7 +38,6 @@ class TreePart:
     chooser: PricingChooser
     observer: Observer
     seed: int
-    start: Checkpoint | None
 
     def run(
         self, n_worlds: int, started_s: float, guard: Guard
@@ -59,32 +53,23 @@ class TreePart:
             search = self._set_up(n_worlds, started_s, guard)
             reason, worlds = search.run()
         self.saturation.go_on_after(search.iteration)
-        if not worlds:  # nothing continues it
-            self.egraph.database.run("tree/forget_state")
         return reason, worlds
 
     def _set_up(self, n_worlds: int, started_s: float, guard: Guard) -> TreeSearch:
-        """Begin the tree search, or continue with the one that another process left."""
+        """Begin the tree search."""
         database, saturation = self.egraph.database, self.saturation
-        is_resumed = self.start is not None and self._is_under_way()
         left_s = guard.seconds_left
         limit_s = None if left_s == math.inf else _SHARE * left_s
         with self.egraph.transaction():
             show_universe(self.egraph)
-            if is_resumed:
-                universe = Universe(saturation.world)
-                universe.resume(is_full=saturation.left_out)
-            else:
-                create_universe(database)
-                create_search_tree(database)
-                saturation.world.end_members()
-                universe = Universe(saturation.world)
-                universe.find()
-            decided = len(DecisionReport.read(database))
+            create_universe(database)
+            create_search_tree(database)
+            saturation.world.end_members()
+            universe = Universe(saturation.world)
+            universe.find()
             place = Place(
-                iteration=saturation.iteration - decided,
+                iteration=saturation.iteration,
                 worlds=n_worlds,
-                original_nodes=len(universe.original()),
                 started_s=started_s,
                 is_all=False,
             )
@@ -92,14 +77,5 @@ class TreePart:
                 universe, self.options, self.chooser, self.observer, saturation.journal, place,
                 limit_s,
             )  # fmt: skip
-            if is_resumed:
-                search.resume(saturation.iteration)
-            else:
-                search.begin(self.seed)
+            search.begin(self.seed)
         return search
-
-    def _is_under_way(self) -> bool:
-        """Whether the tables have a tree search that has not ended."""
-        database = self.egraph.database
-        ((has_tree,),) = database.run("tree/has_tree")
-        return bool(has_tree and database.run("tree/state"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Sequence
 
 from relational_tensat.base.records import record
@@ -12,7 +11,7 @@ from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.members import Members, show_universe
 from relational_tensat.explore.outcome import WorldReport
 from relational_tensat.explore.seed import Chooser, Seed, choice_of
-from relational_tensat.explore.strategies.focus.tree_part import TREE_KINDS, TreePart
+from relational_tensat.explore.strategies.focus.tree_part import TreePart
 from relational_tensat.explore.strategies.saturation import Saturation
 from relational_tensat.explore.variation import PLAIN, Variation
 
@@ -60,15 +59,12 @@ class Worlds:
         chooser: Chooser,
         watch: Watch,
         universe_limit: int,
-        stored: Sequence[WorldReport] | None = None,
-        before_s: float = 0.0,
+        started_s: float | None = None,
     ) -> None:
-        """Begin without worlds, or with those that another process has grown.
+        """Begin without worlds.
 
         Args:
-            before_s: wall seconds of the search before there are worlds.
-            stored: they are not grown again where the search comes to them; the one that was being grown
-                then is grown further.
+            started_s: when the search began, by ``time.perf_counter``; None for now.
         """
         self.reports: list[WorldReport] = []
         self._egraph = egraph
@@ -77,9 +73,7 @@ class Worlds:
         self._chooser = chooser
         self._watch = watch
         self._universe_limit = universe_limit
-        self._stored = deque(stored or ())
-        self._may_continue = stored is not None
-        self._started = time.perf_counter() - (stored[-1].seconds if stored else before_s)
+        self._started = time.perf_counter() if started_s is None else started_s
         self._size_extracted = 0
         self._since = 0
 
@@ -109,9 +103,8 @@ class Worlds:
         Raises:
             SearchOver: a limit of the search was reached.
         """
-        if self._stored:
-            return self._add(self._stored.popleft())
-        members = self._begin(growth)
+        members = Members(self._egraph, len(self.reports) + 1, self._universe_limit)
+        self._saturation.begin_world(members, growth.enodes, growth.node_limit, growth.variation)
         reason = self._saturation.grow(guard)
         if reason not in _GROWN:
             raise SearchOver(reason)
@@ -124,32 +117,26 @@ class Worlds:
         Raises:
             SearchOver: a limit of the search was reached.
         """
-        n_worlds, reason = len(self.reports), ""
-        if self._stored:
-            while self._stored and self._stored[0].kind in TREE_KINDS:
-                self.reports.append(self._stored.popleft())
-        else:
-            reason, found = tree.run(n_worlds, self._started, guard)
-            self.reports += found
+        n_worlds = len(self.reports)
+        reason, found = tree.run(n_worlds, self._started, guard)
+        self.reports += found
         if reason in ("memory", "interrupted") or guard.reason or len(self.reports) == n_worlds:
             raise SearchOver(guard.reason or reason)
         if self.reports[-1].universe >= self._universe_limit:
             raise SearchOver("universe")
         return self.reports[n_worlds:]
 
-    def begin_with(self, seed: Seed | None, node_limit: int, reason: str) -> WorldReport:
-        """Note the e-graph as it is, which saturation has grown, as the first world.
+    def begin_with(self, seed: Seed, node_limit: int, reason: str) -> WorldReport:
+        """Note the e-graph as it is, which was explored before, as the first world.
 
         Args:
-            seed: the cheapest graph of it; None where another process has noted it.
+            seed: the cheapest graph of it.
             node_limit: of saturation.
-            reason: why it ended.
+            reason: why that ended.
 
         Raises:
             SearchOver: a limit of the search was reached.
         """
-        if seed is None:
-            return self._add(self._stored.popleft())
         growth = Growth("saturation", (), self._chooser.original_us, node_limit)
         return self._note(growth, seed, self._egraph.e_nodes, reason)
 
@@ -166,8 +153,6 @@ class Worlds:
         if size == self._size_extracted:
             return None
         self._size_extracted = size
-        if self._stored:
-            return self._add(self._stored.popleft())
         best_us = min(report.best_us for report in self.reports)
         with self._egraph.transaction():
             if self.reports[0].kind == "saturation":  # that has been extracted from
@@ -185,19 +170,6 @@ class Worlds:
         """Return the e-nodes of a world's cheapest graph, operands first."""
         rows = self._database.run("worlds/choice", world=world.world)
         return list(choice_of(rows, self._egraph.find(self._egraph.root)).values())
-
-    def _begin(self, growth: Growth) -> Members:
-        """Begin a world, or continue with the one that another process was growing."""
-        members = Members(self._egraph, len(self.reports) + 1, self._universe_limit)
-        if self._may_continue and members.resume():
-            offset = self.reports[-1].iteration if self.reports else 0
-            self._saturation.resume_world(members, offset, growth.node_limit, growth.variation)
-        else:
-            self._saturation.begin_world(
-                members, growth.enodes, growth.node_limit, growth.variation
-            )
-        self._may_continue = False
-        return members
 
     def _note(self, growth: Growth, seed: Seed, size: int, reason: str) -> WorldReport:
         """Write down a world and its cheapest graph.

@@ -3,7 +3,7 @@
 All worlds are parts of one universe (``explore.worlds``): what a rollout finds and builds stays there for
 all others, and the last extraction chooses from all of it.
 
-A decision is one transaction: what a process that was killed leaves is where it was before it. A time limit
+A decision is one transaction: what a process that was killed leaves is the universe before it. A time limit
 or Ctrl-C ends a tree between two steps of its rollouts, and what these have found is kept.
 """
 
@@ -13,8 +13,9 @@ import time
 
 from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
+from relational_tensat.explore.ending import write_down
 from relational_tensat.explore.journal import Journal
-from relational_tensat.explore.members import follow_members, forget_worlds, show_universe
+from relational_tensat.explore.members import follow_members, show_universe
 from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.outcome import DecisionReport, IterationReport, WorldReport
 from relational_tensat.explore.seed import PricingChooser, Seed
@@ -28,14 +29,12 @@ from relational_tensat.explore.strategies.mcts.rollouts import Simulator
 from relational_tensat.explore.strategies.mcts.search_state import (
     SearchState,
     first_state,
-    read_state,
 )
 from relational_tensat.explore.strategies.mcts.tree import Tree, TreeNode
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
 from relational_tensat.explore.worlds.applications import write_applications
 from relational_tensat.explore.worlds.cheap_graph import CheapGraph
 from relational_tensat.explore.worlds.universe import Universe
-from relational_tensat.explore.worlds.universe_checkpoint import write_universe_checkpoint
 
 
 @record
@@ -45,14 +44,12 @@ class Place:
     Attributes:
         iteration: the last one.
         worlds: how many it has grown.
-        original_nodes: e-nodes of the original graph.
         started_s: when it began, by ``time.perf_counter``.
         is_all: whether the tree search is all of the search; else the search goes on after it.
     """
 
     iteration: int
     worlds: int
-    original_nodes: int
     started_s: float
     is_all: bool = True
 
@@ -74,7 +71,7 @@ class TreeSearch:
         place: Place,
         time_limit_s: float | None,
     ) -> None:
-        """Set up in a universe; ``begin`` or ``resume`` comes next.
+        """Set up in a universe; ``begin`` comes next.
 
         Args:
             chooser: prices e-nodes, and extracts from the worlds that are kept in the end.
@@ -113,19 +110,7 @@ class TreeSearch:
         rules = self._universe.world.rules
         original = self._universe.original()
         self._state = first_state(original, self._rewards, rules.first + len(rules.rules), seed)
-        self._write_checkpoint()
-        self._set_up()
-
-    def resume(self, iteration: int) -> None:
-        """Continue from what another process left in the tables, in the caller's transaction.
-
-        Args:
-            iteration: its last complete one.
-        """
-        self._database.run("tree/forget_nodes", decision=iteration)
-        self._database.run("tree/forget_rollouts", decision=iteration)
-        forget_worlds(self._database, self._place.worlds)
-        self._state = read_state(self._database, self._rewards)
+        self._write_down()
         self._set_up()
 
     def _set_up(self) -> None:
@@ -162,7 +147,7 @@ class TreeSearch:
 
     def _search(self) -> str:
         """Decide until there is a reason to stop; return it."""
-        reason = self._follow() if self._state.decisions else None
+        reason = None
         while reason is None:
             mark = self._journal.mark()
             try:
@@ -171,7 +156,7 @@ class TreeSearch:
                     if self._place.worlds:
                         follow_members(self._database, self._universe.arrays.became)
                     self._state.refresh(self._rewards)
-                    self._write_checkpoint()
+                    self._write_down()
             except OutOfMemory:
                 self._journal.undo(mark)
                 raise
@@ -311,11 +296,9 @@ class TreeSearch:
             self._observer.progress(report)
 
     def _end_in_search(self) -> None:
-        """Write where the search goes on, in the caller's transaction."""
-        self._database.run("tree/forget_state")
-        if self._database.is_file:
-            self._write_universe()
-        else:
+        """Write what there is by now, in the caller's transaction: the search goes on without a tree."""
+        self._write_down()
+        if not self._database.is_file:
             write_applications(self._database, self._universe.applications)
 
     def _choose(self, graph: CheapGraph) -> Seed:
@@ -347,16 +330,11 @@ class TreeSearch:
         if self._may_interrupt:
             self._database.interrupt()
 
-    def _write_checkpoint(self) -> None:
-        """Write down what another process would need to resume; in memory, none could."""
+    def _write_down(self) -> None:
+        """Write what another process would need; in memory, there is none."""
         if self._database.is_file:
-            self._state.write(self._database, self._rewards)
-            self._write_universe()
-
-    def _write_universe(self) -> None:
-        write_universe_checkpoint(
-            self._universe, self._journal, self.iteration, self._place.original_nodes
-        )
+            write_down(self._egraph, self._universe.world.matcher, self._journal)
+            write_applications(self._database, self._universe.applications)
 
     @property
     def has_all(self) -> bool:

@@ -39,7 +39,6 @@ class Rewards:
         self._signatures = SignatureCosts(universe.egraph.catalogue, chooser.prices_us)
         #: What worlds cost by what they have; equalities that are found later make none dearer.
         self._known_us: dict[str, float] = {}
-        self._written = 0
         self._version = -1
         self._node_costs: NodeCosts
 
@@ -56,17 +55,6 @@ class Rewards:
         """Return the graph of a world: of each class, the e-node that it has or would have."""
         prices = self._prices()
         return CheapGraph(prices, members, {prices.owner[enode]: enode for enode in choice}, pairs)
-
-    def know(self, costs_us: Mapping[str, float]) -> None:
-        """Take over what another process knew of worlds."""
-        self._known_us.update(costs_us)
-        self._written = len(self._known_us)
-
-    def new_costs(self) -> list[tuple[str, float]]:
-        """Return what is known of worlds since this was last asked for."""
-        new = list(self._known_us.items())[self._written :]
-        self._written = len(self._known_us)
-        return new
 
     def graph(self, node: TreeNode) -> CheapGraph:
         """Return the graph of a node whose world is known, with the e-nodes and classes of now."""

@@ -1,16 +1,12 @@
-"""What the next decision of a search depends on, beside the universe; a file has it after each."""
+"""What the next decision of a search depends on, beside the universe."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relational_tensat.egraph.database import Database
 from relational_tensat.explore.outcome import DecisionReport
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
 from relational_tensat.explore.strategies.mcts.tree import History, TreeNode
@@ -82,66 +78,13 @@ class SearchState:
     decisions: list[DecisionReport] = field(default_factory=list)
 
     def refresh(self, rewards: Rewards) -> None:
-        """Name e-nodes and classes as they are by now.
-
-        The graphs are made anew: so they are those that another process would make of what is written.
-        """
+        """Name e-nodes and classes as they are by now."""
         root, best = self.root, self.best
         assert root.graph is not None  # it is looked up before a tree grows from it
         graphs = rewards.current(root.graph), rewards.current(best.graph)
         root.graph = _anew(rewards, graphs[0], root.members.tolist())
         chosen = list(graphs[1].chosen().values())
         best.graph = rewards.graph_of(chosen, chosen)
-
-    def write(self, database: Database, rewards: Rewards) -> None:
-        """Write all but the decisions into the tables, in place of what they have."""
-        graph = self.root.graph
-        assert graph is not None
-        database.run("tree/forget_state")
-        row = (
-            json.dumps(self.rng.bit_generator.state),
-            self.best.cost_us,
-            list(self.best.graph.chosen().values()),
-            self.root.members.tolist(),
-            self.root.is_whole,
-            list(graph.choice.values()),
-            list(chain.from_iterable(graph.pairs)),
-            self.averages.total_ms.tolist(),
-            self.averages.count.tolist(),
-        )
-        database.append("tree_state", [row])
-        database.run("tree/forget_best")
-        database.append(
-            "tree_best",
-            [
-                (step, history.rule, ids_of(history.applications))
-                for step, history in enumerate(steps_of(self.best.history), start=1)
-            ],
-        )
-        database.append("tree_cost", rewards.new_costs())
-
-
-def read_state(database: Database, rewards: Rewards) -> SearchState:
-    """Return where another process left a search."""
-    rewards.know({str(content): cost_us for content, cost_us in database.run("tree/costs")})
-    ((random, best_us, best, enodes, is_whole, choice, pairs, saved_ms, tried),) = database.run(
-        "tree/state"
-    )
-    rng = np.random.default_rng()
-    rng.bit_generator.state = json.loads(random)
-    history = _history(database.run("tree/applied"))
-    graph = rewards.graph_of(enodes, choice, zip(pairs[::2], pairs[1::2], strict=True))
-    root = TreeNode(0, None, 0, np.array(enodes, np.int32), graph, history, is_whole=is_whole)
-    averages = Averages(len(tried))
-    averages.total_ms[:], averages.count[:] = saved_ms, tried
-    how = _history(database.run("tree/best"))
-    return SearchState(
-        root,
-        Best(best_us, how, rewards.graph_of(best, best)),
-        rng,
-        averages,
-        DecisionReport.read(database),
-    )
 
 
 def first_state(original: Ints, rewards: Rewards, rules: int, seed: int) -> SearchState:
@@ -171,14 +114,6 @@ def ids_of(applications: Ints) -> list[int]:
     """Return the ids that the tables have for applications: these begin at 1."""
     ids: list[int] = (applications + 1).tolist()
     return ids
-
-
-def _history(rows: Iterable[tuple[int, list[int]]]) -> History | None:
-    """Return how a world came about: rules and their applications, by id, from the first on."""
-    history = None
-    for rule, applications in rows:
-        history = History(history, rule, np.array(applications, np.int32) - 1)
-    return history
 
 
 def _anew(rewards: Rewards, graph: CheapGraph, members: list[int]) -> CheapGraph:

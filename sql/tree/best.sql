@@ -1,2 +1,0 @@
--- How the cheapest world came about.
-SELECT rule, applications FROM tree_best ORDER BY step

@@ -1,2 +1,0 @@
--- What worlds cost that were extracted from.
-FROM tree_cost

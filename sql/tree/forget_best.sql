@@ -1,2 +1,0 @@
--- Delete how the cheapest world came about: it is written anew.
-DELETE FROM tree_best

@@ -1,2 +1,0 @@
--- Where a tree search was.
-FROM tree_state
