@@ -17,6 +17,7 @@ from relational_tensat.explore.apply.applying import apply_all
 from relational_tensat.explore.apply.bounds import Candidates
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.match.matching import Matches
+from relational_tensat.explore.members import original_nodes
 from relational_tensat.explore.world import World, begin_world
 from relational_tensat.explore.worlds.applications import (
     WAITING,
@@ -85,8 +86,7 @@ class Universe:
 
     def original(self) -> Ints:
         """Return the e-nodes of the original graph, operands first."""
-        rows = self.egraph.database.run("worlds/original")
-        return np.array([enode for (enode,) in rows], np.int32)
+        return np.array(original_nodes(self.egraph.database), np.int32)
 
     def roots(self, places: Ints) -> Ints:
         """Return the classes of the roots of applications' sources, two columns; 0 for no second one."""

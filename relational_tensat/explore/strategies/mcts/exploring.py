@@ -60,9 +60,8 @@ def explore_tree(
         place = Place(iteration=iteration, worlds=0, started_s=time.perf_counter())
         search = TreeSearch(
             universe, tree_options, chooser, observer or Observer(), journal, place,
-            options.time_limit_s,
+            options.time_limit_s, seed,
         )  # fmt: skip
-        search.begin(seed)
     reason, worlds = search.run()
     with egraph.transaction():
         if reason != "memory":  # then the tables have what they had before the last decision

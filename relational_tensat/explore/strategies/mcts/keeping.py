@@ -8,7 +8,6 @@ import numpy as np
 
 from relational_tensat.egraph.database import Database
 from relational_tensat.explore.outcome import DecisionReport
-from relational_tensat.explore.strategies.mcts.search_state import ids_of, steps_of
 from relational_tensat.explore.strategies.mcts.tree import History, Rollout, TreeNode
 from relational_tensat.explore.worlds.node_arrays import Ints
 from relational_tensat.explore.worlds.universe import Universe
@@ -20,7 +19,7 @@ def write_decision(
     """Write a decision: of which rules it was, and which applications the rule then was."""
     about = (report.decision, report.rule_id, report.rollouts, report.mean_ms, report.cost_us)
     sizes = (report.best_us, report.e_nodes, report.universe)
-    applied = (sorted(live), ids_of(applications), report.seconds)
+    applied = (sorted(live), (applications + 1).tolist(), report.seconds)
     database.append("tree_decision", [(*about, *sizes, *applied)])
 
 
@@ -78,7 +77,7 @@ def write_world(universe: Universe, world: int, original: Ints, history: History
     place_of = {int(enode): place for place, enode in enumerate(original, start=1)}
     nodes = [(world, enode, place, 0) for enode, place in place_of.items()]
     rows: list[tuple[object, ...]] = []
-    for iteration, step in enumerate(steps_of(history), start=1):
+    for iteration, step in enumerate(_steps(history), start=1):
         places = step.applications
         roots = universe.roots(places)
         for row, place in enumerate(places.tolist()):
@@ -119,3 +118,12 @@ def _state(node: TreeNode) -> str:
 
 def _ids(values: Iterable[int]) -> list[int]:
     return [value for value in values if value]
+
+
+def _steps(history: History | None) -> list[History]:
+    """Return the steps in which a world came about, from the first on."""
+    steps: list[History] = []
+    while history is not None:
+        steps.append(history)
+        history = history.before
+    return steps[::-1]

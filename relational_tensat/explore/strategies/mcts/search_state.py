@@ -80,10 +80,9 @@ class SearchState:
     def refresh(self, rewards: Rewards) -> None:
         """Name e-nodes and classes as they are by now."""
         root, best = self.root, self.best
-        assert root.graph is not None  # it is looked up before a tree grows from it
-        graphs = rewards.current(root.graph), rewards.current(best.graph)
-        root.graph = _anew(rewards, graphs[0], root.members.tolist())
-        chosen = list(graphs[1].chosen().values())
+        graph = rewards.graph(root)
+        root.graph = rewards.graph_of(root.members.tolist(), graph.choice.values(), graph.pairs)
+        chosen = list(rewards.current(best.graph).chosen().values())
         best.graph = rewards.graph_of(chosen, chosen)
 
 
@@ -95,26 +94,6 @@ def first_state(original: Ints, rewards: Rewards, rules: int, seed: int) -> Sear
         rules: one more than the highest id of a rule.
         seed: of all that is drawn.
     """
-    root = TreeNode(0, None, 0, original, rewards.first(original))
-    assert root.graph is not None
-    best = Best(rewards.cost_us(root.graph), None, root.graph)
+    graph = rewards.first(original)
+    root, best = TreeNode(0, None, 0, original, graph), Best(rewards.cost_us(graph), None, graph)
     return SearchState(root, best, np.random.default_rng(seed), Averages(rules))
-
-
-def steps_of(history: History | None) -> list[History]:
-    """Return the steps in which a world came about, from the first on."""
-    steps: list[History] = []
-    while history is not None:
-        steps.append(history)
-        history = history.before
-    return steps[::-1]
-
-
-def ids_of(applications: Ints) -> list[int]:
-    """Return the ids that the tables have for applications: these begin at 1."""
-    ids: list[int] = (applications + 1).tolist()
-    return ids
-
-
-def _anew(rewards: Rewards, graph: CheapGraph, members: list[int]) -> CheapGraph:
-    return rewards.graph_of(members, graph.choice.values(), graph.pairs)
