@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.schedule.plan import Schedule
+from relational_tensat.explore.schedule.plan_text import parse_schedule
+from relational_tensat.explore.schedule.rulesets import check_rulesets, rules_by_ruleset
 from relational_tensat.explore.step import Budget, Delta
 from relational_tensat.explore.strategies.node_budgets import multi_budget, scarce_budget
 from relational_tensat.explore.variation import PLAIN, Variation
@@ -47,8 +49,13 @@ class Policy:
     """
 
     def __init__(self, world: World, options: ExplorationOptions) -> None:
+        """Begin with the options' schedule, if there is one.
+
+        Raises:
+            UsageError: it is malformed, or names a ruleset that the world's rules do not have.
+        """
         self.options = self._given = options
-        self.schedule: Schedule | None = None
+        self.schedule = _begun(world, options.schedule) if options.schedule else None
         self.offset = world.steps
         self.more = 0
         self._world = world
@@ -129,3 +136,12 @@ class Policy:
         if not state.quiet or self.wants_multi(state.iteration + 1, state):
             return ""
         return "nodes" if state.left_out else "saturated"
+
+
+def _begun(world: World, text: str) -> Schedule:
+    """Return a schedule before its first step."""
+    rules = [compiled.rule for compiled in world.rules.rules]
+    plan = parse_schedule(text)
+    check_rulesets(plan, rules)
+    rule_names = rules_by_ruleset(rules)
+    return Schedule(plan, lambda name: world.rules.named(*rule_names[name]))

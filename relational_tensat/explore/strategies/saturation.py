@@ -36,7 +36,6 @@ from relational_tensat.explore.outcome import (
 )
 from relational_tensat.explore.step import Delta, Starved, step
 from relational_tensat.explore.strategies.policy import Policy, SaturationState
-from relational_tensat.explore.strategies.schedule import begin_schedule
 from relational_tensat.explore.variation import PLAIN, Variation
 from relational_tensat.explore.world import World, begin_world
 from relational_tensat.rules.model import Rule
@@ -111,8 +110,6 @@ class Saturation:
             self._write_down()
         self._state = SaturationState(self._world.steps, egraph.e_nodes)
         self._policy = Policy(self._world, options)
-        if options.schedule:
-            self._policy.schedule = begin_schedule(self._world, options.schedule)
         #: Nothing was kept out because of cycles; unknown where others explored before.
         self._has_all = is_new
 

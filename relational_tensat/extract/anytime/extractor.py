@@ -204,9 +204,7 @@ class AnytimeExtractor:
                 ):
                     choose(self._egraph, table, extraction.choice)
                     self.is_of_last = True
-                    if (
-                        is_cheaper and self._egraph.database.is_file
-                    ):  # for whoever goes on from there
+                    if is_cheaper and self._egraph.database.is_file:  # whence others may go on
                         KeptChoice.keep(self._egraph, seed_of(table, extraction), iteration)
                 else:
                     self._kept.restore()

@@ -12,7 +12,7 @@ from bench.kills.killing import broken_invariants
 from relational_tensat import EGraph, Options, optimize
 from relational_tensat.cli.main import main
 from relational_tensat.egraph import EGraph as World
-from relational_tensat.explore import ExplorationOptions, explore
+from relational_tensat.explore import ExplorationOptions, Observer, explore
 from relational_tensat.formats import save_model
 from tests.egraph.invariants import assert_invariants
 from tests.explore.example_rules import example_rules
@@ -111,3 +111,32 @@ def test_between_any_two_statements(tmp_path: Path) -> None:
         iterations |= set(rows)
         assert named == [(0,)]
     assert len(iterations) > 2
+
+
+def test_in_the_middle_of_any_write(tmp_path: Path) -> None:
+    """The log of changes is cut anywhere: the last whole commit counts."""
+    whole: list[Path] = []
+
+    def after(iteration: int) -> None:
+        whole[:] = [copied(tmp_path / "whole.duckdb", tmp_path / f"after{iteration}")]
+
+    egraph = World.create(mixed(), tmp_path / "whole.duckdb")
+    created = (tmp_path / "whole.duckdb.wal").stat().st_size
+    explore(
+        egraph,
+        example_rules(),
+        ExplorationOptions(3, 2, node_limit=600),
+        observer=Observer(after=after),
+    )
+    egraph.close()
+    size = whole[0].with_name("whole.duckdb.wal").stat().st_size - created
+    iterations = set()
+    for part in range(1, 7):
+        copy = copied(whole[0], tmp_path / f"cut{part}")
+        log = copy.with_name("whole.duckdb.wal")
+        log.write_bytes(log.read_bytes()[: created + size * part // 7])
+        assert list(broken_invariants(copy)) == []
+        with duckdb.connect(str(copy)) as connection:
+            rows = connection.execute("SELECT max(iteration) FROM iteration_log").fetchall()
+        iterations |= set(rows)
+    assert len(iterations) > 1
