@@ -264,11 +264,8 @@ class Matcher:
     def find(self, phase: str, since: int, rules: frozenset[int] | None = None) -> int:
         """Fill ``match`` with what is new to rules of a phase, ``single`` or ``multi``; return how many."""
         live = self._live(phase, since, rules)
-        return (
-            self._search(phase, live, rules, partial(self._fill, "match", since=since))
-            if live
-            else 0
-        )
+        fill = partial(self._fill, "match", since=since)
+        return self._search(phase, live, rules, fill) if live else 0
 
     def _live(
         self, phase: str, since: int, rules: frozenset[int] | None = None

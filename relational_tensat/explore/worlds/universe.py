@@ -293,13 +293,14 @@ def begin_universe(egraph: EGraph, rules: Sequence[Rule], options: ExplorationOp
 def _kinds(signatures: Ints) -> tuple[Ints, NDArray[np.int64]]:
     """Return the different rows, and the number of the one that each row is."""
     number: NDArray[np.int64] = np.zeros(len(signatures), np.int64)
-    first = number
+    size = 1
     for column in signatures.T:
-        _, first, number = np.unique(
-            number * (1 + int(column.max(initial=0))) + column,
-            return_index=True,
-            return_inverse=True,
-        )
+        several = 1 + int(column.max(initial=0))
+        if size * several > 2**62:  # then without gaps
+            _, number = np.unique(number, return_inverse=True)
+            size = len(number)
+        number, size = number * several + column, size * several
+    _, first, number = np.unique(number, return_index=True, return_inverse=True)
     return signatures[first], number
 
 
