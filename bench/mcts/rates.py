@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-import numpy as np
-
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cost import Profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions
-from relational_tensat.explore.strategies.mcts.policies import Averages
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
-from relational_tensat.explore.strategies.mcts.simulation import Simulator
+from relational_tensat.explore.strategies.mcts.rollouts import Simulator
+from relational_tensat.explore.strategies.mcts.search_state import first_state
 from relational_tensat.explore.strategies.mcts.tree import TreeNode
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
 from relational_tensat.explore.worlds.universe import begin_universe
@@ -59,26 +57,22 @@ def measure_rates(
         universe = begin_universe(egraph, rules, limits)
         compiled = universe.world.rules
         rewards = Rewards(universe, extractor, "moves")
-        rng = np.random.default_rng(0)
-        averages = Averages(compiled.first + len(compiled.rules))
-        simulator = Simulator(
-            universe, TreeOptions(), limits.first_world_nodes(), rng, averages, rewards
-        )
-        root = TreeNode(0, None, 0, universe.original())
-        root.graph = rewards.first(root.members)
+        rules_end = compiled.first + len(compiled.rules)
+        search = first_state(universe.original(), rewards, rules_end, seed=0)
+        simulator = Simulator(universe, TreeOptions(), limits.first_world_nodes(), rewards, search)
+        root = search.root
         for state in ("cold", "warm"):
             live = sorted(simulator.live_rules(universe.arrays.became[root.members]))
             nodes = [
-                TreeNode(1, root, int(rule), root.members) for rule in rng.choice(live, worlds)
+                TreeNode(1, root, int(rule), root.members)
+                for rule in search.rng.choice(live, worlds)
             ]
             started = time.process_time()
             rollouts = simulator.run(nodes, 1, root, 1)
             simulated = time.process_time()
-            evaluations = rewards.evaluate(rollouts)
+            rewards.evaluate(rollouts)
             ended = time.process_time()
-            evaluated = sum(
-                len(evaluation.costs_us) - 1 for evaluation in evaluations if evaluation
-            )
+            evaluated = sum(len(rollout.costs_us) - 1 for rollout in rollouts if rollout.graph)
             built = int((universe.applications.states == 1).sum())
             rates.append(
                 Rate(model, worlds, state, simulated - started, ended - simulated, evaluated, built)

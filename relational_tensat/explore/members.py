@@ -18,6 +18,7 @@ from relational_tensat.egraph.cycles import HEIGHT_STEP, filter_cycles
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.loading import fitting_labels
+from relational_tensat.explore.outcome import WorldReport
 
 
 class Members:
@@ -136,3 +137,18 @@ def end_search(egraph: EGraph) -> bool:
         egraph.database.script("explore/forget_exploration")
     egraph.is_universe = False
     return True
+
+
+def original_nodes(database: Database) -> list[int]:
+    """Return the e-nodes of the original graph, operands first."""
+    return [int(enode) for (enode,) in database.run("worlds/original")]
+
+
+def keep_world(database: Database, report: WorldReport, chosen: Sequence[int]) -> None:
+    """Write down a world that was grown, and its cheapest graph, in the caller's transaction.
+
+    Args:
+        chosen: the e-nodes of that graph, operands first.
+    """
+    database.run("worlds/keep_choice", world=report.world, enodes=list(chosen))
+    database.append("world", [report.row])

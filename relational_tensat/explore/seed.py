@@ -7,7 +7,7 @@ from typing import Protocol
 
 from relational_tensat.base.records import record
 from relational_tensat.base.watch import ShouldStop
-from relational_tensat.explore.worlds.world_arrays import WorldArrays
+from relational_tensat.explore.worlds.node_costs import WorldArrays
 
 
 @record

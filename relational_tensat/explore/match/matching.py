@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relational_tensat.base.escaping import storable
+from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.node_hashes import Ints
@@ -43,12 +44,27 @@ from relational_tensat.explore.match.application_query import (
     multi_text,
 )
 from relational_tensat.explore.match.extremes import Extremes, Mask
-from relational_tensat.explore.match.found import Matches
 from relational_tensat.explore.match.instances import Instances
 from relational_tensat.explore.match.known import KnownOperands
 from relational_tensat.rules.text import rule_text
 
 Result = TypeVar("Result")
+
+
+@record
+class Matches:
+    """Matches of rules' sources.
+
+    Attributes:
+        patterns, roots: of each: its pattern, and the class of its root.
+        signatures: of its e-nodes, a row each; 0 fills it up.
+        leaves: the classes of its variables, a row each.
+    """
+
+    patterns: Ints
+    roots: Ints
+    signatures: Ints
+    leaves: Ints
 
 
 class Matcher:
@@ -147,21 +163,27 @@ class Matcher:
         )
         return self._fill_applications(text, bound, self._live_rules(self.compiled.single_rules))
 
-    def source_matches(self, since: int, rules: frozenset[int] | None) -> Matches | None:
-        """Return the matches of multi-pattern rules' sources as arrays; None where nothing can match."""
-        nodes, leaves = self.compiled.node_columns, self.compiled.leaf_columns
-        columns = [c for c in match_columns(nodes, leaves) if c != "stamp"]
+    def new_matches(self, since: int) -> Matches | None:
+        """Return the new matches of all rules' sources as arrays; None where nothing can match."""
+        live = {skeleton.skeleton.id: skeleton for skeleton in self._live("single", since)}
+        for skeleton in self._live("multi", since):
+            known = live.get(skeleton.skeleton.id)
+            rows = {*skeleton.rows, *(known.rows if known else ())}
+            live[skeleton.skeleton.id] = LiveSkeleton(skeleton.skeleton, tuple(sorted(rows)))
+        if not live:
+            return None
 
         def read(query: str) -> dict[str, NDArray[Any]]:
-            text = f"SELECT {', '.join(columns)} FROM (\n{query}\n)"
-            text = f"-- match: {self._serves}\n{text}"
+            names = [c for c in match_columns(*self._width) if c != "stamp"]
+            text = f"-- match: {self._serves}\nSELECT {', '.join(names)} FROM (\n{query}\n)"
             return self._database.arrays(text, "match", {"since": since})
 
-        rows = self._search("multi", since, rules, read)
-        if rows is None:
-            return None
-        pattern, root, *others = rows.values()
-        return Matches(pattern, root, others[:nodes], others[nodes:])
+        columns = self._search("all", [live[number] for number in sorted(live)], None, read)
+        patterns, roots, *others = columns.values()
+        nodes = self._width[0]
+        return Matches(
+            patterns, roots, np.stack(others[:nodes], axis=1), np.stack(others[nodes:], axis=1)
+        )
 
     def multi(self, since: int, most: int, rules: frozenset[int] | None = None) -> int:
         """Fill ``application`` with new applications of multi-pattern rules; return how many.
@@ -241,36 +263,47 @@ class Matcher:
 
     def find(self, phase: str, since: int, rules: frozenset[int] | None = None) -> int:
         """Fill ``match`` with what is new to rules of a phase, ``single`` or ``multi``; return how many."""
+        live = self._live(phase, since, rules)
         fill = partial(self._fill, "match", since=since)
-        return self._search(phase, since, rules, fill) or 0
+        return self._search(phase, live, rules, fill) if live else 0
 
-    def _search(
-        self, phase: str, since: int, rules: frozenset[int] | None, run: Callable[[str], Result]
-    ) -> Result | None:
-        """Run the query of what is new; return what ``run`` does, None where nothing can match."""
+    def _live(
+        self, phase: str, since: int, rules: frozenset[int] | None = None
+    ) -> list[LiveSkeleton]:
+        """Return the skeletons that can match something new to rules of a phase."""
         self.compiled.see_heads()
         patterns = None if rules is None else self.compiled.patterns_of(rules)
         edges = None
         if phase == "single":  # sources of multi-pattern rules are few and matched in full
             if not self.compiled.single_patterns:
-                return None
+                return []
             if not self._edges.has_seen_all():
                 edges = self._edges
                 new = {"since": edges.unseen_since(since)}
                 edges.see(self._database.execute(edges.query, new, "head_edges"))
-        live = live_skeletons(self.compiled, phase, edges, patterns)
-        if not live:
-            return None
+        return live_skeletons(self.compiled, phase, edges, patterns)
+
+    def _search(
+        self,
+        phase: str,
+        live: list[LiveSkeleton],
+        rules: frozenset[int] | None,
+        run: Callable[[str], Result],
+    ) -> Result:
+        """Run the query of what is new to skeletons, of ``all`` phases or one; return what that does."""
         self._live_patterns = frozenset().union(*(skeleton.patterns for skeleton in live))
         self._width = self.compiled.node_columns, self.compiled.leaf_columns
-        if phase == "single":  # a narrow table is planned and moved sooner
+        if phase != "multi":  # a narrow table is planned and moved sooner
             alive = [self.compiled.patterns[p - 1] for p in self._live_patterns]
             self._width = (
                 max(len(p.nodes) for p in alive),
                 max(1, *(len(p.leaves) for p in alive)),
             )
         started = time.perf_counter()
-        self._serves = phase_rules(self.compiled, multi=phase == "multi")
+        if phase == "all":
+            self._serves = named_rules([rule.rule.name for rule in self.compiled.rules])
+        else:
+            self._serves = phase_rules(self.compiled, multi=phase == "multi")
         result = run(search_query(live, *self._width, phase))
         self._share_time(live, rules, time.perf_counter() - started)
         return result

@@ -5,10 +5,8 @@ whichever world asks first (``universe``); a world is the set of e-nodes that it
 mask (``masks``), and a rule that fires in it adds the e-nodes of the applications whose sources it has
 (``firing``), for all worlds at a time.
 
-- ``node_arrays``: the universe's e-nodes as arrays.
-- ``sources``, ``pairs``: the e-nodes that a match is made of; the matches of multi-pattern rules that some
-  world has both of.
-- ``templates``, ``applications``, ``building``: what an application builds, all of them, and building some.
-- ``universe``: these together. ``masks`` and ``firing``: the worlds.
-- ``node_costs``, ``moves``: the cheapest graph of a world that grows.
+- ``node_arrays``: the universe's e-nodes as arrays, and those that a match is made of.
+- ``applications``: those that were found, and what each builds.
+- ``pairs``: the matches of multi-pattern rules that some world has both of.
+- ``node_costs``, ``cheap_graph``: the cheapest graph of a world that grows.
 """

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relational_tensat.explore.worlds.applications import BUILT, REJECTED, WAITING
-from relational_tensat.explore.worlds.masks import Bits, Flags, Masks, packed, some_world, unpacked
+from relational_tensat.explore.worlds.masks import Bits, Flags, Masks, some_world, unpacked
 from relational_tensat.explore.worlds.node_arrays import Ints
 from relational_tensat.explore.worlds.pairs import Looked
 from relational_tensat.explore.worlds.universe import Universe
@@ -38,28 +38,6 @@ class Fired:
     applications: tuple[Ints, ...]
     changed: Flags
     limited: Flags
-
-
-@dataclass(slots=True)
-class _EqualWorlds:
-    """Worlds of equal e-nodes in which one rule fires.
-
-    Attributes:
-        worlds: which ones.
-        places: of the applications that fire, in order.
-        room: how many e-nodes each can get.
-        fitting: so many of the applications, from the first on, fit.
-    """
-
-    worlds: list[int]
-    places: Ints
-    room: int
-    fitting: int = 0
-
-    def drop(self, is_gone: Flags) -> None:
-        """Leave out some of the applications."""
-        if is_gone.any():
-            self.places = self.places[~is_gone]
 
 
 class Worlds:
@@ -99,7 +77,7 @@ class Worlds:
         universe, masks = self.universe, self.masks.only(~self.is_done)
         universe.pair(masks, self._looked)
         applications = universe.applications
-        present = masks.present()
+        present = some_world(masks.bits)
         sources = applications.sources
         candidates = np.flatnonzero(present[sources[:, 0]] & (applications.states != REJECTED))
         for column in range(1, sources.shape[1]):
@@ -142,114 +120,70 @@ class Worlds:
             rules: by world, the rule's id or ``NO_RULE``.
             iteration: what is built is stored with this index.
         """
-        applications = self.universe.applications
-        fired = self._live & self._firing(rules)[applications.rules[self._candidates]]
-        some = some_world(fired)
-        places: Ints = self._candidates[some].astype(np.int32)
-        sizes = self.masks.sizes()
-        groups = self._equal_worlds(places, fired[some], rules, sizes)
-        self._fit(groups)
+        applications, masks, sizes = self.universe.applications, self.masks, self.masks.sizes()
+        came = self._firing(rules)
+        firing = np.flatnonzero(rules != NO_RULE).tolist()
+        fitting = self._fitting(came, firing, sizes)
         for _ in range(_MOST_ROUNDS):
-            waiting = self._waiting(groups)
+            within = [came[world][: fitting[world]] for world in firing]
+            places = np.unique(np.concatenate(within)) if within else np.zeros(0, np.int32)
+            waiting = places[applications.states[places] == WAITING]
             if not len(waiting):
                 break
-            self._build(waiting, iteration)
-            for group in groups:
-                group.drop(applications.states[group.places] == REJECTED)
-            self._fit(groups)
+            version = self.universe.version
+            self.universe.build(waiting, iteration)
+            if self.universe.version != version:
+                masks.follow(self.universe.arrays.became)
+            for world in firing:
+                came[world] = came[world][applications.states[came[world]] != REJECTED]
+            fitting = self._fitting(came, firing, sizes)
             if self.universe.is_full:
                 break
-        came: list[Ints] = [places[:0]] * self.masks.worlds
-        limited = np.zeros(self.masks.worlds, np.bool_)
-        for group in groups:
-            within_limits = group.places[: group.fitting]
-            built = within_limits[applications.states[within_limits] == BUILT]
-            self.masks.enter(applications.targets[built], group.worlds)
-            limited[group.worlds] = len(built) < len(group.places)
-            for world in group.worlds:
-                came[world] = built
-        return Fired(tuple(came), self.masks.sizes() != sizes, limited)
+        limited = np.zeros(masks.worlds, np.bool_)
+        for world in firing:
+            fits = came[world][: fitting[world]]
+            built = fits[applications.states[fits] == BUILT]
+            masks.enter(applications.targets[built], world)
+            limited[world] = len(built) < len(came[world])
+            came[world] = built
+        return Fired(tuple(came), masks.sizes() != sizes, limited)
 
-    def _equal_worlds(
-        self, places: Ints, fired: Bits, rules: Ints, sizes: Ints
-    ) -> list[_EqualWorlds]:
-        """Return the worlds in which something fires, those together in which the same does.
+    def _firing(self, rules: Ints) -> list[Ints]:
+        """Return, by world, the applications of a rule that change it."""
+        none: Ints = np.zeros(0, np.int32)
+        came = [none] * len(rules)
+        rule_of = self.universe.applications.rules[self._candidates]
+        for rule in np.unique(rules[rules != NO_RULE]).tolist():
+            rows = np.flatnonzero(rule_of == rule)
+            places: Ints = self._candidates[rows].astype(np.int32)
+            changes = unpacked(self._live[rows], len(rules))
+            for world in np.flatnonzero(rules == rule).tolist():
+                came[world] = places[changes[:, world]]
+        return came
 
-        Args:
-            places: of applications.
-            fired: of each, the worlds in which it fires.
-        """
-        groups: dict[tuple[int, bytes], _EqualWorlds] = {}
-        of_rules = self.universe.applications.rules[places]
-        firing = np.flatnonzero(rules != NO_RULE)
-        members = np.packbits(self.masks.membership(firing), axis=1)
-        own: dict[int, tuple[Ints, Flags]] = {}
-        for world, rule, enodes in zip(
-            firing.tolist(), rules[firing].tolist(), members, strict=True
-        ):
-            if rule not in own:
-                rows = np.flatnonzero(of_rules == rule)
-                own[rule] = places[rows], unpacked(fired[rows], len(rules))
-            key = (rule, enodes.tobytes())
-            if key not in groups:
-                applications, flags = own[rule]
-                room = self.node_limit - int(sizes[world])
-                groups[key] = _EqualWorlds([], applications[flags[:, world]], room)
-            groups[key].worlds.append(world)
-        return list(groups.values())
-
-    def _waiting(self, groups: Sequence[_EqualWorlds]) -> Ints:
-        """Return the applications that fit into worlds and are not built."""
-        if not groups:
-            return np.zeros(0, np.int32)
-        places = np.unique(np.concatenate([group.places[: group.fitting] for group in groups]))
-        return np.asarray(places[self.universe.applications.states[places] == WAITING])
-
-    def _fit(self, groups: Sequence[_EqualWorlds]) -> None:
-        """Find out how many of what fires in worlds fit into their limits, in order.
+    def _fitting(self, came: list[Ints], worlds: list[int], sizes: Ints) -> dict[int, int]:
+        """Return how many of the applications that fire in worlds fit into them, in order.
 
         What is not built counts with all that it may build.
         """
-        members = self.masks.membership(np.array([group.worlds[0] for group in groups], np.intp))
-        for group, known in zip(groups, members, strict=True):
-            group.fitting = self._fitting(group, known)
-
-    def _fitting(self, group: _EqualWorlds, known: Flags) -> int:
-        """Return how many of the applications that fire in a world fit into it.
-
-        Args:
-            known: by id of an e-node, whether the world has it; what fits is added.
-        """
         applications, templates = self.universe.applications, self.universe.templates
-        room = group.room
-        for start in range(0, len(group.places), _AT_ONCE):
-            places = group.places[start : start + _AT_ONCE]
-            targets = applications.targets[places]
-            new = _new_nodes(targets, known)
-            waiting = np.flatnonzero(applications.states[places] == WAITING)
-            new[waiting] = templates.sizes(applications.instances[places[waiting]])
-            total = np.cumsum(new)
-            if total[-1] > room:
-                return start + int(np.searchsorted(total, room, side="right"))
-            room -= int(total[-1])
-            known[targets] = True
-        return len(group.places)
-
-    def _firing(self, rules: Ints) -> Bits:
-        """Return, by rule id, the mask of the worlds in which it fires."""
-        compiled = self.universe.world.rules
-        worlds = len(rules)
-        chosen = np.zeros((compiled.first + len(compiled.rules), worlds), np.uint8)
-        chosen[rules, np.arange(worlds)] = 1
-        chosen[NO_RULE] = 0
-        return packed(chosen)
-
-    def _build(self, waiting: Ints, iteration: int) -> None:
-        """Build applications, and name e-nodes as they are then."""
-        version = self.universe.version
-        self.universe.build(waiting, iteration)
-        if self.universe.version != version:
-            self.masks.follow(self.universe.arrays.became)
+        members = self.masks.membership(np.array(worlds, np.intp))
+        fitting = {}
+        for world, known in zip(worlds, members, strict=True):
+            room, fitting[world] = self.node_limit - int(sizes[world]), len(came[world])
+            for start in range(0, len(came[world]), _AT_ONCE):
+                places = came[world][start : start + _AT_ONCE]
+                targets = applications.targets[places]
+                new = _new_nodes(targets, known)
+                waiting = np.flatnonzero(applications.states[places] == WAITING)
+                new[waiting] = templates.sizes(applications.instances[places[waiting]])
+                total = np.cumsum(new)
+                if total[-1] > room:
+                    fitting[world] = start + int(np.searchsorted(total, room, side="right"))
+                    break
+                room -= int(total[-1])
+                known[targets] = True
+        return fitting
 
 
 def _new_nodes(targets: Ints, known: Flags) -> Ints:

@@ -17,11 +17,6 @@ Flags = NDArray[np.bool_]
 WORD = 64
 
 
-def words_for(worlds: int) -> int:
-    """Return how many words a mask of so many worlds has."""
-    return -(-worlds // WORD)
-
-
 def unpacked(bits: Bits, worlds: int) -> Flags:
     """Return masks as flags: a row each, a column for each world."""
     flags = np.unpackbits(bits.view(np.uint8), axis=1, bitorder="little", count=worlds)
@@ -38,8 +33,8 @@ def some_world(bits: Bits) -> Flags:
 
 def packed(flags: NDArray[np.bool_ | np.uint8]) -> Bits:
     """Return rows of flags as masks."""
-    columns = WORD * words_for(flags.shape[1])
-    wide = np.zeros((len(flags), columns), np.uint8)
+    words = -(-flags.shape[1] // WORD)
+    wide = np.zeros((len(flags), WORD * words), np.uint8)
     wide[:, : flags.shape[1]] = flags
     bits: Bits = np.packbits(wide, axis=1, bitorder="little").view(np.uint64)
     return bits
@@ -56,27 +51,18 @@ class Masks:
     """
 
     def __init__(self, members: Sequence[Ints], size: int) -> None:
-        """Begin with the e-nodes of each world; several may be given the same list.
+        """Begin with the e-nodes of each world.
 
         Args:
             members: by world.
             size: one more than the highest id of an e-node.
         """
         self.worlds = len(members)
-        self.bits: Bits = np.zeros((size, words_for(self.worlds)), np.uint64)
-        by_list: dict[int, list[int]] = {}
+        flags = np.zeros((size, self.worlds), np.bool_)
         for world, enodes in enumerate(members):
-            by_list.setdefault(id(enodes), []).append(world)
-        for worlds in by_list.values():
-            self.bits[members[worlds[0]]] |= self.mask_of(worlds)
+            flags[enodes, world] = True
+        self.bits: Bits = packed(flags)
         self.bits[0] = ~np.uint64(0)
-
-    def mask_of(self, worlds: Sequence[int]) -> Bits:
-        """Return the mask of some worlds."""
-        flags = np.zeros((1, self.worlds), np.bool_)
-        flags[0, list(worlds)] = True
-        mask: Bits = packed(flags)[0]
-        return mask
 
     def only(self, worlds: Flags) -> Masks:
         """Return the masks of some worlds: the others have nothing."""
@@ -109,9 +95,10 @@ class Masks:
                 mask &= self.bits.take(others, axis=0)
         return mask
 
-    def enter(self, enodes: Ints, worlds: Sequence[int]) -> None:
-        """Let e-nodes come into worlds: several times the same one, or 0."""
-        self.bits[enodes.ravel()] |= self.mask_of(worlds)
+    def enter(self, enodes: Ints, world: int) -> None:
+        """Let e-nodes come into a world: several times the same one, or 0."""
+        word, bit = divmod(world, WORD)
+        self.bits[enodes.ravel(), word] |= np.uint64(1 << bit)
 
     def sizes(self) -> Ints:
         """Return how many e-nodes each world has."""
@@ -119,14 +106,8 @@ class Masks:
         sizes: Ints = unpacked(rows[some_world(rows)], self.worlds).sum(axis=0, dtype=np.int32)
         return sizes
 
-    def present(self) -> Flags:
-        """Return, by id, whether some world has the e-node."""
-        return some_world(self.bits)
-
     def membership(self, worlds: NDArray[np.intp]) -> Flags:
         """Return whether some worlds have e-nodes: a row for each world, by id; 0 is in each."""
-        if not len(worlds):
-            return np.zeros((0, len(self.bits)), np.bool_)
         flags = unpacked(self.bits, self.worlds)
         flags[0] = True
         return np.ascontiguousarray(flags[:, worlds].T)

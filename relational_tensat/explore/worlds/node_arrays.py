@@ -1,4 +1,7 @@
-"""The e-nodes of a universe as arrays, by id: what many worlds at a time ask for."""
+"""The e-nodes of a universe as arrays, by id: what many worlds at a time ask for.
+
+E-nodes are found by what they are, since equal ones are one.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.loading import CHILD_COLUMNS
 from relational_tensat.egraph.node_hashes import hashed
+from relational_tensat.explore.compile.compiled import skeleton_walk
+from relational_tensat.explore.compile.patterns import Pattern
 
 Ints = NDArray[np.int32]
 Places = NDArray[np.intp]
@@ -100,6 +105,46 @@ class NodeArrays:
     def with_moved(self, rows: Ints) -> Places:
         """Return which rows of classes have one that is part of another since the last reading."""
         return _with_any(rows, self.moved, len(self.parent))
+
+
+class SourceFinder:
+    """Finds the e-nodes of the matches of one pattern.
+
+    Attributes:
+        nodes: how many a match has.
+        leaves: how many variables, each occurrence counted.
+    """
+
+    def __init__(self, pattern: Pattern) -> None:
+        walk, columns = skeleton_walk(pattern.skeleton)
+        self.nodes = len(walk)
+        self.leaves = len(columns)
+        self._above = walk
+        #: Node and operand of each leaf: (1, 0) of ``n1.c0``.
+        self._leaf_places = [
+            (int(node[1:]), int(operand[1:]))
+            for node, operand in (column.split(".") for column in columns)
+        ]
+
+    def find(self, arrays: NodeArrays, signatures: Ints, leaves: Ints) -> Ints:
+        """Return the e-nodes of matches in pre-order, a row each; 0 where one is not there any more.
+
+        Args:
+            signatures: of the nodes, a row for each match.
+            leaves: the canonical classes at the leaves, a row for each match.
+        """
+        count = len(signatures)
+        children = np.zeros((self.nodes, count, CHILD_COLUMNS), np.int32)
+        for leaf, (node, operand) in enumerate(self._leaf_places):
+            children[node, :, operand] = leaves[:, leaf]
+        found = np.zeros((count, self.nodes), np.int32)
+        for node in range(self.nodes - 1, -1, -1):
+            found[:, node] = arrays.find(signatures[:, node], children[node])
+            above, operand = self._above[node]
+            if above >= 0:
+                children[above, :, operand] = arrays.owner[found[:, node]]
+        found[(found == 0).any(1)] = 0
+        return found
 
 
 def _with_any(rows: Ints, ids: Ints, size: int) -> Places:

@@ -9,7 +9,7 @@ import numpy as np
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.published import create_worlds
 from relational_tensat.explore import ExplorationOptions
-from relational_tensat.explore.strategies.mcts.policies import drawn
+from relational_tensat.explore.strategies.mcts.rollouts import drawn
 from relational_tensat.explore.worlds.firing import NO_RULE, Fired, Worlds
 from relational_tensat.explore.worlds.masks import Masks
 from relational_tensat.explore.worlds.node_arrays import Ints

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relational_tensat.explore.strategies.mcts import simulation
+from relational_tensat.explore.strategies.mcts import rollouts
 from relational_tensat.explore.worlds import pairs
 from relational_tensat.explore.worlds.firing import Worlds
 from relational_tensat.explore.worlds.masks import Masks
@@ -24,7 +24,9 @@ from tests.run.test_tree_search import options
 
 def missed(universe: Universe, masks: Masks) -> int:
     """Return how many pairs of worlds were not found yet."""
-    return sum(len(found.sources) for found in universe._pairs.find(masks, Looked()))
+    return sum(
+        len(found.sources) for found in universe._pairs.find(masks, Looked(), universe.arrays)
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,7 +64,7 @@ def test_a_tree_search_that_looks_at_all_again_decides_the_same(
             self._looked = Looked()
             super().look()
 
-    monkeypatch.setattr(simulation, "Worlds", Anew)
+    monkeypatch.setattr(rollouts, "Worlds", Anew)
     assert decisions() == found
     assert looks > 5
 

@@ -73,9 +73,7 @@ class TreePart:
                 started_s=started_s,
                 is_all=False,
             )
-            search = TreeSearch(
+            return TreeSearch(
                 universe, self.options, self.chooser, self.observer, saturation.journal, place,
-                limit_s,
+                limit_s, self.seed,
             )  # fmt: skip
-            search.begin(self.seed)
-        return search

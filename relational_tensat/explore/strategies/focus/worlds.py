@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from relational_tensat.base.records import record
 from relational_tensat.base.watch import Guard, Watch
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore.members import Members, show_universe
+from relational_tensat.explore.members import Members, keep_world, original_nodes, show_universe
 from relational_tensat.explore.outcome import WorldReport
 from relational_tensat.explore.seed import Chooser, Seed, choice_of
 from relational_tensat.explore.strategies.focus.tree_part import TreePart
@@ -164,7 +164,7 @@ class Worlds:
 
     def original(self) -> list[int]:
         """Return the e-nodes of the original graph, operands first."""
-        return [int(enode) for (enode,) in self._database.run("worlds/original")]
+        return original_nodes(self._database)
 
     def choice(self, world: WorldReport) -> list[int]:
         """Return the e-nodes of a world's cheapest graph, operands first."""
@@ -189,10 +189,8 @@ class Worlds:
             reason,
             time.perf_counter() - self._started,
         )
-        chosen = list(seed.enodes)
         with self._egraph.transaction():
-            self._database.run("worlds/keep_choice", world=report.world, enodes=chosen)
-            self._database.append("world", [report.row])
+            keep_world(self._database, report, seed.enodes)
         return self._add(report)
 
     def _add(self, report: WorldReport) -> WorldReport:

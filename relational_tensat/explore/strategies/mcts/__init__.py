@@ -3,9 +3,7 @@
 A node of the tree is a world; an edge is a rule, applied once to all its matches.
 
 - ``tree``: selection, expansion, update.
-- ``policies`` and ``simulation``: random rules, in worlds side by side.
-- ``rewards``: what each world's cheapest graph costs.
-- ``look_ahead``: the one policy that looks at rewards while it simulates.
+- ``rollouts``: random rules, in worlds side by side. ``rewards``: what each world's cheapest graph costs.
 - ``deciding``: the outer loop. ``search_state``: where it is.
 - ``keeping``: the tables.
 """

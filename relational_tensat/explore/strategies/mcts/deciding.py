@@ -15,7 +15,7 @@ from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.explore.ending import write_down
 from relational_tensat.explore.journal import Journal
-from relational_tensat.explore.members import follow_members, show_universe
+from relational_tensat.explore.members import follow_members, keep_world, show_universe
 from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.outcome import DecisionReport, IterationReport, WorldReport
 from relational_tensat.explore.seed import PricingChooser, Seed
@@ -25,16 +25,12 @@ from relational_tensat.explore.strategies.mcts.keeping import (
     write_world,
 )
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
-from relational_tensat.explore.strategies.mcts.search_state import (
-    SearchState,
-    first_state,
-)
-from relational_tensat.explore.strategies.mcts.simulation import Simulator
+from relational_tensat.explore.strategies.mcts.rollouts import Simulator
+from relational_tensat.explore.strategies.mcts.search_state import first_state
 from relational_tensat.explore.strategies.mcts.tree import Tree, TreeNode
-from relational_tensat.explore.strategies.mcts.tree_growth import TreeGrower
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
-from relational_tensat.explore.worlds.application_rows import write_applications
-from relational_tensat.explore.worlds.moves import CheapGraph
+from relational_tensat.explore.worlds.applications import write_applications
+from relational_tensat.explore.worlds.cheap_graph import CheapGraph
 from relational_tensat.explore.worlds.universe import Universe
 
 
@@ -71,13 +67,15 @@ class TreeSearch:
         journal: Journal,
         place: Place,
         time_limit_s: float | None,
+        seed: int,
     ) -> None:
-        """Set up in a universe; ``begin`` comes next.
+        """Begin with the original graph, in the caller's transaction.
 
         Args:
             chooser: prices e-nodes, and extracts from the worlds that are kept in the end.
             observer: as ``explore``; an iteration is a decision.
             journal: has the iterations of the search before.
+            seed: of all that is drawn.
         """
         self._universe = universe
         self._egraph = universe.egraph
@@ -94,45 +92,23 @@ class TreeSearch:
         options = universe.world.options
         self._node_limit = options.first_world_nodes()
         self._rewards = Rewards(universe, chooser, tree_options.extractor, self._should_stop)
-        self._state: SearchState
-        self._simulator: Simulator
-        self._grower: TreeGrower
+        rules, original = universe.world.rules, universe.original()
+        rules_end = rules.first + len(rules.rules)
+        self._state = first_state(original, self._rewards, rules_end, seed)
+        self._simulator = Simulator(
+            universe,
+            tree_options,
+            self._node_limit,
+            self._rewards,
+            self._state,
+            self._should_stop,
+        )
+        self._write_down()
 
     @property
     def decisions(self) -> list[DecisionReport]:
         """Those so far."""
         return self._state.decisions
-
-    def begin(self, seed: int) -> None:
-        """Begin with the original graph, in the caller's transaction.
-
-        Args:
-            seed: of all that is drawn.
-        """
-        rules = self._universe.world.rules
-        original = self._universe.original()
-        self._state = first_state(original, self._rewards, rules.first + len(rules.rules), seed)
-        self._write_down()
-        self._set_up()
-
-    def _set_up(self) -> None:
-        self._simulator = Simulator(
-            self._universe,
-            self._options,
-            self._node_limit,
-            self._state.rng,
-            self._state.averages,
-            self._rewards,
-            self._should_stop,
-        )
-        self._grower = TreeGrower(
-            self._options,
-            self._simulator,
-            self._rewards,
-            self._state,
-            self._database,
-            self._should_stop,
-        )
 
     def run(self) -> tuple[str, tuple[WorldReport, ...]]:
         """Decide until there is a reason to stop; return it, and the worlds that are kept."""
@@ -206,7 +182,7 @@ class TreeSearch:
             return reason
         decision = self.iteration + 1
         tree = Tree(root, self._options, self._state.rng)
-        rollouts = self._grower.grow(tree, decision)
+        rollouts = self._simulator.grow(tree, decision)
         write_tree(self._database, decision, tree.nodes)
         best = None if self._should_stop() else tree.best_child()
         if best is None:
@@ -264,11 +240,10 @@ class TreeSearch:
     def _keep_worlds(self, reason: str) -> tuple[WorldReport, ...]:
         """Write the cheapest world of any rollout and the real one, and the cheapest graphs of both."""
         root, best = self._state.root, self._state.best
-        assert root.graph is not None
         if not self._place.is_all and self._undecided is not None:
             self._note_undecided(self._undecided)
         self._chooser.note(_seed_of(best.graph), self.iteration)
-        kept = [("decision", root.history, root.graph)]
+        kept = [("decision", root.history, root.known_graph)]
         if best.history is not None:
             kept.insert(0, ("rollout", best.history, best.graph))
         found: list[tuple[WorldReport, Seed]] = []
@@ -292,11 +267,10 @@ class TreeSearch:
             found.append((report, seed))
         with self._egraph.transaction():
             for report, seed in found:
-                enodes = list(seed.enodes)
-                self._database.run("worlds/keep_choice", world=report.world, enodes=enodes)
-            self._database.append("world", [report.row for report, _ in found])
-            if not self._place.is_all:
-                self._end_in_search()
+                keep_world(self._database, report, seed.enodes)
+            if not self._place.is_all:  # the search goes on without a tree
+                self._write_down()
+                write_applications(self._database, self._universe.applications)
         return tuple(report for report, _ in found)
 
     def _note_undecided(self, report: IterationReport) -> None:
@@ -305,12 +279,6 @@ class TreeSearch:
         self._extra = 1
         if self._observer.progress is not None:
             self._observer.progress(report)
-
-    def _end_in_search(self) -> None:
-        """Write what there is by now, in the caller's transaction: the search goes on without a tree."""
-        self._write_down()
-        if not self._database.is_file:
-            write_applications(self._database, self._universe.applications)
 
     def _choose(self, graph: CheapGraph) -> Seed:
         """Return the cheapest graph of the world that is shown; where there is no time, that by moves."""
@@ -345,7 +313,6 @@ class TreeSearch:
         """Write what another process would need; in memory, there is none."""
         if self._database.is_file:
             write_down(self._egraph, self._universe.world.matcher, self._journal)
-            write_applications(self._database, self._universe.applications)
 
     @property
     def has_all(self) -> bool:

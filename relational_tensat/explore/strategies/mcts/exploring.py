@@ -20,7 +20,7 @@ from relational_tensat.explore.outcome import Exploration, rule_stats
 from relational_tensat.explore.seed import PricingChooser
 from relational_tensat.explore.strategies.mcts.deciding import Place, TreeSearch
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
-from relational_tensat.explore.worlds.application_rows import write_applications
+from relational_tensat.explore.worlds.applications import write_applications
 from relational_tensat.explore.worlds.universe import begin_universe
 from relational_tensat.rules.model import Rule
 
@@ -60,9 +60,8 @@ def explore_tree(
         place = Place(iteration=iteration, worlds=0, started_s=time.perf_counter())
         search = TreeSearch(
             universe, tree_options, chooser, observer or Observer(), journal, place,
-            options.time_limit_s,
+            options.time_limit_s, seed,
         )  # fmt: skip
-        search.begin(seed)
     reason, worlds = search.run()
     with egraph.transaction():
         if reason != "memory":  # then the tables have what they had before the last decision

@@ -8,10 +8,7 @@ import numpy as np
 
 from relational_tensat.egraph.database import Database
 from relational_tensat.explore.outcome import DecisionReport
-from relational_tensat.explore.strategies.mcts.rewards import Evaluation
-from relational_tensat.explore.strategies.mcts.search_state import ids_of, steps_of
 from relational_tensat.explore.strategies.mcts.tree import History, Rollout, TreeNode
-from relational_tensat.explore.worlds.building import root_classes
 from relational_tensat.explore.worlds.node_arrays import Ints
 from relational_tensat.explore.worlds.universe import Universe
 
@@ -22,14 +19,14 @@ def write_decision(
     """Write a decision: of which rules it was, and which applications the rule then was."""
     about = (report.decision, report.rule_id, report.rollouts, report.mean_ms, report.cost_us)
     sizes = (report.best_us, report.e_nodes, report.universe)
-    applied = (sorted(live), ids_of(applications), report.seconds)
+    applied = (sorted(live), (applications + 1).tolist(), report.seconds)
     database.append("tree_decision", [(*about, *sizes, *applied)])
 
 
 def write_rollouts(
     database: Database,
     decision: int,
-    rollouts: Sequence[tuple[Rollout, Evaluation]],
+    rollouts: Sequence[Rollout],
     returns_ms: Sequence[float],
 ) -> None:
     """Write the rollouts of a batch, with what their worlds cost."""
@@ -38,11 +35,11 @@ def write_rollouts(
             decision,
             rollout.node.number,
             [rule for rule, _ in rollout.steps],
-            evaluation.costs_us,
+            rollout.costs_us,
             rollout.e_nodes,
             return_ms,
         )
-        for (rollout, evaluation), return_ms in zip(rollouts, returns_ms, strict=True)
+        for rollout, return_ms in zip(rollouts, returns_ms, strict=True)
     ]
     database.append("tree_rollout", rows)
 
@@ -80,9 +77,9 @@ def write_world(universe: Universe, world: int, original: Ints, history: History
     place_of = {int(enode): place for place, enode in enumerate(original, start=1)}
     nodes = [(world, enode, place, 0) for enode, place in place_of.items()]
     rows: list[tuple[object, ...]] = []
-    for iteration, step in enumerate(steps_of(history), start=1):
+    for iteration, step in enumerate(_steps(history), start=1):
         places = step.applications
-        roots = root_classes(universe.world, applications, places, arrays)
+        roots = universe.roots(places)
         for row, place in enumerate(places.tolist()):
             targets = applications.targets[place]
             new = [enode for enode in targets.tolist() if enode and enode not in place_of]
@@ -90,8 +87,7 @@ def write_world(universe: Universe, world: int, original: Ints, history: History
                 continue
             number = len(rows) + 1
             rule = int(applications.rules[place])
-            bound = len(universe.world.rules.rule(rule).patterns)
-            leaves = applications.bindings[place, : bound * universe.world.rules.leaf_columns]
+            leaves = applications.bindings[place, : universe.bindings(place)]
             built = arrays.owner[targets[targets > 0]]
             rows.append(
                 (
@@ -122,3 +118,12 @@ def _state(node: TreeNode) -> str:
 
 def _ids(values: Iterable[int]) -> list[int]:
     return [value for value in values if value]
+
+
+def _steps(history: History | None) -> list[History]:
+    """Return the steps in which a world came about, from the first on."""
+    steps: list[History] = []
+    while history is not None:
+        steps.append(history)
+        history = history.before
+    return steps[::-1]

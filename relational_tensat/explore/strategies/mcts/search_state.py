@@ -5,13 +5,44 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from relational_tensat.explore.outcome import DecisionReport
-from relational_tensat.explore.strategies.mcts.policies import Averages
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
 from relational_tensat.explore.strategies.mcts.tree import History, TreeNode
-from relational_tensat.explore.worlds.moves import CheapGraph
+from relational_tensat.explore.worlds.cheap_graph import CheapGraph
 from relational_tensat.explore.worlds.node_arrays import Ints
+
+#: The greatest probability that the rule of the best average is taken; as in the source.
+_GREATEST_EPSILON = 0.75
+
+
+class Averages:
+    """The average reward of each rule in the simulations so far.
+
+    Attributes:
+        total_ms, count: by rule, the sum of its rewards, and how many there were.
+    """
+
+    def __init__(self, rules: int) -> None:
+        self.total_ms: NDArray[np.float64] = np.zeros(rules)
+        self.count: NDArray[np.int64] = np.zeros(rules, np.int64)
+
+    def note(self, rule: int, reward_ms: float) -> None:
+        """Note what a rule saved."""
+        self.total_ms[rule] += reward_ms
+        self.count[rule] += 1
+
+    @property
+    def mean_ms(self) -> NDArray[np.float64]:
+        """By rule; 0 for those that were not tried."""
+        return self.total_ms / np.maximum(self.count, 1)
+
+    @property
+    def epsilon(self) -> float:
+        """The probability that the rule of the best average is taken: it grows with what is known."""
+        tried = int(self.count.sum())
+        return _GREATEST_EPSILON * tried / (tried + len(self.count))
 
 
 @dataclass(slots=True)
@@ -49,10 +80,9 @@ class SearchState:
     def refresh(self, rewards: Rewards) -> None:
         """Name e-nodes and classes as they are by now."""
         root, best = self.root, self.best
-        assert root.graph is not None  # it is looked up before a tree grows from it
-        graphs = rewards.current(root.graph), rewards.current(best.graph)
-        root.graph = _anew(rewards, graphs[0], root.members.tolist())
-        chosen = list(graphs[1].chosen().values())
+        graph = rewards.graph(root)
+        root.graph = rewards.graph_of(root.members.tolist(), graph.choice.values(), graph.pairs)
+        chosen = list(rewards.current(best.graph).chosen().values())
         best.graph = rewards.graph_of(chosen, chosen)
 
 
@@ -64,26 +94,6 @@ def first_state(original: Ints, rewards: Rewards, rules: int, seed: int) -> Sear
         rules: one more than the highest id of a rule.
         seed: of all that is drawn.
     """
-    root = TreeNode(0, None, 0, original, rewards.first(original))
-    assert root.graph is not None
-    best = Best(rewards.cost_us(root.graph), None, root.graph)
+    graph = rewards.first(original)
+    root, best = TreeNode(0, None, 0, original, graph), Best(rewards.cost_us(graph), None, graph)
     return SearchState(root, best, np.random.default_rng(seed), Averages(rules))
-
-
-def steps_of(history: History | None) -> list[History]:
-    """Return the steps in which a world came about, from the first on."""
-    steps: list[History] = []
-    while history is not None:
-        steps.append(history)
-        history = history.before
-    return steps[::-1]
-
-
-def ids_of(applications: Ints) -> list[int]:
-    """Return the ids that the tables have for applications: these begin at 1."""
-    ids: list[int] = (applications + 1).tolist()
-    return ids
-
-
-def _anew(rewards: Rewards, graph: CheapGraph, members: list[int]) -> CheapGraph:
-    return rewards.graph_of(members, graph.choice.values(), graph.pairs)

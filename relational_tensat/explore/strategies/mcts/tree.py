@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
-from relational_tensat.explore.worlds.moves import CheapGraph
+from relational_tensat.explore.worlds.cheap_graph import CheapGraph
 from relational_tensat.explore.worlds.node_arrays import Ints
 
 
@@ -63,6 +63,18 @@ class TreeNode:
     children: dict[int, TreeNode] = field(default_factory=dict)
 
     @property
+    def above(self) -> TreeNode:
+        """The node that it was begun from: it is not the root."""
+        assert self.parent is not None
+        return self.parent
+
+    @property
+    def known_graph(self) -> CheapGraph:
+        """Its cheapest graph: its world is known."""
+        assert self.graph is not None
+        return self.graph
+
+    @property
     def cost_us(self) -> float:
         """What its cheapest graph costs."""
         return math.inf if self.graph is None else self.graph.cost_us
@@ -99,11 +111,15 @@ class Rollout:
     Attributes:
         steps: the rule of each step and the applications that fired; first the node's own.
         e_nodes: of the world in the end.
+        costs_us: what its worlds cost after each step, first before its node's own.
+        graph: the last world's; None: it is not evaluated.
     """
 
     node: TreeNode
     steps: list[tuple[int, Ints]]
     e_nodes: int = 0
+    costs_us: list[float] = field(default_factory=list)
+    graph: CheapGraph | None = None
 
 
 class Tree:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from relational_tensat.base.option import OptionGroup, option
 
-#: What ``--tree-policy`` may be; see ``policies``.
+#: What ``--tree-policy`` may be; see ``rollouts``.
 POLICIES = ("live", "uniform", "average", "look-ahead", "near")
 
 #: What ``--tree-extractor`` may be; see ``rewards``.

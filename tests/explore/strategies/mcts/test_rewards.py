@@ -11,7 +11,7 @@ from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.watch import ShouldStop
 from relational_tensat.cost import load_profile
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
-from relational_tensat.explore.worlds.world_arrays import WorldArrays
+from relational_tensat.explore.worlds.node_costs import WorldArrays
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.extract.anytime import AnytimeExtractor
 from relational_tensat.models import MODELS

@@ -7,7 +7,7 @@ import pytest
 
 from relational_tensat.explore.strategies.mcts.tree import Tree, TreeNode
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
-from relational_tensat.explore.worlds.moves import CheapGraph
+from relational_tensat.explore.worlds.cheap_graph import CheapGraph
 
 MEMBERS = np.zeros(0, np.int32)
 

@@ -18,8 +18,8 @@ from itertools import chain
 from math import inf
 from typing import NamedTuple
 
-from relational_tensat.explore.worlds.graph_prices import GraphPrices
 from relational_tensat.explore.worlds.node_arrays import Ints
+from relational_tensat.explore.worlds.node_costs import NodeCosts
 from relational_tensat.explore.worlds.universe import Universe
 
 #: A graph counts as cheaper by more than this part of a µs.
@@ -53,7 +53,7 @@ class CheapGraph:
 
     def __init__(
         self,
-        prices: GraphPrices,
+        prices: NodeCosts,
         members: Iterable[int],
         choice: dict[int, int],
         pairs: Iterable[tuple[int, int]] = (),
@@ -178,19 +178,19 @@ class CheapGraph:
 
     def _exchange(self, enodes: Sequence[int]) -> bool:
         """Let needed classes have other e-nodes, all of them, if that is cheaper; return whether."""
-        prices, choice = self.prices, self._choice
-        cost_us, children, owner = prices.cost_us, prices.children, prices.owner
-        users = self._users
+        prices, choice, users = self.prices, self._choice, self._users
+        cost_us, children = prices.cost_us, prices.children
+        places, old, gain_us = [], [], 0.0
         for enode in enodes:
-            if not users[owner[enode]]:
+            place = prices.owner[enode]
+            if not users[place]:
                 return False
-        places = [owner[enode] for enode in enodes]
-        old = [choice[place] for place in places]
+            before = choice[place]
+            places.append(place)
+            old.append(before)
+            gain_us += cost_us[before] - cost_us[enode]
         if old == list(enodes):
             return False
-        gain_us = 0.0
-        for before, enode in zip(old, enodes, strict=True):
-            gain_us += cost_us[before] - cost_us[enode]
         # Where nothing goes with them, counting ends once what comes in costs more than is saved.
         most_us = inf if self._may_drop(old) else gain_us + 2 * _LEAST_GAIN_US
         if self._costs_as_much(enodes, most_us):
@@ -223,16 +223,20 @@ class CheapGraph:
 
     def _may_drop(self, old: Sequence[int]) -> bool:
         """Whether a class that may cost something is needed by these e-nodes alone."""
-        children, users = self.prices.children, self._users
-        free = self.prices.weight_only
+        children, users, free = self.prices.children, self._users, self.prices.weight_only
         read = children[old[0]] if len(old) == 1 else [c for enode in old for c in children[enode]]
-        return any(users[child] <= read.count(child) and not free[child] for child in read)
+        for child in read:
+            if users[child] <= len(old) and not free[child] and users[child] <= read.count(child):
+                return True
+        return False
 
     def _costs_as_much(self, enodes: Sequence[int], most_us: float) -> bool:
         """Whether a class below one of these e-nodes costs ``most_us`` or more: told without counting."""
-        prices, choice, users = self.prices, self._choice, self._users
         if most_us <= 0:
             return True
+        if most_us == inf:
+            return False
+        prices, choice, users = self.prices, self._choice, self._users
         for enode in enodes:
             for child in prices.children[enode]:
                 if not users[child] and prices.cost_us[choice[child]] >= most_us:
@@ -283,12 +287,13 @@ class CheapGraph:
         if total >= most:
             return total
         users, children = self._users, self.prices.children[enode]
-        if all(map(users.__getitem__, children)):
-            return total
-        added: list[int] = []
-        total += self._count(children, added, most - total)
-        for child in added:
-            users[child] -= 1
+        for child in children:
+            if not users[child]:
+                added: list[int] = []
+                total += self._count(children, added, most - total)
+                for each in added:
+                    users[each] -= 1
+                break
         return total
 
     def _count(self, classes: Sequence[int], trail: list[int], most: float = inf) -> float:
@@ -360,7 +365,7 @@ class CheapGraph:
         return False
 
 
-def moved(graph: CheapGraph, prices: GraphPrices) -> CheapGraph:
+def moved(graph: CheapGraph, prices: NodeCosts) -> CheapGraph:
     """Return the same graph after the universe has changed: classes and e-nodes may have become equal.
 
     Of a class that was two, the e-node that stands lower in the graph stands for both.

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from relational_tensat.cost import load_profile
-from relational_tensat.explore.worlds.graph_prices import GraphPrices
-from relational_tensat.explore.worlds.moves import CheapGraph, Move, moved, moves_of
-from relational_tensat.explore.worlds.node_costs import NodeCosts
+from relational_tensat.explore.worlds.cheap_graph import CheapGraph, Move, moved, moves_of
+from relational_tensat.explore.worlds.node_costs import NodeCosts, SignatureCosts
+from relational_tensat.explore.worlds.universe import Universe
 from relational_tensat.extract import extract
 from relational_tensat.extract.costing import signature_costs
 from relational_tensat.extract.greedy.dag import greedy_dag
@@ -24,6 +24,13 @@ COST = load_profile("tensat_t4")
 WORLDS, STEPS = 6, 5
 
 
+def costs_of(universe: Universe) -> NodeCosts:
+    """Return what the e-nodes of a universe cost."""
+    egraph = universe.egraph
+    signatures = SignatureCosts(egraph.catalogue, lambda ids: signature_costs(egraph, COST, ids))
+    return NodeCosts(universe.arrays, signatures, egraph.root)
+
+
 @pytest.mark.parametrize("model", ["nasrnn", "bert"])
 def test_it_costs_what_it_chooses_and_no_less_than_the_optimum(model: str) -> None:
     universe = universe_of(MODELS[model](), load_rules())
@@ -31,9 +38,7 @@ def test_it_costs_what_it_chooses_and_no_less_than_the_optimum(model: str) -> No
     members = original(universe)
     worlds = worlds_of(universe, WORLDS, 600)
     fired = [step.applications for _, step in random_steps(worlds, STEPS, seed=5)]
-    costs = NodeCosts(egraph.catalogue, lambda ids: signature_costs(egraph, COST, ids))
-    costs.refresh(universe.arrays)
-    prices = GraphPrices(universe.arrays, costs, egraph.root)
+    prices = costs_of(universe)
     members = np.unique(universe.arrays.became[members])
     choice = {int(universe.arrays.owner[enode]): int(enode) for enode in members[::-1]}
     ratios = []
@@ -46,7 +51,7 @@ def test_it_costs_what_it_chooses_and_no_less_than_the_optimum(model: str) -> No
             before = graph.cost_us
         assert graph.members == set(worlds.masks.members(world).tolist())
         chosen = graph.chosen()
-        assert graph.cost_us == pytest.approx(sum(costs.cost_us[e] for e in chosen.values()))
+        assert graph.cost_us == pytest.approx(sum(prices.cost_us[e] for e in chosen.values()))
         assert set(chosen.values()) <= graph.members
         seen: set[int] = set()
         for owner, enode in chosen.items():
@@ -72,11 +77,7 @@ def test_what_is_told_without_counting_is_what_counting_tells(
     fired = [
         step.applications for _, step in random_steps(worlds_of(universe, 3, 2_000), 8, seed=6)
     ]
-    costs = NodeCosts(
-        universe.egraph.catalogue, lambda ids: signature_costs(universe.egraph, COST, ids)
-    )
-    costs.refresh(universe.arrays)
-    prices = GraphPrices(universe.arrays, costs, universe.egraph.root)
+    prices = costs_of(universe)
     members = np.unique(universe.arrays.became[members])
     choice = {int(universe.arrays.owner[enode]): int(enode) for enode in members[::-1]}
 
@@ -107,7 +108,7 @@ def test_what_is_told_without_counting_is_what_counting_tells(
 
 def test_a_move_that_saves_nothing_and_closes_a_cycle_is_not_made() -> None:
     """Class 1 is a view of class 3 or of class 2, and class 2 one of class 1: the root needs both."""
-    prices = GraphPrices.__new__(GraphPrices)
+    prices = NodeCosts.__new__(NodeCosts)
     prices.root = 0
     prices.owner = [0, 1, 1, 2, 3]
     prices.children = [(1, 2), (3,), (2,), (1,), ()]

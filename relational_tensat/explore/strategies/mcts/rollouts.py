@@ -1,0 +1,242 @@
+"""Rollouts: random rules in worlds side by side, from new nodes of a tree on, and how each is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from relational_tensat.base.watch import ShouldStop
+from relational_tensat.explore.strategies.mcts.keeping import write_rollouts
+from relational_tensat.explore.strategies.mcts.rewards import Rewards
+from relational_tensat.explore.strategies.mcts.search_state import Best, SearchState
+from relational_tensat.explore.strategies.mcts.tree import History, Rollout, Tree, TreeNode
+from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
+from relational_tensat.explore.worlds.cheap_graph import CheapGraph
+from relational_tensat.explore.worlds.firing import NO_RULE, Fired, Worlds
+from relational_tensat.explore.worlds.masks import Flags, Masks
+from relational_tensat.explore.worlds.node_arrays import Ints
+from relational_tensat.explore.worlds.universe import Universe
+
+#: ``near``: the probability that a rule near the cheapest graph is taken where there is one.
+_NEAR = 0.75
+
+#: ``look-ahead``: rules that are tried for each step; as in the source.
+_TRIED = 5
+
+
+def drawn(flags: Flags, rng: np.random.Generator) -> Ints:
+    """Return, for each world (column), a rule at random among those of its flags; ``NO_RULE`` for none."""
+    keys = rng.random(flags.shape) * flags
+    return np.where(flags.any(axis=0), keys.argmax(axis=0), NO_RULE).astype(np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class Simulator:
+    """Grows trees by rollouts.
+
+    Attributes:
+        node_limit: the most e-nodes of a world.
+        rewards: what worlds cost.
+        state: the real world, the cheapest graph so far, what rules have saved.
+        should_stop: asked before each step; if it says so, worlds stay as they are.
+        looked: when the root was looked at, before its tree was grown: since then, all worlds of the tree
+            that can be expanded have been.
+    """
+
+    universe: Universe
+    options: TreeOptions
+    node_limit: int
+    rewards: Rewards
+    state: SearchState
+    should_stop: ShouldStop = lambda: False
+    looked: dict[int, int] = field(default_factory=dict)
+
+    def live_rules(self, members: Ints) -> frozenset[int]:
+        """Return the rules that change the root of a tree that is to be grown."""
+        worlds = self._worlds([members])
+        self.looked.update(self.universe.match_versions)
+        return frozenset(np.flatnonzero(worlds.live_rules()[:, 0]).tolist())
+
+    def grow(self, tree: Tree, decision: int) -> int:
+        """Grow a tree by rollouts; return how many there were."""
+        done, budget = 0, self.options.budget
+        while done < budget and not self.should_stop():
+            most = min(budget - done, self.options.at_once)
+            batch = self._batch(tree, most)
+            if not batch:
+                break
+            times = most // len(batch)
+            done += self._roll_out(tree, batch, times, decision)
+        return done
+
+    def _batch(self, tree: Tree, most: int) -> list[TreeNode]:
+        """Return new nodes of the tree, whose worlds are to be grown side by side."""
+        batch: list[TreeNode] = []
+        while len(batch) < most:
+            node = tree.select()
+            if node is None:
+                break
+            batch.append(node)
+        return batch
+
+    def _roll_out(self, tree: Tree, batch: list[TreeNode], times: int, decision: int) -> int:
+        """Run rollouts from each new node, and update the tree; return how many were run."""
+        for node in batch:
+            for _ in range(times - 1):
+                tree.begin(node)
+        rollouts = self.run(batch, times, self.state.root, decision)
+        self.rewards.evaluate(rollouts)
+        evaluated = [rollout for rollout in rollouts if rollout.graph is not None]
+        returns_ms = []
+        for rollout in evaluated:
+            node = rollout.node
+            rewards_ms = [max(a - b, 0.0) / 1000 for a, b in pairwise(rollout.costs_us)]
+            for (rule, _), reward_ms in zip(rollout.steps, rewards_ms, strict=True):
+                self.state.averages.note(rule, reward_ms)
+            node.history = History(node.above.history, *rollout.steps[0])
+            node.reward_ms = rewards_ms[0]
+            returns_ms.append(tree.end(node, rewards_ms[1:]))
+            self._note_best(rollout)
+        write_rollouts(self.universe.egraph.database, decision, evaluated, returns_ms)
+        return len(evaluated)
+
+    def _note_best(self, rollout: Rollout) -> None:
+        """Keep how the world of a rollout came about, if it is the cheapest."""
+        cost_us = rollout.costs_us[-1]
+        if rollout.graph is not None and cost_us < self.state.best.cost_us:
+            history = rollout.node.history
+            for rule, applications in rollout.steps[1:]:
+                history = History(history, rule, applications)
+            self.state.best = Best(cost_us, history, rollout.graph)
+
+    def run(
+        self, nodes: list[TreeNode], times: int, root: TreeNode, iteration: int
+    ) -> list[Rollout]:
+        """Grow the worlds of new nodes of the tree, and simulate on from each.
+
+        Args:
+            times: how many rollouts each node has.
+            root: of the tree.
+            iteration: what is built is stored with this index.
+        """
+        rollouts = [Rollout(node, []) for node in nodes for _ in range(times)]
+        became = self.universe.arrays.became
+        members = [became[rollout.node.above.members] for rollout in rollouts]
+        worlds = self._worlds(members, self.looked)
+        rules = np.array([rollout.node.rule for rollout in rollouts], np.int32)
+        fired = _step(worlds, rules, rollouts, iteration)
+        live = worlds.live_rules()
+        for world, rollout in enumerate(rollouts):
+            node = rollout.node
+            node.members = worlds.masks.members(world)
+            node.live = frozenset(np.flatnonzero(live[:, world]).tolist())
+            node.is_whole = not fired.limited[world]
+            node.is_saturated = not fired.changed[world]
+        self._simulate(worlds, rollouts, root, iteration)
+        for rollout, size in zip(rollouts, worlds.masks.sizes().tolist(), strict=True):
+            rollout.e_nodes = size
+        for node in nodes:
+            node.members = np.unique(self.universe.arrays.became[node.members])
+        return rollouts
+
+    def _worlds(self, members: Sequence[Ints], looked: dict[int, int] | None = None) -> Worlds:
+        masks = Masks(members, self.universe.arrays.size)
+        return Worlds(self.universe, masks, self.node_limit, looked)
+
+    def _simulate(
+        self, worlds: Worlds, rollouts: list[Rollout], root: TreeNode, iteration: int
+    ) -> None:
+        """Apply rules in the worlds of rollouts that have begun, until nothing changes them."""
+        graphs: list[CheapGraph] = []
+        if self.options.policy == "look-ahead":
+            began = [self.rewards.graph(rollout.node.above) for rollout in rollouts]
+            graphs = self._after(began, [rollout.steps[0][1] for rollout in rollouts])
+        for _ in range(self.options.steps):
+            if self.should_stop():
+                return
+            if graphs:
+                rules = self._best_of_some(worlds, graphs, iteration)
+            else:
+                rules = self._next_rules(worlds, root)
+            worlds.is_done |= rules == NO_RULE
+            if worlds.is_done.all():
+                return
+            fired = _step(worlds, rules, rollouts, iteration)
+            graphs = self._after(graphs, fired.applications) if graphs else []
+
+    def _next_rules(self, worlds: Worlds, root: TreeNode) -> Ints:
+        """Return the rule that each world applies next by a policy; ``NO_RULE`` where none changes it."""
+        live, policy = self._live(worlds), self.options.policy
+        rng, averages = self.state.rng, self.state.averages
+        if policy == "uniform":
+            every = np.zeros_like(live)
+            every[self.universe.world.rules.first :] = live.any(axis=0)
+            return drawn(every, rng)
+        rules = drawn(live, rng)
+        if policy == "average":
+            best = (averages.mean_ms[:, None] * live).argmax(axis=0).astype(np.int32)
+            takes = rng.random(len(best)) < averages.epsilon
+            return np.where(takes & live[best, np.arange(len(best))], best, rules)
+        if policy == "near":
+            nearer = drawn(self._live(worlds, self._near(root)), rng)
+            takes = (rng.random(len(nearer)) < _NEAR) & (nearer != NO_RULE)
+            return np.where(takes, nearer, rules)
+        return rules
+
+    def _near(self, root: TreeNode) -> Flags:
+        """Return, by id, which e-nodes are in the root's cheapest graph or not in the root at all."""
+        arrays = self.universe.arrays
+        near = np.ones(arrays.size, np.bool_)
+        near[arrays.became[root.members]] = False
+        near[arrays.became[list(root.known_graph.chosen().values())]] = True
+        near[0] = True
+        return near
+
+    def _best_of_some(self, worlds: Worlds, graphs: list[CheapGraph], iteration: int) -> Ints:
+        """Return, of some rules drawn at random, the one after which each world costs least.
+
+        Args:
+            graphs: the worlds' cheapest ones.
+        """
+        live = self._live(worlds)
+        best = np.full(len(graphs), NO_RULE, np.int32)
+        best_us = np.full(len(graphs), np.inf)
+        for _ in range(_TRIED):
+            rules = drawn(live, self.state.rng)
+            trial = self._worlds([worlds.masks.members(world) for world in range(len(graphs))])
+            fired = trial.fire(rules, iteration)
+            worlds.masks.follow(self.universe.arrays.became)
+            after = self._after(graphs, fired.applications)
+            costs_us = np.array([graph.cost_us for graph in after])
+            is_better = (rules != NO_RULE) & (costs_us < best_us)
+            best[is_better], best_us[is_better] = rules[is_better], costs_us[is_better]
+        return best
+
+    def _after(
+        self, graphs: Sequence[CheapGraph], applications: Sequence[Ints]
+    ) -> list[CheapGraph]:
+        """Return the cheapest graphs of worlds that applications have come into."""
+        pairs = zip(graphs, applications, strict=True)
+        return [self.rewards.after(self.rewards.current(graph), fired) for graph, fired in pairs]
+
+    def _live(self, worlds: Worlds, among: Flags | None = None) -> Flags:
+        """Return which rules change which worlds that are not done; as ``Worlds.live_rules``."""
+        live = worlds.live_rules(among)
+        live[:, worlds.is_done] = False
+        return live
+
+
+def _step(worlds: Worlds, rules: Ints, rollouts: list[Rollout], iteration: int) -> Fired:
+    """Let a rule fire in the world of each rollout."""
+    fired = worlds.fire(rules, iteration)
+    for rollout, rule, applications in zip(
+        rollouts, rules.tolist(), fired.applications, strict=True
+    ):
+        if rule != NO_RULE:
+            rollout.steps.append((rule, applications))
+    worlds.is_done |= fired.limited
+    worlds.look()
+    return fired
