@@ -17,8 +17,8 @@ import numpy as np
 from relational_tensat.base.watch import Watch
 from relational_tensat.extract.exact.solve.constraints import Columns, Rows, stack_rows
 from relational_tensat.extract.exact.solve.formulation import rows_from_triples
+from relational_tensat.extract.exact.solve.search import SolverOptions
 from relational_tensat.extract.exact.solve.solver import solve_mip
-from relational_tensat.extract.exact.solve.solver_options import SolverOptions
 from relational_tensat.extract.index import edge_owner, nodes_by_class
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Floats, Ints
 

@@ -23,8 +23,11 @@ import numpy as np
 
 from relational_tensat.base.clock import now_s
 from relational_tensat.base.errors import MissingDependencyError
-from relational_tensat.extract.dependencies import strong_components_of_classes
-from relational_tensat.extract.index import children_by_node, nodes_by_class
+from relational_tensat.extract.index import (
+    children_by_node,
+    nodes_by_class,
+    strong_components_of_classes,
+)
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Ints
 
 _PLACES = 9

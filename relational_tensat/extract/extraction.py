@@ -13,8 +13,7 @@ from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.watch import Watch
 from relational_tensat.extract.exact.ilp import search_ilp
 from relational_tensat.extract.exact.signed_search import without_negative_costs
-from relational_tensat.extract.exact.solve.search import EQUAL
-from relational_tensat.extract.exact.solve.solver_options import Progress, SolverOptions
+from relational_tensat.extract.exact.solve.search import EQUAL, Progress, SolverOptions
 from relational_tensat.extract.extraction_options import ExtractionOptions
 from relational_tensat.extract.greedy.bottom_up import tree_greedy
 from relational_tensat.extract.greedy.dag import cheapest_greedy

@@ -1,4 +1,4 @@
-"""Adjacency of an e-graph in the other directions: classes to their e-nodes and to their users.
+"""The structure of an e-graph: classes to their e-nodes and users, and classes that depend on one another.
 
 Lists of a whole e-graph are made once, and kept as long as it lives: it never changes, and reductions ask
 for them again and again.
@@ -6,7 +6,7 @@ for them again and again.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TypeAlias
@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from relational_tensat.extract.problem import ExtractionProblem, Ints
+from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Ints
 
 #: Per class or e-node, the e-nodes or classes that stand to it as asked for. Not to be changed.
 Adjacency: TypeAlias = Sequence[Sequence[int]]
@@ -97,3 +97,79 @@ def derivations(
             if missing_count[user] == 0 and is_usable[user]:
                 ready.append(user)
     return derived
+
+
+def strong_components(successors: Sequence[Sequence[int]]) -> list[int]:
+    """Return, per vertex of a graph, the index of its strongly connected component (Tarjan)."""
+    count = len(successors)
+    index, low, component = [-1] * count, [0] * count, [-1] * count
+    entered: list[int] = []
+    clock = n_components = 0
+    for start in range(count):
+        if index[start] >= 0:
+            continue
+        work = [(start, 0)]
+        while work:
+            vertex, position = work.pop()
+            if position == 0:
+                index[vertex] = low[vertex] = clock
+                clock += 1
+                entered.append(vertex)
+            else:
+                low[vertex] = min(low[vertex], low[successors[vertex][position - 1]])
+            for offset in range(position, len(successors[vertex])):
+                target = successors[vertex][offset]
+                if index[target] < 0:
+                    work.append((vertex, offset + 1))
+                    work.append((target, 0))
+                    break
+                if component[target] < 0:
+                    low[vertex] = min(low[vertex], index[target])
+            else:
+                if low[vertex] == index[vertex]:
+                    while component[vertex] < 0:
+                        component[entered.pop()] = n_components
+                    n_components += 1
+    return component
+
+
+def strong_components_of_classes(problem: ExtractionProblem) -> list[int]:
+    """Return, per class, its strongly connected component among all needs of all e-nodes."""
+    owner = edge_owner(problem.child_ptr)
+    pairs = np.unique(
+        problem.node_class[owner].astype(np.int64) * problem.n_classes + problem.child_idx
+    )
+    successors: list[list[int]] = [[] for _ in range(problem.n_classes)]
+    for pair in pairs.tolist():
+        successors[pair // problem.n_classes].append(pair % problem.n_classes)
+    return strong_components(successors)
+
+
+def cyclic_sets(problem: ExtractionProblem, choice: Ints) -> list[list[int]]:
+    """Return the sets of classes that a choice makes cyclic, as far as the root needs them.
+
+    A class that needs itself is a cycle of one.
+    """
+    reached = {problem.root}
+    order = [problem.root]
+    for klass in order:
+        node = int(choice[klass])
+        for child in problem.children(node).tolist() if node != UNUSED else ():
+            if child not in reached:
+                reached.add(child)
+                order.append(child)
+    place = {klass: position for position, klass in enumerate(order)}
+    successors = [
+        [place[child] for child in problem.children(int(choice[klass])).tolist()]
+        if choice[klass] != UNUSED
+        else []
+        for klass in order
+    ]
+    members: dict[int, list[int]] = defaultdict(list)
+    for position, component in enumerate(strong_components(successors)):
+        members[component].append(position)
+    return [
+        sorted(order[position] for position in part)
+        for part in members.values()
+        if len(part) > 1 or part[0] in successors[part[0]]
+    ]

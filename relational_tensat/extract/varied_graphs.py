@@ -16,9 +16,9 @@ from relational_tensat.cost import CostModel
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.extract.extraction import extract
 from relational_tensat.extract.extraction_options import ExtractionOptions
+from relational_tensat.extract.few_measurements import settle
 from relational_tensat.extract.greedy.dag import cheapest_greedy
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Ints
-from relational_tensat.extract.settling import settle
 from relational_tensat.extract.tables import choose, chosen_with_classes
 from relational_tensat.tensor import Graph
 

@@ -10,8 +10,8 @@ from bench.extract.planted import KINDS, planted
 from relational_tensat.base.watch import Watch
 from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.exact.solve.formulation import formulate
+from relational_tensat.extract.exact.solve.search import SolverOptions
 from relational_tensat.extract.exact.solve.solver import LinearProgram
-from relational_tensat.extract.exact.solve.solver_options import SolverOptions
 from tests.extract.instances import brute_force_us
 
 

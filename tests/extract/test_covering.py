@@ -7,7 +7,7 @@ from relational_tensat.extract import ExtractionOptions, dag_cost_us, extract, i
 from relational_tensat.extract.exact.reduce.declaration import REDUCTIONS
 from relational_tensat.extract.exact.reduce.reduced import unreduced
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
-from relational_tensat.extract.greedy.covering import CoverGreedy, covers
+from relational_tensat.extract.greedy.cover import CoverGreedy, covers
 from tests.extract.instances import brute_force_us, layered_problem, random_problem
 
 

@@ -11,13 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relational_tensat.extract import ExtractionProblem, dag_cost_us, extract
-from relational_tensat.extract.exact import decomposed_search, ilp
-from relational_tensat.extract.exact.decompose import isomorphic
-from relational_tensat.extract.exact.decompose.isomorphic import isomorphic_groups
+from relational_tensat.extract.exact import decomposed_search, ilp, isomorphic
+from relational_tensat.extract.exact.isomorphic import isomorphic_groups
 from relational_tensat.extract.exact.reduce import reduced
 from relational_tensat.extract.exact.reduce.declaration import REDUCTIONS
 from relational_tensat.extract.exact.reduce.reduced import Reduced, unreduced
-from relational_tensat.extract.exact.reduce.reductions.dropping import drop_underivable
+from relational_tensat.extract.exact.reduce.reductions.needless import drop_underivable
 from relational_tensat.extract.problem import Ints
 from relational_tensat.extract.techniques import TECHNIQUES
 from tests.extract.instances import NodeSpec, brute_force_us, build, layered_problem, random_problem

@@ -14,12 +14,16 @@ import pytest
 
 from relational_tensat.base.deadline import OutOfTimeError
 from relational_tensat.base.watch import Watch
-from relational_tensat.extract.exact.solve import highs_thread, solver
+from relational_tensat.extract.exact.solve import solver
 from relational_tensat.extract.exact.solve.constraints import Columns, rows_of_lists
 from relational_tensat.extract.exact.solve.formulation import formulate
-from relational_tensat.extract.exact.solve.highs_thread import is_free, run_highs
-from relational_tensat.extract.exact.solve.solver import LinearProgram, solve_mip
-from relational_tensat.extract.exact.solve.solver_options import SolverOptions
+from relational_tensat.extract.exact.solve.search import SolverOptions
+from relational_tensat.extract.exact.solve.solver import (
+    LinearProgram,
+    is_free,
+    run_highs,
+    solve_mip,
+)
 from tests.extract.instances import layered_problem
 
 
@@ -44,7 +48,7 @@ def highs(busy: Busy) -> Any:
 
 @pytest.fixture(autouse=True)
 def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(highs_thread, "GRACE_S", 0.0)
+    monkeypatch.setattr(solver, "GRACE_S", 0.0)
 
 
 def test_what_ends_has_ended() -> None:
@@ -123,7 +127,7 @@ def test_the_second_ctrl_c_ends_the_program() -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=insist).start()
-    highs_thread.GRACE_S = 0.5
+    solver.GRACE_S = 0.5
     with watch.watching(), pytest.raises(KeyboardInterrupt):
         run_highs(highs(busy), watch)
     busy.stop.set()

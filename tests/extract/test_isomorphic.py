@@ -15,7 +15,7 @@ from relational_tensat.extract import (
     dag_cost_us,
     extract,
 )
-from relational_tensat.extract.exact.decompose.isomorphic import (
+from relational_tensat.extract.exact.isomorphic import (
     Isomorphism,
     is_isomorphism,
     isomorphic_groups,

@@ -23,13 +23,12 @@ from relational_tensat.extract.exact.neighbourhoods import (
     search_neighbourhoods,
 )
 from relational_tensat.extract.exact.reduce.reduced import Reduced, unreduced
-from relational_tensat.extract.exact.reduce.reductions.dropping import drop_underivable
+from relational_tensat.extract.exact.reduce.reductions.needless import drop_underivable
 from relational_tensat.extract.exact.reduced_search import search_reduced
-from relational_tensat.extract.exact.relax.relaxation import Relaxation, relax
+from relational_tensat.extract.exact.relaxation import Relaxation, relax
 from relational_tensat.extract.exact.solve.constraints import Rows
 from relational_tensat.extract.exact.solve.formulation import Formulation
-from relational_tensat.extract.exact.solve.search import Search
-from relational_tensat.extract.exact.solve.solver_options import SolverOptions
+from relational_tensat.extract.exact.solve.search import Search, SolverOptions
 from relational_tensat.extract.greedy.bottom_up import tree_greedy
 from tests.extract.instances import brute_force_us, layered_problem, random_problem
 

@@ -10,18 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relational_tensat.extract import UNUSED, ExtractionOptions, ExtractionProblem, extract
-from relational_tensat.extract.dependencies import cyclic_sets
 from relational_tensat.extract.exact.reduce.declaration import REDUCTIONS
 from relational_tensat.extract.exact.reduce.reduced import unreduced
 from relational_tensat.extract.exact.solve.constraints import Columns
-from relational_tensat.extract.exact.solve.formulation import Formulation, formulate
-from relational_tensat.extract.exact.solve.ordering import (
+from relational_tensat.extract.exact.solve.formulation import (
     LARGEST_ORDERED,
     WITHIN,
+    Formulation,
     components_to_order,
+    formulate,
     with_order,
 )
 from relational_tensat.extract.exact.solve.solver import LinearProgram
+from relational_tensat.extract.index import cyclic_sets
 from tests.extract.instances import brute_force_us, build, random_problem
 from tests.extract.test_relaxation import acyclic_points, assert_satisfied, options
 

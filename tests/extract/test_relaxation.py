@@ -10,17 +10,24 @@ from hypothesis import strategies as st
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.base.watch import Watch
 from relational_tensat.extract import UNUSED, ExtractionProblem, extract, topological_order
+from relational_tensat.extract.exact.landmarks import LandmarkCuts
 from relational_tensat.extract.exact.reduce.declaration import REDUCTIONS
 from relational_tensat.extract.exact.reduce.reduced import unreduced
-from relational_tensat.extract.exact.relax.ascent import LandmarkAscent
-from relational_tensat.extract.exact.relax.cycle_rows import cycle_cuts, two_cycle_rows
-from relational_tensat.extract.exact.relax.landmarks import LandmarkCuts
-from relational_tensat.extract.exact.relax.relaxation import Relaxation, landmark_rows, relax
-from relational_tensat.extract.exact.solve.constraints import Rows, stack_rows
+from relational_tensat.extract.exact.relaxation import (
+    LandmarkAscent,
+    Relaxation,
+    landmark_rows,
+    relax,
+)
+from relational_tensat.extract.exact.solve.constraints import (
+    Rows,
+    cycle_cuts,
+    stack_rows,
+    two_cycle_rows,
+)
 from relational_tensat.extract.exact.solve.formulation import Formulation, formulate
-from relational_tensat.extract.exact.solve.search import Search
+from relational_tensat.extract.exact.solve.search import Search, SolverOptions
 from relational_tensat.extract.exact.solve.solver import LinearProgram
-from relational_tensat.extract.exact.solve.solver_options import SolverOptions
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from tests.extract.instances import brute_force_us, build, layered_problem, random_problem
 

@@ -21,9 +21,8 @@ from relational_tensat.extract.exact.solve.constraints import (
 )
 from relational_tensat.extract.exact.solve.formulation import formulate
 from relational_tensat.extract.exact.solve.mip import cut_and_solve
-from relational_tensat.extract.exact.solve.search import Search
+from relational_tensat.extract.exact.solve.search import Search, SolverOptions
 from relational_tensat.extract.exact.solve.solver import MipResult, _read_mip, solve_mip
-from relational_tensat.extract.exact.solve.solver_options import SolverOptions
 from tests.extract.instances import build, layered_problem
 
 STATUSES = highspy.HighsModelStatus.__members__

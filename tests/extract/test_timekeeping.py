@@ -12,20 +12,18 @@ import pytest
 from relational_tensat.base.deadline import Budget, BudgetSpentError, Check, OutOfTimeError
 from relational_tensat.base.watch import Watch
 from relational_tensat.extract import ExtractionOptions, ExtractionProblem, extract, is_acyclic
+from relational_tensat.extract.exact.landmarks import LandmarkCuts
 from relational_tensat.extract.exact.reduce.declaration import REDUCTIONS, Stage, in_stage
-from relational_tensat.extract.exact.reduce.pinning import pin_required
 from relational_tensat.extract.exact.reduce.reduced import Reduced, unreduced
 from relational_tensat.extract.exact.reduce.reductions.detours import drop_detours
-from relational_tensat.extract.exact.reduce.reductions.dropping import drop_dear
-from relational_tensat.extract.exact.reduce.reductions.merging import merge_single_users
-from relational_tensat.extract.exact.reduce.reductions.passing import pass_through
-from relational_tensat.extract.exact.reduce.reductions.required import drop_by_required
-from relational_tensat.extract.exact.reduce.rounds import reduce
-from relational_tensat.extract.exact.relax.landmarks import LandmarkCuts
-from relational_tensat.extract.exact.solve.solver_options import SolverOptions
+from relational_tensat.extract.exact.reduce.reductions.dominance import pass_through
+from relational_tensat.extract.exact.reduce.reductions.inline import merge_single_users
+from relational_tensat.extract.exact.reduce.reductions.needless import drop_by_required, drop_dear
+from relational_tensat.extract.exact.reduce.rounds import pin_required, reduce
+from relational_tensat.extract.exact.solve.search import SolverOptions
 from relational_tensat.extract.greedy import dag as greedy_dag
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
-from relational_tensat.extract.greedy.covering import CoverGreedy
+from relational_tensat.extract.greedy.cover import CoverGreedy
 from tests.extract.instances import layered_problem
 
 PROBLEM = layered_problem(layers=5, width=6, seed=3)

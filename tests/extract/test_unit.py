@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 
 from relational_tensat.extract import extract
-from relational_tensat.extract.exact.solve.search import Search
-from relational_tensat.extract.exact.solve.unit import cheaper_below, cost_unit_us, next_multiple
+from relational_tensat.extract.exact.solve.search import (
+    Search,
+    cheaper_below,
+    cost_unit_us,
+    next_multiple,
+)
 from relational_tensat.extract.greedy.bottom_up import tree_greedy
 from tests.extract.instances import brute_force_us, build
 from tests.extract.small_egraphs import small_problem

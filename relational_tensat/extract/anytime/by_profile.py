@@ -9,10 +9,10 @@ from relational_tensat.cost.source import ABOUT
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.seed import Seed
 from relational_tensat.extract.anytime.kept import seed_of
-from relational_tensat.extract.costing import ask_for_chosen, forget_costs
+from relational_tensat.extract.cost_table import ask_for_chosen, forget_costs
 from relational_tensat.extract.extraction import extract
 from relational_tensat.extract.extraction_options import ExtractionOptions
-from relational_tensat.extract.settling import chosen_enodes
+from relational_tensat.extract.few_measurements import chosen_enodes
 from relational_tensat.extract.tables import extraction_problem
 
 

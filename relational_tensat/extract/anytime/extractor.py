@@ -25,14 +25,19 @@ from relational_tensat.cost import CostModel, CostSource, as_source, graph_cost_
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.seed import Seed
 from relational_tensat.explore.worlds.node_costs import WorldArrays
-from relational_tensat.extract.anytime.entry import ExtractionEntry, ExtractionProgress
-from relational_tensat.extract.anytime.kept import KeptChoice, seed_of
-from relational_tensat.extract.costing import (
+from relational_tensat.extract.anytime.kept import (
+    ExtractionEntry,
+    ExtractionProgress,
+    KeptChoice,
+    seed_of,
+)
+from relational_tensat.extract.cost_table import (
     fill_costs,
     signature_costs,
 )
 from relational_tensat.extract.extraction import extract
 from relational_tensat.extract.extraction_options import ExtractionOptions
+from relational_tensat.extract.few_measurements import settle
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from relational_tensat.extract.problem import (
     COST_TOLERANCE,
@@ -43,7 +48,6 @@ from relational_tensat.extract.problem import (
     dag_cost_us,
     relative_gap,
 )
-from relational_tensat.extract.settling import settle
 from relational_tensat.extract.tables import TableProblem, choose
 
 LEAST_S = 0.5

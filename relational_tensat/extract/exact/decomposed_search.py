@@ -13,13 +13,12 @@ from dataclasses import replace
 import numpy as np
 
 from relational_tensat.base.deadline import OutOfTimeError
-from relational_tensat.extract.exact.decompose.assembly import Assembly
-from relational_tensat.extract.exact.decompose.isomorphic import Group
-from relational_tensat.extract.exact.reduce.pinning import PINNING, pin_required
+from relational_tensat.extract.exact.decomposition import Assembly
+from relational_tensat.extract.exact.isomorphic import Group
 from relational_tensat.extract.exact.reduce.reduced import Reduced, unreduced
+from relational_tensat.extract.exact.reduce.rounds import PINNING, pin_required
 from relational_tensat.extract.exact.reduced_search import search_reduced
-from relational_tensat.extract.exact.solve.search import Search
-from relational_tensat.extract.exact.solve.solver_options import SolverOptions
+from relational_tensat.extract.exact.solve.search import Search, SolverOptions
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from relational_tensat.extract.greedy.dag import greedy_choices
 from relational_tensat.extract.techniques import Techniques, size_of

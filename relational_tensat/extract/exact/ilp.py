@@ -12,10 +12,9 @@ from relational_tensat.extract.exact.reduce.reduced import unreduced
 from relational_tensat.extract.exact.reduce.rounds import linear_round
 from relational_tensat.extract.exact.reduced_search import search_whole
 from relational_tensat.extract.exact.signed_search import search_signed, without_negative_costs
+from relational_tensat.extract.exact.solve.formulation import WITHIN
 from relational_tensat.extract.exact.solve.mip import cut_and_solve, scaled_model
-from relational_tensat.extract.exact.solve.ordering import WITHIN
-from relational_tensat.extract.exact.solve.search import Search
-from relational_tensat.extract.exact.solve.solver_options import Progress, SolverOptions
+from relational_tensat.extract.exact.solve.search import Progress, Search, SolverOptions
 from relational_tensat.extract.greedy.dag import LARGEST_REDUCED, LARGEST_UNLIMITED, greedy_choices
 from relational_tensat.extract.problem import ExtractionProblem, Ints
 

@@ -8,22 +8,22 @@ from dataclasses import replace
 import numpy as np
 
 from relational_tensat.base.deadline import Budget, BudgetSpentError, OutOfTimeError
-from relational_tensat.extract.exact.decompose.assembly import Assembly
+from relational_tensat.extract.exact.decomposition import Assembly
 from relational_tensat.extract.exact.neighbourhoods import has_neighbourhoods, search_neighbourhoods
-from relational_tensat.extract.exact.reduce.pinning import with_single_root
 from relational_tensat.extract.exact.reduce.reduced import Mask, Reduced, keep, unreduced
-from relational_tensat.extract.exact.reduce.reductions.dropping import drop_underivable
-from relational_tensat.extract.exact.reduce.rounds import reduce_and_pin
-from relational_tensat.extract.exact.relax.cycle_rows import TWO_CYCLES, two_cycle_rows
-from relational_tensat.extract.exact.relax.relaxation import Relaxation, relax, without
-from relational_tensat.extract.exact.solve.constraints import stack_rows
+from relational_tensat.extract.exact.reduce.reductions.needless import drop_underivable
+from relational_tensat.extract.exact.reduce.rounds import reduce_and_pin, with_single_root
+from relational_tensat.extract.exact.relaxation import Relaxation, relax, without
+from relational_tensat.extract.exact.solve.constraints import TWO_CYCLES, stack_rows, two_cycle_rows
+from relational_tensat.extract.exact.solve.formulation import (
+    WITHIN,
+    components_to_order,
+    with_order,
+)
 from relational_tensat.extract.exact.solve.mip import cut_and_solve, scaled_model
-from relational_tensat.extract.exact.solve.ordering import WITHIN, components_to_order, with_order
-from relational_tensat.extract.exact.solve.search import Search
-from relational_tensat.extract.exact.solve.solver_options import SolverOptions
-from relational_tensat.extract.exact.solve.unit import UNITS, cost_unit_us
+from relational_tensat.extract.exact.solve.search import UNITS, Search, SolverOptions, cost_unit_us
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
-from relational_tensat.extract.greedy.covering import COVERS, covers
+from relational_tensat.extract.greedy.cover import COVERS, covers
 from relational_tensat.extract.greedy.dag import greedy_choices
 from relational_tensat.extract.problem import Ints, dag_cost_us
 from relational_tensat.extract.techniques import Gain, Technique, declare

@@ -17,13 +17,13 @@ import numpy as np
 from relational_tensat.extract.exact.solve.constraints import Rows, stack_rows
 from relational_tensat.extract.exact.solve.formulation import (
     Formulation,
+    components_to_order,
     formulate,
     rows_from_triples,
+    with_order,
 )
-from relational_tensat.extract.exact.solve.ordering import components_to_order, with_order
-from relational_tensat.extract.exact.solve.search import Search
+from relational_tensat.extract.exact.solve.search import Search, SolverOptions
 from relational_tensat.extract.exact.solve.solver import solve_mip
-from relational_tensat.extract.exact.solve.solver_options import SolverOptions
 from relational_tensat.extract.index import edge_owner
 from relational_tensat.extract.problem import ExtractionProblem, Ints, dag_cost_us, is_acyclic
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from relational_tensat.cost import CostSource, graph_cost_us
 from relational_tensat.cost.source import ABOUT
 from relational_tensat.extract import Extraction, extract
-from relational_tensat.extract.costing import ask_for_chosen
+from relational_tensat.extract.cost_table import ask_for_chosen
 from relational_tensat.extract.families import FamilyChoice, cheapest_by_family
+from relational_tensat.extract.few_measurements import chosen_enodes
 from relational_tensat.extract.index import nodes_by_class
 from relational_tensat.extract.problem import (
     COST_TOLERANCE,
@@ -22,7 +23,6 @@ from relational_tensat.extract.problem import (
     dag_cost_us,
     relative_gap,
 )
-from relational_tensat.extract.settling import chosen_enodes
 from relational_tensat.extract.tables import (
     TableProblem,
     choice_of,

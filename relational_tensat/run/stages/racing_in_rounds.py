@@ -16,7 +16,7 @@ from relational_tensat.cost import CostSource, Device, Unmeasurable, ask_for_gra
 from relational_tensat.cost.configurations import graph_configurations
 from relational_tensat.cost.race import LEAST_HEATS, Heat, RaceResult, race
 from relational_tensat.cost.source import Race
-from relational_tensat.extract.costing import forget_costs
+from relational_tensat.extract.cost_table import forget_costs
 from relational_tensat.extract.problem import COST_TOLERANCE
 from relational_tensat.extract.tables import TableProblem, extraction_problem
 from relational_tensat.run.end_to_end import inputs_to_time, with_drawn_weights

@@ -13,7 +13,7 @@ from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.strategies.focus import explore_and_go_on, explore_focus
 from relational_tensat.explore.strategies.mcts.exploring import explore_tree
 from relational_tensat.extract.anytime.by_profile import cheapest_by_profile
-from relational_tensat.extract.costing import forget_costs
+from relational_tensat.extract.cost_table import forget_costs
 from relational_tensat.extract.tables import chosen_graph, extraction_problem, rules_of_chosen
 from relational_tensat.rules.targets.as_written import as_written
 from relational_tensat.run.recording import write_course

@@ -11,8 +11,8 @@ from relational_tensat.cost.source import Answer
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.extract import ExtractionOptions
-from relational_tensat.extract.cheapest import cheapest_graph
-from relational_tensat.extract.costing import forget_costs
+from relational_tensat.extract.cost_table import forget_costs
+from relational_tensat.extract.few_measurements import cheapest_graph
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph
 

@@ -12,7 +12,7 @@ from relational_tensat.explore.worlds.cheap_graph import CheapGraph, Move, moved
 from relational_tensat.explore.worlds.node_costs import NodeCosts, SignatureCosts
 from relational_tensat.explore.worlds.universe import Universe
 from relational_tensat.extract import extract
-from relational_tensat.extract.costing import signature_costs
+from relational_tensat.extract.cost_table import signature_costs
 from relational_tensat.extract.greedy.dag import greedy_dag
 from relational_tensat.extract.problem import dag_cost_us
 from relational_tensat.extract.tables import extraction_problem

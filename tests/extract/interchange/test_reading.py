@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.cli.main import main
-from relational_tensat.extract.interchange import SerializedEGraph, parsing, read_egraph_json
+from relational_tensat.extract.interchange import SerializedEGraph, read, read_egraph_json
 from tests.extract.interchange.slow_reader import Node, slow_nodes
 from tests.extract.interchange.test_egraph_json import example, node, written
 
@@ -85,7 +85,7 @@ def test_what_the_plain_reader_reads(text: str) -> None:
 
 def read_text(text: str) -> SerializedEGraph:
     """Read a file of this text without writing one for every example."""
-    with patch.object(parsing, "whole_content", lambda _: text.encode()):
+    with patch.object(read, "whole_content", lambda _: text.encode()):
         return read_egraph_json(Path(__file__))
 
 

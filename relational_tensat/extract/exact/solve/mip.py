@@ -5,15 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from relational_tensat.base.errors import RelationalTensatError
-from relational_tensat.extract.dependencies import cyclic_sets
-from relational_tensat.extract.exact.relax.cycle_rows import cycle_cuts
-from relational_tensat.extract.exact.solve.constraints import Columns, Rows, stack_rows
+from relational_tensat.extract.exact.solve.constraints import Columns, Rows, cycle_cuts, stack_rows
 from relational_tensat.extract.exact.solve.formulation import Formulation, formulate
-from relational_tensat.extract.exact.solve.search import Search
+from relational_tensat.extract.exact.solve.search import Progress, Search, SolverOptions, is_counted
 from relational_tensat.extract.exact.solve.solver import MipResult, solve_mip
-from relational_tensat.extract.exact.solve.solver_options import Progress, SolverOptions
-from relational_tensat.extract.exact.solve.unit import is_counted
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
+from relational_tensat.extract.index import cyclic_sets
 from relational_tensat.extract.problem import dag_cost_us
 
 _TOLERANCE = 1e-5

@@ -1,13 +1,132 @@
-"""What a search knows at any time: the best choice and the best bound, and who is notified of them."""
+"""What a search knows at any time: the best choice and the best bound, and who is notified of them.
+
+``SolverOptions`` say how long it may take. ``cost_unit_us`` finds the unit that all costs are multiples
+of, where there is one. Counts of gates, areas and latencies are whole numbers: what is cheaper is cheaper
+by a unit, so a bound that is above all but the best multiple proves the best, and what is beyond the last
+multiple below it is in no cheaper choice. Measured times have no such unit.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
-from relational_tensat.extract.exact.solve.solver_options import Progress
-from relational_tensat.extract.exact.solve.unit import cheaper_below, next_multiple
+import numpy as np
+
+from relational_tensat.base.watch import Watch
 from relational_tensat.extract.problem import ExtractionProblem, Ints, dag_cost_us
+from relational_tensat.extract.techniques import Gain, Technique, Techniques, declare
+
+Progress = Callable[[float, float], None]
+
+
+@dataclass
+class Work:
+    """What HiGHS has done in all runs that share it: exact counts, equal for equal inputs.
+
+    Attributes:
+        simplex_iterations: of all linear programs, those within integer programs included.
+        branch_nodes: of all integer programs.
+    """
+
+    simplex_iterations: int = 0
+    branch_nodes: int = 0
+
+
+@dataclass(frozen=True)
+class SolverOptions:
+    """How long and with what HiGHS may work.
+
+    Attributes:
+        watch: when it must stop; shares Ctrl-C with the run's.
+        threads: worker threads.
+        seed: of its randomised heuristics.
+        techniques: which reductions and cuts to use.
+        work: counts what HiGHS does for all that share these options.
+        cycles: how cycles are kept out of the integer programs of components, of ``ordering.WITHIN``.
+        is_neighbourhood: whether most of a choice is fixed in what is searched.
+    """
+
+    watch: Watch = field(default_factory=Watch)
+    threads: int = 1
+    seed: int = 0
+    techniques: Techniques = field(default_factory=Techniques)
+    work: Work = field(default_factory=Work)
+    cycles: str = "auto"
+    is_neighbourhood: bool = False
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the deadline, not negative."""
+        return self.watch.seconds_left
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the time is over or a stop was requested."""
+        return self.watch.is_over
+
+    def for_share(self, fraction: float) -> SolverOptions:
+        """Return the same for a step that may take this fraction of the time that is left."""
+        return replace(self, watch=self.watch.share(fraction))
+
+    def check(self) -> None:
+        """Go no further if the time is over.
+
+        Raises:
+            OutOfTimeError: it is, or someone wants to stop.
+        """
+        self.watch.check_time()
+
+
+UNITS = declare(
+    Technique(
+        "units",
+        "round bounds up to a cost that there can be",
+        earns_on=Gain("expressions-01", "simplex_iterations"),
+    )
+)
+
+_LARGEST = 2.0**40
+"""Costs above this are not counted in units: their sums would not be exact."""
+
+_MOST_UNITS = 1e6
+"""A unit smaller than this fraction of a cost is too small for what solvers tolerate."""
+
+_SLACK = 1e-3
+"""By how much of a unit a bound may be wrong: solvers' tolerances, and what sums of floats lose."""
+
+
+def cost_unit_us(problem: ExtractionProblem) -> float:
+    """Return the largest number that all costs are multiples of; 0 where they are not whole numbers."""
+    costs = np.abs(problem.cost_us)
+    if not len(costs) or costs.max() > _LARGEST or np.any(costs != np.round(costs)):
+        return 0.0
+    return float(np.gcd.reduce(costs.astype(np.int64)))
+
+
+def next_multiple(bound_us: float, unit_us: float, cost_us: float) -> float:
+    """Return the least multiple of a unit that a bound allows; the bound where there is no unit.
+
+    Args:
+        bound_us: a bound.
+        unit_us: what all costs are multiples of, or 0.
+        cost_us: the best known: whether the unit is large enough to be told apart from it.
+    """
+    if not is_counted(unit_us, cost_us):
+        return bound_us
+    return max(bound_us, float(np.ceil(bound_us / unit_us - _SLACK)) * unit_us)
+
+
+def cheaper_below(cost_us: float, unit_us: float) -> float:
+    """Return what every cheaper choice costs less than: the cost itself where there is no unit."""
+    return cost_us - (1.0 - _SLACK) * unit_us if is_counted(unit_us, cost_us) else cost_us
+
+
+def is_counted(unit_us: float, cost_us: float) -> bool:
+    """Return whether there is a unit, and one that costs like this can be told apart by."""
+    return unit_us > 0.0 and abs(cost_us) <= _MOST_UNITS * unit_us
+
 
 EQUAL = 1e-9
 """Costs that differ by less than this fraction are the same cost."""

@@ -16,8 +16,8 @@ from relational_tensat.extract.exact.solve.constraints import (
     rows_of_lists,
     stack_rows,
 )
+from relational_tensat.extract.exact.solve.search import SolverOptions
 from relational_tensat.extract.exact.solve.solver import solve_mip
-from relational_tensat.extract.exact.solve.solver_options import SolverOptions
 
 Costs = NDArray[np.int64]
 

@@ -1,4 +1,4 @@
-"""A choice is settled with as few measurements as decide it.
+"""The cheapest graph, found with as few measurements as decide it.
 
 Where costs are measured, an e-graph has far more kernels than any of its cheapest graphs. So the others are
 given bounds first, which are not above their costs (``cost.bound``). The cheapest graph under these is
@@ -23,10 +23,13 @@ from relational_tensat.base.watch import Watch
 from relational_tensat.cost import CostModel, CostSource, as_source
 from relational_tensat.cost.source import ABOUT, AT_LEAST
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.extract.costing import ask_for_chosen
+from relational_tensat.extract.cost_table import ask_for_chosen
+from relational_tensat.extract.extraction import extract
+from relational_tensat.extract.extraction_options import ExtractionOptions
 from relational_tensat.extract.greedy.dag import cheapest_greedy
 from relational_tensat.extract.problem import UNUSED, Extraction, ExtractionProblem, Ints
-from relational_tensat.extract.tables import TableProblem, extraction_problem
+from relational_tensat.extract.tables import TableProblem, choose, chosen_graph, extraction_problem
+from relational_tensat.tensor import Graph
 
 #: Seconds of a greedy method on a very large e-graph.
 _QUICK_S = 2.0
@@ -86,3 +89,16 @@ def chosen_enodes(table: TableProblem, choice: Ints) -> list[int]:
     """Return the ids of a choice's e-nodes."""
     ids: list[int] = table.enodes[choice[choice != UNUSED]].tolist()
     return ids
+
+
+def cheapest_graph(egraph: EGraph, cost: CostModel, options: ExtractionOptions) -> Graph:
+    """Return the cheapest graph that an extractor finds, which is ``chosen`` in the tables then.
+
+    Raises:
+        NoSolutionError: the root has no acyclic derivation.
+    """
+    table, extraction = settle(
+        egraph, cost, lambda problem, start: extract(problem.problem, options, start=start)
+    )
+    choose(egraph, table, extraction.choice)
+    return chosen_graph(egraph)

@@ -1,1 +1,0 @@
-"""Decomposition: an e-graph as components that are solved each on its own."""

@@ -1,1 +1,0 @@
-"""Relaxations and cuts: bounds that no choice can beat."""
