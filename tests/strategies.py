@@ -17,7 +17,7 @@ from relational_tensat.rules.soundness import drawing
 from relational_tensat.rules.soundness.drawing import Configuration
 from relational_tensat.rules.soundness.requirements import Plan
 from relational_tensat.rules.soundness.shrinking import DrawnChoices
-from relational_tensat.tensor.choices import SeededChoices
+from relational_tensat.tensor.hints import SeededChoices
 from relational_tensat.tensor.operators import Attr
 from relational_tensat.tensor.types import AttrValue, TensorType
 

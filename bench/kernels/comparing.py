@@ -16,7 +16,7 @@ from relational_tensat.rules.targets.onnxruntime.saved_kernels import (
     saved_kernels,
 )
 from relational_tensat.run.target.target_costs import TargetCosts
-from relational_tensat.tensor.sharing import share_equal_weights
+from relational_tensat.tensor.uses import share_equal_weights
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from relational_tensat.models import MODELS, GraphBuilder
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph
-from relational_tensat.tensor.sharing import share_equal_weights
+from relational_tensat.tensor.uses import share_equal_weights
 
 #: Asked for at once: the clock is looked at in between.
 _BATCH = 8

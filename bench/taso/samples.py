@@ -19,7 +19,7 @@ from relational_tensat.rules.soundness.drawing import Configuration, draw_config
 from relational_tensat.rules.soundness.judging import Judge, Outcome
 from relational_tensat.rules.soundness.requirements import Plan
 from relational_tensat.rules.soundness.showing import counterexample
-from relational_tensat.tensor.choices import Choices, SeededChoices
+from relational_tensat.tensor.hints import Choices, SeededChoices
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import AttrItems, Attrs, TensorType, ValueType
 

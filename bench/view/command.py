@@ -17,7 +17,7 @@ from bench.view.browser import (
 )
 from bench.view.pages import MODELS_SHOWN, make_large, make_page
 from relational_tensat.cli.database import RunDatabase
-from relational_tensat.view.serving import Server
+from relational_tensat.view.server import Server
 
 #: Screenshots: name, page, the view's address, and what is clicked.
 SHOTS = (

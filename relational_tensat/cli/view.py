@@ -77,7 +77,7 @@ def _write(database: RunDatabase, args: argparse.Namespace) -> int:
 
 
 def _serve(database: RunDatabase, args: argparse.Namespace) -> int:
-    from relational_tensat.view.serving import Server
+    from relational_tensat.view.server import Server
 
     with Server(database.connection, args.port) as server:
         sys.stdout.write(f"{args.db} at {server.address} (Ctrl-C ends it)\n")

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from rich.console import Console
 
 from relational_tensat.cli.console import table
-from relational_tensat.explain.why_not.conclusion import conclusion
-from relational_tensat.explain.why_not.funnel import Trace, WhyNot
+from relational_tensat.explain.why_not.funnel import Trace, WhyNot, conclusion
 from relational_tensat.explain.why_not.outcome import Outcome
 from relational_tensat.explain.why_not.source import Step
 from relational_tensat.rules.text import term_text

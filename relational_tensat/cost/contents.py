@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 
 from relational_tensat.tensor import Array, Graph
-from relational_tensat.tensor.sharing import array_digest
+from relational_tensat.tensor.uses import array_digest
 
 
 class Contents:

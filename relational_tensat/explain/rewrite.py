@@ -1,11 +1,84 @@
-"""A step of an explanation: one application of one rule, as plain data."""
+"""A step of an explanation: one application of one rule, as plain data.
+
+An edge that is about to be walked: which nodes are what its rule names.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from relational_tensat.explain.laws import Law
+from relational_tensat.explain.laws import Law, Side
+from relational_tensat.explain.state import Node
 from relational_tensat.explain.terms import Outputs
+from relational_tensat.explain.unions import Edge
+
+
+@dataclass
+class Match:
+    """What is known of one application of a rule.
+
+    Attributes:
+        forward: whether the rule's source is found, and its target built.
+        places: per root of the rule, the node that will be replaced there.
+        bound: nodes by value (see ``Side``): variables, and operators of the side that is found.
+        pinned_nodes: nodes whose forms must stay until the rule has been applied.
+        local: all variables are bound to what the one place is computed from.
+    """
+
+    edge: Edge
+    forward: bool
+    places: dict[int, Node] = field(default_factory=dict)
+    bound: dict[int, Node] = field(default_factory=dict)
+    pinned_nodes: list[Node] = field(default_factory=list)
+    local: bool = True
+
+    @property
+    def law(self) -> Law:
+        """The rule on the signatures in question."""
+        return self.edge.law
+
+    @property
+    def old_side(self) -> tuple[Side, tuple[int, ...]]:
+        """The side that is replaced, and its e-nodes."""
+        return self.edge.side(self.forward)
+
+    @property
+    def new_side(self) -> tuple[Side, tuple[int, ...]]:
+        """The side that replaces it, and its e-nodes."""
+        return self.edge.side(not self.forward)
+
+    def hold(self, node: Node) -> None:
+        """Keep a node's form until ``release``."""
+        node.pins += 1
+        self.pinned_nodes.append(node)
+
+    def release(self) -> None:
+        """Let all nodes change again."""
+        for node in self.pinned_nodes:
+            node.pins -= 1
+        self.pinned_nodes.clear()
+
+    def fits(self, node: Node, output: int, *, new: bool) -> dict[int, Node] | None:
+        """Match a node with one root of a side, without changing anything.
+
+        Returns:
+            All variables that are bound then; None where the node, or an operand, has another form.
+        """
+        side, forms = self.new_side if new else self.old_side
+        base = side.variables
+        values = {
+            value_id: variable.now() for value_id, variable in self.bound.items() if value_id < base
+        }
+        pending = [(node, side.roots[output])]
+        while pending:
+            current, value = pending.pop()
+            if values.setdefault(value, current) is not current:
+                return None
+            if value >= base:
+                if current.form != forms[value - base]:
+                    return None
+                pending += zip(current.operands(), side.operands(value), strict=True)
+        return {value_id: variable for value_id, variable in values.items() if value_id < base}
 
 
 @dataclass(frozen=True, slots=True)

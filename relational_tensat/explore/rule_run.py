@@ -17,8 +17,8 @@ from relational_tensat.explore.derivation.configurations import generic_configur
 from relational_tensat.explore.derivation.sides import both_sides
 from relational_tensat.explore.recording import RecordedStatement, RecordingDatabase, literal
 from relational_tensat.rules.model import Rule
-from relational_tensat.tensor.choices import SeededChoices
 from relational_tensat.tensor.graph import Graph
+from relational_tensat.tensor.hints import SeededChoices
 
 #: So many e-nodes a rule may add where it is shown what it runs.
 _NODE_BUDGET = 1_000_000

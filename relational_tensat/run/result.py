@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from relational_tensat.run.machine_form import MachineForm
     from relational_tensat.run.race_report import RaceReport
     from relational_tensat.verify import Verification
-    from relational_tensat.view.run_page import RunPage
-    from relational_tensat.view.run_tables import RunTables
+    from relational_tensat.view.run_page import RunPage, RunTables
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from relational_tensat.run.recording import Recording
 from relational_tensat.run.result import Rejection, WholeRun
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.verify import Verification
-from relational_tensat.view.run_tables import RunTables
+from relational_tensat.view.run_page import RunTables
 
 if TYPE_CHECKING:
     from relational_tensat.explore.seed import Seed

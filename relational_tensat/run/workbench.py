@@ -39,7 +39,7 @@ from relational_tensat.run.options import Options
 from relational_tensat.run.resume.record import RunRecord, write_record
 from relational_tensat.run.resume.stored import read_run
 from relational_tensat.tensor.graph import Graph
-from relational_tensat.tensor.sharing import share_equal_weights
+from relational_tensat.tensor.uses import share_equal_weights
 
 _Group = TypeVar("_Group", bound=OptionGroup)
 

@@ -1,12 +1,98 @@
-"""What operators do with the values of a graph."""
+"""What operators do with the values of a graph.
+
+Weights that are equal are one: what two layers compute with them may be the same.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from relational_tensat.tensor.graph import Graph, Node
+import numpy as np
+
+from relational_tensat.tensor.graph import Graph, Node, Weight, build_graph
 from relational_tensat.tensor.operators import Use, get_operator
+from relational_tensat.tensor.types import Array, TensorType
+
+#: So many elements are compared before all are: most weights of one shape differ in any of them.
+_SAMPLE = 16
+
+
+def share_equal_weights(graph: Graph) -> Graph:
+    """Return the graph with one weight in place of those of one type and equal elements.
+
+    The first name stays. Elements are compared bit by bit. Weights without data are left alone. A
+    graph without equal weights is returned as it is.
+    """
+    first_names = _first_names(graph.weights.items())
+    first_names |= {name: name for name in graph.outputs}
+    if all(name == first_name for name, first_name in first_names.items()):
+        return graph
+    nodes = [
+        replace(node, inputs=tuple(first_names.get(name, name) for name in node.inputs))
+        for node in graph.nodes
+    ]
+    weights = {
+        name: weight
+        for name, weight in graph.weights.items()
+        if first_names.get(name, name) == name
+    }
+    return build_graph(
+        graph.name,
+        graph.inputs,
+        weights,
+        nodes,
+        graph.outputs,
+        graph.metadata,
+        origin=graph.origin,
+    )
+
+
+def distinct_nodes(graph: Graph) -> int:
+    """Return how many nodes differ in their operator, their attributes or their operands."""
+    first: dict[tuple[str, str, tuple[str, ...]], tuple[str, ...]] = {}
+    first_names: dict[str, str] = {}
+    for node in graph.nodes:
+        inputs = tuple(first_names.get(name, name) for name in node.inputs)
+        key = node.op, repr(sorted(node.attrs.items())), inputs
+        same = first.setdefault(key, node.outputs)
+        first_names.update(zip(node.outputs, same, strict=True))
+    return len(first)
+
+
+def _first_names(weights: Iterable[tuple[str, Weight]]) -> dict[str, str]:
+    """Return, per weight, the first of those that equal it."""
+    alike: dict[tuple[TensorType, bytes], list[tuple[str, Array]]] = defaultdict(list)
+    for name, weight in weights:
+        if weight.data is not None:
+            array = np.asarray(weight.data)
+            alike[weight.type, _sample(array)].append((name, array))
+    first_names: dict[str, str] = {}
+    for members in alike.values():
+        if len(members) > 1:
+            names: dict[bytes, str] = {}
+            for name, array in members:
+                first_names[name] = names.setdefault(array_digest(array), name)
+    return first_names
+
+
+def _sample(array: Array) -> bytes:
+    """Return some elements, spread over the whole."""
+    places = np.linspace(0, max(array.size - 1, 0), min(_SAMPLE, array.size), dtype=np.int64)
+    return repr([array.flat[place] for place in places]).encode()
+
+
+def array_digest(array: Array) -> bytes:
+    """Return a hash of all elements; of a view that repeats one element, of that."""
+    single = not any(array.strides) and array.size > 0
+    content = array.reshape(-1)[:1] if single and array.ndim else array
+    if content.dtype.hasobject:
+        return repr(content.tolist()).encode()
+    digest = hashlib.sha256(b"one" if single else b"all")
+    digest.update(np.ascontiguousarray(content).data)
+    return digest.digest()
 
 
 class Uses:

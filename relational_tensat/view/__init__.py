@@ -15,19 +15,17 @@ from typing import TYPE_CHECKING
 from relational_tensat.base.lazy import names_on_first_use
 
 if TYPE_CHECKING:
-    from relational_tensat.view.collecting import collect
+    from relational_tensat.view.collection import collect
     from relational_tensat.view.document import page_html, write_page
-    from relational_tensat.view.run_page import RunPage
-    from relational_tensat.view.run_tables import RunTables
+    from relational_tensat.view.run_page import RunPage, RunTables
 
 __all__ = ["RunPage", "RunTables", "collect", "page_html", "write_page"]
 
 __getattr__ = names_on_first_use(
     __name__,
     {
-        "collecting": ("collect",),
+        "collection": ("collect",),
         "document": ("page_html", "write_page"),
-        "run_page": ("RunPage",),
-        "run_tables": ("RunTables",),
+        "run_page": ("RunPage", "RunTables"),
     },
 )

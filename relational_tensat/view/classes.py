@@ -8,7 +8,7 @@ from typing import Any
 from relational_tensat.base.resources import sql
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.swaps import Swaps
-from relational_tensat.view.data.egraph_data import Birth, EClass, ENode, Hit, Sample, Union
+from relational_tensat.view.data.graph_data import Birth, EClass, ENode, Hit, Sample, Union
 from relational_tensat.view.forms import Forms
 
 #: E-nodes that a page holds at most; it says how many it leaves out.

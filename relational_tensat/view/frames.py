@@ -1,4 +1,9 @@
-"""The graphs at both ends of a run, read off the tables: nothing else of the e-graph is loaded for them."""
+"""The graphs at both ends of a run, read off the tables: nothing else of the e-graph is loaded for them.
+
+Tables that only some runs leave.
+
+Why rules were not used: those that matched, and brought no step to the result.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +11,59 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.resources import sql
 from relational_tensat.explain.costs import TermCosts
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.terms import Terms
+from relational_tensat.explain.why_not.funnel import Funnels, WhyNot, conclusion
 from relational_tensat.view.data.graph_data import Frame, Value
+from relational_tensat.view.data.page_data import Narrowing, Place, RuleWork, Unused
 from relational_tensat.view.forms import Forms
+
+
+def has_table(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
+    """Whether a run left such a table."""
+    rows = connection.execute(
+        "SELECT count(*) > 0 FROM duckdb_tables() WHERE table_name = ?", [name]
+    ).fetchall()
+    return bool(rows[0][0])
+
+
+#: Rules that a page explains, those that matched most; the served view explains each that is asked for.
+_MOST_RULES = 25
+_MOST_PLACES = 8
+
+
+def unused(funnels: Funnels, rules: Sequence[RuleWork]) -> tuple[Unused, ...]:
+    """Return why rules that matched have no step in the film; ``rules`` with most matches first."""
+    names = [rule.name for rule in rules if rule.matches and not rule.steps]
+    return tuple(why_unused(funnels, name) for name in names[:_MOST_RULES])
+
+
+def why_unused(funnels: Funnels, name: str) -> Unused:
+    """Return why one rule did not change the result.
+
+    Raises:
+        UsageError: there is no such rule; names the nearest.
+    """
+    answers = funnels.why_not(name)
+    (answer, *_) = [item for item in answers if item.rule.name == name] or answers
+    return _unused(answer)
+
+
+def _unused(answer: WhyNot) -> Unused:
+    (trace,) = answer.traces
+    return Unused(
+        rule=answer.rule.name,
+        conclusion=conclusion(answer, trace),
+        steps=tuple(Narrowing(step.requirement, step.left, step.instead) for step in trace.steps),
+        places=tuple(
+            Place(o.places, o.status, o.made_by, o.iteration, o.cost_us, o.detail)
+            for o in trace.outcomes[:_MOST_PLACES]
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

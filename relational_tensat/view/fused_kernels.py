@@ -14,8 +14,8 @@ from relational_tensat.rules.targets.fused_kernel import FusedKernel
 from relational_tensat.tensor import Attrs, TensorType, ValueType
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.view.data.kernel_data import FusedUse, Replaced
+from relational_tensat.view.frames import has_table
 from relational_tensat.view.kernel_drawing import drawing
-from relational_tensat.view.optional_tables import has_table
 
 
 def fused_kernels(stored: StoredEGraph) -> tuple[FusedUse, ...]:

@@ -15,7 +15,7 @@ from relational_tensat.base.errors import ModelError, UsageError
 from relational_tensat.formats import from_onnx_model, to_onnx_model
 from relational_tensat.formats.onnx_origin import origin_of
 from relational_tensat.tensor import Graph, Node, Weight, build_graph
-from relational_tensat.tensor.sharing import share_equal_weights
+from relational_tensat.tensor.uses import share_equal_weights
 from relational_tensat.verify.fold import fold_weights
 from relational_tensat.verify.reseed import reseed
 from relational_tensat.verify.shrinking import RandomWeights

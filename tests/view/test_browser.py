@@ -14,7 +14,7 @@ import pytest
 from relational_tensat.base.duckdb import open_database
 from relational_tensat.cli.database import RunDatabase
 from relational_tensat.view import RunPage, collect, write_page
-from relational_tensat.view.serving import Server
+from relational_tensat.view.server import Server
 from tests.view.questions import MOST_CLICKS, Stranger
 from tests.view.runs import HOSTILE, stored_run
 

@@ -11,8 +11,7 @@ from relational_tensat.base.duckdb import open_database
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.swaps import Swaps
 from relational_tensat.view.classes import Classes
-from relational_tensat.view.data.egraph_data import EClass
-from relational_tensat.view.data.graph_data import Form
+from relational_tensat.view.data.graph_data import EClass, Form
 from relational_tensat.view.forms import Forms
 from tests.view.runs import stored_run
 

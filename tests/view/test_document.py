@@ -20,10 +20,9 @@ from relational_tensat.cli.main import main
 from relational_tensat.cost import load_profile
 from relational_tensat.explore.outcome import IterationReport, WorldReport
 from relational_tensat.view import data as view_data
-from relational_tensat.view.collecting import collect
-from relational_tensat.view.data.film_data import Condition
+from relational_tensat.view.collection import collect
+from relational_tensat.view.data.graph_data import Condition, plain, to_json
 from relational_tensat.view.data.page_data import PageData
-from relational_tensat.view.data.plain import plain, to_json
 from relational_tensat.view.document import json_block, page_html, write_page
 from tests.view.runs import HOSTILE, stored_run
 

@@ -13,9 +13,8 @@ from relational_tensat.base.errors import NoSolutionError
 from relational_tensat.explain.explanation import Explanation, explain
 from relational_tensat.explain.terms import Outputs
 from relational_tensat.rules.language import parse_rules
-from relational_tensat.view import collecting
-from relational_tensat.view.data.film_data import Film
-from relational_tensat.view.data.graph_data import Frame
+from relational_tensat.view import collection
+from relational_tensat.view.data.graph_data import Film, Frame
 from relational_tensat.view.film import film
 from relational_tensat.view.forms import Forms
 from relational_tensat.view.frames import Frames
@@ -116,9 +115,9 @@ def test_without_a_way_there_is_a_page_without_steps(
     def explain(connection: duckdb.DuckDBPyConnection) -> NoReturn:
         raise NoSolutionError("no explanation found: no way")
 
-    monkeypatch.setattr(collecting, "explain", explain)
+    monkeypatch.setattr(collection, "explain", explain)
     with open_database(stored_run("shared_matmuls")) as connection:
-        data = collecting.collect(connection, check=True)
+        data = collection.collect(connection, check=True)
     assert data.film is None
     assert data.no_film == "no explanation found: no way"
     assert data.search.rules

@@ -1,9 +1,14 @@
-"""Why a rule did not change a graph: how far its pattern got, and what rejected it."""
+"""Why a rule did not change a graph: how far its pattern got, and what rejected it.
+
+Full matches checked: which check of a rule rejected how many, and for what values.
+
+What came of the search for a rule's pattern, in a line.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -12,13 +17,96 @@ from relational_tensat.base.errors import unknown
 from relational_tensat.base.resources import sql
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.swaps import Swaps
-from relational_tensat.explain.why_not.checks import judge
 from relational_tensat.explain.why_not.outcome import STATUSES, Outcome, Outcomes
-from relational_tensat.explain.why_not.source import Step
+from relational_tensat.explain.why_not.source import Step, most_frequent
 from relational_tensat.explain.why_not.steps import Search
+from relational_tensat.rules.diagnosis import OPERATORS, Check, Refusal, checks, diagnose
+from relational_tensat.rules.instance import Instance, source_nodes, tensor_vars
 from relational_tensat.rules.library import load_rules
-from relational_tensat.rules.model import Rule
+from relational_tensat.rules.model import Apply, Rule, Var
 from relational_tensat.rules.text import written_rule
+from relational_tensat.tensor.types import Attrs, ValueType
+
+#: Stages that are always reported, whether or not they rejected anything.
+_ALWAYS = frozenset({"attribute", "where", "worth"})
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What became of the configurations of a rule's matches.
+
+    Attributes:
+        steps: one per check, with the matches that are left after it.
+        valid: what the rule builds, per configuration that passed all checks.
+    """
+
+    steps: tuple[Step, ...]
+    valid: Mapping[tuple[int, ...], Instance]
+
+
+def judge(
+    stored: StoredEGraph, rule: Rule, configurations: Mapping[tuple[int, ...], int]
+) -> Judgement:
+    """Check configurations of signatures.
+
+    Args:
+        configurations: how many matches each has.
+    """
+    rejected: dict[Check, Counter[str]] = {}
+    valid: dict[tuple[int, ...], Instance] = {}
+    judge_one = _Configurations(stored, rule)
+    for configuration, count in sorted(configurations.items()):
+        outcome = judge_one(configuration)
+        if isinstance(outcome, Refusal):
+            rejected.setdefault(outcome.check, Counter())[outcome.actual] += count
+        else:
+            valid[configuration] = outcome
+    steps = []
+    remaining = sum(configurations.values())
+    for check in checks(rule):
+        counts = rejected.get(check, Counter())
+        remaining -= counts.total()
+        if counts or (check.stage in _ALWAYS and check != OPERATORS):
+            steps.append(
+                Step(check.stage, check.requirement, remaining, 0, tuple(most_frequent(counts)))
+            )
+        if not remaining:
+            break
+    return Judgement(tuple(steps), valid)
+
+
+class _Configurations:
+    """Turns signatures into what a rule is checked on."""
+
+    def __init__(self, stored: StoredEGraph, rule: Rule) -> None:
+        self._stored = stored
+        self._rule = rule
+        self._sites = _variable_sites(rule)
+        sizes = [_size(source) for source in rule.sources]
+        self._roots = [sum(sizes[:index]) for index in range(len(sizes))]
+
+    def __call__(self, configuration: tuple[int, ...]) -> Instance | Refusal:
+        """Check one configuration."""
+        signatures = [self._stored.signatures[index] for index in configuration]
+        symbols: list[tuple[str, Attrs]] = [(s.symbol.op, dict(s.symbol.attrs)) for s in signatures]
+        types: list[ValueType] = [signatures[n].operands[at] for n, at in self._sites]
+        roots = [signatures[index].type for index in self._roots]
+        return diagnose(self._rule, symbols, tuple(types), tuple(roots))
+
+
+def _variable_sites(rule: Rule) -> list[tuple[int, int]]:
+    """Return, per tensor variable, a node of the sources and which operand of it the variable is."""
+    sites: dict[str, tuple[int, int]] = {}
+    for index, node in enumerate(source_nodes(rule)):
+        for position, child in enumerate(node.children):
+            if isinstance(child, Var):
+                sites.setdefault(child.name, (index, position))
+    return [sites[name] for name in tensor_vars(rule)]
+
+
+def _size(term: Apply) -> int:
+    """Return the number of a term's nodes."""
+    return 1 + sum(_size(child) for child in term.children if isinstance(child, Apply))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,3 +260,52 @@ def _traces(stored: StoredEGraph, rule: Rule, at: int, outcomes: Outcomes) -> It
                 matches = search.full_matches(set(judgement.valid))
                 results = outcomes.all(matches, judgement.valid)
         yield Trace(place, tuple(steps), search.matches, search.is_cut, tuple(results))
+
+
+#: What a status means, for so many matches.
+_MEANING = {
+    "chosen": "the result computes what the rule built",
+    "not chosen": "applied, but extraction chose something else",
+    "not needed": "applied, but the result does without",
+    "filtered": "applied, but dropped by the cycle filter",
+    "cyclic": "not applied: it would close a cycle",
+    "not united": "not applied",
+}
+
+
+def conclusion(answer: WhyNot, trace: Trace) -> str:
+    """Return what came of a search, in one line."""
+    text = _conclusion(trace)
+    matched = sum(work.matches for work in answer.work)
+    if trace.outcomes or not matched or answer.tensor:
+        return text
+    suffix = "what it matched in the run is not there any more: united with it, or a cycle"
+    return f"{text} ({suffix})"
+
+
+def _conclusion(trace: Trace) -> str:
+    if trace.outcomes:
+        parts = [f"{count:,} {_MEANING[status]}" for status, count in trace.counts.items()]
+        return f"{len(trace.outcomes):,} passed: {'; '.join(parts)}"
+    last = trace.steps[-1] if trace.steps[-1].stage != "find" else _failed(trace)
+    instead = ", ".join(last.instead)
+    match last.stage:
+        case "find":
+            return f"no match: no place where {last.requirement}; there: {instead or 'nothing'}"
+        case "pair":
+            return f"no match: no pair where {last.requirement}"
+        case "attribute":
+            return f"the last were rejected: {last.requirement} stands for two values: {instead}"
+        case "target":
+            return (
+                f"the last were rejected by shapes, at {last.requirement} in the target: {instead}"
+            )
+        case "type":
+            return f"the last were rejected: the result would be another type: {instead}"
+        case stage:
+            return f"the last were rejected by ({stage} {last.requirement}): {instead}"
+
+
+def _failed(trace: Trace) -> Step:
+    """Return the first step that left nothing."""
+    return next(step for step in trace.steps if not step.left)

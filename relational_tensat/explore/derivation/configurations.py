@@ -8,7 +8,7 @@ from relational_tensat.explore.derivation.spreading import spread
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.drawing import Configuration, draw_configuration
 from relational_tensat.rules.soundness.requirements import Plan
-from relational_tensat.tensor.choices import Choices
+from relational_tensat.tensor.hints import Choices
 
 #: Per operand, per dimension: 1, or an id that equal sizes share.
 Pattern: TypeAlias = tuple[tuple[int, ...], ...]

@@ -10,7 +10,7 @@ from relational_tensat.gpu.lowering.emitter import Emitter, float_type
 from relational_tensat.gpu.strides import padded
 from relational_tensat.tensor import Attrs, TensorType
 from relational_tensat.tensor.operators.attributes import ints_of, padding_of, str_of
-from relational_tensat.tensor.operators.padding import resolve_padding
+from relational_tensat.tensor.operators.windows import resolve_padding
 
 
 def lower_conv(

@@ -7,8 +7,8 @@ import math
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.rules.functions.registry import Inapplicable, function
 from relational_tensat.rules.functions.values import Ints, place
-from relational_tensat.tensor.operators.padding import Padding, output_sizes, resolve_padding
 from relational_tensat.tensor.operators.shapes import broadcast as broadcast_shapes
+from relational_tensat.tensor.operators.windows import Padding, output_sizes, resolve_padding
 from relational_tensat.tensor.types import TensorType
 
 # --- tensors ---

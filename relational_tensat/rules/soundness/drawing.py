@@ -15,12 +15,11 @@ from relational_tensat.rules.instance import Instance, instantiate, typed_applic
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.far import FarHints, further
 from relational_tensat.rules.soundness.requirements import Bindings, Plan, SourceTerm
-from relational_tensat.tensor.choices import Choices
-from relational_tensat.tensor.hints import Hints
+from relational_tensat.tensor.hints import Choices, Hints
 from relational_tensat.tensor.operators import Attr, Operator
 from relational_tensat.tensor.operators.attributes import ints_of, padding_of
-from relational_tensat.tensor.operators.padding import resolve_padding
 from relational_tensat.tensor.operators.sampling import PartialApplication
+from relational_tensat.tensor.operators.windows import resolve_padding
 from relational_tensat.tensor.types import (
     AttrItems,
     Attrs,

@@ -10,8 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule
-from relational_tensat.tensor.choices import Choices
-from relational_tensat.tensor.hints import Hints
+from relational_tensat.tensor.hints import Choices, Hints
 from relational_tensat.tensor.operators import Attr
 from relational_tensat.tensor.types import DTYPE_BYTES, AttrValue
 

@@ -16,7 +16,7 @@ from relational_tensat.rules.soundness.judging import Judge
 from relational_tensat.rules.soundness.reaching import Reaching, has_z3
 from relational_tensat.rules.soundness.requirements import Plan
 from relational_tensat.rules.soundness.sides import Sides
-from relational_tensat.tensor.choices import SeededChoices
+from relational_tensat.tensor.hints import SeededChoices
 
 #: Near configurations are drawn until so many in a row bring nothing new, or a multiple of those asked for.
 _QUIET = 40

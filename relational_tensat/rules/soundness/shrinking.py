@@ -15,7 +15,7 @@ from relational_tensat.base.folders import temporary_folder
 from relational_tensat.rules.soundness.drawing import Configuration, draw_configuration
 from relational_tensat.rules.soundness.judging import Judge, Outcome
 from relational_tensat.rules.soundness.trimming import trimmed
-from relational_tensat.tensor.choices import Choices
+from relational_tensat.tensor.hints import Choices
 from relational_tensat.tensor.types import AttrValue
 
 #: Configurations that are judged before the smallest one so far will do.

@@ -10,8 +10,8 @@ from relational_tensat.tensor import Attrs, AttrValue, TensorType
 from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators import Attr, Family, Use, get_operator
 from relational_tensat.tensor.operators.base import Types
-from relational_tensat.tensor.operators.padding import suggest_window
 from relational_tensat.tensor.operators.sampling import PartialApplication
+from relational_tensat.tensor.operators.windows import suggest_window
 
 #: How windows slide.
 WINDOW = (Attr("stride", "ints"), Attr("pad", "padding"), Attr("dilation", "ints", ()))

@@ -24,7 +24,7 @@ from relational_tensat.run.stages.fusing import check_fusing
 from relational_tensat.run.stages.racing import check_this_machine
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph
-from relational_tensat.tensor.sharing import distinct_nodes, share_equal_weights
+from relational_tensat.tensor.uses import distinct_nodes, share_equal_weights
 from relational_tensat.verify.real_inputs import load_inputs
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from relational_tensat.run.state import RunState
-from relational_tensat.view.run_tables import RunTables
+from relational_tensat.view.run_page import RunTables
 
 #: Tables in memory are kept with a result up to so many e-nodes: what is explored by default, some 20 MB.
 MOST_KEPT_ENODES = 50_000

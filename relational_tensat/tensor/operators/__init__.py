@@ -17,8 +17,6 @@ from relational_tensat.tensor.operators import (
     pool,
     quantize,
     reduce,
-    rms_norm,
-    selection,
 )
 from relational_tensat.tensor.operators.activations import ACTIVATIONS
 from relational_tensat.tensor.operators.attributes import Attr
@@ -39,13 +37,11 @@ CATALOGUE = (
     elementwise,
     conversions,
     binary,
-    selection,
     comparison,
     matmul,
     conv,
     pool,
     norm,
-    rms_norm,
     reduce,
     quantize,
     integer_products,

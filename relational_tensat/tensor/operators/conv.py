@@ -15,16 +15,18 @@ from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators.activations import ACTIVATIONS, activate
 from relational_tensat.tensor.operators.attributes import Attr, int_of, ints_of, padding_of, str_of
 from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
-from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
-from relational_tensat.tensor.operators.onnx_read import attr_int, attr_ints, has_input, input_type
-from relational_tensat.tensor.operators.onnx_write import emit_activation, emit_constant, emit_ints
-from relational_tensat.tensor.operators.padding import (
-    normalize_dilation,
-    normalize_padding,
-    output_sizes,
-    read_padding,
-    resolve_padding,
-    suggest_window,
+from relational_tensat.tensor.operators.onnx_form import (
+    Mapped,
+    Names,
+    OnnxEmitter,
+    OnnxNode,
+    attr_int,
+    attr_ints,
+    emit_activation,
+    emit_constant,
+    emit_ints,
+    has_input,
+    input_type,
 )
 from relational_tensat.tensor.operators.registry import register
 from relational_tensat.tensor.operators.sampling import PartialApplication
@@ -36,7 +38,16 @@ from relational_tensat.tensor.operators.shapes import (
     spatial,
 )
 from relational_tensat.tensor.operators.traits import Family, Use
-from relational_tensat.tensor.operators.windows import pad_spatial, windows
+from relational_tensat.tensor.operators.windows import (
+    normalize_dilation,
+    normalize_padding,
+    output_sizes,
+    pad_spatial,
+    read_padding,
+    resolve_padding,
+    suggest_window,
+    windows,
+)
 from relational_tensat.tensor.operators.work_steps import CHANNELWISE
 from relational_tensat.tensor.types import (
     FLOAT_DTYPES,

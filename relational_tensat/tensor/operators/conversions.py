@@ -11,9 +11,17 @@ from relational_tensat.tensor.field import Field
 from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators.attributes import Attr, str_of
 from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
-from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
-from relational_tensat.tensor.operators.onnx_read import attr_str, check_one_output, constant_float
-from relational_tensat.tensor.operators.onnx_write import ONNX_DTYPES, dtype_of_onnx
+from relational_tensat.tensor.operators.onnx_form import (
+    ONNX_DTYPES,
+    Mapped,
+    Names,
+    OnnxEmitter,
+    OnnxNode,
+    attr_str,
+    check_one_output,
+    constant_float,
+    dtype_of_onnx,
+)
 from relational_tensat.tensor.operators.registry import register
 from relational_tensat.tensor.operators.sampling import PartialApplication
 from relational_tensat.tensor.operators.traits import Use

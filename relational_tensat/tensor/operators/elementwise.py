@@ -1,25 +1,52 @@
-"""Element-wise operators of one operand: arithmetic and its functions."""
+"""Element-wise operators of one operand: arithmetic and its functions.
+
+What element-wise operators of one operand share.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from relational_tensat.tensor.field import Field
 from relational_tensat.tensor.operators.attributes import Attr, float_of
-from relational_tensat.tensor.operators.base import Types, Values, tensor
+from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
 from relational_tensat.tensor.operators.erf import erf
-from relational_tensat.tensor.operators.onnx_form import Names, OnnxEmitter
-from relational_tensat.tensor.operators.onnx_write import emit_constant
+from relational_tensat.tensor.operators.onnx_form import (
+    Mapped,
+    Names,
+    OnnxEmitter,
+    OnnxNode,
+    emit_constant,
+)
 from relational_tensat.tensor.operators.registry import register
 from relational_tensat.tensor.operators.sampling import NUMBERS
-from relational_tensat.tensor.operators.shapes import NUMBER_DTYPES, SIGNED_DTYPES
+from relational_tensat.tensor.operators.shapes import NUMBER_DTYPES, SIGNED_DTYPES, one_dtype
 from relational_tensat.tensor.operators.traits import Use
-from relational_tensat.tensor.operators.unary import Unary
-from relational_tensat.tensor.types import Attrs, ValueType
+from relational_tensat.tensor.types import FLOAT_DTYPES, Attrs, TensorType, ValueType
+
+
+class Unary(Operator):
+    """A function of each element; the result has the operand's type."""
+
+    #: The element types that it computes with.
+    accepts: ClassVar[frozenset[str]] = FLOAT_DTYPES
+
+    def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
+        kind = tensor(inputs[0], self.name)
+        one_dtype(self.name, [kind], self.accepts)
+        return kind
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        """A random function, one per value of the attributes."""
+        attr_texts = [f"{name}={value}" for name, value in attrs.items()]
+        return field.function(" ".join([self.name, *attr_texts]), inputs[0])
+
+    def read_onnx(self, node: OnnxNode) -> Mapped | None:
+        return Mapped(self.name, (node.inputs[0],))
 
 
 @register

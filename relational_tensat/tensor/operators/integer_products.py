@@ -12,8 +12,13 @@ from relational_tensat.tensor.field import Field
 from relational_tensat.tensor.floats import rounded
 from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
-from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
-from relational_tensat.tensor.operators.onnx_read import has_input
+from relational_tensat.tensor.operators.onnx_form import (
+    Mapped,
+    Names,
+    OnnxEmitter,
+    OnnxNode,
+    has_input,
+)
 from relational_tensat.tensor.operators.registry import get_operator, register
 from relational_tensat.tensor.operators.sampling import PartialApplication, shape_of
 from relational_tensat.tensor.operators.shapes import operands

@@ -13,18 +13,22 @@ from relational_tensat.tensor.field import Field
 from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators.attributes import Attr, float_of, ints_of, str_of
 from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
-from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
-from relational_tensat.tensor.operators.onnx_read import (
+from relational_tensat.tensor.operators.onnx_form import (
+    Mapped,
+    Names,
+    OnnxEmitter,
+    OnnxNode,
     attr_float,
     attr_int,
     attr_ints,
     attr_str,
     constant_float,
     constant_ints,
+    emit_constant,
+    emit_ints,
     input_type,
     static_ints,
 )
-from relational_tensat.tensor.operators.onnx_write import emit_constant, emit_ints
 from relational_tensat.tensor.operators.registry import register
 from relational_tensat.tensor.operators.sampling import NUMBERS, PartialApplication, ints_in
 from relational_tensat.tensor.operators.shapes import (

@@ -13,9 +13,15 @@ from relational_tensat.tensor.field import Field
 from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators.attributes import Attr, float_of, int_of, ints_of, str_of
 from relational_tensat.tensor.operators.base import Operator, Types, Values
-from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
-from relational_tensat.tensor.operators.onnx_read import constant_ints
-from relational_tensat.tensor.operators.onnx_write import emit_constant, emit_ints
+from relational_tensat.tensor.operators.onnx_form import (
+    Mapped,
+    Names,
+    OnnxEmitter,
+    OnnxNode,
+    constant_ints,
+    emit_constant,
+    emit_ints,
+)
 from relational_tensat.tensor.operators.registry import register
 from relational_tensat.tensor.operators.sampling import NUMBERS, PartialApplication
 from relational_tensat.tensor.operators.traits import Use

@@ -13,9 +13,17 @@ from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators.activations import ACTIVATIONS, activate
 from relational_tensat.tensor.operators.attributes import Attr, str_of
 from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
-from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
-from relational_tensat.tensor.operators.onnx_read import attr_float, attr_int, has_input, input_type
-from relational_tensat.tensor.operators.onnx_write import emit_activation
+from relational_tensat.tensor.operators.onnx_form import (
+    Mapped,
+    Names,
+    OnnxEmitter,
+    OnnxNode,
+    attr_float,
+    attr_int,
+    emit_activation,
+    has_input,
+    input_type,
+)
 from relational_tensat.tensor.operators.registry import register
 from relational_tensat.tensor.operators.sampling import PartialApplication
 from relational_tensat.tensor.operators.shapes import NUMBER_DTYPES, broadcast, one_dtype, operands

@@ -13,19 +13,22 @@ from relational_tensat.tensor.floats import FLOAT_FORMATS
 from relational_tensat.tensor.operators.activations import activate
 from relational_tensat.tensor.operators.attributes import Attr, float_of, str_of
 from relational_tensat.tensor.operators.base import Types, Values, tensor
+from relational_tensat.tensor.operators.elementwise import Unary
 from relational_tensat.tensor.operators.erf import erf
-from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
-from relational_tensat.tensor.operators.onnx_read import (
+from relational_tensat.tensor.operators.onnx_form import (
+    Mapped,
+    Names,
+    OnnxEmitter,
+    OnnxNode,
     attr_float,
     attr_str,
     constant_float,
+    emit_constant,
     input_type,
 )
-from relational_tensat.tensor.operators.onnx_write import emit_constant
 from relational_tensat.tensor.operators.registry import register
 from relational_tensat.tensor.operators.sampling import NUMBERS
 from relational_tensat.tensor.operators.shapes import NUMBER_DTYPES, SIGNED_DTYPES
-from relational_tensat.tensor.operators.unary import Unary
 from relational_tensat.tensor.types import Attrs, TensorType, ValueType
 
 #: What is left of the root mean square where half of the elements become 0.

@@ -1,4 +1,12 @@
-"""The ONNX operators that an operator reads and writes, and what it reads and writes them with."""
+"""The ONNX operators that an operator reads and writes, and what it reads and writes them with.
+
+Reading ONNX nodes of any version: attributes that became inputs, defaults, static operands.
+
+Every function raises ``ShapeError`` where a node says something that is known at run time only;
+``registry.map_onnx`` then leaves the node opaque.
+
+Writing ONNX: what several operators emit alike.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, ClassVar, Protocol, TypeAlias
 
+import numpy as np
+
+from relational_tensat.base.errors import ShapeError
 from relational_tensat.base.records import record
-from relational_tensat.tensor.types import Array, Attrs, TensorType, ValueType
+from relational_tensat.tensor.types import Array, Attrs, TensorType, ValueType, numpy_dtype
 
 #: The names of operands' tensors in an ONNX graph.
 Names: TypeAlias = Sequence[str]
@@ -140,3 +151,140 @@ class OnnxForm:
     def adds_bias_apart(self, types: tuple[ValueType, ...]) -> bool:
         """Whether ``to_onnx`` adds the last of three operands by an ONNX node of its own."""
         return False
+
+
+def attr_int(node: OnnxNode, name: str, default: int) -> int:
+    """Return an integer attribute."""
+    return int(node.attributes.get(name, default))
+
+
+def attr_float(node: OnnxNode, name: str, default: float) -> float:
+    """Return a float attribute."""
+    return float(node.attributes.get(name, default))
+
+
+def attr_str(node: OnnxNode, name: str, default: str) -> str:
+    """Return a string attribute."""
+    value: Any = node.attributes.get(name, default)
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def attr_ints(node: OnnxNode, name: str) -> tuple[int, ...] | None:
+    """Return an attribute that is a list of integers, None if it is not given."""
+    value = node.attributes.get(name)
+    return None if value is None else tuple(int(item) for item in value)
+
+
+def has_input(node: OnnxNode, index: int) -> bool:
+    """Return whether an optional input is given."""
+    return index < len(node.inputs) and node.inputs[index] != ""
+
+
+def input_type(node: OnnxNode, index: int) -> TensorType:
+    """Return the type of an input.
+
+    Raises:
+        ShapeError: the input is left out, or no tensor of static shape.
+    """
+    kind = node.input_types[index] if has_input(node, index) else None
+    if kind is None:
+        raise ShapeError(f"{node.op_type}: input {index} has no static type")
+    return kind
+
+
+def constant_ints(node: OnnxNode, index: int) -> tuple[int, ...]:
+    """Return the integers of an input that is known before inference.
+
+    Raises:
+        ShapeError: it is not known.
+    """
+    value = node.constant(index)
+    if value is None:
+        raise ShapeError(f"{node.op_type}: input {index} is not known before inference")
+    return tuple(int(item) for item in value.reshape(-1))
+
+
+def constant_float(node: OnnxNode, index: int, default: float) -> float:
+    """Return the one number of an optional input.
+
+    Raises:
+        ShapeError: it is not known before inference, or not one number.
+    """
+    if not has_input(node, index):
+        return default
+    value = node.constant(index)
+    if value is None or value.size != 1:
+        raise ShapeError(f"{node.op_type}: input {index} is not one number known before inference")
+    return float(value.reshape(-1)[0])
+
+
+def static_ints(node: OnnxNode, name: str, index: int) -> tuple[int, ...] | None:
+    """Return a list that old versions give as an attribute and new ones as an input, or None.
+
+    Raises:
+        ShapeError: the input is not known before inference.
+    """
+    if name in node.attributes:
+        return attr_ints(node, name)
+    return constant_ints(node, index) if has_input(node, index) else None
+
+
+def check_one_output(node: OnnxNode) -> None:
+    """Refuse a node whose optional further outputs (a mask, indices, statistics) are used.
+
+    Raises:
+        ShapeError: one is used.
+    """
+    if any(node.outputs[1:]):
+        raise ShapeError(f"{node.op_type}: only the first output is understood")
+
+
+#: ONNX ``TensorProto.DataType`` numbers of the element types (onnx.proto, enum DataType).
+ONNX_DTYPES: dict[str, int] = {
+    "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7,
+    "bool": 9, "float16": 10, "float64": 11, "uint32": 12, "uint64": 13, "bfloat16": 16,
+}  # fmt: skip
+
+_ONNX_ACTIVATIONS = {"relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh"}
+
+
+def dtype_of_onnx(number: int) -> str:
+    """Return the name of an element type from its ONNX number.
+
+    Raises:
+        ShapeError: operators do not compute with that type.
+    """
+    for name, code in ONNX_DTYPES.items():
+        if code == number:
+            return name
+    raise ShapeError(f"the ONNX element type {number} is not one that operators compute with")
+
+
+def emit_ints(emitter: OnnxEmitter, values: Sequence[int]) -> str:
+    """Write a list of integers as an int64 initializer; return its name."""
+    return emitter.constant(np.array(values, dtype=np.int64))
+
+
+def emit_constant(emitter: OnnxEmitter, value: Any, dtype: str) -> str:
+    """Write an array or number as an initializer of an element type; return its name.
+
+    NumPy has no bfloat16: such a constant is written as float32 and cast.
+    """
+    name = emitter.constant(np.asarray(value, dtype=numpy_dtype(dtype)))
+    if dtype != "bfloat16":
+        return name
+    return emitter.emit("Cast", [name], to=ONNX_DTYPES["bfloat16"])[0]
+
+
+def emit_activation(emitter: OnnxEmitter, name: str, act: str) -> list[str]:
+    """Write a fused activation as a node of its own; nothing for ``none``."""
+    return [name] if act == "none" else emitter.emit(_ONNX_ACTIVATIONS[act], [name])
+
+
+def emit_reduce(
+    emitter: OnnxEmitter, op_type: str, name: str, axes: Sequence[int], keepdims: bool
+) -> list[str]:
+    """Write a reduction; its axes became an input in version 13 (ReduceSum) or 18 (the others)."""
+    if op_type == "ReduceSum" or emitter.opset >= 18:
+        return emitter.emit(op_type, [name, emit_ints(emitter, axes)], keepdims=int(keepdims))
+    return emitter.emit(op_type, [name], axes=list(axes), keepdims=int(keepdims))

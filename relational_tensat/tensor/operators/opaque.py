@@ -21,7 +21,7 @@ from relational_tensat.tensor.field import Field, Undefined
 from relational_tensat.tensor.operators.attributes import Attr, int_of, str_of
 from relational_tensat.tensor.operators.base import Operator, Types, Values
 from relational_tensat.tensor.operators.leaves import flatten
-from relational_tensat.tensor.operators.onnx_write import ONNX_DTYPES
+from relational_tensat.tensor.operators.onnx_form import ONNX_DTYPES
 from relational_tensat.tensor.operators.registry import register
 from relational_tensat.tensor.operators.traits import Family, Use
 from relational_tensat.tensor.types import Attrs, TensorType, TupleType, tensors_of

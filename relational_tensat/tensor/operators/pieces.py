@@ -12,9 +12,16 @@ from relational_tensat.tensor.operators.attributes import Attr, int_of, ints_of
 from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
 from relational_tensat.tensor.operators.layout import Copy
 from relational_tensat.tensor.operators.leaves import flatten
-from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
-from relational_tensat.tensor.operators.onnx_read import attr_int, input_type, static_ints
-from relational_tensat.tensor.operators.onnx_write import emit_ints
+from relational_tensat.tensor.operators.onnx_form import (
+    Mapped,
+    Names,
+    OnnxEmitter,
+    OnnxNode,
+    attr_int,
+    emit_ints,
+    input_type,
+    static_ints,
+)
 from relational_tensat.tensor.operators.registry import register
 from relational_tensat.tensor.operators.sampling import PartialApplication, ints_in
 from relational_tensat.tensor.operators.shapes import check_axis, front_axis

@@ -14,27 +14,32 @@ from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators.activations import ACTIVATIONS, activate
 from relational_tensat.tensor.operators.attributes import Attr, bool_of, ints_of, padding_of, str_of
 from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
-from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
-from relational_tensat.tensor.operators.onnx_read import (
+from relational_tensat.tensor.operators.onnx_form import (
+    Mapped,
+    Names,
+    OnnxEmitter,
+    OnnxNode,
     attr_int,
     attr_ints,
     check_one_output,
+    emit_activation,
+    emit_constant,
     input_type,
-)
-from relational_tensat.tensor.operators.onnx_write import emit_activation, emit_constant
-from relational_tensat.tensor.operators.padding import (
-    normalize_dilation,
-    normalize_padding,
-    output_sizes,
-    read_padding,
-    resolve_padding,
-    suggest_window,
 )
 from relational_tensat.tensor.operators.registry import register
 from relational_tensat.tensor.operators.sampling import PartialApplication
 from relational_tensat.tensor.operators.shapes import check_length, one_dtype, spatial
 from relational_tensat.tensor.operators.traits import Family
-from relational_tensat.tensor.operators.windows import pad_spatial, taps
+from relational_tensat.tensor.operators.windows import (
+    normalize_dilation,
+    normalize_padding,
+    output_sizes,
+    pad_spatial,
+    read_padding,
+    resolve_padding,
+    suggest_window,
+    taps,
+)
 from relational_tensat.tensor.types import (
     FLOAT_DTYPES,
     Array,

@@ -17,9 +17,17 @@ from relational_tensat.tensor.floats import integer_range, rounded
 from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators.attributes import Attr, bool_of, int_of, str_of
 from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
-from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
-from relational_tensat.tensor.operators.onnx_read import attr_int, has_input, input_type
-from relational_tensat.tensor.operators.onnx_write import ONNX_DTYPES, dtype_of_onnx
+from relational_tensat.tensor.operators.onnx_form import (
+    ONNX_DTYPES,
+    Mapped,
+    Names,
+    OnnxEmitter,
+    OnnxNode,
+    attr_int,
+    dtype_of_onnx,
+    has_input,
+    input_type,
+)
 from relational_tensat.tensor.operators.registry import register
 from relational_tensat.tensor.operators.sampling import PartialApplication, shape_of
 from relational_tensat.tensor.operators.shapes import front_axis, operands

@@ -14,9 +14,16 @@ from relational_tensat.tensor.field import Field
 from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators.attributes import Attr, bool_of, ints_of
 from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
-from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
-from relational_tensat.tensor.operators.onnx_read import attr_int, input_type, static_ints
-from relational_tensat.tensor.operators.onnx_write import emit_reduce
+from relational_tensat.tensor.operators.onnx_form import (
+    Mapped,
+    Names,
+    OnnxEmitter,
+    OnnxNode,
+    attr_int,
+    emit_reduce,
+    input_type,
+    static_ints,
+)
 from relational_tensat.tensor.operators.registry import register
 from relational_tensat.tensor.operators.sampling import PartialApplication, ints_in
 from relational_tensat.tensor.operators.shapes import (

@@ -14,7 +14,7 @@ from relational_tensat.rules.soundness.requirements import Plan
 from relational_tensat.rules.soundness.retyping import in_dtype
 from relational_tensat.rules.soundness.typed import TypedJudge
 from relational_tensat.rules.soundness.verifying import _Verification
-from relational_tensat.tensor.choices import SeededChoices
+from relational_tensat.tensor.hints import SeededChoices
 from relational_tensat.tensor.types import DTYPE_BYTES
 
 #: Configurations that the rule without the condition is verified on.

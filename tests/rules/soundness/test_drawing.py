@@ -13,10 +13,10 @@ from relational_tensat.rules.soundness.drawing import Configuration, draw_config
 from relational_tensat.rules.soundness.requirements import Plan
 from relational_tensat.rules.targets.onnxruntime.integer_products import INTEGER_KERNELS
 from relational_tensat.rules.targets.onnxruntime.quantized import QUANTIZED_KERNELS
-from relational_tensat.tensor.choices import SeededChoices
+from relational_tensat.tensor.hints import SeededChoices
 from relational_tensat.tensor.operators import get_operator, operators
 from relational_tensat.tensor.operators.attributes import ints_of, padding_of
-from relational_tensat.tensor.operators.padding import resolve_padding
+from relational_tensat.tensor.operators.windows import resolve_padding
 
 
 def rule_of(source: str, target: str, where: str = "") -> Rule:

@@ -12,7 +12,7 @@ from relational_tensat.rules.soundness.judging import Judge, Outcome
 from relational_tensat.rules.soundness.machine import Operands, compared
 from relational_tensat.rules.soundness.requirements import Plan
 from relational_tensat.rules.soundness.sides import Sides
-from relational_tensat.tensor.choices import SeededChoices
+from relational_tensat.tensor.hints import SeededChoices
 from relational_tensat.tensor.types import TensorType
 
 

@@ -14,7 +14,7 @@ from relational_tensat.rules.soundness.judging import Judge, Outcome
 from relational_tensat.rules.soundness.requirements import Plan
 from relational_tensat.rules.soundness.sides import Sides
 from relational_tensat.rules.soundness.verifying import _Verification
-from relational_tensat.tensor.choices import Choices, SeededChoices
+from relational_tensat.tensor.hints import Choices, SeededChoices
 from relational_tensat.tensor.operators import get_operator
 from tests.rules.soundness.conditions import is_needed
 

@@ -10,7 +10,7 @@ from relational_tensat.rules.soundness.drawing import Configuration, draw_config
 from relational_tensat.rules.soundness.judging import Judge, Outcome
 from relational_tensat.rules.soundness.requirements import Plan
 from relational_tensat.rules.soundness.trimming import _neighbours, trimmed
-from relational_tensat.tensor.choices import SeededChoices
+from relational_tensat.tensor.hints import SeededChoices
 from relational_tensat.tensor.types import TensorType
 
 (RULE,) = parse_rules(

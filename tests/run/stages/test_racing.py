@@ -20,7 +20,7 @@ from relational_tensat.run.stages import searching_again, verifying
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph
 from relational_tensat.verify import quantized as quantized_kernels
-from relational_tensat.view.collecting import collect
+from relational_tensat.view.collection import collect
 from tests.cost.fakes import FakeDevice, plug_in
 from tests.graphs import shared_matmuls
 from tests.quantized_models import mean_before_reshape, residual_block

@@ -18,7 +18,7 @@ from relational_tensat.formats import save_model
 from relational_tensat.run.result import Result
 from relational_tensat.run.stages import race_clock, racing_in_rounds
 from relational_tensat.tensor import Array, Graph, Node, build_graph
-from relational_tensat.view.collecting import collect
+from relational_tensat.view.collection import collect
 from tests.cost.fakes import FakeDevice, plug_in
 from tests.graphs import f32, weight
 

@@ -23,14 +23,18 @@ from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators import Attr, Family, Use, get_operator
 from relational_tensat.tensor.operators.attributes import bool_of, float_of, int_of
 from relational_tensat.tensor.operators.base import Types, Values, tensor
-from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
-from relational_tensat.tensor.operators.onnx_read import (
+from relational_tensat.tensor.operators.onnx_form import (
+    ONNX_DTYPES,
+    Mapped,
+    Names,
+    OnnxEmitter,
+    OnnxNode,
     attr_float,
     attr_int,
     check_one_output,
+    emit_constant,
     input_type,
 )
-from relational_tensat.tensor.operators.onnx_write import ONNX_DTYPES, emit_constant
 from relational_tensat.tensor.operators.sampling import NUMBERS, PartialApplication
 from relational_tensat.tensor.operators.shapes import one_dtype
 from relational_tensat.tensor.types import FLOAT_DTYPES

@@ -26,8 +26,8 @@ from relational_tensat.tensor.operators.activations import NO_ACTIVATION
 from relational_tensat.tensor.operators.attributes import bool_of, float_of, str_of
 from relational_tensat.tensor.operators.base import Types, Values, tensor
 from relational_tensat.tensor.operators.onnx_form import Names, OnnxEmitter
-from relational_tensat.tensor.operators.padding import suggest_window
 from relational_tensat.tensor.operators.sampling import PartialApplication
+from relational_tensat.tensor.operators.windows import suggest_window
 
 #: So many channels are a block: as many floats as a register of AVX-512 has.
 BLOCK = 16

@@ -17,8 +17,15 @@ from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators import Attr, Use
 from relational_tensat.tensor.operators.attributes import int_of
 from relational_tensat.tensor.operators.base import Types, tensor
-from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
-from relational_tensat.tensor.operators.onnx_read import attr_int, check_one_output, input_type
+from relational_tensat.tensor.operators.onnx_form import (
+    Mapped,
+    Names,
+    OnnxEmitter,
+    OnnxNode,
+    attr_int,
+    check_one_output,
+    input_type,
+)
 from relational_tensat.tensor.operators.sampling import PartialApplication
 from relational_tensat.tensor.operators.work_steps import ROW
 

@@ -15,8 +15,7 @@ from relational_tensat.tensor import Attrs, Graph, Node, TensorType, ValueType, 
 from relational_tensat.tensor.operators import Attr, Family
 from relational_tensat.tensor.operators.attributes import bool_of, ints_of
 from relational_tensat.tensor.operators.base import Types
-from relational_tensat.tensor.operators.onnx_form import Names, OnnxEmitter
-from relational_tensat.tensor.operators.onnx_write import emit_reduce
+from relational_tensat.tensor.operators.onnx_form import Names, OnnxEmitter, emit_reduce
 
 _SPATIAL: Attrs = {"axes": (2, 3), "keepdims": True}
 _IMAGE_RANK = 4

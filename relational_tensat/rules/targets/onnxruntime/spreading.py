@@ -18,8 +18,14 @@ from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators import Attr
 from relational_tensat.tensor.operators.attributes import ints_of
 from relational_tensat.tensor.operators.base import Types, tensor
-from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
-from relational_tensat.tensor.operators.onnx_read import attr_str, input_type
+from relational_tensat.tensor.operators.onnx_form import (
+    Mapped,
+    Names,
+    OnnxEmitter,
+    OnnxNode,
+    attr_str,
+    input_type,
+)
 from relational_tensat.tensor.operators.sampling import PartialApplication
 
 _PLACE = (1, 1)

@@ -8,8 +8,8 @@ from typing import Any
 from relational_tensat.base import duckdb
 from relational_tensat.base.resources import sql
 from relational_tensat.explore.outcome import IterationReport, WorldReport
-from relational_tensat.view.data.film_data import Film, FilmStep
-from relational_tensat.view.data.search_data import (
+from relational_tensat.view.data.graph_data import Film, FilmStep
+from relational_tensat.view.data.page_data import (
     Decision,
     Event,
     Extracted,
@@ -19,7 +19,7 @@ from relational_tensat.view.data.search_data import (
     TimeShare,
     TreeNode,
 )
-from relational_tensat.view.optional_tables import has_table
+from relational_tensat.view.frames import has_table
 
 #: Nodes of all search trees that a page holds.
 MOST_TREE_NODES = 3_000

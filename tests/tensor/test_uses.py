@@ -6,7 +6,7 @@ import numpy as np
 
 from relational_tensat.run.pipeline import optimize
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
-from relational_tensat.tensor.sharing import distinct_nodes, share_equal_weights
+from relational_tensat.tensor.uses import distinct_nodes, share_equal_weights
 
 
 def graph_of(**weights: Weight) -> Graph:

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from relational_tensat.explain.closure import Forms
+from relational_tensat.explain.proof import Forms
 from relational_tensat.explain.unions import Congruence
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.tensor import Node, build_graph

@@ -18,18 +18,21 @@ from relational_tensat.explain.numeric import NumericCheck, check_numerically
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.why_not.funnel import Funnels
 from relational_tensat.explore.outcome import stop_text
-from relational_tensat.view.asking import examples
 from relational_tensat.view.classes import Classes
-from relational_tensat.view.data.egraph_data import Sample
-from relational_tensat.view.data.film_data import Film
-from relational_tensat.view.data.page_data import PAGE_VERSION, FilmAndSearch, PageData, Summary
-from relational_tensat.view.data.search_data import Unused
+from relational_tensat.view.data.graph_data import Film, Sample
+from relational_tensat.view.data.page_data import (
+    PAGE_VERSION,
+    FilmAndSearch,
+    PageData,
+    Summary,
+    Unused,
+)
 from relational_tensat.view.film import film
 from relational_tensat.view.forms import Forms
-from relational_tensat.view.frames import Frames
+from relational_tensat.view.frames import Frames, unused
 from relational_tensat.view.fused_kernels import fused_kernels
-from relational_tensat.view.searching import search
-from relational_tensat.view.unused import unused
+from relational_tensat.view.queries import examples
+from relational_tensat.view.search_course import search
 
 
 def collect(

@@ -15,7 +15,7 @@ from relational_tensat.base.errors import UsageError
 from relational_tensat.cli.database import RunDatabase
 from relational_tensat.cli.main import main
 from relational_tensat.view import collect
-from relational_tensat.view.serving import HOST, Server
+from relational_tensat.view.server import HOST, Server
 from tests.view.runs import stored_run
 
 
@@ -180,7 +180,7 @@ def test_numbers_that_are_no_ids_are_answered(server: Server, number: str) -> No
 def test_a_value_larger_than_a_page_ends_its_query_and_no_other_question(
     server: Server, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("relational_tensat.view.slow_questions.LONGEST_QUERY_S", 1.5)
+    monkeypatch.setattr("relational_tensat.view.server.LONGEST_QUERY_S", 1.5)
     answers: list[tuple[int, Any]] = []
     asking = threading.Thread(target=lambda: answers.append(ask(server, "ask", query)))
     asking.start()
