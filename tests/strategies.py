@@ -13,10 +13,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness import drawing
-from relational_tensat.rules.soundness.drawing import Configuration
+from relational_tensat.rules.soundness import draws
+from relational_tensat.rules.soundness.draws import Configuration
 from relational_tensat.rules.soundness.requirements import Plan
-from relational_tensat.rules.soundness.shrinking import DrawnChoices
+from relational_tensat.rules.soundness.smallest import DrawnChoices
 from relational_tensat.tensor.hints import SeededChoices
 from relational_tensat.tensor.operators import Attr
 from relational_tensat.tensor.types import AttrValue, TensorType
@@ -38,7 +38,7 @@ def tensor_types(max_rank: int = 4) -> st.SearchStrategy[TensorType]:
 @st.composite
 def configurations(draw: st.DrawFn, rule: Rule) -> Configuration | None:
     """Configurations for which a rule's sources are valid; None where none was found at once."""
-    return drawing.draw_configuration(plan_of(rule), DrawnChoices(draw))
+    return draws.draw_configuration(plan_of(rule), DrawnChoices(draw))
 
 
 def draw_configuration(rule: Rule, random: Random) -> Configuration | None:
@@ -46,7 +46,7 @@ def draw_configuration(rule: Rule, random: Random) -> Configuration | None:
 
     None if this attempt failed.
     """
-    return drawing.draw_configuration(_free_plan(rule), SeededChoices(random.getrandbits(64)))
+    return draws.draw_configuration(_free_plan(rule), SeededChoices(random.getrandbits(64)))
 
 
 @cache

@@ -17,8 +17,8 @@ from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.tables import choose, chosen_graph, extraction_problem
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.targets.cuda.running import kernels_of
-from relational_tensat.rules.targets.known import load_target
+from relational_tensat.rules.targets.cuda.kernel_choice import kernels_of
+from relational_tensat.rules.targets.target import load_target
 from relational_tensat.run.target.target_costs import TargetCosts
 from relational_tensat.tensor import Graph
 

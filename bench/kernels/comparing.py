@@ -9,12 +9,12 @@ from pathlib import Path
 
 from relational_tensat import load_model, load_profile
 from relational_tensat.cost import as_source
-from relational_tensat.rules.targets.known import load_target
 from relational_tensat.rules.targets.onnxruntime.saved_kernels import (
     disagreement,
     predicted_kernels,
     saved_kernels,
 )
+from relational_tensat.rules.targets.target import load_target
 from relational_tensat.run.target.target_costs import TargetCosts
 from relational_tensat.tensor.uses import share_equal_weights
 

@@ -15,10 +15,10 @@ from relational_tensat.rules.functions import Inapplicable
 from relational_tensat.rules.instance import tensor_vars, typed_application
 from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Term, Var
 from relational_tensat.rules.soundness import Counterexample
-from relational_tensat.rules.soundness.drawing import Configuration, draw_configuration
-from relational_tensat.rules.soundness.judging import Judge, Outcome
+from relational_tensat.rules.soundness.draws import Configuration, draw_configuration
+from relational_tensat.rules.soundness.failure_text import counterexample
+from relational_tensat.rules.soundness.judgement import Judge, Outcome
 from relational_tensat.rules.soundness.requirements import Plan
-from relational_tensat.rules.soundness.showing import counterexample
 from relational_tensat.tensor.hints import Choices, SeededChoices
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import AttrItems, Attrs, TensorType, ValueType

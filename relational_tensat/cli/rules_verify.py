@@ -42,10 +42,10 @@ def execute(args: argparse.Namespace) -> int:
     from relational_tensat.cli.rules_verify_text import print_verdicts, verdicts_json
     from relational_tensat.rules.library import load_rules
     from relational_tensat.rules.soundness.content import content_hash
-    from relational_tensat.rules.soundness.parallel import verified
+    from relational_tensat.rules.soundness.gate import verified
     from relational_tensat.rules.soundness.store import keep_verdicts, write_verdicts
-    from relational_tensat.rules.soundness.verifying import DEFAULT_TRIALS
-    from relational_tensat.rules.targets.known import all_rule_files, know_kernels
+    from relational_tensat.rules.soundness.verification import DEFAULT_TRIALS
+    from relational_tensat.rules.targets.target import all_rule_files, know_kernels
 
     know_kernels()
     rules = load_rules(args.file or all_rule_files(), only=args.names)

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from relational_tensat.cli.console import table
-from relational_tensat.rules.soundness.parallel import Verified
+from relational_tensat.rules.soundness.gate import Verified
 from relational_tensat.tensor.types import FLOAT_DTYPES
 
 

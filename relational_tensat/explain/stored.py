@@ -11,7 +11,7 @@ from relational_tensat.base.errors import InputError, first_line, unknown
 from relational_tensat.base.resources import sql
 from relational_tensat.egraph.catalogue import Symbol
 from relational_tensat.egraph.decoding import parse_symbol, parse_type
-from relational_tensat.rules.targets.known import know_kernels
+from relational_tensat.rules.targets.target import know_kernels
 from relational_tensat.tensor.types import ValueType
 
 

@@ -14,7 +14,7 @@ from relational_tensat.cost import Configuration, DeviceKey, Sample, Unmeasurabl
 from relational_tensat.cost.device import PROTOCOLS
 from relational_tensat.cost.end_to_end import WholeTiming
 from relational_tensat.cost.key import configuration_of
-from relational_tensat.rules.targets.known import know_kernels
+from relational_tensat.rules.targets.target import know_kernels
 from relational_tensat.tensor import Array, AttrValue, Graph, ValueType
 from relational_tensat.tensor.operators import get_operator
 from tests.graphs import f32

@@ -21,7 +21,7 @@ from relational_tensat.explore import explore
 from relational_tensat.extract.tables import extraction_problem
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.targets.known import load_target
+from relational_tensat.rules.targets.target import load_target
 from relational_tensat.run.target.target_costs import TargetCosts
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.tensor.inference import count_inference_ops

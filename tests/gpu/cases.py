@@ -11,7 +11,7 @@ from relational_tensat.gpu.codes import (
     REDUCTION_CODES,
     UNARY_CODES,
 )
-from relational_tensat.rules.targets.known import load_target
+from relational_tensat.rules.targets.target import load_target
 from relational_tensat.tensor import Graph, Node, TensorType, build_graph
 from tests.gpu.running import one_node
 

@@ -19,7 +19,7 @@ from relational_tensat.gpu.codes import (
 )
 from relational_tensat.gpu.lowering import _FUSED, _LOWERINGS
 from relational_tensat.gpu.plan import plan_graph
-from relational_tensat.rules.targets.known import load_target
+from relational_tensat.rules.targets.target import load_target
 from relational_tensat.tensor import Node, TensorType, build_graph
 from relational_tensat.tensor.operators import operators
 from tests.gpu.cases import guarded, kernel_cases

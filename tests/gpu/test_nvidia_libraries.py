@@ -16,7 +16,7 @@ from relational_tensat.gpu.cuda.cudnn import Cudnn
 from relational_tensat.gpu.cuda.cudnn_types import AlgorithmPerformance
 from relational_tensat.gpu.cuda.shared import SharedLibrary
 from relational_tensat.gpu.plan import plan_graph
-from relational_tensat.rules.targets.known import load_target
+from relational_tensat.rules.targets.target import load_target
 from tests.cost.cuda.double import FakeRecording
 from tests.gpu.fake_cuda import FakeHandle, FakeModules, fake_gpu
 from tests.gpu.running import one_node

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from relational_tensat.explore.derivation.spreading import spread
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.drawing import Configuration, draw_configuration
+from relational_tensat.rules.soundness.draws import Configuration, draw_configuration
 from relational_tensat.rules.soundness.requirements import Plan
 from relational_tensat.tensor.hints import Choices
 

@@ -13,7 +13,7 @@ from relational_tensat.explore.derivation.configurations import generic_configur
 from relational_tensat.explore.derivation.sides import Sides, both_sides
 from relational_tensat.rules.instance import tensor_vars
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.drawing import Configuration
+from relational_tensat.rules.soundness.draws import Configuration
 from relational_tensat.tensor.hints import SeededChoices
 
 #: What kept a side from meeting the other, by the stop reason of the exploration.

@@ -9,7 +9,7 @@ from relational_tensat.base.errors import UsageError
 from relational_tensat.base.records import record
 from relational_tensat.rules.instance import Instance, tensor_vars
 from relational_tensat.rules.model import Rule, Term, Var
-from relational_tensat.rules.soundness.drawing import Configuration
+from relational_tensat.rules.soundness.draws import Configuration
 from relational_tensat.tensor.graph import Graph, Node, build_graph
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.operators.attributes import int_of

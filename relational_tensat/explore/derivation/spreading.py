@@ -14,7 +14,7 @@ from typing import TypeAlias
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.rules.instance import tensor_vars
 from relational_tensat.rules.model import Rule, Term, Var
-from relational_tensat.rules.soundness.drawing import Configuration
+from relational_tensat.rules.soundness.draws import Configuration
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import Attrs, TensorType, ValueType
 

@@ -22,7 +22,7 @@ from relational_tensat.mugraph.fusion.versions import Version
 from relational_tensat.mugraph.fusion.worth import Worth
 from relational_tensat.mugraph.regions.region_row import RegionRow
 from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.rules.targets.known import know_kernels
+from relational_tensat.rules.targets.target import know_kernels
 
 #: A search is worth it where the whole graph may become cheaper by this part.
 _LEAST_GAIN = 1e-3

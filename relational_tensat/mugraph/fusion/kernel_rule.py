@@ -20,7 +20,7 @@ from relational_tensat.mugraph.fusion.candidates import Candidate
 from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Term, Var
 from relational_tensat.rules.targets.fused_chain import body_of
 from relational_tensat.rules.targets.fused_kernel import Part
-from relational_tensat.rules.targets.known import FUSED_FILE
+from relational_tensat.rules.targets.target import FUSED_FILE
 from relational_tensat.tensor import Attrs, Graph, TensorType, Weight
 from relational_tensat.tensor.operators import get_operator
 

@@ -11,7 +11,7 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
 from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded
 from relational_tensat.rules.language import parse_rules
-from relational_tensat.rules.targets.known import FUSED_FILE, know_kernels
+from relational_tensat.rules.targets.target import FUSED_FILE, know_kernels
 
 #: The columns, in order.
 COLUMNS = ("mugraph", "cost_us", "dtype", "operands", "results", "rules", "graph")

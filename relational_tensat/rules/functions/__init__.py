@@ -4,12 +4,6 @@ Importing this module makes them known: it is where others look them up.
 """
 
 from relational_tensat.rules.functions import (
-    dtypes as dtype_functions,
-)
-from relational_tensat.rules.functions import (
-    lists as list_functions,
-)
-from relational_tensat.rules.functions import (
     tensors as tensor_functions,
 )
 from relational_tensat.rules.functions import (
@@ -25,10 +19,8 @@ from relational_tensat.rules.functions.registry import (
 __all__ = [
     "Function",
     "Inapplicable",
-    "dtype_functions",
     "functions",
     "get_function",
-    "list_functions",
     "tensor_functions",
     "value_functions",
 ]

@@ -1,4 +1,9 @@
-"""Functions of numbers, truth values and lists."""
+"""Functions of numbers, truth values and lists.
+
+Functions of lists of whole numbers, place by place: bounds of slices, widths of borders, axes.
+
+Functions of element types, given by name.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,8 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from relational_tensat.rules.functions.registry import Inapplicable, function
+from relational_tensat.tensor.floats import integer_range, rounded
+from relational_tensat.tensor.types import DTYPE_BYTES, FLOAT_DTYPES
 
 Ints: TypeAlias = tuple[int, ...]
 
@@ -270,3 +277,117 @@ def _moves_only_ones(shape: Ints, perm: Ints) -> bool:
     """Whether a transpose of that shape keeps the order of the axes that are longer than 1."""
     long = [axis for axis in perm if 0 <= axis < len(shape) and shape[axis] != 1]
     return long == sorted(long)
+
+
+@function("place", "int", "int")
+def _place(index: int, length: int) -> int:
+    """An index into that many elements, counted from the front; a negative one is from the back."""
+    return place(index, length)
+
+
+@function("scatter", "ints", "ints", "ints")
+def _scatter(values: Ints, places: Ints, replacements: Ints) -> Ints:
+    """The list with the elements at some places replaced, each by its own replacement."""
+    if len(places) != len(replacements):
+        raise Inapplicable
+    result = list(values)
+    for index, value in zip(places, replacements, strict=True):
+        result[place(index, len(result))] = value
+    return tuple(result)
+
+
+@function("subtract-lists", "ints", "ints")
+def _subtract_lists(a: Ints, b: Ints) -> Ints:
+    """Two lists of one length, the second subtracted element by element."""
+    return tuple(x - y for x, y in _pairs(a, b))
+
+
+@function("multiply-lists", "ints", "ints")
+def _multiply_lists(a: Ints, b: Ints) -> Ints:
+    """Two lists of one length, multiplied element by element."""
+    return tuple(x * y for x, y in _pairs(a, b))
+
+
+@function("each-at-most", "ints", "ints")
+def _each_at_most(a: Ints, b: Ints) -> bool:
+    """Whether each element of a list is at most the one at the same place of another list."""
+    return all(x <= y for x, y in _pairs(a, b))
+
+
+@function("without-zeros", "ints")
+def _without_zeros(values: Ints) -> Ints:
+    """The elements that are not 0."""
+    return tuple(value for value in values if value)
+
+
+@function("union", "ints", "ints")
+def _union(a: Ints, b: Ints) -> Ints:
+    """The numbers that are in one of two lists, ascending, each once."""
+    return tuple(sorted({*a, *b}))
+
+
+@function("ranks", "ints")
+def _ranks(values: Ints) -> Ints:
+    """For each of different numbers, how many of them are smaller."""
+    if len(set(values)) != len(values):
+        raise Inapplicable
+    return tuple(sorted(values).index(value) for value in values)
+
+
+@function("counts", "ints", "ints", "ints")
+def _counts(starts: Ints, ends: Ints, steps: Ints) -> Ints:
+    """How many elements slices of these starts, ends and steps take."""
+    if len(starts) != len(steps) or any(step < 1 for step in steps):
+        raise Inapplicable
+    bounds = zip(_pairs(starts, ends), steps, strict=True)
+    return tuple(len(range(start, end, step)) for (start, end), step in bounds)
+
+
+@function("padded-axes", "ints")
+def _padded_axes(pads: Ints) -> Ints:
+    """The axes on which a list of pads, begins then ends, adds a border."""
+    rank = len(pads) // 2
+    return tuple(axis for axis in range(rank) if pads[axis] or pads[rank + axis])
+
+
+def _pairs(a: Ints, b: Ints) -> list[tuple[int, int]]:
+    if len(a) != len(b):
+        raise Inapplicable
+    return list(zip(a, b, strict=True))
+
+
+#: Bits of the fraction, the leading one included: whole numbers of so many bits are exact.
+_FRACTION_BITS: dict[str, int] = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
+#: Per float type, those that have all of its values.
+_WIDER_FLOATS = {
+    "bfloat16": {"bfloat16", "float32", "float64"},
+    "float16": {"float16", "float32", "float64"},
+    "float32": {"float32", "float64"},
+    "float64": {"float64"},
+}
+
+
+@function("holds-all", "any", "any")
+def _holds_all(wide: object, narrow: object) -> bool:
+    """Whether an element type has every value of a second one, so that conversion loses nothing."""
+    if wide not in DTYPE_BYTES or narrow not in DTYPE_BYTES:
+        return False
+    if narrow in FLOAT_DTYPES:
+        return wide in _WIDER_FLOATS[str(narrow)]
+    low, high = integer_range(str(narrow))
+    if wide in FLOAT_DTYPES:
+        exact = 1 << _FRACTION_BITS[str(wide)]
+        return -exact <= low and high <= exact
+    wide_low, wide_high = integer_range(str(wide))
+    return wide_low <= low and high <= wide_high
+
+
+@function("has-number", "any", "number")
+def _has_number(dtype: object, value: float) -> bool:
+    """Whether an element type has a number as it is, not rounded."""
+    if dtype in FLOAT_DTYPES:
+        return bool(rounded(value, str(dtype)) == value)
+    if dtype not in DTYPE_BYTES or value != math.floor(value):
+        return False
+    low, high = integer_range(str(dtype))
+    return bool(low <= value <= high)

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING
 from relational_tensat.base.lazy import names_on_first_use
 
 if TYPE_CHECKING:
-    from relational_tensat.rules.soundness.counterexample import Counterexample
-    from relational_tensat.rules.soundness.replay import (
+    from relational_tensat.rules.soundness.failure_text import (
         Typed,
         apply,
         apply_typed,
         tensor,
         tensor_typed,
     )
-    from relational_tensat.rules.soundness.verdict import Verdict
-    from relational_tensat.rules.soundness.verifying import (
+    from relational_tensat.rules.soundness.verdict import Counterexample, Verdict
+    from relational_tensat.rules.soundness.verification import (
         DEFAULT_TRIALS,
         verify_rule,
         verify_rules,
@@ -42,9 +41,8 @@ __all__ = [
 __getattr__ = names_on_first_use(
     __name__,
     {
-        "counterexample": ("Counterexample",),
-        "replay": ("Typed", "apply", "apply_typed", "tensor", "tensor_typed"),
-        "verdict": ("Verdict",),
-        "verifying": ("DEFAULT_TRIALS", "verify_rule", "verify_rules"),
+        "failure_text": ("Typed", "apply", "apply_typed", "tensor", "tensor_typed"),
+        "verdict": ("Counterexample", "Verdict"),
+        "verification": ("DEFAULT_TRIALS", "verify_rule", "verify_rules"),
     },
 )

@@ -17,9 +17,8 @@ _MEANING = (
 )  # fmt: skip
 #: What is in these folders and changes no verdict: keeping, printing, loading, and what runs and costs.
 _NO_MEANING = frozenset({
-    "as_written.py", "content.py", "counterexample.py", "diagnosis.py", "gate.py", "library.py",
-    "parallel.py", "quantized_convolutions.py", "quantized_graphs.py", "replay.py", "running.py",
-    "saved_kernels.py", "sharing.py", "showing.py", "shrinking.py", "store.py", "text.py", "trimming.py",
+    "as_written.py", "content.py", "diagnosis.py", "failure_text.py", "gate.py", "kernel_choice.py",
+    "library.py", "quantized_convolutions.py", "saved_kernels.py", "smallest.py", "store.py", "text.py",
 })  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from relational_tensat.rules.soundness.decisions import Decisions, Goal
-from relational_tensat.rules.soundness.drawing import Configuration
+from relational_tensat.rules.soundness.draws import Configuration
 from relational_tensat.rules.soundness.inputs import Inputs
 from relational_tensat.rules.soundness.requirements import Plan
 from relational_tensat.tensor.operators import Use

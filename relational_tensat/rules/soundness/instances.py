@@ -10,12 +10,12 @@ from functools import cached_property
 
 from relational_tensat.rules.soundness.coverage import Coverage, one_against_many, with_long_axes
 from relational_tensat.rules.soundness.decisions import Goal
-from relational_tensat.rules.soundness.drawing import Configuration, draw_configuration
+from relational_tensat.rules.soundness.draws import Configuration, draw_configuration
 from relational_tensat.rules.soundness.inputs import Inputs
-from relational_tensat.rules.soundness.judging import Judge
-from relational_tensat.rules.soundness.reaching import Reaching, has_z3
+from relational_tensat.rules.soundness.judgement import Judge
 from relational_tensat.rules.soundness.requirements import Plan
 from relational_tensat.rules.soundness.sides import Sides
+from relational_tensat.rules.soundness.solved_instances import Reaching, has_z3
 from relational_tensat.tensor.hints import SeededChoices
 
 #: Near configurations are drawn until so many in a row bring nothing new, or a multiple of those asked for.

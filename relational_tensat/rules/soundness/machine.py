@@ -5,25 +5,220 @@ lacks, no float turned into an integer that it does not fit. Floats have to agre
 their operands included, and where one side has no finite value, the other must have none: a law that is
 about finite numbers may make NaN of an infinity, no number of either, and neither of a number. What no
 operator rounds has to agree as it is. Zeros are equal whatever their sign.
+
+Operands for machine arithmetic: ordinary numbers, the ends of what is moderate, and extremes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from relational_tensat.rules.instance import Instance, TargetNode
-from relational_tensat.rules.soundness.judging import Element, Outcome, evaluate_both
+from relational_tensat.rules.soundness.indices import Indices
+from relational_tensat.rules.soundness.judgement import Element, Outcome, evaluate_both
 from relational_tensat.rules.soundness.sides import Compute, Sides, evaluate, has_floats, parts
+from relational_tensat.tensor import Graph, Node
 from relational_tensat.tensor.field import Undefined
 from relational_tensat.tensor.floats import FLOAT_FORMATS, integer_range, rounded
 from relational_tensat.tensor.machine import computed
-from relational_tensat.tensor.operators import get_operator
-from relational_tensat.tensor.types import TensorType, ValueType, tensors_of
+from relational_tensat.tensor.mask_inputs import find_masks
+from relational_tensat.tensor.operators import Use, get_operator
+from relational_tensat.tensor.types import Array, TensorType, ValueType, numpy_dtype, tensors_of
+
+#: Numbers at which functions and formats change: beside those of the type itself.
+_SPECIAL = (
+    0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 3.0, 1e-3, -1e-5, 17.0, -17.0, 88.0, -88.0, 104.0, -104.0,
+    300.0, 1e4, -1e8, 12582912.0, 1e30, -1e-30,
+)  # fmt: skip
+#: Round numbers, and how many times they are taken.
+_ROUND = (1.0, 0.5, 0.25, 0.1, 0.05, 0.7)
+_ROUND_COUNTS = (1, 10, 200)
+#: Lengths in bits that drawn integers go up to: those that some type holds, and one more.
+_LENGTHS = (7, 8, 11, 12, 15, 16, 24, 25, 31, 32, 53, 54, 63, 64)
+
+
+class MachineValues:
+    """Draws the tensors of one configuration, in their own element types.
+
+    Args:
+        types: of the rule's variables.
+        left: the sources, which say what is an index.
+    """
+
+    def __init__(self, types: tuple[TensorType, ...], left: Instance, seed: int) -> None:
+        self._types = types
+        self._left = left
+        self._rng = np.random.default_rng([seed, zlib.crc32(repr(types).encode())])
+        self._indices = Indices(types, left, self._rng)
+
+    def moderate(self) -> Iterator[list[Array]]:
+        """Yield operands of which each is moderate: ordinary, and one at a time at an end of it."""
+        for scale in ("ordinary", "positive", "negative", "whole", "small"):
+            yield self.drawn(scale)
+        if not any(
+            kind.dtype == "float16" for kind in self._types
+        ):  # whose products would overflow
+            yield self.drawn("wide")
+        for index, kind in enumerate(self._types):
+            scale = "large" if kind.is_float else "ends"
+            yield [
+                self._drawn(i, operand_kind, scale if i == index else "ordinary")
+                for i, operand_kind in enumerate(self._types)
+            ]
+
+    def masked(self) -> Iterator[list[Array]]:
+        """Yield operands of which one at a time is a mask of scores, with rows of all sorts."""
+        if not any(Use.SCORE in get_operator(node.op).uses for node in self._left.nodes):
+            return
+        for name, mask in find_masks(_graph(self._types, self._left)).items():
+            index = int(name)
+            if mask.infinity is None:
+                continue
+            ordinary = [self._drawn(i, kind, "ordinary") for i, kind in enumerate(self._types)]
+            for rows in mask.draws(ordinary[index]):
+                yield [rows if i == index else array for i, array in enumerate(ordinary)]
+
+    def integers(self) -> Iterator[list[Array]]:
+        """Yield operands whose integers are of every length in bits, up to one that grows."""
+        kinds = [
+            k for i, k in enumerate(self._types) if not k.is_float and i not in self._indices.sizes
+        ]
+        longest = max(
+            (numpy_dtype(k.dtype).itemsize * 8 for k in kinds if k.dtype != "bool"), default=0
+        )
+        for bits in (length for length in _LENGTHS if length <= longest):
+            yield self.drawn("ordinary", bits)
+
+    def extreme(self) -> list[Array]:
+        """Draw operands from the ends of their types: NaN and infinities among the floats."""
+        return self.drawn("ends")
+
+    def drawn(self, scale: str, bits: int = 0) -> list[Array]:
+        """Draw operands of one scale: "ordinary", "wide", "ends", or multiples of "round" numbers, which
+        lie between two whole numbers more often than others."""
+        return self._indices.fitting(
+            lambda: [self._drawn(i, kind, scale, bits) for i, kind in enumerate(self._types)]
+        )
+
+    def _drawn(self, index: int, kind: TensorType, scale: str, bits: int = 0) -> Array:
+        if kind.dtype == "bool":
+            return self._rng.integers(0, 2, size=kind.shape).astype(bool)
+        if kind.is_float and index in self._indices.sizes:
+            return rounded(self._indices.numbers(index).astype(np.float64), kind.dtype)
+        if kind.is_float:
+            return rounded(self._float(kind, scale), kind.dtype)
+        numpy_type = numpy_dtype(kind.dtype)
+        if index in self._indices.sizes:
+            return self._indices.numbers(index).astype(numpy_type)
+        return self._of_length(kind, bits) if bits else self._integer(kind, scale)
+
+    def _of_length(self, kind: TensorType, bits: int) -> Array:
+        """Draw integers of every length in bits up to one, none more often than another."""
+        low, high = _integer_range(kind.dtype)
+        lengths = self._rng.integers(
+            1, min(bits, high.bit_length()), size=kind.shape, endpoint=True
+        )
+        any_ = self._rng.integers(0, (1 << 64) - 1, size=kind.shape, dtype=np.uint64, endpoint=True)
+        sizes = (any_ >> (64 - lengths).astype(np.uint64)).astype(numpy_dtype(kind.dtype))
+        signs = self._chosen(_SIGNS, kind).astype(sizes.dtype) if low < 0 else 1
+        return np.asarray(sizes * signs, sizes.dtype)
+
+    def _float(self, kind: TensorType, scale: str) -> Array:
+        rng, format_ = self._rng, FLOAT_FORMATS[kind.dtype]
+        signs = self._chosen(_SIGNS, kind)
+        match scale:
+            case "whole":
+                return np.asarray(rng.integers(-3, 4, size=kind.shape), np.float64)
+            case "ends":
+                exponents = rng.uniform(format_.lowest, format_.highest, size=kind.shape)
+                any_ = signs * np.exp2(exponents)
+                is_any = rng.integers(0, 3, size=kind.shape) == 0
+                return np.asarray(
+                    np.where(is_any, any_, self._chosen(_float_ends(kind.dtype), kind))
+                )
+            case "large":
+                return np.asarray(signs * format_.moderate[1] * rng.uniform(0, 1, size=kind.shape))
+            case "wide":
+                exponents = rng.uniform(-2, np.log2(format_.moderate[1]), size=kind.shape)
+                return np.asarray(signs * 2.0**exponents)
+            case "small":
+                return np.asarray(signs * format_.moderate[0] * rng.uniform(1, 2, size=kind.shape))
+            case "round":
+                numbers = rng.integers(1, rng.choice(_ROUND_COUNTS), size=kind.shape, endpoint=True)
+                return np.asarray(
+                    (signs if rng.integers(0, 2) else 1.0) * numbers * rng.choice(_ROUND)
+                )
+            case "positive" | "negative":
+                sizes = 2.0 ** rng.uniform(-2, 2, size=kind.shape)
+                return np.asarray(-sizes if scale == "negative" else sizes)
+        return np.asarray(signs * 2.0 ** rng.uniform(-2, 2, size=kind.shape))
+
+    def _integer(self, kind: TensorType, scale: str) -> Array:
+        """Draw from the whole range; 0 is left out where other operands may be divided by these."""
+        rng, numpy_type = self._rng, numpy_dtype(kind.dtype)
+        low, high = _integer_range(kind.dtype)
+        signed = low < 0
+        if scale == "whole":
+            return np.asarray(
+                rng.integers(-3 if signed else 0, 4, size=kind.shape).astype(numpy_type)
+            )
+        if scale in ("ordinary", "positive", "negative", "small", "wide", "round"):
+            sizes: Any = rng.integers(1, 6, size=kind.shape).astype(numpy_type)
+            signs = self._chosen(_SIGNS, kind).astype(numpy_type) if signed else 1
+            return np.asarray(sizes * signs, numpy_type)
+        picked = self._chosen(_integer_ends(kind.dtype), kind)
+        any_ = rng.integers(low, high, size=kind.shape, dtype=numpy_type, endpoint=True)
+        return np.asarray(np.where(rng.integers(0, 2, size=kind.shape) == 1, picked, any_))
+
+    def _chosen(self, numbers: Array, kind: TensorType) -> Any:
+        """Return one of some numbers per element."""
+        return np.asarray(numbers[self._rng.integers(0, len(numbers), size=kind.shape)])
+
+
+def _graph(types: tuple[TensorType, ...], left: Instance) -> Graph:
+    """Return the sources as a graph, whose values have their indices as names; nothing is returned."""
+    names = [str(index) for index in range(len(types) + len(left.nodes))]
+    nodes = tuple(
+        Node(node.op, tuple(names[child] for child in node.children), (name,), dict(node.attrs))
+        for node, name in zip(left.nodes, names[len(types) :], strict=True)
+    )
+    kinds = [*types, *(node.type for node in left.nodes)]
+    inputs = dict(zip(names, types, strict=False))
+    return Graph("sources", inputs, {}, nodes, (), dict(zip(names, kinds, strict=True)))
+
+
+_SIGNS = np.array((-1.0, 1.0))
+_integer_range = cache(integer_range)
+
+
+@cache
+def _float_ends(dtype: str) -> Array:
+    """Return numbers at which functions and a float type change."""
+    kind = FLOAT_FORMATS[dtype]
+    ends = (
+        kind.smallest, kind.smallest_normal, kind.largest, -kind.largest,
+        1 + kind.epsilon, 1 / kind.epsilon, np.inf, -np.inf, np.nan,
+    )  # fmt: skip
+    return np.array((*_SPECIAL, *ends))
+
+
+@cache
+def _integer_ends(dtype: str) -> Array:
+    """Return the ends of an integer type, and numbers from which others overflow."""
+    numpy_type = numpy_dtype(dtype)
+    low, high = integer_range(dtype)
+    half = 1 << (numpy_type.itemsize * 4)
+    below_zero = (-1, low + 1) if low < 0 else ()
+    ends = (low, high, high - 1, high // 2 + 1, half % high, 1, 3, *below_zero)
+    return np.array(ends, numpy_type)
+
 
 #: Roundings to the nearest that a law may be off by, of the largest number on the way.
 _ROUNDINGS = 16

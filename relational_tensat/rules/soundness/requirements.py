@@ -13,7 +13,7 @@ from typing import Any
 from relational_tensat.rules.functions import Inapplicable
 from relational_tensat.rules.instance import CompiledRule, Evaluate, attr_vars, tensor_vars
 from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Var
-from relational_tensat.rules.soundness.far import Landmarks
+from relational_tensat.rules.soundness.stress_instances import Landmarks
 from relational_tensat.tensor.operators import Operator, get_operator
 from relational_tensat.tensor.types import Attrs, TensorType
 

@@ -15,7 +15,7 @@ from relational_tensat.rules.instance import (
     typed_application,
 )
 from relational_tensat.rules.model import Rule, Term, Var
-from relational_tensat.rules.soundness.drawing import Configuration
+from relational_tensat.rules.soundness.draws import Configuration
 from relational_tensat.tensor.field import Field, Undefined
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import FLOAT_DTYPES, TensorType, ValueType, tensors_of

@@ -7,7 +7,7 @@ import zlib
 import numpy as np
 
 from relational_tensat.rules.instance import Instance
-from relational_tensat.rules.soundness.drawing import Configuration
+from relational_tensat.rules.soundness.draws import Configuration
 from relational_tensat.rules.soundness.indices import Indices
 from relational_tensat.tensor.field import PRIME
 from relational_tensat.tensor.types import Array, TensorType

@@ -34,7 +34,7 @@ from relational_tensat.extract.tables import (
 )
 from relational_tensat.extract.tables import choose as write_choice
 from relational_tensat.rules.targets.as_written import as_written
-from relational_tensat.rules.targets.known import load_target
+from relational_tensat.rules.targets.target import load_target
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph
 

@@ -19,7 +19,7 @@ from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.content import content_hash
 from relational_tensat.rules.soundness.gate import check_trust
 from relational_tensat.rules.soundness.verdict import Verdict
-from relational_tensat.rules.targets.known import load_target
+from relational_tensat.rules.targets.target import load_target
 from relational_tensat.run.stages.fusing import check_fusing
 from relational_tensat.run.stages.racing import check_this_machine
 from relational_tensat.run.state import RunState

@@ -17,7 +17,7 @@ from bench.taso.samples import configured
 from relational_tensat.base.errors import UsageError
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.judging import Judge, Outcome
+from relational_tensat.rules.soundness.judgement import Judge, Outcome
 from relational_tensat.rules.soundness.requirements import Plan
 from relational_tensat.rules.text import expr_text
 from relational_tensat.tensor.types import TensorType

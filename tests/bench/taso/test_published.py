@@ -13,7 +13,7 @@ from relational_tensat.rules.instance import CompiledRule
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import taso_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.drawing import draw_configuration
+from relational_tensat.rules.soundness.draws import draw_configuration
 from relational_tensat.rules.text import rule_text
 from relational_tensat.tensor.hints import SeededChoices
 from tests.bench.taso.handwritten import ENLARGED, MERGED

@@ -6,7 +6,7 @@ from relational_tensat.base.resources import resource_dir
 from relational_tensat.explore.derivation.configurations import generic_configurations, pattern
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.drawing import Configuration
+from relational_tensat.rules.soundness.draws import Configuration
 from relational_tensat.tensor.hints import SeededChoices
 from relational_tensat.tensor.types import TensorType
 from tests.explore.derivation.examples import COMMUTES, rule

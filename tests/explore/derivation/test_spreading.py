@@ -9,7 +9,7 @@ from relational_tensat.explore.derivation.spreading import retyped, spread
 from relational_tensat.rules.instance import source_nodes
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Literal, Rule
-from relational_tensat.rules.soundness.drawing import Configuration, draw_configuration
+from relational_tensat.rules.soundness.draws import Configuration, draw_configuration
 from relational_tensat.tensor.hints import SeededChoices
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import TensorType

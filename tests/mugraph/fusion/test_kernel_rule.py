@@ -20,7 +20,7 @@ from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.targets.fused_chain import body_of
 from relational_tensat.rules.targets.fused_kernel import Part
-from relational_tensat.rules.targets.known import know_kernels
+from relational_tensat.rules.targets.target import know_kernels
 from relational_tensat.rules.text import rule_text
 from relational_tensat.tensor import Graph, Node, TensorType, build_graph
 

@@ -34,7 +34,7 @@ from relational_tensat.mugraph.fusion.nodes_check import computes_nodes
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.regions.groups import Surroundings
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
-from relational_tensat.rules.targets.known import know_kernels
+from relational_tensat.rules.targets.target import know_kernels
 from relational_tensat.tensor import Graph, Node
 from tests.with_compilers import skip_without_compiler
 

@@ -19,7 +19,7 @@ from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion.candidates import chain_candidates, region_candidates
 from relational_tensat.mugraph.fusion.kernel_rule import kernel_rule
 from relational_tensat.mugraph.fusion.nodes_check import computes_nodes
-from relational_tensat.rules.targets.known import know_kernels
+from relational_tensat.rules.targets.target import know_kernels
 from relational_tensat.tensor import Graph
 
 ROWS, COLUMNS = 8, 16

@@ -8,12 +8,12 @@ from dataclasses import replace
 from relational_tensat.rules.instance import CompiledRule
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness import verify_rule
-from relational_tensat.rules.soundness.drawing import Configuration, draw_configuration
-from relational_tensat.rules.soundness.judging import Judge, Outcome
+from relational_tensat.rules.soundness.draws import Configuration, draw_configuration
+from relational_tensat.rules.soundness.element_types import TypedJudge
+from relational_tensat.rules.soundness.inputs import in_dtype
+from relational_tensat.rules.soundness.judgement import Judge, Outcome
 from relational_tensat.rules.soundness.requirements import Plan
-from relational_tensat.rules.soundness.retyping import in_dtype
-from relational_tensat.rules.soundness.typed import TypedJudge
-from relational_tensat.rules.soundness.verifying import _Verification
+from relational_tensat.rules.soundness.verification import _Verification
 from relational_tensat.tensor.hints import SeededChoices
 from relational_tensat.tensor.types import DTYPE_BYTES
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from relational_tensat.rules.language import parse_rules
-from relational_tensat.rules.soundness.drawing import draw_configuration
+from relational_tensat.rules.soundness.draws import draw_configuration
 from relational_tensat.rules.soundness.each_element import cases, first_wrong, is_flat
-from relational_tensat.rules.soundness.judging import Judge, Outcome
+from relational_tensat.rules.soundness.judgement import Judge, Outcome
 from relational_tensat.rules.soundness.machine import Operands, compared
 from relational_tensat.rules.soundness.requirements import Plan
 from relational_tensat.rules.soundness.sides import Sides

@@ -9,11 +9,11 @@ import pytest
 
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.drawing import Configuration, draw_configuration
-from relational_tensat.rules.soundness.judging import Judge, Outcome
+from relational_tensat.rules.soundness.draws import Configuration, draw_configuration
+from relational_tensat.rules.soundness.judgement import Judge, Outcome
 from relational_tensat.rules.soundness.requirements import Plan
 from relational_tensat.rules.soundness.sides import Sides
-from relational_tensat.rules.soundness.verifying import _Verification
+from relational_tensat.rules.soundness.verification import _Verification
 from relational_tensat.tensor.hints import Choices, SeededChoices
 from relational_tensat.tensor.operators import get_operator
 from tests.rules.soundness.conditions import is_needed

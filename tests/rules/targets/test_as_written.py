@@ -6,7 +6,7 @@ import pytest
 
 from relational_tensat.base.errors import ModelError
 from relational_tensat.rules.targets.as_written import as_written_alike
-from relational_tensat.rules.targets.known import load_target
+from relational_tensat.rules.targets.target import load_target
 from relational_tensat.tensor import Graph, Node, build_graph
 from tests.graphs import f32
 

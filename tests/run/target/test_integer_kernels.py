@@ -15,13 +15,13 @@ from relational_tensat.cost.cpu.probe import make_probe
 from relational_tensat.cost.cpu.session import prepare
 from relational_tensat.formats import to_onnx_model
 from relational_tensat.rules.targets.as_written import as_written
-from relational_tensat.rules.targets.known import load_target
-from relational_tensat.rules.targets.onnxruntime.running import kernels_of
+from relational_tensat.rules.targets.onnxruntime.kernel_choice import kernels_of
 from relational_tensat.rules.targets.onnxruntime.saved_kernels import (
     disagreement,
     predicted_kernels,
     saved_kernels,
 )
+from relational_tensat.rules.targets.target import load_target
 from relational_tensat.run.target.target_costs import TargetCosts
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph, numpy_dtype
 from relational_tensat.tensor.operators import get_operator

@@ -9,8 +9,8 @@ import onnx
 import pytest
 
 from relational_tensat import Graph, load_model
-from relational_tensat.rules.targets.known import load_target
 from relational_tensat.rules.targets.onnxruntime.saved_kernels import saved_kernels
+from relational_tensat.rules.targets.target import load_target
 from relational_tensat.tensor import Attrs, Node, build_graph
 from tests.graphs import f32, weight
 from tests.run.target.running import run_for_target

@@ -12,12 +12,12 @@ import pytest
 
 from relational_tensat import load_model, load_profile, save_model
 from relational_tensat.cost import as_source
-from relational_tensat.rules.targets.known import load_target
 from relational_tensat.rules.targets.onnxruntime.saved_kernels import (
     disagreement,
     predicted_kernels,
     saved_kernels,
 )
+from relational_tensat.rules.targets.target import load_target
 from relational_tensat.run.target.target_costs import TargetCosts
 from relational_tensat.tensor import Attrs, Graph, Node, TensorType, Weight, build_graph
 from tests.graphs import f32, weight

@@ -10,9 +10,9 @@ import numpy as np
 
 from relational_tensat.models import GraphBuilder
 from relational_tensat.rules.language import parse_rules
-from relational_tensat.rules.targets.known import load_target
-from relational_tensat.rules.targets.onnxruntime.integer_products import IntegerProduct
+from relational_tensat.rules.targets.onnxruntime.kernels import IntegerProduct
 from relational_tensat.rules.targets.onnxruntime.quantized import QUANTIZED_KERNELS
+from relational_tensat.rules.targets.target import load_target
 from relational_tensat.tensor.operators import Operator, operators
 from relational_tensat.tensor.types import TensorType, ValueType
 from relational_tensat.verify.memory import peak_bytes

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from relational_tensat.rules.targets.onnxruntime.attention import ATTENTION_KERNELS
 from relational_tensat.rules.targets.onnxruntime.blocks import BLOCKED_KERNELS
-from relational_tensat.rules.targets.onnxruntime.integer_products import INTEGER_KERNELS
-from relational_tensat.rules.targets.onnxruntime.kernels import KERNELS
-from relational_tensat.rules.targets.onnxruntime.norms import NORM_KERNELS, with_skip_norms
+from relational_tensat.rules.targets.onnxruntime.kernel_choice import kernels_of, more_work_of
+from relational_tensat.rules.targets.onnxruntime.kernels import (
+    INTEGER_KERNELS,
+    KERNELS,
+    NORM_KERNELS,
+    with_skip_norms,
+)
 from relational_tensat.rules.targets.onnxruntime.quantized import QUANTIZED_KERNELS
 from relational_tensat.rules.targets.onnxruntime.quantized_convolutions import (
-    with_quantized_convolutions,
-)
-from relational_tensat.rules.targets.onnxruntime.quantized_graphs import (
     as_unsigned,
     dequantized_for_each,
+    with_quantized_convolutions,
 )
 from relational_tensat.rules.targets.onnxruntime.rotary import ROTARY_KERNELS
-from relational_tensat.rules.targets.onnxruntime.running import kernels_of, more_work_of
-from relational_tensat.rules.targets.onnxruntime.spelling import SPELLED_KERNELS, as_spelled
-from relational_tensat.rules.targets.onnxruntime.splitting import with_splits
-from relational_tensat.rules.targets.onnxruntime.spreading import SPREADING_KERNELS
+from relational_tensat.rules.targets.onnxruntime.spelling import (
+    SPELLED_KERNELS,
+    SPREADING_KERNELS,
+    as_spelled,
+    with_splits,
+)
 from relational_tensat.rules.targets.target import SUMS_OF_CONVOLUTIONS, Target
 from relational_tensat.tensor import Graph
 

@@ -10,14 +10,14 @@ from math import prod
 from typing import Any
 
 from relational_tensat.base.errors import ShapeError
-from relational_tensat.rules.targets.conv_add import WINDOW, ConvAdd, window_of
 from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part, in_turn
-from relational_tensat.rules.targets.onnxruntime.contrib import (
+from relational_tensat.rules.targets.onnxruntime.kernels import (
     CHANNELS_FIRST,
     CHANNELS_LAST,
     CONTRIB,
     InBlocks,
 )
+from relational_tensat.rules.targets.scaled_product import WINDOW, ConvAdd, window_of
 from relational_tensat.tensor import Attrs, AttrValue, TensorType, ValueType, tensors_of
 from relational_tensat.tensor.field import Field
 from relational_tensat.tensor.hints import Hints

@@ -16,7 +16,7 @@ from relational_tensat.base.errors import ShapeError
 from relational_tensat.cost import Configuration
 from relational_tensat.cost.key import configuration_of
 from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part
-from relational_tensat.rules.targets.onnxruntime.contrib import (
+from relational_tensat.rules.targets.onnxruntime.kernels import (
     CHANNELS_FIRST,
     CHANNELS_LAST,
     CONTRIB,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from relational_tensat.rules.instance import Instance
-from relational_tensat.rules.soundness.drawing import Configuration
+from relational_tensat.rules.soundness.draws import Configuration
 from relational_tensat.rules.soundness.requirements import Plan
 from relational_tensat.rules.soundness.sides import (
     Compute,

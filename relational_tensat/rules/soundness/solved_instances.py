@@ -16,7 +16,7 @@ from typing import Any
 
 from relational_tensat.rules.soundness import traced
 from relational_tensat.rules.soundness.decisions import Decisions, Event, Goal
-from relational_tensat.rules.soundness.drawing import Configuration
+from relational_tensat.rules.soundness.draws import Configuration
 from relational_tensat.rules.soundness.inputs import UNFIT, Inputs, applied_traced, built
 from relational_tensat.rules.soundness.requirements import Plan
 

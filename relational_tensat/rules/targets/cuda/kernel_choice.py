@@ -17,10 +17,13 @@ from relational_tensat.gpu.routing import (
     cudnn_fuses,
     even_padding,
 )
-from relational_tensat.rules.targets.cuda.activations import activation_operator
-from relational_tensat.rules.targets.cuda.convolutions import CudnnConvAdd
-from relational_tensat.rules.targets.cuda.elementwise import Elementwise
-from relational_tensat.rules.targets.cuda.products import Product, ProductAdd
+from relational_tensat.rules.targets.cuda.kernels import (
+    CudnnConvAdd,
+    Elementwise,
+    Product,
+    ProductAdd,
+    activation_operator,
+)
 from relational_tensat.tensor import Attrs, Graph, Node, TensorType, ValueType, build_graph
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.operators.activations import NO_ACTIVATION

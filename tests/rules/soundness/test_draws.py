@@ -9,9 +9,9 @@ import pytest
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.drawing import Configuration, draw_configuration
+from relational_tensat.rules.soundness.draws import Configuration, draw_configuration
 from relational_tensat.rules.soundness.requirements import Plan
-from relational_tensat.rules.targets.onnxruntime.integer_products import INTEGER_KERNELS
+from relational_tensat.rules.targets.onnxruntime.kernels import INTEGER_KERNELS
 from relational_tensat.rules.targets.onnxruntime.quantized import QUANTIZED_KERNELS
 from relational_tensat.tensor.hints import SeededChoices
 from relational_tensat.tensor.operators import get_operator, operators

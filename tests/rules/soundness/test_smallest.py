@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from relational_tensat.rules.language import parse_rules
-from relational_tensat.rules.soundness import shrinking
-from relational_tensat.rules.soundness.drawing import Configuration, draw_configuration
-from relational_tensat.rules.soundness.judging import Judge, Outcome
+from relational_tensat.rules.soundness import smallest as search
+from relational_tensat.rules.soundness.draws import Configuration, draw_configuration
+from relational_tensat.rules.soundness.judgement import Judge, Outcome
 from relational_tensat.rules.soundness.requirements import Plan
-from relational_tensat.rules.soundness.trimming import _neighbours, trimmed
+from relational_tensat.rules.soundness.smallest import _neighbours, trimmed
 from relational_tensat.tensor.hints import SeededChoices
 from relational_tensat.tensor.types import TensorType
 
@@ -45,19 +45,19 @@ def fails(judge: Judge, configuration: Configuration) -> bool:
 def test_hypothesis_follows_the_decisions_and_simplifies_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(shrinking, "trimmed", lambda rule, configuration, fails: configuration)
+    monkeypatch.setattr(search, "trimmed", lambda rule, configuration, fails: configuration)
     judge = Judge(Plan(RULE), 0)
     start, taken = met(judge, 60)
-    smallest = shrinking.smallest(judge, start, taken)
+    smallest = search.smallest(judge, start, taken)
     assert elements(smallest) < elements(start) / 2
     assert fails(judge, smallest)
-    assert shrinking.smallest(judge, start, taken) == smallest
+    assert search.smallest(judge, start, taken) == smallest
 
 
 def test_the_smallest_has_no_smaller_neighbour() -> None:
     judge = Judge(Plan(RULE), 0)
     start, taken = met(judge, 60)
-    smallest = shrinking.smallest(judge, start, taken)
+    smallest = search.smallest(judge, start, taken)
     assert {kind.shape for kind in smallest.var_types} == {(1, 1)}
     assert (
         trimmed(RULE, start, lambda configuration: fails(judge, configuration)).var_types
@@ -66,11 +66,11 @@ def test_the_smallest_has_no_smaller_neighbour() -> None:
 
 
 def test_the_number_of_configurations_judged_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shrinking, "_MOST_JUDGED", 1)
-    monkeypatch.setattr(shrinking, "_MOST_TRIMMED", 1)
+    monkeypatch.setattr(search, "_MOST_JUDGED", 1)
+    monkeypatch.setattr(search, "_MOST_TRIMMED", 1)
     judge = Judge(Plan(RULE), 0)
     start, taken = met(judge, 60)
-    assert shrinking.smallest(judge, start, taken) == start
+    assert search.smallest(judge, start, taken) == start
 
 
 def test_an_axis_of_thousands_is_not_cut_one_by_one() -> None:

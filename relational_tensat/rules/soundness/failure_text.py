@@ -1,14 +1,20 @@
-"""Turning a configuration where a law fails into a counterexample with plain numbers in it."""
+"""Turning a configuration where a law fails into a counterexample with plain numbers in it.
+
+What the snippets of counterexamples are written with: typed tensors and operators on them.
+"""
 
 from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from relational_tensat.base.errors import UsageError
 from relational_tensat.rules.instance import (
     Instance,
     attr_vars,
@@ -17,14 +23,92 @@ from relational_tensat.rules.instance import (
     type_text,
 )
 from relational_tensat.rules.model import Rule, Var
-from relational_tensat.rules.soundness.counterexample import Counterexample, Difference
-from relational_tensat.rules.soundness.drawing import Configuration
-from relational_tensat.rules.soundness.judging import Outcome, compared_in_floats
+from relational_tensat.rules.soundness.draws import Configuration
+from relational_tensat.rules.soundness.element_types import Failure
+from relational_tensat.rules.soundness.judgement import Outcome, compared_in_floats
 from relational_tensat.rules.soundness.machine import compared
 from relational_tensat.rules.soundness.sides import Sides
 from relational_tensat.rules.soundness.tensor_values import Values
-from relational_tensat.rules.soundness.typed import Failure
-from relational_tensat.tensor.types import Array, AttrValue
+from relational_tensat.rules.soundness.verdict import Counterexample, Difference
+from relational_tensat.tensor.floats import rounded
+from relational_tensat.tensor.machine import computed
+from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.types import FLOAT_DTYPES, Array, AttrValue, TensorType, ValueType
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A value and the type that a graph declares for it; floats are computed in float64.
+
+    Attributes:
+        value: an array, or a tuple of arrays.
+    """
+
+    type: ValueType
+    value: Any
+
+
+def tensor(dtype: str, shape: Sequence[int], numbers: Sequence[float | bool]) -> Typed:
+    """Return a tensor of given elements, in C order.
+
+    Raises:
+        UsageError: the numbers do not fill the shape.
+    """
+    kind = TensorType(dtype, tuple(shape))
+    if len(numbers) != kind.size:
+        raise UsageError(f"tensor: {len(numbers)} numbers for {kind}, expected {kind.size}")
+    numpy_type = "float64" if dtype in FLOAT_DTYPES else "bool" if dtype == "bool" else "int64"
+    return Typed(kind, np.array(numbers, dtype=numpy_type).reshape(kind.shape))
+
+
+def apply(op: str, *operands: Typed, **attrs: AttrValue) -> Typed:
+    """Apply an operator.
+
+    Raises:
+        ShapeError: it does not take these operands or attributes.
+        UsageError: there is no such operator.
+    """
+    return _apply(
+        op, operands, attrs,
+        lambda values, kinds, canonical, _: get_operator(op).evaluate_typed(values, kinds, canonical),
+    )  # fmt: skip
+
+
+def tensor_typed(dtype: str, shape: Sequence[int], numbers: Sequence[float | bool]) -> Typed:
+    """Return a tensor of given elements as a machine holds it: floats rounded, integers in their type.
+
+    Raises:
+        UsageError: the numbers do not fill the shape.
+    """
+    untyped = tensor(dtype, shape, numbers)
+    if dtype in FLOAT_DTYPES:
+        return Typed(untyped.type, rounded(untyped.value, dtype))
+    return Typed(untyped.type, np.array(numbers).astype(dtype).reshape(tuple(shape)))
+
+
+def apply_typed(op: str, *operands: Typed, **attrs: AttrValue) -> Typed:
+    """Apply an operator as a machine does, in the operands' element types.
+
+    Raises:
+        ShapeError: it does not take these operands or attributes.
+        UsageError: there is no such operator.
+    """
+    return _apply(op, operands, attrs, partial(computed, op))
+
+
+def _apply(
+    op: str, operands: Sequence[Typed], attrs: Mapping[str, AttrValue], compute: Callable[..., Any]
+) -> Typed:
+    """Infer an operator's result and compute it, of values, their types, attributes and its own type."""
+    operator = get_operator(op)
+    kinds = tuple(operand.type for operand in operands)
+    operator.check_arity(len(kinds))
+    canonical = operator.canonical(kinds, attrs)
+    kind = operator.infer(kinds, canonical)
+    values = [operand.value for operand in operands]
+    with np.errstate(all="ignore"):
+        return Typed(kind, compute(values, kinds, canonical, kind))
+
 
 #: Draws of small numbers, then of any, before operands that show a difference are given up.
 _TRIES = 40

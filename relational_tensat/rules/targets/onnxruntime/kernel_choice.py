@@ -8,7 +8,6 @@ from math import prod
 from relational_tensat.cost import Configuration
 from relational_tensat.cost.cpu.composition import nodes_of
 from relational_tensat.cost.key import configuration_of
-from relational_tensat.rules.targets.conv_add import window_of
 from relational_tensat.rules.targets.fused_kernel import last_swapped
 from relational_tensat.rules.targets.onnxruntime.blocks import (
     BLOCK,
@@ -22,9 +21,13 @@ from relational_tensat.rules.targets.onnxruntime.blocks import (
     takes_filters,
     takes_unblocked,
 )
-from relational_tensat.rules.targets.onnxruntime.kernels import BiasGelu, ScaledProduct
-from relational_tensat.rules.targets.onnxruntime.norms import SkipLayerNorm
+from relational_tensat.rules.targets.onnxruntime.kernels import (
+    BiasGelu,
+    ScaledProduct,
+    SkipLayerNorm,
+)
 from relational_tensat.rules.targets.onnxruntime.quantized import with_channels_last
+from relational_tensat.rules.targets.scaled_product import window_of
 from relational_tensat.tensor import Attrs, TensorType, ValueType, tensors_of
 from relational_tensat.tensor.operators import Family, get_operator
 from relational_tensat.tensor.operators.activations import NO_ACTIVATION

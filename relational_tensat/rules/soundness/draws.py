@@ -13,8 +13,8 @@ from typing import Any
 
 from relational_tensat.rules.instance import Instance, instantiate, typed_application
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.far import FarHints, further
 from relational_tensat.rules.soundness.requirements import Bindings, Plan, SourceTerm
+from relational_tensat.rules.soundness.stress_instances import FarHints, further
 from relational_tensat.tensor.hints import Choices, Hints
 from relational_tensat.tensor.operators import Attr, Operator
 from relational_tensat.tensor.operators.attributes import ints_of, padding_of

@@ -17,14 +17,14 @@ from dataclasses import replace
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.coverage import Coverage
 from relational_tensat.rules.soundness.decisions import Decisions, Goal
-from relational_tensat.rules.soundness.drawing import Configuration
+from relational_tensat.rules.soundness.draws import Configuration
+from relational_tensat.rules.soundness.element_types import TypedJudge
+from relational_tensat.rules.soundness.failure_text import counterexample, machine_counterexample
 from relational_tensat.rules.soundness.instances import PER_GOAL, Instances, Trial
-from relational_tensat.rules.soundness.judging import Judge, Outcome, tells_nan
-from relational_tensat.rules.soundness.reaching import has_z3
+from relational_tensat.rules.soundness.judgement import Judge, Outcome, tells_nan
 from relational_tensat.rules.soundness.requirements import Plan
-from relational_tensat.rules.soundness.showing import counterexample, machine_counterexample
+from relational_tensat.rules.soundness.solved_instances import has_z3
 from relational_tensat.rules.soundness.tuples import tuple_variants
-from relational_tensat.rules.soundness.typed import TypedJudge
 from relational_tensat.rules.soundness.verdict import Shown, Verdict
 
 #: Different configurations that a rule is tried on at least, by default.
@@ -92,7 +92,7 @@ def _on_machine(verification: _Verification, verdict: Verdict, seed: int, shrink
             verdict, types=typed.evidence, shown=replace(verdict.shown, values=typed.shown)
         )
     if shrink:
-        from relational_tensat.rules.soundness.trimming import trimmed
+        from relational_tensat.rules.soundness.smallest import trimmed
 
         smallest = trimmed(verification.rule, typed.failure.configuration, typed.fails)
         typed.fails(smallest)
@@ -243,7 +243,7 @@ class _Verification:
     def _unsound(self, trial: Trial, shrink: bool) -> Verdict:
         configuration = trial.configuration
         if shrink:
-            from relational_tensat.rules.soundness.shrinking import smallest
+            from relational_tensat.rules.soundness.smallest import smallest
 
             configuration = smallest(self.judge, configuration, trial.taken)
         sides = self.judge.sides(configuration) or trial.sides

@@ -13,12 +13,10 @@ from itertools import islice
 import numpy as np
 
 from relational_tensat.rules.soundness import bitvectors, each_element
-from relational_tensat.rules.soundness.drawing import Configuration
-from relational_tensat.rules.soundness.inputs import Inputs
-from relational_tensat.rules.soundness.judging import Judge, Outcome
-from relational_tensat.rules.soundness.machine import Operands, compared, rounds
-from relational_tensat.rules.soundness.machine_values import MachineValues
-from relational_tensat.rules.soundness.retyping import in_dtype, main_dtype
+from relational_tensat.rules.soundness.draws import Configuration
+from relational_tensat.rules.soundness.inputs import Inputs, in_dtype, main_dtype
+from relational_tensat.rules.soundness.judgement import Judge, Outcome
+from relational_tensat.rules.soundness.machine import MachineValues, Operands, compared, rounds
 from relational_tensat.rules.soundness.sides import Sides, has_floats
 from relational_tensat.rules.soundness.verdict import TYPE_EVIDENCE, VALUES
 from relational_tensat.tensor.types import DTYPE_BYTES, Array, TensorType, tensors_of
