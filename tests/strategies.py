@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness import draws
-from relational_tensat.rules.soundness.draws import Configuration
-from relational_tensat.rules.soundness.requirements import Plan
+from relational_tensat.rules.soundness.draws import RuleConfiguration
+from relational_tensat.rules.soundness.requirements import DrawPlan
 from relational_tensat.rules.soundness.smallest import DrawnChoices
 from relational_tensat.tensor.hints import SeededChoices
 from relational_tensat.tensor.operators import Attr
 from relational_tensat.tensor.types import AttrValue, TensorType
 
-plan_of = cache(Plan)
+plan_of = cache(DrawPlan)
 
 
 def shapes(max_rank: int = 4, max_size: int = 4) -> st.SearchStrategy[tuple[int, ...]]:
@@ -36,12 +36,12 @@ def tensor_types(max_rank: int = 4) -> st.SearchStrategy[TensorType]:
 
 
 @st.composite
-def configurations(draw: st.DrawFn, rule: Rule) -> Configuration | None:
+def configurations(draw: st.DrawFn, rule: Rule) -> RuleConfiguration | None:
     """Configurations for which a rule's sources are valid; None where none was found at once."""
     return draws.draw_configuration(plan_of(rule), DrawnChoices(draw))
 
 
-def draw_configuration(rule: Rule, random: Random) -> Configuration | None:
+def draw_configuration(rule: Rule, random: Random) -> RuleConfiguration | None:
     """Draw a configuration without Hypothesis, whether or not the rule's conditions hold there.
 
     None if this attempt failed.
@@ -50,8 +50,8 @@ def draw_configuration(rule: Rule, random: Random) -> Configuration | None:
 
 
 @cache
-def _free_plan(rule: Rule) -> Plan:
-    return Plan(replace(rule, conditions=()))
+def _free_plan(rule: Rule) -> DrawPlan:
+    return DrawPlan(replace(rule, conditions=()))
 
 
 def attribute_values(attr: Attr) -> st.SearchStrategy[AttrValue]:

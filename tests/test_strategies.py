@@ -13,7 +13,7 @@ from relational_tensat.rules.model import Rule
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import TensorType, tensors_of
 from tests.strategies import (
-    Configuration,
+    RuleConfiguration,
     attribute_values,
     configurations,
     draw_configuration,
@@ -31,7 +31,7 @@ SUM = rule_of("(add (matmul ?a ?b) (matmul ?a ?c))", "?a")
 
 @settings(max_examples=100, deadline=None)
 @given(configurations(CONV))
-def test_a_configuration_is_valid(configuration: Configuration | None) -> None:
+def test_a_configuration_is_valid(configuration: RuleConfiguration | None) -> None:
     assume(configuration is not None)
     assert configuration is not None
     (op, attrs), types = configuration.symbols[0], configuration.var_types
@@ -55,11 +55,11 @@ def _size_of_shrunk(rule: Rule, random: Random) -> int:
     return sum(kind.size for kind in configuration.var_types)
 
 
-def _is_valid(configuration: Configuration | None) -> bool:
+def _is_valid(configuration: RuleConfiguration | None) -> bool:
     return configuration is not None
 
 
-def _is_grouped(configuration: Configuration | None) -> bool:
+def _is_grouped(configuration: RuleConfiguration | None) -> bool:
     return (
         configuration is not None
         and configuration.var_types[0].shape[1] > configuration.var_types[1].shape[1]

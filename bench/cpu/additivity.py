@@ -17,7 +17,7 @@ import numpy as np
 
 from relational_tensat.cost.configurations import graph_configurations
 from relational_tensat.cost.cpu.composition import nodes_of
-from relational_tensat.cost.cpu.graph_timing import Repeated, repeated
+from relational_tensat.cost.cpu.graph_timing import RepeatedGraph, repeated
 from relational_tensat.cost.cpu.onnxruntime_device import KIND, OnnxRuntimeDevice
 from relational_tensat.cost.cpu.prepared import Prepared
 from relational_tensat.cost.cpu.quiet import thread_us
@@ -87,8 +87,8 @@ def _round(
     order: Sequence[Configuration],
     prepared: Mapping[Configuration, Prepared],
     counts: Mapping[Configuration, int],
-    graph_runner: Repeated,
-    call: Repeated,
+    graph_runner: RepeatedGraph,
+    call: RepeatedGraph,
 ) -> float:
     """Return one round's ratio."""
     total_us = 0.0
@@ -115,7 +115,7 @@ def _parts(order: Sequence[Configuration]) -> Iterator[Sequence[Configuration]]:
     return (order[start : start + size] for start in range(0, len(order), size))
 
 
-def empty_session() -> Repeated:
+def empty_session() -> RepeatedGraph:
     """Return a session that does next to nothing: what it takes is what calling one takes."""
     number = TensorType("float32", (1,))
     graph = build_graph("call", {"x": number}, {}, [Node("relu", ("x",), ("y",))], ["y"])

@@ -23,7 +23,7 @@ from bench.tensat.measure import stopwatch
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.files import write_aside
 from relational_tensat.base.resources import sql
-from relational_tensat.cli.database import Rows
+from relational_tensat.cli.database import QueryRows
 from relational_tensat.cost import load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
@@ -152,11 +152,11 @@ class _Named:
     def __init__(self, egraph: EGraph) -> None:
         self._connection = egraph.connection
 
-    def named(self, name: str, **params: Any) -> Rows:
+    def named(self, name: str, **params: Any) -> QueryRows:
         """Run ``sql/NAME.sql``."""
         result = self._connection.execute(sql(name), params or None)
         columns = tuple(str(column[0]) for column in result.description or ())
-        return Rows(columns, result.fetchall())
+        return QueryRows(columns, result.fetchall())
 
 
 def _with_original(file: Path, original: Sequence[int]) -> ExtractionProblem:

@@ -12,10 +12,10 @@ from bench.onnx.model_files import model_files
 from relational_tensat.base.errors import InputError
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.configurations import graph_configurations as all_configurations
-from relational_tensat.cost.device import Configuration, Device, Sample
+from relational_tensat.cost.device import Configuration, Device, TimingSample
 from relational_tensat.cost.measured import MeasuredSource
 from relational_tensat.cost.profile_file import load_profile
-from relational_tensat.cost.source import Answer, CostSource
+from relational_tensat.cost.source import CostAnswer, CostSource
 from relational_tensat.cost.table import write_table
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
@@ -110,7 +110,7 @@ def coverage(
     rows = []
     for model, configurations in configurations_by_model.items():
         results = cache.find(device.key, configurations)
-        measured = sum(isinstance(result, Sample) for result in results.values())
+        measured = sum(isinstance(result, TimingSample) for result in results.values())
         rows.append(Recorded(model, len(configurations), measured))
     return rows
 
@@ -121,7 +121,11 @@ def export(device: Device, cache: CostCache, path: Path) -> int:
     Raises:
         InputError: there is nothing, or the file cannot be written.
     """
-    rows = [row for row in cache.rows() if row.key == device.key and isinstance(row.result, Sample)]
+    rows = [
+        row
+        for row in cache.rows()
+        if row.key == device.key and isinstance(row.result, TimingSample)
+    ]
     if not rows:
         raise InputError(f"{cache.path}: nothing has been measured on {device.key.name}")
     write_table(path, rows)
@@ -140,11 +144,11 @@ class _Collector(CostSource):
         """Return False: which kernels are free depends on the device."""
         return False
 
-    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
+    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, CostAnswer]:
         """Answer, and remember."""
         self.configurations += configurations
         return {
-            configuration: Answer(self.estimate_us(configuration), "estimated")
+            configuration: CostAnswer(self.estimate_us(configuration), "estimated")
             for configuration in configurations
         }
 

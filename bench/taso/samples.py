@@ -15,11 +15,11 @@ from relational_tensat.rules.functions import Inapplicable
 from relational_tensat.rules.instance import tensor_vars, typed_application
 from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Term, Var
 from relational_tensat.rules.soundness import Counterexample
-from relational_tensat.rules.soundness.draws import Configuration, draw_configuration
+from relational_tensat.rules.soundness.draws import RuleConfiguration, draw_configuration
 from relational_tensat.rules.soundness.failure_text import counterexample
-from relational_tensat.rules.soundness.judgement import Judge, Outcome
-from relational_tensat.rules.soundness.requirements import Plan
-from relational_tensat.tensor.hints import Choices, SeededChoices
+from relational_tensat.rules.soundness.judgement import Judge, LawOutcome
+from relational_tensat.rules.soundness.requirements import DrawPlan
+from relational_tensat.tensor.hints import RandomChoices, SeededChoices
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import AttrItems, Attrs, TensorType, ValueType
 
@@ -40,7 +40,7 @@ class Neighbours:
     often as one alone is.
     """
 
-    def __init__(self, configurations: Sequence[Configuration], choices: Choices) -> None:
+    def __init__(self, configurations: Sequence[RuleConfiguration], choices: RandomChoices) -> None:
         self._known = configurations
         self._choices = choices
         self._tied = _tied(configurations)
@@ -79,7 +79,7 @@ class Neighbours:
             types[index] = replace(types[index], shape=shape)
 
 
-def _tied(configurations: Sequence[Configuration]) -> list[list[_Place]]:
+def _tied(configurations: Sequence[RuleConfiguration]) -> list[list[_Place]]:
     """Return the sets of dimensions that are equal to each other in every known configuration."""
     alike: dict[tuple[int, ...], list[_Place]] = {}
     for index in range(len(configurations[0].var_types)):
@@ -90,7 +90,7 @@ def _tied(configurations: Sequence[Configuration]) -> list[list[_Place]]:
     return [places for places in alike.values() if len(places) > 1]
 
 
-def configured(rule: Rule, types: tuple[TensorType, ...]) -> Configuration | None:
+def configured(rule: Rule, types: tuple[TensorType, ...]) -> RuleConfiguration | None:
     """Return the configuration of a rule for given operands; None where its sources do not fit."""
     type_of = dict(zip(tensor_vars(rule), types, strict=True))
     symbols: list[tuple[str, Attrs]] = []
@@ -112,7 +112,7 @@ def configured(rule: Rule, types: tuple[TensorType, ...]) -> Configuration | Non
     roots = tuple(kind for kind in map(visit, rule.sources) if kind is not None)
     if len(roots) < len(rule.sources):
         return None
-    return Configuration(tuple(symbols), types, roots)
+    return RuleConfiguration(tuple(symbols), types, roots)
 
 
 def _attrs(term: Apply) -> AttrItems:
@@ -187,7 +187,7 @@ class Example:
         holds: whether both sides are equal there, in type and in every element.
     """
 
-    configuration: Configuration
+    configuration: RuleConfiguration
     holds: bool
 
 
@@ -202,7 +202,7 @@ class Samples:
     def __init__(self, rule: Rule, seed: int) -> None:
         self.rule = rule
         self.examples: list[Example] = []
-        self._plan = Plan(rule)
+        self._plan = DrawPlan(rule)
         self._judge = Judge(self._plan, seed)
         self._choices = SeededChoices(seed)
         self._seen: set[object] = set()
@@ -273,7 +273,7 @@ class Samples:
                 if applies is not None:
                     common.learn(word, applies)
 
-    def fulfilling(self, conditions: Sequence[Expr]) -> list[Configuration]:
+    def fulfilling(self, conditions: Sequence[Expr]) -> list[RuleConfiguration]:
         """Return the examples that fulfil conditions."""
         tests = [self.evaluator(condition) for condition in conditions]
         configurations = [example.configuration for example in self.examples]
@@ -295,7 +295,7 @@ class Samples:
 
         return holds
 
-    def add(self, configuration: Configuration) -> bool | None:
+    def add(self, configuration: RuleConfiguration) -> bool | None:
         """Judge a configuration; it is an example if it is new and the rule applies to it.
 
         Returns:
@@ -305,12 +305,12 @@ class Samples:
             return None
         self._seen.add(configuration.key)
         sides = self._judge.sides(configuration)
-        outcome = Outcome.UNDEFINED if sides is None else self._judge.holds(configuration, sides)
-        if outcome is not Outcome.UNDEFINED:
-            self.examples.append(Example(configuration, outcome is Outcome.HOLDS))
+        outcome = LawOutcome.UNDEFINED if sides is None else self._judge.holds(configuration, sides)
+        if outcome is not LawOutcome.UNDEFINED:
+            self.examples.append(Example(configuration, outcome is LawOutcome.HOLDS))
         return sides is not None
 
-    def _common(self, words: Sequence[Expr], bases: Sequence[Configuration]) -> Commonality:
+    def _common(self, words: Sequence[Expr], bases: Sequence[RuleConfiguration]) -> Commonality:
         numbers = {name: number for number, name in enumerate(tensor_vars(self.rule))}
         common_words = []
         for word in words:

@@ -14,7 +14,7 @@ _SHOWN_CHARACTERS = 60
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Table:
+class HtmlTable:
     """The rows of a query.
 
     Attributes:

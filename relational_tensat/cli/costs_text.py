@@ -10,7 +10,7 @@ from rich.console import Console
 from relational_tensat.base.errors import InputError
 from relational_tensat.cli.console import table
 from relational_tensat.cost.calibration import Calibration, base_profile, calibrate
-from relational_tensat.cost.device import Sample
+from relational_tensat.cost.device import TimingSample
 from relational_tensat.cost.inventory import Holding
 from relational_tensat.cost.key import parse_configuration
 from relational_tensat.cost.record import Record, device_columns
@@ -96,7 +96,7 @@ def _print_families(calibration: Calibration, console: Console) -> None:
 
 def _record_json(record: Record) -> dict[str, Any]:
     result = record.result
-    if isinstance(result, Sample):
+    if isinstance(result, TimingSample):
         fields: dict[str, Any] = {
             "median_us": result.median_us,
             "p10_us": result.p10_us,
@@ -110,7 +110,7 @@ def _record_json(record: Record) -> dict[str, Any]:
 
 def _result_text(record: Record) -> tuple[str, str, str, str]:
     result = record.result
-    if not isinstance(result, Sample):
+    if not isinstance(result, TimingSample):
         return "cannot be measured", result.reason, "", ""
     times = (result.median_us, result.p10_us, result.p90_us)
     median, p10, p90 = (f"{time_us:,.2f}" for time_us in times)
@@ -118,7 +118,7 @@ def _result_text(record: Record) -> tuple[str, str, str, str]:
 
 
 def _median_us(record: Record) -> float:
-    return record.result.median_us if isinstance(record.result, Sample) else -1.0
+    return record.result.median_us if isinstance(record.result, TimingSample) else -1.0
 
 
 def _words(text: str) -> str:

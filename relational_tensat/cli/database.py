@@ -13,7 +13,7 @@ from relational_tensat.base.resources import sql
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class QueryRows:
     """What a query returned."""
 
     columns: tuple[str, ...]
@@ -46,7 +46,7 @@ class RunDatabase:
         """DuckDB's own connection, which cannot change the database either."""
         return self._connection
 
-    def query(self, text: str, params: Mapping[str, Any] | None = None) -> Rows:
+    def query(self, text: str, params: Mapping[str, Any] | None = None) -> QueryRows:
         """Run a query and return all its rows.
 
         Raises:
@@ -57,11 +57,11 @@ class RunDatabase:
             if result is None or result.description is None:
                 raise UsageError(f"{self._path}: the query is empty: {text!r}")
             columns = tuple(str(column[0]) for column in result.description or ())
-            return Rows(columns, result.fetchall())
+            return QueryRows(columns, result.fetchall())
         except duckdb.Error as error:
             raise UsageError(f"{self._path}: {_one_line(error)}") from error
 
-    def named(self, name: str, **params: Any) -> Rows:
+    def named(self, name: str, **params: Any) -> QueryRows:
         """Run ``sql/NAME.sql``.
 
         Raises:

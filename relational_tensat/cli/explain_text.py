@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
-from relational_tensat.explain.explanation import Explanation, Place, Step
+from relational_tensat.explain.explanation import ExplainedStep, Explanation, StepPlace
 from relational_tensat.explain.numeric import NumericCheck
 
 
@@ -102,7 +102,7 @@ def _shared(explanation: Explanation) -> str:
     return "; ".join(" = ".join(names) for names in explanation.shared)
 
 
-def _line(step: Step, count: int, cost_us: float) -> str:
+def _line(step: ExplainedStep, count: int, cost_us: float) -> str:
     direction = ", read from right to left" if step.backward else ""
     places = " and ".join(_place(place) for place in step.at)
     after = ", ".join(step.after) or "an operand"
@@ -113,5 +113,5 @@ def _line(step: Step, count: int, cost_us: float) -> str:
     )
 
 
-def _place(place: Place) -> str:
+def _place(place: StepPlace) -> str:
     return f"{place.tensor} (for {place.near})" if place.near else place.tensor

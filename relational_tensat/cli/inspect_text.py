@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from relational_tensat.cli.console import table
-from relational_tensat.cli.database import Rows, RunDatabase
+from relational_tensat.cli.database import QueryRows, RunDatabase
 
 #: The columns that hold text; all others are numbers.
 _TEXT = frozenset({"what", "type", "operators", "name"})
@@ -21,10 +21,10 @@ _MATCHES, _SECONDS = 1, 5
 class Inspection:
     """Sizes, biggest classes, rules by matches and time, growth per iteration."""
 
-    sizes: Rows
-    classes: Rows
-    rules: Rows
-    growth: Rows
+    sizes: QueryRows
+    classes: QueryRows
+    rules: QueryRows
+    growth: QueryRows
     n_classes: int
 
     def to_json(self) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def print_inspection(inspection: Inspection, console: Console) -> None:
     print_rows(inspection.classes, console)
     console.print("\nrules that matched, by matches and time")
     matched = [row for row in inspection.rules.rows if row[_MATCHES] > 0]
-    print_rows(Rows(inspection.rules.columns, matched), console)
+    print_rows(QueryRows(inspection.rules.columns, matched), console)
     idle = [row for row in inspection.rules.rows if row[_MATCHES] == 0]
     seconds = sum(row[_SECONDS] for row in idle)
     console.print(f"(and {len(idle)} rules without a match, {seconds:.4f} s)")
@@ -69,7 +69,7 @@ def print_inspection(inspection: Inspection, console: Console) -> None:
     print_rows(inspection.growth, console)
 
 
-def print_rows(rows: Rows, console: Console) -> None:
+def print_rows(rows: QueryRows, console: Console) -> None:
     """Print the rows of a query as a table."""
     numbers = tuple(column for column in rows.columns if column not in _TEXT)
     shape = table(*rows.columns, numbers=numbers)

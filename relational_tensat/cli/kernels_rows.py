@@ -46,7 +46,7 @@ def show_rows(graph: MuGraph, console: Console) -> None:
     Raises:
         InputError: it has none.
     """
-    from relational_tensat.cli.database import Rows
+    from relational_tensat.cli.database import QueryRows
     from relational_tensat.cli.inspect_text import print_rows
 
     if not graph.rows:
@@ -56,7 +56,7 @@ def show_rows(graph: MuGraph, console: Console) -> None:
     columns = tuple(graph.rows[0].content())
     rows = [tuple(row.content().values()) for row in graph.rows]
     console.print("the rows of the search; with --db of a database that has it, as SQL")
-    print_rows(Rows(columns, rows), console)
+    print_rows(QueryRows(columns, rows), console)
 
 
 def show_sql(path: Path, key: str, console: Console) -> None:

@@ -38,7 +38,7 @@ def add_arguments(parser: Parser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Derive and report; 4 where a rule is not derived."""
     from relational_tensat.cli.rules_derive_text import derivations_json, print_derivations
-    from relational_tensat.explore.derivation import Effort, derive_rules
+    from relational_tensat.explore.derivation import DerivationEffort, derive_rules
     from relational_tensat.rules.library import load_rules
     from relational_tensat.rules.soundness import verify_rules
     from relational_tensat.rules.soundness.gate import check_trust
@@ -47,7 +47,9 @@ def execute(args: argparse.Namespace) -> int:
     laws = load_rules(args.rules or None)
     if args.rules:  # those that ship are known to be sound; what is not proves nothing
         check_trust(laws, verify=lambda unknown: verify_rules(unknown, shrink=False))
-    effort = Effort(e_nodes=max(args.node_limit, 1), seconds=args.time_limit, seed=args.seed)
+    effort = DerivationEffort(
+        e_nodes=max(args.node_limit, 1), seconds=args.time_limit, seed=args.seed
+    )
     derived = derive_rules(rules, laws, effort)
     derivations = collect(
         derived,

@@ -11,7 +11,7 @@ from relational_tensat.egraph.published import (
     PURPOSES,
     WORKING,
     Column,
-    Table,
+    PublishedTable,
     purpose_of,
     purpose_title,
     read_schema,
@@ -64,7 +64,7 @@ EXAMPLES = (
 )
 
 
-def schema_page(tables: Sequence[Table], working: Iterable[WorkingTable] = ()) -> str:
+def schema_page(tables: Sequence[PublishedTable], working: Iterable[WorkingTable] = ()) -> str:
     """Return the page of a database's tables, grouped by purpose, with examples.
 
     Args:
@@ -87,7 +87,7 @@ def schema_page(tables: Sequence[Table], working: Iterable[WorkingTable] = ()) -
     return "\n".join(parts)
 
 
-def example_schema() -> list[Table]:
+def example_schema() -> list[PublishedTable]:
     """Return the tables of a run with a search, of which others have a part."""
     from relational_tensat.egraph.database import Database
     from relational_tensat.egraph.published import (
@@ -109,7 +109,7 @@ def example_schema() -> list[Table]:
             database.close()
 
 
-def _table_text(table: Table) -> str:
+def _table_text(table: PublishedTable) -> str:
     kind = " (view)" if table.is_view else ""
     rows = [f"| {names} | {kind} | {comment} |" for (kind, comment), names in _alike(table.columns)]
     head = ["| column | type | |", "| --- | --- | --- |"]

@@ -8,8 +8,8 @@ from rich.console import Console
 
 from relational_tensat.cli.console import table
 from relational_tensat.explain.why_not.funnel import Trace, WhyNot, conclusion
-from relational_tensat.explain.why_not.outcome import Outcome
-from relational_tensat.explain.why_not.source import Step
+from relational_tensat.explain.why_not.outcome import MatchOutcome
+from relational_tensat.explain.why_not.source import JoinStep
 from relational_tensat.rules.text import term_text
 
 _PLACES_SHOWN = 10
@@ -52,7 +52,7 @@ def _print_steps(answer: WhyNot, trace: Trace, console: Console) -> None:
         console.print(f"(only a part of the {trace.matches:,} pairs is judged, as in the run)")
 
 
-def _sections(answer: WhyNot, trace: Trace) -> Iterator[tuple[str, list[Step]]]:
+def _sections(answer: WhyNot, trace: Trace) -> Iterator[tuple[str, list[JoinStep]]]:
     for number, source in enumerate(answer.rule.sources, start=1):
         steps = [step for step in trace.steps if step.stage == "find" and step.source == number]
         yield term_text(source), steps
@@ -89,5 +89,5 @@ def _print_outcomes(answer: WhyNot, trace: Trace, console: Console) -> None:
     console.print(f"the extracted graph costs {answer.result_us:,.2f} µs")
 
 
-def _became(outcome: Outcome) -> str:
+def _became(outcome: MatchOutcome) -> str:
     return f"{outcome.status}: {outcome.detail}" if outcome.detail else outcome.status

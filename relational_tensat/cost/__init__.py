@@ -14,7 +14,13 @@ from relational_tensat.base.lazy import names_on_first_use
 if TYPE_CHECKING:
     from relational_tensat.cost.analytic import AnalyticSource, as_source
     from relational_tensat.cost.cost_model import CostModel
-    from relational_tensat.cost.device import Configuration, Device, DeviceKey, Sample, Unmeasurable
+    from relational_tensat.cost.device import (
+        Configuration,
+        Device,
+        DeviceKey,
+        TimingSample,
+        Unmeasurable,
+    )
     from relational_tensat.cost.graph import costs_by_kind_us, graph_cost_us
     from relational_tensat.cost.opening import open_device, open_source, table_names
     from relational_tensat.cost.profile import Profile, profile_names
@@ -31,7 +37,7 @@ __all__ = [
     "Device",
     "DeviceKey",
     "Profile",
-    "Sample",
+    "TimingSample",
     "Unmeasurable",
     "as_source",
     "ask_for_graph",
@@ -57,7 +63,7 @@ __getattr__ = names_on_first_use(
             "Configuration",
             "Device",
             "DeviceKey",
-            "Sample",
+            "TimingSample",
             "Unmeasurable",
         ),
         "graph": (

@@ -10,7 +10,7 @@ from relational_tensat.cost.device import Configuration
 from relational_tensat.cost.profile import Profile
 from relational_tensat.cost.residence import as_found
 from relational_tensat.cost.several_threads import in_threads
-from relational_tensat.cost.source import ESTIMATED, FREE, Answer, CostSource, Prices
+from relational_tensat.cost.source import ESTIMATED, FREE, CostAnswer, CostSource, Prices
 from relational_tensat.tensor import Graph
 
 
@@ -68,7 +68,7 @@ class AnalyticSource(CostSource):
         """How many threads the profile is of."""
         return self._given.n_threads if isinstance(self._given, Profile) else 1
 
-    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
+    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, CostAnswer]:
         """Ask the model for each."""
         return {configuration: self._answer(configuration) for configuration in configurations}
 
@@ -76,10 +76,10 @@ class AnalyticSource(CostSource):
         """Return the model's name: all is from there."""
         return self.name
 
-    def _answer(self, configuration: Configuration) -> Answer:
+    def _answer(self, configuration: Configuration) -> CostAnswer:
         cost_us = self.estimate_us(configuration)
         is_free = cost_us == 0 and super().is_free(configuration)
-        return Answer(cost_us, FREE if is_free else ESTIMATED)
+        return CostAnswer(cost_us, FREE if is_free else ESTIMATED)
 
     def is_free(self, configuration: Configuration) -> bool:
         """Return False: the model itself knows what is free."""

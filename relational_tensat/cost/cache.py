@@ -30,7 +30,7 @@ from relational_tensat.base.folders import CACHE_VARIABLE as CACHE_VARIABLE
 from relational_tensat.base.folders import PrivateFolder, check_own, user_cache
 from relational_tensat.base.resources import sql
 from relational_tensat.cost.corrections import RaceOutcome
-from relational_tensat.cost.device import Configuration, DeviceKey, Sample, Unmeasurable
+from relational_tensat.cost.device import Configuration, DeviceKey, TimingSample, Unmeasurable
 from relational_tensat.cost.key import configuration_text
 from relational_tensat.cost.postponed import Postponed
 from relational_tensat.cost.race import RACE_VERSION
@@ -91,7 +91,7 @@ class CostCache:
     @in_memory_when_full
     def find(
         self, key: DeviceKey, configurations: Sequence[Configuration]
-    ) -> dict[Configuration, Sample | Unmeasurable]:
+    ) -> dict[Configuration, TimingSample | Unmeasurable]:
         """Return what is known of a batch of configurations under exactly this key, in one query."""
         if not self.path.exists():
             return {}
@@ -117,7 +117,7 @@ class CostCache:
         return int(count)
 
     def keep(
-        self, key: DeviceKey, configuration: Configuration, result: Sample | Unmeasurable
+        self, key: DeviceKey, configuration: Configuration, result: TimingSample | Unmeasurable
     ) -> None:
         """Write one result; when this returns, it is there for good."""
         self.add([Record(configuration_text(configuration), key, result, now())])
@@ -190,7 +190,7 @@ class CostCache:
         ]
 
     @in_memory_when_full
-    def find_compiled(self, key: DeviceKey, code: str, compiler: str) -> Sample | None:
+    def find_compiled(self, key: DeviceKey, code: str, compiler: str) -> TimingSample | None:
         """Return what some code took, compiled so, under exactly this key; None where nobody knows."""
         if not self.path.exists():
             return None
@@ -199,10 +199,10 @@ class CostCache:
             if not _has_table(connection, "compiled_cost"):
                 return None
             row = connection.execute(sql("cost_cache/find_compiled"), where).fetchone()
-        return None if row is None else Sample(*row)
+        return None if row is None else TimingSample(*row)
 
     @in_memory_when_full
-    def keep_compiled(self, key: DeviceKey, code: str, compiler: str, sample: Sample) -> None:
+    def keep_compiled(self, key: DeviceKey, code: str, compiler: str, sample: TimingSample) -> None:
         """Write what some code takes, compiled so."""
         columns = {name: getattr(sample, name) for name in (*TIME_COLUMNS, "samples")}
         where = {**device_columns(key), "code": code, "compiler": compiler}
@@ -356,7 +356,7 @@ def _columns(record: Record) -> Mapping[str, Any]:
     }
 
 
-def _result_columns(result: Sample | Unmeasurable) -> Mapping[str, Any]:
+def _result_columns(result: TimingSample | Unmeasurable) -> Mapping[str, Any]:
     if isinstance(result, Unmeasurable):
         return {**dict.fromkeys((*TIME_COLUMNS, "samples")), "reason": result.reason}
     return {
@@ -370,10 +370,10 @@ def _result_columns(result: Sample | Unmeasurable) -> Mapping[str, Any]:
 
 def _result(
     median_us: float, p10_us: float, p90_us: float, samples: int, reason: str | None
-) -> Sample | Unmeasurable:
+) -> TimingSample | Unmeasurable:
     if reason is not None:
         return Unmeasurable(reason)
-    return Sample(median_us, p10_us, p90_us, samples)
+    return TimingSample(median_us, p10_us, p90_us, samples)
 
 
 def _quoted(path: Path) -> str:

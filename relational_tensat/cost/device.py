@@ -46,7 +46,7 @@ class Configuration:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class TimingSample:
     """What measuring one configuration gave: microseconds of one kernel, over ``samples`` runs.
 
     All three times are 0 where the device runs no kernel.
@@ -143,7 +143,7 @@ class Device(Protocol):
 
     def measure(
         self, configurations: Sequence[Configuration]
-    ) -> Iterator[tuple[Configuration, Sample | Unmeasurable]]:
+    ) -> Iterator[tuple[Configuration, TimingSample | Unmeasurable]]:
         """Measure each configuration; yield each result as soon as it is there.
 
         Whoever asks stores a result before asking for the next: killing it loses one at most.

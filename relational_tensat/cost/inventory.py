@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from relational_tensat.base.errors import InputError, MissingDependencyError, UsageError, nearest
-from relational_tensat.cost.device import PROTOCOLS, Configuration, DeviceKey, Sample
+from relational_tensat.cost.device import PROTOCOLS, Configuration, DeviceKey, TimingSample
 from relational_tensat.cost.key import parse_configuration
 from relational_tensat.cost.opening import DEVICES, open_device
 from relational_tensat.cost.record import (
@@ -47,7 +47,7 @@ class Holding:
     @cached_property
     def measured(self) -> list[Record]:
         """The rows with times."""
-        return [record for record in self.records if isinstance(record.result, Sample)]
+        return [record for record in self.records if isinstance(record.result, TimingSample)]
 
     @property
     def unmeasurable(self) -> int:

@@ -18,7 +18,7 @@ from typing import Any
 
 from relational_tensat.base.errors import InputError, RelationalTensatError, nearest
 from relational_tensat.cost.device import Configuration
-from relational_tensat.formats.json_check import Place
+from relational_tensat.formats.json_check import JsonPlace
 from relational_tensat.formats.json_values import decode_attr, encode_attr
 from relational_tensat.tensor import Attrs, AttrValue, TensorType, ValueType, tensors_of
 from relational_tensat.tensor.operators import get_operator
@@ -92,7 +92,7 @@ def parse_configuration(text: str, where: str = "configuration") -> Configuratio
         raise InputError(f"{where}: layout {content['layout']!r}, expected {LAYOUT!r}")
     try:
         operator = get_operator(str(content["op"]))
-        place = Place(content["inputs"], where, "inputs")
+        place = JsonPlace(content["inputs"], where, "inputs")
         inputs = tuple(_parse_type(item) for item in place.items())
         attrs = _parse_attrs(content["attrs"], operator.name, where)
         operator.check_arity(len(inputs))
@@ -159,7 +159,7 @@ def _parse_attrs(content: object, op: str, where: str) -> dict[str, AttrValue]:
         raise InputError(f"{where}: attrs {content!r}, expected an object")
     kinds = {attr.name: attr.kind for attr in get_operator(op).attrs}
     return {
-        name: decode_attr(Place(value, where, f"attrs.{name}"), kinds.get(name, "any"))
+        name: decode_attr(JsonPlace(value, where, f"attrs.{name}"), kinds.get(name, "any"))
         for name, value in content.items()
     }
 
@@ -170,13 +170,13 @@ def _parse_computed(content: object, where: str) -> list[int]:
     return content
 
 
-def _parse_type(place: Place) -> ValueType:
+def _parse_type(place: JsonPlace) -> ValueType:
     if isinstance(place.value, list):
         return tuple(_parse_tensor(item) for item in place.items())
     return _parse_tensor(place)
 
 
-def _parse_tensor(place: Place) -> TensorType:
+def _parse_tensor(place: JsonPlace) -> TensorType:
     """Read what ``str(TensorType)`` wrote; an element type may have brackets of its own."""
     text = place.text()
     dtype, bracket, sizes = text.removesuffix("]").rpartition("[")

@@ -20,7 +20,13 @@ from relational_tensat.cost.calibration import (
     profile_us,
 )
 from relational_tensat.cost.corrections import SPREAD, Corrections, RaceOutcome, corrections_of
-from relational_tensat.cost.device import PROTOCOLS, Configuration, Device, Sample, Unmeasurable
+from relational_tensat.cost.device import (
+    PROTOCOLS,
+    Configuration,
+    Device,
+    TimingSample,
+    Unmeasurable,
+)
 from relational_tensat.cost.key import configuration_text
 from relational_tensat.cost.profile import Profile
 from relational_tensat.cost.raced import MEASURING, RunsBefore
@@ -30,7 +36,7 @@ from relational_tensat.cost.source import (
     CACHED,
     ESTIMATED,
     MEASURED,
-    Answer,
+    CostAnswer,
     CostCounts,
     CostSource,
     Prices,
@@ -81,7 +87,7 @@ class MeasuredSource(CostSource):
         self._opened = device
         self._cache = cache
         self._watch = watch or _ignore
-        self._samples: dict[Configuration, Sample] = {}
+        self._samples: dict[Configuration, TimingSample] = {}
         self._unmeasurable: dict[Configuration, str] = {}
         self.tells_computed = PROTOCOLS[device.key.kind].prepares
         self._outdated = 0
@@ -256,7 +262,7 @@ class MeasuredSource(CostSource):
             self._found = base if graph is None else as_found(base, graph, self._prices)
         return self._prices(self._found, configuration)
 
-    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
+    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, CostAnswer]:
         """Look a batch up in one query; measure what is missing, and keep each result at once."""
         answers = dict(self.look_up(configurations))
         uncached = [
@@ -267,9 +273,11 @@ class MeasuredSource(CostSource):
             answers |= self._learned(self._measure(uncached), MEASURED)
         late = [configuration for configuration in configurations if configuration not in answers]
         self._late.update(late)
-        return answers | {each: Answer(self.estimate_us(each), ESTIMATED) for each in late}
+        return answers | {each: CostAnswer(self.estimate_us(each), ESTIMATED) for each in late}
 
-    def look_up(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
+    def look_up(
+        self, configurations: Sequence[Configuration]
+    ) -> Mapping[Configuration, CostAnswer]:
         """Look a batch up in the cache, in one query, but for what it lacked before."""
         new = [each for each in configurations if each not in self._absent]
         if not new:
@@ -278,7 +286,7 @@ class MeasuredSource(CostSource):
         self._absent.update(each for each in new if each not in cached)
         return self._learned(cached, CACHED)
 
-    def compiled_us(self, code: str, compiler: str, measure: Callable[[], Sample]) -> float:
+    def compiled_us(self, code: str, compiler: str, measure: Callable[[], TimingSample]) -> float:
         """Return what code that a run made takes: as the cache says, else measured, and kept at once.
 
         Args:
@@ -308,11 +316,11 @@ class MeasuredSource(CostSource):
         return self._calibrated().cost_us(configuration) * corrected
 
     def _learned(
-        self, results: Mapping[Configuration, Sample | Unmeasurable], origin: str
-    ) -> dict[Configuration, Answer]:
+        self, results: Mapping[Configuration, TimingSample | Unmeasurable], origin: str
+    ) -> dict[Configuration, CostAnswer]:
         """Take results into account, and return what they answer."""
         for configuration, result in results.items():
-            if isinstance(result, Sample):
+            if isinstance(result, TimingSample):
                 self._samples[configuration] = result
                 self._least.learn(configuration, self._time_us(result))
             else:
@@ -321,25 +329,25 @@ class MeasuredSource(CostSource):
             self._calibration = None
         return {each: self._answer(each, result, origin) for each, result in results.items()}
 
-    def _time_us(self, sample: Sample) -> float:
+    def _time_us(self, sample: TimingSample) -> float:
         return float(getattr(sample, self._device.statistic))
 
     def _answer(
-        self, configuration: Configuration, result: Sample | Unmeasurable, origin: str
-    ) -> Answer:
-        is_measured = isinstance(result, Sample)
-        return Answer(self._cost_us(configuration), origin if is_measured else ESTIMATED)
+        self, configuration: Configuration, result: TimingSample | Unmeasurable, origin: str
+    ) -> CostAnswer:
+        is_measured = isinstance(result, TimingSample)
+        return CostAnswer(self._cost_us(configuration), origin if is_measured else ESTIMATED)
 
     def _measure(
         self, configurations: Sequence[Configuration]
-    ) -> dict[Configuration, Sample | Unmeasurable]:
+    ) -> dict[Configuration, TimingSample | Unmeasurable]:
         """Measure configurations while there is time; each result is kept before the next is asked for.
 
         Raises:
             InputError: a time is no time.
             KeyboardInterrupt: with a text that says what has been kept.
         """
-        results: dict[Configuration, Sample | Unmeasurable] = {}
+        results: dict[Configuration, TimingSample | Unmeasurable] = {}
         start_s = time.perf_counter()
         left_s = self._limit_s - self.measuring_s
         if left_s <= 0:
@@ -365,8 +373,8 @@ class MeasuredSource(CostSource):
             RunsBefore(self._cache, self._device.key).add_seconds(self._run, MEASURING, spent_s)
         return results
 
-    def _check(self, configuration: Configuration, result: Sample | Unmeasurable) -> None:
-        fault = sample_fault(result) if isinstance(result, Sample) else ""
+    def _check(self, configuration: Configuration, result: TimingSample | Unmeasurable) -> None:
+        fault = sample_fault(result) if isinstance(result, TimingSample) else ""
         if fault:
             text = configuration_text(configuration)
             raise InputError(f"{self._device.key.name}: measured {fault}, for {text}")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from relational_tensat.cost.device import DeviceKey, Sample, Unmeasurable
+from relational_tensat.cost.device import DeviceKey, TimingSample, Unmeasurable
 from relational_tensat.cost.key import libraries_text
 
 #: The columns that distinguish devices; a configuration has one row for each.
@@ -28,7 +28,7 @@ class Record:
 
     configuration: str
     key: DeviceKey
-    result: Sample | Unmeasurable
+    result: TimingSample | Unmeasurable
     date: str
 
 
@@ -73,7 +73,7 @@ def differences(old: DeviceKey, new: DeviceKey) -> tuple[str, ...]:
     return tuple(changes)
 
 
-def sample_fault(sample: Sample) -> str:
+def sample_fault(sample: TimingSample) -> str:
     """Return what is wrong with a sample, in a few words; "" where nothing is."""
     for name in TIME_COLUMNS:
         time_us = getattr(sample, name)

@@ -8,7 +8,7 @@ from functools import cached_property
 from relational_tensat.cost.calibration import Calibration, base_profile, calibrate, profile_us
 from relational_tensat.cost.device import PROTOCOLS, Configuration
 from relational_tensat.cost.key import as_constants
-from relational_tensat.cost.source import ESTIMATED, RECORDED, Answer, CostSource, Prices
+from relational_tensat.cost.source import ESTIMATED, RECORDED, CostAnswer, CostSource, Prices
 from relational_tensat.cost.table import RecordedTable
 
 
@@ -44,7 +44,7 @@ class RecordedSource(CostSource):
         self._prices = prices
         self.__dict__.pop("calibration", None)
 
-    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
+    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, CostAnswer]:
         """Join a batch with the table."""
         return {configuration: self._answer(configuration) for configuration in configurations}
 
@@ -56,8 +56,8 @@ class RecordedSource(CostSource):
         """Return the table's time where it has one, else the calibrated profile's."""
         return self._answer(configuration).cost_us
 
-    def _answer(self, configuration: Configuration) -> Answer:
+    def _answer(self, configuration: Configuration) -> CostAnswer:
         time_us = self._times_us.get(configuration, self._times_us.get(as_constants(configuration)))
         if time_us is not None:
-            return Answer(time_us, RECORDED)
-        return Answer(self.calibration.cost_us(configuration), ESTIMATED)
+            return CostAnswer(time_us, RECORDED)
+        return CostAnswer(self.calibration.cost_us(configuration), ESTIMATED)

@@ -26,7 +26,7 @@ AT_LEAST, ABOUT = UNMEASURED = ("at least, not measured", "about, not measured")
 
 
 @record
-class Answer:
+class CostAnswer:
     """What a configuration costs, in microseconds, and where that is from.
 
     Attributes:
@@ -111,7 +111,7 @@ class CostSource(ABC):
     def __init__(self, name: str) -> None:
         self._name = name
         self.measuring_s = 0.0
-        self._answers: dict[Configuration, Answer] = {}
+        self._answers: dict[Configuration, CostAnswer] = {}
 
     @property
     def name(self) -> str:
@@ -177,7 +177,7 @@ class CostSource(ABC):
         """Return the kernels that a graph is run by; unless overridden, each of its operators is one."""
         return graph
 
-    def ask(self, configurations: Iterable[Configuration]) -> Mapping[Configuration, Answer]:
+    def ask(self, configurations: Iterable[Configuration]) -> Mapping[Configuration, CostAnswer]:
         """Return what configurations cost; those not asked for before are found in one batch.
 
         Raises:
@@ -190,7 +190,7 @@ class CostSource(ABC):
             self._answers.update(self.find(unanswered))
         return {each: self._answers[configuration] for each, configuration in told.items()}
 
-    def known(self, configurations: Iterable[Configuration]) -> Mapping[Configuration, Answer]:
+    def known(self, configurations: Iterable[Configuration]) -> Mapping[Configuration, CostAnswer]:
         """Return what configurations cost, of those that are known without measuring.
 
         Raises:
@@ -206,21 +206,25 @@ class CostSource(ABC):
             if configuration in self._answers
         }
 
-    def at_least(self, configurations: Iterable[Configuration]) -> Mapping[Configuration, Answer]:
+    def at_least(
+        self, configurations: Iterable[Configuration]
+    ) -> Mapping[Configuration, CostAnswer]:
         """As ``ask``, but what would have to be measured is answered by no more than its cost."""
         return self._known_or(configurations, self.least_us, AT_LEAST)
 
-    def about(self, configurations: Iterable[Configuration]) -> Mapping[Configuration, Answer]:
+    def about(self, configurations: Iterable[Configuration]) -> Mapping[Configuration, CostAnswer]:
         """As ``ask``, but what would have to be measured is estimated."""
         return self._known_or(configurations, self.peek_us, ABOUT)
 
-    def modelled(self, configurations: Iterable[Configuration]) -> Mapping[Configuration, Answer]:
+    def modelled(
+        self, configurations: Iterable[Configuration]
+    ) -> Mapping[Configuration, CostAnswer]:
         """Return what configurations cost by the profile alone, whatever is measured of them.
 
         Where costs are not measured they are all there is.
         """
         return {
-            each: Answer(0.0 if self.is_free(each) else self.modelled_us(each), ABOUT)
+            each: CostAnswer(0.0 if self.is_free(each) else self.modelled_us(each), ABOUT)
             for each in configurations
         }
 
@@ -273,12 +277,12 @@ class CostSource(ABC):
         configurations: Iterable[Configuration],
         stand_in_us: Callable[[Configuration], float],
         origin: str,
-    ) -> Mapping[Configuration, Answer]:
+    ) -> Mapping[Configuration, CostAnswer]:
         """Return what is known without measuring; of the rest what stands in for it, of that origin."""
         asked = list(configurations)
         known = self.known(asked)
         return {
-            each: known[each] if each in known else Answer(stand_in_us(each), origin)
+            each: known[each] if each in known else CostAnswer(stand_in_us(each), origin)
             for each in asked
         }
 
@@ -289,12 +293,14 @@ class CostSource(ABC):
             if configuration in self._answers:
                 continue
             if self.is_free(configuration):
-                self._answers[configuration] = Answer(0.0, FREE)
+                self._answers[configuration] = CostAnswer(0.0, FREE)
             else:
                 unanswered.append(configuration)
         return unanswered
 
-    def look_up(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
+    def look_up(
+        self, configurations: Sequence[Configuration]
+    ) -> Mapping[Configuration, CostAnswer]:
         """Answer for those, of distinct, new ones that are not free, that need not be measured: for all."""
         return self.find(configurations)
 
@@ -307,7 +313,7 @@ class CostSource(ABC):
         return self.estimate_us(configuration)
 
     @abstractmethod
-    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
+    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, CostAnswer]:
         """Answer for configurations, distinct, new and not free, each."""
 
     @abstractmethod

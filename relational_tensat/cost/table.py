@@ -12,7 +12,7 @@ from typing import Any
 
 from relational_tensat.base.errors import InputError, first_line, nearest
 from relational_tensat.base.files import write_aside
-from relational_tensat.cost.device import PROTOCOLS, Configuration, DeviceKey, Sample
+from relational_tensat.cost.device import PROTOCOLS, Configuration, DeviceKey, TimingSample
 from relational_tensat.cost.key import parse_configuration, parse_libraries
 from relational_tensat.cost.record import Record, describe_device, device_columns, sample_fault
 
@@ -43,7 +43,7 @@ class RecordedTable:
 
     name: str
     key: DeviceKey
-    samples: Mapping[Configuration, Sample]
+    samples: Mapping[Configuration, TimingSample]
     records: Sequence[Record]
 
     def times_us(self) -> dict[Configuration, float]:
@@ -62,7 +62,7 @@ def read_table(path: Path, name: str = "") -> RecordedTable:
         InputError: it cannot be read, lacks columns or rows, or a row is impossible; names the row.
     """
     rows = _read_rows(path)
-    samples: dict[Configuration, Sample] = {}
+    samples: dict[Configuration, TimingSample] = {}
     records = []
     first: DeviceKey | None = None
     for index, row in enumerate(rows, start=1):
@@ -104,7 +104,7 @@ def write_table(path: Path, records: Sequence[Record]) -> None:
             "date": record.date,
         }
         for record in sorted(records, key=lambda record: record.configuration)
-        if isinstance(record.result, Sample)
+        if isinstance(record.result, TimingSample)
     ]
     schema = pa.schema([(name, getattr(pa, _ARROW[kind])()) for name, kind in COLUMNS.items()])
     with write_aside(path) as folder:
@@ -160,8 +160,8 @@ def _device(row: Mapping[str, Any], where: str) -> DeviceKey:
     return DeviceKey(kind, str(row["device"]), str(row["driver"]), libraries, protocol)
 
 
-def _measured(row: Mapping[str, Any], where: str) -> tuple[Configuration, Sample]:
-    sample = Sample(row["median_us"], row["p10_us"], row["p90_us"], row["samples"])
+def _measured(row: Mapping[str, Any], where: str) -> tuple[Configuration, TimingSample]:
+    sample = TimingSample(row["median_us"], row["p10_us"], row["p90_us"], row["samples"])
     fault = sample_fault(sample)
     if fault:
         raise InputError(f"{where}: {fault}")

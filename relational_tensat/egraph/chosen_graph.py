@@ -48,11 +48,11 @@ def build_with_classes(
 
     A result that no ``part`` stands for has none.
     """
-    builder = _Builder(original, choice, value_names, outputs)
+    builder = _GraphBuilder(original, choice, value_names, outputs)
     return builder.build(), builder.classes
 
 
-class _Builder:
+class _GraphBuilder:
     def __init__(
         self,
         original: Graph,

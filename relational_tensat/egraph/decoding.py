@@ -7,7 +7,7 @@ import re
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.egraph.catalogue import Symbol
-from relational_tensat.formats.json_check import Place
+from relational_tensat.formats.json_check import JsonPlace
 from relational_tensat.formats.json_values import decode_attr
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import TensorType, ValueType
@@ -37,6 +37,7 @@ def parse_symbol(op: str, attrs: str, arity: int) -> Symbol:
     kinds = {attr.name: attr.kind for attr in get_operator(op).attrs}
     values = json.loads(attrs)
     items = tuple(
-        (name, decode_attr(Place(value, op, name), kinds[name])) for name, value in values.items()
+        (name, decode_attr(JsonPlace(value, op, name), kinds[name]))
+        for name, value in values.items()
     )
     return Symbol(op, items, arity)

@@ -35,7 +35,7 @@ class Column:
 
 
 @record
-class Table:
+class PublishedTable:
     """A table or view as the database describes it."""
 
     name: str
@@ -85,20 +85,20 @@ def purpose_of(name: str) -> str | None:
     )
 
 
-def read_schema(connection: duckdb.DuckDBPyConnection) -> list[Table]:
+def read_schema(connection: duckdb.DuckDBPyConnection) -> list[PublishedTable]:
     """Return the tables and views of a database that outlive the process, by name, with their comments.
 
     Those of other schemas than ``main`` have its name before theirs.
     """
     rows = connection.execute(sql("inspect/schema")).fetchall()
-    tables: dict[str, Table] = {}
+    tables: dict[str, PublishedTable] = {}
     for name, is_view, comment, column, kind, column_comment in rows:
-        table = tables.setdefault(name, Table(name, is_view, comment))
+        table = tables.setdefault(name, PublishedTable(name, is_view, comment))
         table.columns.append(Column(column, kind, column_comment))
     return list(tables.values())
 
 
-def without_comment(tables: Sequence[Table]) -> list[str]:
+def without_comment(tables: Sequence[PublishedTable]) -> list[str]:
     """Return the names of tables and columns that have no comment."""
     return [t.name for t in tables if not t.comment] + [
         f"{t.name}.{c.name}" for t in tables for c in t.columns if not c.comment

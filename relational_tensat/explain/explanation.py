@@ -16,8 +16,8 @@ from relational_tensat.explain.costs import TermCosts
 from relational_tensat.explain.laws import Side
 from relational_tensat.explain.proof import ProofGraph
 from relational_tensat.explain.replay import Replay
-from relational_tensat.explain.rewrite import Replaced, Rewrite
-from relational_tensat.explain.state import Node, State
+from relational_tensat.explain.rewrite import ReplacedTerm, Rewrite
+from relational_tensat.explain.state import RewrittenNode, State
 from relational_tensat.explain.stored import StoredEGraph, StoredSignature
 from relational_tensat.explain.terms import Outputs, Terms
 from relational_tensat.rules.instance import instantiate, tensor_vars
@@ -134,7 +134,7 @@ COST_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StepPlace:
     """Where a rule was applied.
 
     Attributes:
@@ -148,7 +148,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ExplainedStep:
     """One application of one rule.
 
     Attributes:
@@ -165,7 +165,7 @@ class Step:
     rule: str
     law: str
     backward: bool
-    at: tuple[Place, ...]
+    at: tuple[StepPlace, ...]
     before: tuple[str, ...]
     after: tuple[str, ...]
     cost_us: float
@@ -197,7 +197,7 @@ class Explanation:
     cost_original_us: float
     cost_before_us: float
     operators_before: int
-    steps: tuple[Step, ...]
+    steps: tuple[ExplainedStep, ...]
     rewrites: tuple[Rewrite, ...]
     terms: Terms
     original: Outputs
@@ -273,7 +273,7 @@ class _Explainer:
         nodes = self._original_nodes()
         rows = self._stored.connection.execute(sql("explain/output_nodes")).fetchall()
         state = State([nodes[index] for (index,) in rows], self._signature_of)
-        term_of: dict[Node, int] = {}
+        term_of: dict[RewrittenNode, int] = {}
         state.add_terms(term_of, self._terms, nodes.values())
         terms = {name: term_of[node] for name, node in nodes.items()}
         original = tuple([term_of[node] for node in state.outputs])
@@ -300,12 +300,12 @@ class _Explainer:
     def _signature_of(self, form: int) -> int:
         return self._graph.nodes[form].signature
 
-    def _original_nodes(self) -> dict[int, Node]:
+    def _original_nodes(self) -> dict[int, RewrittenNode]:
         """Return a node for every e-node of the original graph, by its first id."""
-        nodes: dict[int, Node] = {}
+        nodes: dict[int, RewrittenNode] = {}
         for index, (form, children) in self._graph.original.items():
             operands = [nodes[child] for child in children]
-            nodes[index] = Node(form, operands, self._names.get(index, ()))
+            nodes[index] = RewrittenNode(form, operands, self._names.get(index, ()))
         return nodes
 
     def _shared(self, terms: Mapping[int, int]) -> tuple[tuple[str, ...], ...]:
@@ -354,12 +354,12 @@ class _Explainer:
             term_of[owner] = self._terms.id_of(node.signature, [term_of[c] for c in node.children])
         return tuple([term_of[owner] for owner in outputs])
 
-    def _step(self, index: int, rewrite: Rewrite) -> Step:
+    def _step(self, index: int, rewrite: Rewrite) -> ExplainedStep:
         law = rewrite.law
         sides = [law.source, law.target] if rewrite.forward else [law.target, law.source]
         before, after = (self._operators(side, rewrite) for side in sides)
         cost_us, operators = self._costs.graph(rewrite.after)
-        return Step(
+        return ExplainedStep(
             number=index,
             rule=law.rule.name,
             law=law.rule.law,
@@ -371,11 +371,11 @@ class _Explainer:
             operators=operators,
         )
 
-    def _place(self, replaced: Replaced) -> Place:
+    def _place(self, replaced: ReplacedTerm) -> StepPlace:
         if replaced.names:
-            return Place(replaced.names[0])
+            return StepPlace(replaced.names[0])
         op = self._stored.signatures[self._terms[replaced.after].signature].symbol.op
-        return Place(f"{op}_{replaced.owner}", replaced.near)
+        return StepPlace(f"{op}_{replaced.owner}", replaced.near)
 
     def _operators(self, side: Side, rewrite: Rewrite) -> tuple[str, ...]:
         """Return the operators of a side of a step, operands first; parts of tuples left out."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from relational_tensat.base import duckdb
 from relational_tensat.base.errors import NoSolutionError
-from relational_tensat.explain.explanation import Explanation, Step, explain
+from relational_tensat.explain.explanation import ExplainedStep, Explanation, explain
 from relational_tensat.explain.graphs import graph_of
 from relational_tensat.explain.rewrite import Rewrite
 from relational_tensat.explain.stored import StoredNode
@@ -130,7 +130,7 @@ class Fault:
         reproduction: Python that runs what was replaced and what replaced it, alone.
     """
 
-    step: Step
+    step: ExplainedStep
     steps: int
     e_nodes: tuple[int, ...]
     reproduction: tuple[str, ...]

@@ -7,7 +7,7 @@ back to itself: so egg explains, too (Flatt et al., "Small Proofs from Congruenc
 
 The applications of rules that made unions, as a run logged them.
 
-Forms: e-nodes as they were when they came up, on the operands of then; and when two became one.
+FormGraph: e-nodes as they were when they came up, on the operands of then; and when two became one.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def applications(stored: StoredEGraph) -> Iterator[Application]:
 _NEVER = float("inf")
 
 
-class Forms:
+class FormGraph:
     """A congruence closure that records when two forms became one.
 
     The union-find has no path compression, so that the latest time on the way between two forms is the
@@ -187,7 +187,7 @@ class ProofGraph:
         self._classes = dict(stored.connection.execute("SELECT id, parent FROM eclass").fetchall())
         self.edges: list[Edge] = []
         self._leaving: dict[int, list[Walk]] = defaultdict(list)
-        self._forms = Forms(self._connect)
+        self._forms = FormGraph(self._connect)
         #: Estimated steps from the first form of a class.
         self._far: dict[int, int] = {}
         self.original = self._read_original()

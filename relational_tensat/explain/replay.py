@@ -19,8 +19,8 @@ from contextlib import contextmanager
 
 from relational_tensat.base.errors import NoSolutionError
 from relational_tensat.explain.proof import ProofGraph
-from relational_tensat.explain.rewrite import Match, Replaced, Rewrite
-from relational_tensat.explain.state import Node, State, pinned
+from relational_tensat.explain.rewrite import Match, ReplacedTerm, Rewrite
+from relational_tensat.explain.state import RewrittenNode, State, pinned
 from relational_tensat.explain.terms import Terms
 from relational_tensat.explain.unions import Congruence, Walk
 
@@ -70,18 +70,18 @@ class Supply:
             for variable in range(match.law.variables):
                 match.bound[variable] = self._apart(match.bound[variable].now(), changing)
 
-    def _apart(self, start: Node, changing: set[Node]) -> Node:
-        copies: dict[Node, Node] = {}
+    def _apart(self, start: RewrittenNode, changing: set[RewrittenNode]) -> RewrittenNode:
+        copies: dict[RewrittenNode, RewrittenNode] = {}
         for node in self._state.nodes([start]):
             operands = node.operands()
             moved = [copies.get(operand, operand) for operand in operands]
             if node in changing or moved != operands:
-                copies[node] = Node(node.form, moved)
+                copies[node] = RewrittenNode(node.form, moved)
         return copies.get(start, start)
 
-    def _node(self, owner: int, by_class: Mapping[int, Node]) -> Node:
+    def _node(self, owner: int, by_class: Mapping[int, RewrittenNode]) -> RewrittenNode:
         """Return a node of a class: one of the graph, or a new one in the form that the result has."""
-        node_of: dict[int, Node] = dict(by_class)
+        node_of: dict[int, RewrittenNode] = dict(by_class)
         stack = [owner]
         while stack:
             current = stack[-1]
@@ -90,7 +90,9 @@ class Supply:
             if current in node_of or not waiting:
                 stack.pop()
                 if current not in node_of:
-                    node_of[current] = Node(self._form[current], [node_of[c] for c in children])
+                    node_of[current] = RewrittenNode(
+                        self._form[current], [node_of[c] for c in children]
+                    )
             else:
                 stack.extend(waiting)
         return node_of[owner]
@@ -202,7 +204,7 @@ class Replay:
                 return True
         return False
 
-    def _reach(self, node: Node, goal: int) -> None:
+    def _reach(self, node: RewrittenNode, goal: int) -> None:
         """Rewrite a node, which is not fixed, until it has the required form."""
         attempts: Counter[tuple[int, Walk]] = Counter()
         walked: set[tuple[int, Walk]] = set()
@@ -231,7 +233,7 @@ class Replay:
         finally:
             self._depth -= 1
 
-    def _succeeds(self, node: Node, walk: Walk) -> bool:
+    def _succeeds(self, node: RewrittenNode, walk: Walk) -> bool:
         """Walk an edge; return whether it could be walked, where another way may be tried."""
         self._n_walks += 1
         if self._n_walks > _MOST_WALKS:
@@ -245,7 +247,7 @@ class Replay:
             return False
         return True
 
-    def _require(self, parent: Node, index: int, goal: int) -> Node:
+    def _require(self, parent: RewrittenNode, index: int, goal: int) -> RewrittenNode:
         """Return an operand, rewritten to the required form."""
         node = parent.child(index)
         if node.form != goal:
@@ -254,7 +256,7 @@ class Replay:
             self._reach(node, goal)
         return parent.child(index)
 
-    def _walk(self, node: Node, walk: Walk) -> None:
+    def _walk(self, node: RewrittenNode, walk: Walk) -> None:
         """Walk an edge: make what its rule looks at, and replace the node."""
         edge, forward = walk
         if isinstance(edge, Congruence):  # operands take their forms when a rule looks at them
@@ -272,14 +274,14 @@ class Replay:
             match.release()
         self._state.merge(self._term_of)
 
-    def _find(self, node: Node, match: Match, output: int) -> None:
+    def _find(self, node: RewrittenNode, match: Match, output: int) -> None:
         """Make a node an instance of one root of the side that a rule looks at."""
         value = match.old_side[0].roots[output]
         match.bound[value] = node
         match.local &= value >= match.law.variables
         self._find_operands(node, match, value)
 
-    def _find_operands(self, node: Node, match: Match, value: int) -> None:
+    def _find_operands(self, node: RewrittenNode, match: Match, value: int) -> None:
         side, forms = match.old_side
         for index, operand in enumerate(side.operands(value)):
             if operand in match.bound:
@@ -292,7 +294,7 @@ class Replay:
                 match.bound[operand] = child
                 self._find_operands(child, match, operand)
 
-    def _make_alike(self, parent: Node, index: int, model: Node) -> None:
+    def _make_alike(self, parent: RewrittenNode, index: int, model: RewrittenNode) -> None:
         """Make an operand the same as another node, which a rule requires to be equal."""
         model = model.now()
         node = parent.child(index)
@@ -331,7 +333,7 @@ class Replay:
             match.places[output] = partner
             match.local = False
 
-    def _partner(self, node: Node, old: int, new: int) -> Node | None:
+    def _partner(self, node: RewrittenNode, old: int, new: int) -> RewrittenNode | None:
         """Return a node, neither above nor below another one, that may be replaced together with it."""
         below = set(self._state.nodes([node]))
         wants_new = self._chosen.get(self._graph.owner(new)) == self._graph.enode(new)
@@ -358,18 +360,18 @@ class Replay:
         if before == after:
             return
         replaced = tuple(
-            Replaced(n, term, terms[node.now()], self._graph.owner(node.form), names, near)
+            ReplacedTerm(n, term, terms[node.now()], self._graph.owner(node.form), names, near)
             for n, node, term, names, near in sorted(places)
         )
         self._rewrites.append(Rewrite(match.law, match.forward, bound, replaced, before, after))
         if len(self._rewrites) > self._step_limit:
             raise _LimitError(f"no explanation found: more than {self._step_limit} steps")
 
-    def _names_of(self, node: Node) -> tuple[tuple[str, ...], str]:
+    def _names_of(self, node: RewrittenNode) -> tuple[tuple[str, ...], str]:
         """Return the original graph's names of a node; without one, that of the nearest user with one."""
         if node.names:
             return tuple(node.names), ""
-        users: dict[Node, list[Node]] = {}
+        users: dict[RewrittenNode, list[RewrittenNode]] = {}
         for member in self._state.nodes():
             for operand in member.operands():
                 users.setdefault(operand, []).append(member)
@@ -389,7 +391,7 @@ class Replay:
     def _build(self, match: Match) -> None:
         """Put what a rule builds into the places of what it found."""
         side, forms = match.new_side
-        places: dict[int, list[Node]] = {}
+        places: dict[int, list[RewrittenNode]] = {}
         for output, node in match.places.items():
             places.setdefault(side.roots[output], []).append(node)
         values = {variable: match.bound[variable].now() for variable in range(side.variables)}
@@ -404,14 +406,14 @@ class Replay:
                 values[value] = existing[terms[value]]
             else:
                 children = [values[operand] for operand in side.operands(value)]
-                values[value] = node = places[value][0] if value in places else Node(0, ())
+                values[value] = node = places[value][0] if value in places else RewrittenNode(0, ())
                 node.form, node.children = forms[value - side.variables], children
         for root, waiting in places.items():
             for node in waiting:
                 if node is not values[root]:
                     node.become(values[root])
 
-    def _usable(self, match: Match, new_terms: set[int]) -> dict[int, Node]:
+    def _usable(self, match: Match, new_terms: set[int]) -> dict[int, RewrittenNode]:
         """Return nodes of the graph, by term, that what is built may have in it.
 
         Not those that are replaced, nor what depends on them: nothing may come to depend on itself.
@@ -423,7 +425,7 @@ class Replay:
         return {t: n for n, t in self._term_of.items() if n.became is None and n not in avoided}
 
 
-def _own(node: Node, goal: int) -> Node:
+def _own(node: RewrittenNode, goal: int) -> RewrittenNode:
     """Return the node that stands for one now, or a copy of it if it is fixed and must change again."""
     latest = node.now()
     if latest is not node and latest.fixed and latest.form != goal:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from relational_tensat.explain.laws import Law, Side
-from relational_tensat.explain.state import Node
+from relational_tensat.explain.state import RewrittenNode
 from relational_tensat.explain.terms import Outputs
 from relational_tensat.explain.unions import Edge
 
@@ -27,9 +27,9 @@ class Match:
 
     edge: Edge
     forward: bool
-    places: dict[int, Node] = field(default_factory=dict)
-    bound: dict[int, Node] = field(default_factory=dict)
-    pinned_nodes: list[Node] = field(default_factory=list)
+    places: dict[int, RewrittenNode] = field(default_factory=dict)
+    bound: dict[int, RewrittenNode] = field(default_factory=dict)
+    pinned_nodes: list[RewrittenNode] = field(default_factory=list)
     local: bool = True
 
     @property
@@ -47,7 +47,7 @@ class Match:
         """The side that replaces it, and its e-nodes."""
         return self.edge.side(not self.forward)
 
-    def hold(self, node: Node) -> None:
+    def hold(self, node: RewrittenNode) -> None:
         """Keep a node's form until ``release``."""
         node.pins += 1
         self.pinned_nodes.append(node)
@@ -58,7 +58,9 @@ class Match:
             node.pins -= 1
         self.pinned_nodes.clear()
 
-    def fits(self, node: Node, output: int, *, new: bool) -> dict[int, Node] | None:
+    def fits(
+        self, node: RewrittenNode, output: int, *, new: bool
+    ) -> dict[int, RewrittenNode] | None:
         """Match a node with one root of a side, without changing anything.
 
         Returns:
@@ -82,7 +84,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
+class ReplacedTerm:
     """A term and what takes its place, at one root of a rule.
 
     Attributes:
@@ -114,6 +116,6 @@ class Rewrite:
     law: Law
     forward: bool
     operands: tuple[int, ...]
-    replaced: tuple[Replaced, ...]
+    replaced: tuple[ReplacedTerm, ...]
     before: Outputs
     after: Outputs

@@ -12,7 +12,7 @@ from relational_tensat.explain.terms import Terms
 _MOST_WAITING = 1_000_000
 
 
-class Node:
+class RewrittenNode:
     """A value of the graph.
 
     Attributes:
@@ -26,32 +26,34 @@ class Node:
 
     __slots__ = ("became", "children", "final", "form", "names", "pins")
 
-    def __init__(self, form: int, children: Sequence[Node], names: Iterable[str] = ()) -> None:
+    def __init__(
+        self, form: int, children: Sequence[RewrittenNode], names: Iterable[str] = ()
+    ) -> None:
         self.form = form
         self.children = list(children)
         self.names = list(names)
         self.pins = 0
         self.final = False
-        self.became: Node | None = None
+        self.became: RewrittenNode | None = None
 
     @property
     def fixed(self) -> bool:
         """Whether the form of the node itself must not change."""
         return self.final or self.pins > 0
 
-    def now(self) -> Node:
+    def now(self) -> RewrittenNode:
         """Return the node that stands for this one now."""
         node = self
         while node.became is not None:
             node = node.became
         return node
 
-    def child(self, index: int) -> Node:
+    def child(self, index: int) -> RewrittenNode:
         """Return an operand."""
         self.children[index] = self.children[index].now()
         return self.children[index]
 
-    def operands(self) -> list[Node]:
+    def operands(self) -> list[RewrittenNode]:
         """Return all operands."""
         children = self.children
         for index, child in enumerate(children):
@@ -59,18 +61,18 @@ class Node:
                 children[index] = child.now()
         return children
 
-    def become(self, other: Node) -> None:
+    def become(self, other: RewrittenNode) -> None:
         """Let another node take this one's place."""
         other.names += [name for name in self.names if name not in other.names]
         self.became = other
 
-    def copy(self) -> Node:
+    def copy(self) -> RewrittenNode:
         """Return another node of the same form, for one user that needs it to change."""
-        return Node(self.form, self.operands(), self.names)
+        return RewrittenNode(self.form, self.operands(), self.names)
 
 
 @contextmanager
-def pinned(nodes: Sequence[Node]) -> Iterator[None]:
+def pinned(nodes: Sequence[RewrittenNode]) -> Iterator[None]:
     """Keep the forms of nodes while something else is done."""
     for node in nodes:
         node.pins += 1
@@ -88,21 +90,23 @@ class State:
         outputs: what the graph returns.
     """
 
-    def __init__(self, outputs: Sequence[Node], signature_of: Callable[[int], int]) -> None:
+    def __init__(
+        self, outputs: Sequence[RewrittenNode], signature_of: Callable[[int], int]
+    ) -> None:
         self._outputs = list(outputs)
         self._signature_of = signature_of
 
     @property
-    def outputs(self) -> list[Node]:
+    def outputs(self) -> list[RewrittenNode]:
         """The nodes that the graph returns."""
         self._outputs = [node.now() for node in self._outputs]
         return self._outputs
 
-    def nodes(self, start: Iterable[Node] | None = None) -> list[Node]:
+    def nodes(self, start: Iterable[RewrittenNode] | None = None) -> list[RewrittenNode]:
         """Return the nodes that others depend on (the outputs by default), operands first."""
         return list(self._order(self.outputs if start is None else start, set()))
 
-    def above(self, nodes: Iterable[Node]) -> set[Node]:
+    def above(self, nodes: Iterable[RewrittenNode]) -> set[RewrittenNode]:
         """Return nodes and all that depend on them."""
         members = set(nodes)
         for node in self.nodes():
@@ -110,25 +114,27 @@ class State:
                 members.add(node)
         return members
 
-    def terms(self, terms: Terms) -> dict[Node, int]:
+    def terms(self, terms: Terms) -> dict[RewrittenNode, int]:
         """Return the term of each node."""
-        term_of: dict[Node, int] = {}
+        term_of: dict[RewrittenNode, int] = {}
         self.add_terms(term_of, terms, self.outputs)
         return term_of
 
-    def add_terms(self, term_of: dict[Node, int], terms: Terms, start: Iterable[Node]) -> None:
+    def add_terms(
+        self, term_of: dict[RewrittenNode, int], terms: Terms, start: Iterable[RewrittenNode]
+    ) -> None:
         """Add the terms of nodes, and of what they depend on, to those that are known."""
         for node in self._order(start, set(term_of)):
             children = [term_of[child] for child in node.operands()]
             term_of[node] = terms.id_of(self._signature_of(node.form), children)
 
-    def merge(self, term_of: Mapping[Node, int]) -> None:
+    def merge(self, term_of: Mapping[RewrittenNode, int]) -> None:
         """Make equal nodes one, but for those that are about to change.
 
         Args:
             term_of: the term of each node.
         """
-        node_of: dict[int, Node] = {}
+        node_of: dict[int, RewrittenNode] = {}
         for node, term in term_of.items():
             if node.pins or node.became is not None:
                 continue
@@ -138,7 +144,9 @@ class State:
                 node.become(representative)
 
     @staticmethod
-    def _order(start: Iterable[Node], visited: set[Node]) -> Iterator[Node]:
+    def _order(
+        start: Iterable[RewrittenNode], visited: set[RewrittenNode]
+    ) -> Iterator[RewrittenNode]:
         """Yield nodes that have not been seen, operands first."""
         for output in start:
             stack = [output.now()]

@@ -17,7 +17,7 @@ from relational_tensat.explore.ending import write_ending
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.journal import Journal
 from relational_tensat.explore.outcome import IterationReport, RuleStats, rule_stats
-from relational_tensat.explore.step import Budget, step
+from relational_tensat.explore.step import StepBudget, step
 from relational_tensat.explore.world import begin_world
 from relational_tensat.rules.model import Rule
 
@@ -56,7 +56,7 @@ def apply_further(
     world.matcher.allow_extremes(masks)
     journal = Journal()
     with world.transaction():
-        delta = step(world, world.rules.all_rules, Budget(sys.maxsize))
+        delta = step(world, world.rules.all_rules, StepBudget(sys.maxsize))
         report = IterationReport(
             world.steps,
             egraph.e_nodes,

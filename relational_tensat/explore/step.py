@@ -27,7 +27,7 @@ _LEAST_BUILT = 2
 
 
 @record
-class Budget:
+class StepBudget:
     """What a step may build.
 
     Attributes:
@@ -86,10 +86,10 @@ class Delta:
 
 
 class Starved(Exception):  # noqa: N818  # a control signal, not an error
-    """Multi-pattern rules left the others too small a node budget: see ``Budget.whole_above``."""
+    """Multi-pattern rules left the others too small a node budget: see ``StepBudget.whole_above``."""
 
 
-def step(world: World, rules: Collection[int], budget: Budget) -> Delta:
+def step(world: World, rules: Collection[int], budget: StepBudget) -> Delta:
     """Match, apply, rebuild, filter cycles: one transaction, or a part of the caller's.
 
     Multi-pattern rules are matched and applied first, single-pattern rules then, on what is there by then.
@@ -113,7 +113,7 @@ def step(world: World, rules: Collection[int], budget: Budget) -> Delta:
 class _Step:
     """A step that is running."""
 
-    def __init__(self, world: World, budget: Budget) -> None:
+    def __init__(self, world: World, budget: StepBudget) -> None:
         self._world = world
         self._egraph = world.egraph
         self._database = world.egraph.database

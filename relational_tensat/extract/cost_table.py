@@ -9,11 +9,13 @@ from relational_tensat.cost.analytic import as_source
 from relational_tensat.cost.cost_model import CostModel
 from relational_tensat.cost.device import Configuration
 from relational_tensat.cost.key import configuration_of
-from relational_tensat.cost.source import AT_LEAST, UNMEASURED, Answer, CostSource
+from relational_tensat.cost.source import AT_LEAST, UNMEASURED, CostAnswer, CostSource
 from relational_tensat.egraph.egraph import EGraph
 
 #: How a source is asked: ``CostSource.ask``, ``at_least`` or ``about``.
-Asking: TypeAlias = Callable[[CostSource, Iterable[Configuration]], Mapping[Configuration, Answer]]
+Asking: TypeAlias = Callable[
+    [CostSource, Iterable[Configuration]], Mapping[Configuration, CostAnswer]
+]
 
 
 def fill_costs(egraph: EGraph, cost: CostModel, asking: Asking = CostSource.ask) -> None:

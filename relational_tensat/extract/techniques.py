@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Gain:
+class TechniqueGain:
     """Where a technique earns its place: there, a count is lower with it than without.
 
     Attributes:
@@ -44,7 +44,7 @@ class Technique:
 
     name: str
     effect: str
-    earns_on: Gain | None = None
+    earns_on: TechniqueGain | None = None
 
 
 class _Declared(Mapping[str, Technique]):

@@ -22,7 +22,7 @@ _KINDS: dict[type, str] = {
 
 
 @record
-class Place:
+class JsonPlace:
     """A JSON value, the file that it stands in, and the path to it (``$.nodes[3].attrs``)."""
 
     value: Any
@@ -58,18 +58,18 @@ class Place:
             self.expected(f"an integer of at least {minimum}")
         return value
 
-    def items(self) -> list[Place]:
+    def items(self) -> list[JsonPlace]:
         """Return the elements of the value, which must be an array."""
         if not isinstance(self.value, list):
             self.expected("an array")
         return [
-            Place(value, self.where, f"{self.path}[{index}]")
+            JsonPlace(value, self.where, f"{self.path}[{index}]")
             for index, value in enumerate(self.value)
         ]
 
     def fields(
         self, required: tuple[str, ...] = (), optional: tuple[str, ...] | None = None
-    ) -> dict[str, Place]:
+    ) -> dict[str, JsonPlace]:
         """Return the members of the value, which must be an object.
 
         Args:
@@ -89,10 +89,10 @@ class Place:
                     self.fail(f"unknown key {key!r}{nearest(key, keys)}")
         return dict(self._members())
 
-    def _members(self) -> Iterator[tuple[str, Place]]:
+    def _members(self) -> Iterator[tuple[str, JsonPlace]]:
         for key, value in self.value.items():
             dotted = f".{key}" if key.isidentifier() else f"[{json.dumps(key)}]"
-            yield key, Place(value, self.where, self.path + dotted)
+            yield key, JsonPlace(value, self.where, self.path + dotted)
 
     def _shown(self) -> str:
         if isinstance(self.value, dict | list):
@@ -101,7 +101,7 @@ class Place:
         return shown if len(shown) <= 40 else shown[:37] + "..."
 
 
-def parse_json(data: bytes, where: str | Path) -> Place:
+def parse_json(data: bytes, where: str | Path) -> JsonPlace:
     """Parse UTF-8 JSON strictly: no key twice in an object, no NaN or Infinity.
 
     Raises:
@@ -140,7 +140,7 @@ def parse_json(data: bytes, where: str | Path) -> Place:
         raise ModelError(f"{where}: not a model: {error}") from None
     if "\\u" in text:
         _refuse_surrogates(value, where)
-    return Place(value, where)
+    return JsonPlace(value, where)
 
 
 def _refuse_surrogates(value: Any, where: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from relational_tensat.base.errors import ShapeError, nearest
 from relational_tensat.base.files import read_bytes
-from relational_tensat.formats.json_check import Place, parse_json
+from relational_tensat.formats.json_check import JsonPlace, parse_json
 from relational_tensat.formats.json_model import FORMAT, VERSION
 from relational_tensat.formats.json_values import decode_attr, decode_data
 from relational_tensat.tensor import DTYPE_BYTES, Graph, Node, TensorType, Weight, build_graph
@@ -58,7 +58,7 @@ def parse_graph(data: bytes, where: str) -> Graph:
     return build_graph(name, inputs, weights, nodes, outputs, metadata, where=where)
 
 
-def _check_version(root: Place) -> None:
+def _check_version(root: JsonPlace) -> None:
     """Check format and version first: another version may have other keys."""
     fields = root.fields(("format", "version"))
     if fields["format"].value != FORMAT:
@@ -69,32 +69,32 @@ def _check_version(root: Place) -> None:
         fields["version"].fail(f"version {version}{newer} is not supported, expected {VERSION}")
 
 
-def _typed(place: Place, fields: dict[str, Place]) -> tuple[str, TensorType]:
+def _typed(place: JsonPlace, fields: dict[str, JsonPlace]) -> tuple[str, TensorType]:
     shape = tuple(item.integer(0) for item in fields["shape"].items())
     return fields["name"].name(), TensorType(_dtype(fields["dtype"]), shape)
 
 
-def _dtype(place: Place) -> str:
+def _dtype(place: JsonPlace) -> str:
     dtype = place.name()
     if dtype not in DTYPE_BYTES and not _OTHER_DTYPES.match(dtype):
         place.fail(f"unknown element type {dtype!r}{nearest(dtype, DTYPE_BYTES)}")
     return dtype
 
 
-def _weight(place: Place) -> tuple[str, Weight]:
+def _weight(place: JsonPlace) -> tuple[str, Weight]:
     fields = place.fields(("name", "dtype", "shape"), ("data",))
     name, kind = _typed(place, fields)
     return name, Weight(kind, decode_data(fields["data"], kind) if "data" in fields else None)
 
 
 def _defined_once(
-    place: Place, name: str, inputs: dict[str, TensorType], weights: dict[str, Weight]
+    place: JsonPlace, name: str, inputs: dict[str, TensorType], weights: dict[str, Weight]
 ) -> None:
     if name in inputs or name in weights:
         place.fail(f"the value {name!r} is defined twice")
 
 
-def _nodes(places: Place, values: dict[str, object]) -> list[Node]:
+def _nodes(places: JsonPlace, values: dict[str, object]) -> list[Node]:
     """Return the nodes; names and attributes are checked here, types by ``build_graph``."""
     table = operators()
     defined = set(values)
@@ -114,7 +114,7 @@ def _nodes(places: Place, values: dict[str, object]) -> list[Node]:
     return nodes
 
 
-def _node(place: Place, table: dict[str, Operator]) -> Node:
+def _node(place: JsonPlace, table: dict[str, Operator]) -> Node:
     fields = place.fields(("op", "inputs", "outputs"), ("attrs", "name"))
     op = fields["op"].text()
     if op not in table:
@@ -128,7 +128,7 @@ def _node(place: Place, table: dict[str, Operator]) -> Node:
     return Node(op, inputs, outputs, attrs, name)
 
 
-def _attrs(place: Place, operator: Operator) -> dict[str, AttrValue]:
+def _attrs(place: JsonPlace, operator: Operator) -> dict[str, AttrValue]:
     """Return the attributes of a node, checked against the operator's declaration."""
     attrs: dict[str, AttrValue] = {}
     for key, item in place.fields().items():

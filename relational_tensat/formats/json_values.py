@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from relational_tensat.formats.arrays import uniform_element
-from relational_tensat.formats.json_check import Place
+from relational_tensat.formats.json_check import JsonPlace
 from relational_tensat.formats.json_model import NON_FINITE, encode_float
 from relational_tensat.tensor import DTYPE_BYTES, TensorType, numpy_dtype
 from relational_tensat.tensor.types import Array, AttrValue
@@ -26,7 +26,7 @@ def encode_attr(value: AttrValue) -> Any:
     return encode_float(value) if isinstance(value, float) else value
 
 
-def decode_attr(place: Place, kind: str) -> AttrValue:
+def decode_attr(place: JsonPlace, kind: str) -> AttrValue:
     """Return the attribute value of the declared kind (see ``Attr``) at a place.
 
     Raises:
@@ -67,7 +67,7 @@ def encode_data(array: Array) -> Any:
     return {"base64": base64.b64encode(np.ascontiguousarray(little).tobytes()).decode("ascii")}
 
 
-def decode_data(place: Place, kind: TensorType) -> Array:
+def decode_data(place: JsonPlace, kind: TensorType) -> Array:
     """Return the weight data at a place, of the declared type and shape.
 
     Raises:
@@ -89,7 +89,7 @@ def decode_data(place: Place, kind: TensorType) -> Array:
     return _decode_base64(fields["base64"], dtype, kind)
 
 
-def _decode_base64(place: Place, dtype: np.dtype[np.generic], kind: TensorType) -> Array:
+def _decode_base64(place: JsonPlace, dtype: np.dtype[np.generic], kind: TensorType) -> Array:
     try:
         data = base64.b64decode(place.text(), validate=True)
     except (binascii.Error, ValueError) as error:
@@ -112,7 +112,7 @@ def _encode_element(value: Any) -> Any:
     return encode_float(value) if isinstance(value, float) else value
 
 
-def _element(place: Place, dtype: np.dtype[np.generic]) -> Any:
+def _element(place: JsonPlace, dtype: np.dtype[np.generic]) -> Any:
     if dtype.kind == "b":
         return place.value if isinstance(place.value, bool) else place.expected("true or false")
     if dtype.kind == "f":
@@ -127,7 +127,7 @@ def _element(place: Place, dtype: np.dtype[np.generic]) -> Any:
     return number
 
 
-def _number(place: Place) -> int | float:
+def _number(place: JsonPlace) -> int | float:
     value = place.value
     if isinstance(value, str) and value in NON_FINITE:
         return NON_FINITE[value]
@@ -138,7 +138,7 @@ def _number(place: Place) -> int | float:
     return value
 
 
-def _any_value(place: Place) -> AttrValue:
+def _any_value(place: JsonPlace) -> AttrValue:
     if isinstance(place.value, list):
         return tuple(_any_value(item) for item in place.items())
     if place.value is None or isinstance(place.value, dict):

@@ -22,7 +22,7 @@ from relational_tensat.formats.onnx_types import TensorDataError
 from relational_tensat.formats.onnx_wire import (
     LARGE_BYTES,
     PLACEHOLDER,
-    Region,
+    WireRegion,
     without_large_weights,
 )
 from relational_tensat.tensor.types import Array
@@ -94,7 +94,7 @@ def load_external_data(model: onnx.ModelProto, folder: Path) -> dict[str, memory
         path = folder / info.location
         size = path.stat().st_size
         start = info.offset or 0
-        region = Region(start, size if info.length is None else start + info.length)
+        region = WireRegion(start, size if info.length is None else start + info.length)
         if region.n_bytes < LARGE_BYTES:
             continue
         if region.stop > size:

@@ -24,7 +24,7 @@ _FUNCTIONS_IR_VERSION = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class FrameParts:
     """What is written of a graph.
 
     Attributes:
@@ -45,7 +45,7 @@ class Parts:
     imports: Mapping[str, int]
 
 
-def frame(graph: Graph, origin: Origin | None, parts: Parts) -> onnx.ModelProto:
+def frame(graph: Graph, origin: Origin | None, parts: FrameParts) -> onnx.ModelProto:
     """Return the model: what it is read from with these parts, or a new one."""
     model = onnx.ModelProto(ir_version=_OLDEST_IR_VERSION)
     if origin is None:
@@ -82,7 +82,7 @@ def _declared(
     ]
 
 
-def _describe(proto: onnx.GraphProto, parts: Parts) -> None:
+def _describe(proto: onnx.GraphProto, parts: FrameParts) -> None:
     """Keep the types and annotations of values that are still there, and add new ones."""
     nodes, declared = parts.emitter.nodes, {*parts.inputs, *parts.outputs}
     computed = {name for node in nodes for name in node.output} - declared

@@ -13,7 +13,7 @@ from relational_tensat.tensor import Graph, Node, Weight
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class ReadStep:
     """Something that is written.
 
     Attributes:
@@ -29,7 +29,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ReadPlan:
     """What is written.
 
     Attributes:
@@ -37,7 +37,7 @@ class Plan:
         constants: those that are written out, by name.
     """
 
-    steps: Sequence[Step]
+    steps: Sequence[ReadStep]
     constants: Mapping[str, Weight]
 
 
@@ -47,7 +47,7 @@ class CyclicError(Exception):
 
 def plan_steps(
     graph: Graph, kept: Mapping[str, Kept], origin: Origin | None, units: Mapping[str, Unit]
-) -> Plan:
+) -> ReadPlan:
     """Return what the outputs of a graph need.
 
     Args:
@@ -57,10 +57,10 @@ def plan_steps(
     Raises:
         CyclicError: what is kept cannot be put into an order.
     """
-    steps: dict[str, Step] = {}
+    steps: dict[str, ReadStep] = {}
     for node in graph.nodes:
         own = next((kept[name] for name in node.outputs if name in kept), None)
-        step = _kept_step(own) if own else Step(node.inputs, node.outputs, node=node)
+        step = _kept_step(own) if own else ReadStep(node.inputs, node.outputs, node=node)
         steps.update((name, step) for name in node.outputs)
     constants = {**(origin.known if origin else {}), **graph.weights}
     given = steps.keys() | graph.inputs.keys()
@@ -75,11 +75,11 @@ def plan_steps(
     needed = _needed(roots, steps)
     ordered = tuple(_ordered(needed, steps))
     written = {name: constants[name] for name in constants if name in needed and name not in steps}
-    return Plan(ordered, written)
+    return ReadPlan(ordered, written)
 
 
-def _kept_step(kept: Kept) -> Step:
-    return Step(tuple(kept.inputs.values()), tuple(kept.outputs.values()), kept)
+def _kept_step(kept: Kept) -> ReadStep:
+    return ReadStep(tuple(kept.inputs.values()), tuple(kept.outputs.values()), kept)
 
 
 def _as_it_is(unit: Unit) -> Kept:
@@ -89,7 +89,7 @@ def _as_it_is(unit: Unit) -> Kept:
     )
 
 
-def _needed(outputs: Sequence[str], steps: Mapping[str, Step]) -> set[str]:
+def _needed(outputs: Sequence[str], steps: Mapping[str, ReadStep]) -> set[str]:
     """Return all values that the outputs need."""
     needed: set[str] = set()
     stack = list(outputs)
@@ -102,14 +102,14 @@ def _needed(outputs: Sequence[str], steps: Mapping[str, Step]) -> set[str]:
     return needed
 
 
-def _ordered(needed: Collection[str], steps: Mapping[str, Step]) -> Iterator[Step]:
+def _ordered(needed: Collection[str], steps: Mapping[str, ReadStep]) -> Iterator[ReadStep]:
     """Yield steps after what they take: the file's in its order, new ones where they are needed."""
     needed_steps = list(dict.fromkeys(step for name, step in steps.items() if name in needed))
     own = [step for step in needed_steps if step.kept is not None]
     own.sort(key=lambda step: step.kept.unit.place if step.kept is not None else 0)
-    done: set[Step] = set()
+    done: set[ReadStep] = set()
     for start in [*own, *needed_steps]:
-        stack, begun = [start], set[Step]()
+        stack, begun = [start], set[ReadStep]()
         while stack:
             step = stack[-1]
             waiting = _operands(step, steps, done)
@@ -125,6 +125,8 @@ def _ordered(needed: Collection[str], steps: Mapping[str, Step]) -> Iterator[Ste
             stack.extend(reversed(waiting))
 
 
-def _operands(step: Step, steps: Mapping[str, Step], done: Collection[Step]) -> list[Step]:
+def _operands(
+    step: ReadStep, steps: Mapping[str, ReadStep], done: Collection[ReadStep]
+) -> list[ReadStep]:
     operands = (steps[name] for name in step.inputs if name in steps)
     return [operand for operand in dict.fromkeys(operands) if operand not in done]

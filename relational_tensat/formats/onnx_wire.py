@@ -27,7 +27,7 @@ class WireError(ValueError):
     """Bytes that are no protobuf message."""
 
 
-class Region(NamedTuple):
+class WireRegion(NamedTuple):
     """Bytes of a buffer."""
 
     start: int
@@ -43,11 +43,11 @@ class _Field(NamedTuple):
     """A field of a message: its number, all of it, and its content (of fields with a length)."""
 
     number: int
-    whole: Region
-    content: Region
+    whole: WireRegion
+    content: WireRegion
 
 
-def without_large_weights(message: memoryview) -> tuple[bytes, dict[str, Region]]:
+def without_large_weights(message: memoryview) -> tuple[bytes, dict[str, WireRegion]]:
     """Return the skeleton of a serialized model, and where the data of its large initializers is.
 
     Returns:
@@ -56,9 +56,9 @@ def without_large_weights(message: memoryview) -> tuple[bytes, dict[str, Region]
     Raises:
         WireError: the message is malformed.
     """
-    regions: dict[str, Region] = {}
+    regions: dict[str, WireRegion] = {}
 
-    def leave_out(tensor: Region) -> list[memoryview] | None:
+    def leave_out(tensor: WireRegion) -> list[memoryview] | None:
         fields = list(_fields(message, tensor))
         data = next((f for f in fields if f.number == _TENSOR_RAW_DATA), None)
         if data is None or data.content.n_bytes < LARGE_BYTES:
@@ -73,7 +73,7 @@ def without_large_weights(message: memoryview) -> tuple[bytes, dict[str, Region]
             message[data.whole.stop : tensor.stop],
         ]
 
-    whole = Region(0, len(message))
+    whole = WireRegion(0, len(message))
     chunks = _rewritten(message, whole, (_MODEL_GRAPH, _GRAPH_INITIALIZER), leave_out)
     return b"".join(chunks), regions
 
@@ -87,7 +87,7 @@ def with_large_weights(model: onnx.ModelProto, data: Mapping[str, memoryview]) -
     """
     message = memoryview(model.SerializeToString())
 
-    def fill_in(tensor: Region) -> list[memoryview] | None:
+    def fill_in(tensor: WireRegion) -> list[memoryview] | None:
         proto = onnx.TensorProto.FromString(message[tensor.start : tensor.stop])
         if proto.name not in data:
             return None
@@ -97,14 +97,16 @@ def with_large_weights(model: onnx.ModelProto, data: Mapping[str, memoryview]) -
             *_length_field(_TENSOR_RAW_DATA, [data[proto.name]]),
         ]
 
-    return _rewritten(message, Region(0, len(message)), (_MODEL_GRAPH, _GRAPH_INITIALIZER), fill_in)
+    return _rewritten(
+        message, WireRegion(0, len(message)), (_MODEL_GRAPH, _GRAPH_INITIALIZER), fill_in
+    )
 
 
 def _rewritten(
     message: memoryview,
-    region: Region,
+    region: WireRegion,
     path: tuple[int, ...],
-    rewrite: Callable[[Region], list[memoryview] | None],
+    rewrite: Callable[[WireRegion], list[memoryview] | None],
 ) -> list[memoryview]:
     """Return a message with other content in the fields at ``path``; None from ``rewrite`` keeps one."""
     chunks: list[memoryview] = []
@@ -126,7 +128,7 @@ def _rewritten(
     return chunks
 
 
-def _fields(message: memoryview, region: Region) -> Iterator[_Field]:
+def _fields(message: memoryview, region: WireRegion) -> Iterator[_Field]:
     position = region.start
     while position < region.stop:
         start = position
@@ -146,7 +148,7 @@ def _fields(message: memoryview, region: Region) -> Iterator[_Field]:
                 raise WireError(f"field of kind {kind} at byte {start}")
         if position > region.stop:
             raise WireError(f"the field at byte {start} ends behind its message")
-        yield _Field(tag >> 3, Region(start, position), Region(content, position))
+        yield _Field(tag >> 3, WireRegion(start, position), WireRegion(content, position))
 
 
 def _varint(message: memoryview, position: int, stop: int) -> tuple[int, int]:
@@ -173,7 +175,7 @@ def _to_varint(value: int) -> bytes:
     return bytes(encoded)
 
 
-def _text(message: memoryview, regions: list[Region]) -> str:
+def _text(message: memoryview, regions: list[WireRegion]) -> str:
     """Return the last of several texts, as protobuf does; "" without any."""
     if not regions:
         return ""

@@ -8,14 +8,14 @@ import numpy as np
 import onnx
 
 from relational_tensat.formats.onnx_emit import Emitter
-from relational_tensat.formats.onnx_frame import Parts, frame
+from relational_tensat.formats.onnx_frame import FrameParts, frame
 from relational_tensat.formats.onnx_keep import Kept, find_kept, kept_alike
 from relational_tensat.formats.onnx_metadata import written_imports
 from relational_tensat.formats.onnx_names import rename_node
 from relational_tensat.formats.onnx_opaque import restore
 from relational_tensat.formats.onnx_origin import Origin, is_same, origin_of
 from relational_tensat.formats.onnx_plan import NamePlan, plan_names
-from relational_tensat.formats.onnx_steps import CyclicError, Plan, plan_steps
+from relational_tensat.formats.onnx_steps import CyclicError, ReadPlan, plan_steps
 from relational_tensat.formats.onnx_types import UNKNOWN, is_numeric, to_value_info, type_of
 from relational_tensat.formats.onnx_unfuse import unfuse
 from relational_tensat.formats.onnx_versions import (
@@ -118,7 +118,7 @@ class _Writer:
         kept = {name: k for name, k in kept.items() if stays(k.unit.node, own, version)}
         units = origin.units if origin else {}
         units = {name: unit for name, unit in units.items() if stays(unit.node, own, version)}
-        self._plan: Plan = plan_steps(graph, kept, origin, units)
+        self._plan: ReadPlan = plan_steps(graph, kept, origin, units)
         self._names: NamePlan = plan_names(graph)
         self._emitter = Emitter(
             self._imports[""], self._names.fresh, origin.model.functions if origin else ()
@@ -163,7 +163,7 @@ class _Writer:
         inputs = {names[value]: kind for value, kind in graph.inputs.items()} | typeless
         outputs = dict(zip(self._names.outputs, graph.output_types(), strict=True))
         types = {names[value]: kind for value, kind in graph.types.items() if value in names}
-        parts = Parts(
+        parts = FrameParts(
             inputs, outputs, typeless, self._emitter, types, self._value_infos, self._imports
         )
         return frame(graph, self._origin, parts)

@@ -13,8 +13,8 @@ from typing import Any
 from relational_tensat.base.errors import ShapeError, UnsoundRuleError
 from relational_tensat.rules.functions import Inapplicable, get_function
 from relational_tensat.rules.instance import (
-    CompiledRule,
     Instance,
+    PreparedRule,
     Types,
     attr_vars,
     compiled_rule,
@@ -96,7 +96,7 @@ class _Diagnosis:
         self._symbols = symbols
         self._types = var_types
         self._roots = root_types
-        self._compiled: CompiledRule = compiled_rule(rule)
+        self._compiled: PreparedRule = compiled_rule(rule)
         self._tensors = dict(zip(tensor_vars(rule), var_types, strict=True))
         self._values: list[Any] = []
 

@@ -107,9 +107,9 @@ def instantiate(
 
 
 @once_per_object
-def compiled_rule(rule: Rule) -> CompiledRule:
+def compiled_rule(rule: Rule) -> PreparedRule:
     """Return a rule's compiled form, the same one for the same rule."""
-    return CompiledRule(rule)
+    return PreparedRule(rule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class _SourceCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class _Builder:
+class _TermBuilder:
     """How one node of a target is built.
 
     Attributes:
@@ -141,7 +141,7 @@ class _Builder:
     computed: tuple[tuple[str, Evaluate], ...]
 
 
-class CompiledRule:
+class PreparedRule:
     """A rule with its conditions and attributes turned into Python closures."""
 
     def __init__(self, rule: Rule) -> None:
@@ -152,7 +152,7 @@ class CompiledRule:
         conditions = (*rule.conditions, *rule.worth)
         self._conditions = tuple(self.expression(condition) for condition in conditions)
         self._scales = tuple(i for i, node in enumerate(source_nodes(rule)) if node.op == "smul")
-        self._builders: list[_Builder] = []
+        self._builders: list[_TermBuilder] = []
         numbers: dict[Term, int] = {}
         self._roots = tuple(self._add_builder(target, numbers) for target in rule.targets)
 
@@ -261,7 +261,7 @@ class CompiledRule:
                 (k, self.expression(v)) for k, v in term.attrs if not isinstance(v, Literal)
             )
             indices[term] = len(self._tensors) + len(self._builders)
-            self._builders.append(_Builder(term.op, children, constants, computed))
+            self._builders.append(_TermBuilder(term.op, children, constants, computed))
         return indices[term]
 
     def expression(self, expr: Expr) -> Evaluate:

@@ -211,7 +211,7 @@ def compare_file_at_all_sizes(
     return outcome
 
 
-class _Trial(NamedTuple):
+class _SizeTrial(NamedTuple):
     """Sizes to run the files at, the original graph there, and what some of its inputs have to be."""
 
     sizes: Sizes
@@ -261,20 +261,20 @@ def _label(sizes: Sizes) -> str:
     return text_of(sizes).replace(":", "/")
 
 
-def _trials(state: RunState, model: DynamicModel, compared: Container[str]) -> Iterator[_Trial]:
+def _trials(state: RunState, model: DynamicModel, compared: Container[str]) -> Iterator[_SizeTrial]:
     """Yield sizes to run the files at: the given ones, larger ones that nothing was derived from, and 1.
 
     Args:
         compared: the sizes that both files ran at so far. If all sizes of 1 together are not among them,
             each is tried alone.
     """
-    yield _Trial(model.base.sizes, state.graph, state.inputs)
+    yield _SizeTrial(model.base.sizes, state.graph, state.inputs)
     for there in (*model.others[:2], model.others[-1]):
-        yield _Trial(there.sizes, there.graph, there.computed)
+        yield _SizeTrial(there.sizes, there.graph, there.computed)
     if _label(model.others[-1].sizes) not in compared:
         for there in model.others[2:-1]:
             if 1 in there.sizes.values():
-                yield _Trial(there.sizes, there.graph, there.computed)
+                yield _SizeTrial(there.sizes, there.graph, there.computed)
     sizes = {symbol: 3 * size + 2 for symbol, size in model.base.sizes.items()}
     try:
         graph = model.at(sizes)
@@ -284,4 +284,4 @@ def _trials(state: RunState, model: DynamicModel, compared: Container[str]) -> I
         **graph.weights,
         **{n: w for n, w in state.graph.weights.items() if n in graph.weights},
     }
-    yield _Trial(sizes, replace(graph, weights=weights), {})
+    yield _SizeTrial(sizes, replace(graph, weights=weights), {})

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from relational_tensat.base import duckdb
 from relational_tensat.base.closing import Closing
 from relational_tensat.base.errors import InputError, first_line, unknown
-from relational_tensat.base.notebook import Table, html_fields
+from relational_tensat.base.notebook import HtmlTable, html_fields
 from relational_tensat.base.option import OptionGroup, options_of
 from relational_tensat.cost import CostModel, as_source, graph_cost_us, open_source
 from relational_tensat.egraph import EGraph as World
@@ -184,7 +184,7 @@ class EGraph(Closing):
         check_trust(values, allow_unsound=allow_unsound)
         return explore(self.world, values, limits)
 
-    def sql(self, query: str, **parameters: Any) -> Table:
+    def sql(self, query: str, **parameters: Any) -> HtmlTable:
         """Run a statement; ``$name`` in it is a parameter. Tables: docs/schema.md.
 
         Raises:
@@ -193,7 +193,7 @@ class EGraph(Closing):
         try:
             cursor = self.connection.execute(query, parameters or None)
             columns = tuple(str(column[0]) for column in cursor.description or ())
-            return Table(columns, tuple(cursor.fetchall()) if columns else ())
+            return HtmlTable(columns, tuple(cursor.fetchall()) if columns else ())
         except duckdb.Error as error:
             raise InputError(f"sql: {first_line(error)}") from error
 

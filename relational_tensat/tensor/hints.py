@@ -20,7 +20,7 @@ from relational_tensat.tensor.types import TensorType
 _T = TypeVar("_T")
 
 
-class Choices(ABC):
+class RandomChoices(ABC):
     """A source of decisions."""
 
     @abstractmethod
@@ -60,7 +60,7 @@ class Choices(ABC):
         return [left.pop(self.below(len(left))) for _ in range(len(left))]
 
 
-class SeededChoices(Choices):
+class SeededChoices(RandomChoices):
     """Decisions that a seed determines, recorded.
 
     Attributes:
@@ -104,7 +104,7 @@ class Hints:
         cuts: the sizes of pieces that were joined, by their sum: cut again, they meet.
     """
 
-    def __init__(self, choices: Choices) -> None:
+    def __init__(self, choices: RandomChoices) -> None:
         self.choices = choices
         self.dtype = choices.choice(_DTYPES)
         self.rank = choices.choice(_RANKS)

@@ -26,7 +26,7 @@ _LARGE = 1e3
 
 
 @dataclass(frozen=True, slots=True)
-class Mask:
+class MaskInput:
     """What an input that is a mask may have.
 
     Attributes:
@@ -81,7 +81,7 @@ class Mask:
         return result.reshape(array.shape)
 
 
-def find_masks(graph: Graph) -> dict[str, Mask]:
+def find_masks(graph: Graph) -> dict[str, MaskInput]:
     """Return the inputs of a graph that are masks, in order.
 
     These are conditions and integers that are 0 or 1, and floats whose every use is on the way into a
@@ -95,7 +95,7 @@ def find_masks(graph: Graph) -> dict[str, Mask]:
             continue
         if not kind.is_float:
             if kind.dtype == "bool" or uses.index_range(name) == 2:
-                masks[name] = Mask(0, 1)
+                masks[name] = MaskInput(0, 1)
         elif (way := ways[name]) is not None:
             masks[name] = _float_mask(kind, way)
     return masks
@@ -119,14 +119,14 @@ class _Way(NamedTuple):
     is_added: bool
 
 
-def _float_mask(kind: TensorType, way: _Way) -> Mask:
+def _float_mask(kind: TensorType, way: _Way) -> MaskInput:
     if not (way.is_added and abs(way.factor) <= _LARGE):
-        return Mask(0.0, 1.0)
+        return MaskInput(0.0, 1.0)
     format_ = FLOAT_FORMATS[kind.dtype]
     sign = -1.0 if way.factor > 0 else 1.0
     factor = abs(way.factor)
     size = format_.largest if factor <= 1 else format_.largest / factor * (1 - 2 * format_.epsilon)
-    return Mask(sign * size, 0.0, sign * np.inf)
+    return MaskInput(sign * size, 0.0, sign * np.inf)
 
 
 def _ways(graph: Graph) -> dict[str, _Way | None]:

@@ -110,7 +110,7 @@ def evaluation_tolerance(graph: Graph) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Trial:
+class _EquivalenceTrial:
     """One set of weights under which both graphs are run.
 
     Attributes:
@@ -181,13 +181,13 @@ class _Verifier:
             stand_ins=self.unknown.stand_ins,
         )
 
-    def _trials(self) -> list[_Trial]:
+    def _trials(self) -> list[_EquivalenceTrial]:
         weights = self.original.weights
         unknown = sum(weight.data is None for weight in weights.values())
-        trials: list[_Trial] = []
+        trials: list[_EquivalenceTrial] = []
         if not unknown:
             label = "float64, the model's own weights"
-            trials.append(_Trial(label, True, self.seed, self.folded, self.runs))
+            trials.append(_EquivalenceTrial(label, True, self.seed, self.folded, self.runs))
         else:
             self.warnings.append(
                 f"{unknown} of {len(weights)} weights have no data in the model: "
@@ -195,10 +195,12 @@ class _Verifier:
             )
         if weights:
             seed = self.seed + self.runs
-            trials.append(_Trial("float64, random weights", False, seed, None, self.runs))
+            trials.append(
+                _EquivalenceTrial("float64, random weights", False, seed, None, self.runs)
+            )
         return trials
 
-    def _compare_masked(self, trial: _Trial) -> None:
+    def _compare_masked(self, trial: _EquivalenceTrial) -> None:
         """Compare on masked rows; on the first of several runs where the model is large."""
         inputs = draw_inputs(self.original, trial.seed, self.step, self.inputs)
         count = len(self.masking.runs(inputs))
@@ -213,7 +215,9 @@ class _Verifier:
                 )
         self._record(trial, rounds)
 
-    def _record(self, trial: _Trial, rounds: Sequence[Sequence[tuple[Comparison, str]]]) -> None:
+    def _record(
+        self, trial: _EquivalenceTrial, rounds: Sequence[Sequence[tuple[Comparison, str]]]
+    ) -> None:
         """Take in comparisons, each of several runs that are compared for themselves."""
         smaller = describe_step(self.step, weights=not trial.has_own_weights)
         for same in zip(*rounds, strict=True):
@@ -224,7 +228,7 @@ class _Verifier:
             first, remark = same[0]
             self.comparisons.append(first.compared(self.varies, smaller, runs, remark))
 
-    def _compared(self, trial: _Trial) -> list[tuple[Comparison, str]]:
+    def _compared(self, trial: _EquivalenceTrial) -> list[tuple[Comparison, str]]:
         """Return the comparisons of a trial, and what is to be said of each beside."""
         names, types = output_names(self.original), self.original.output_types()
         tolerance = rounded_tolerance(self.original)
@@ -266,7 +270,7 @@ class _Verifier:
         return comparisons if trial.folded is not None else comparisons[:1]
 
     def _outputs(
-        self, together: Together, trial: _Trial, seed: int
+        self, together: Together, trial: _EquivalenceTrial, seed: int
     ) -> tuple[Mapping[str, Array], Weights, list[list[Array]]]:
         """Return inputs, weights, and what each graph makes of them; smaller if that overflows."""
         data_by_name = {

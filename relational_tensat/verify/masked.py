@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 
 from relational_tensat.tensor import Array, Graph
-from relational_tensat.tensor.mask_inputs import Mask, find_masks
+from relational_tensat.tensor.mask_inputs import MaskInput, find_masks
 
 
 class Masking:
@@ -20,7 +20,7 @@ class Masking:
 
     def __init__(self, graph: Graph, given: Container[str]) -> None:
         masks = find_masks(graph)
-        self._masks: dict[str, Mask] = {
+        self._masks: dict[str, MaskInput] = {
             name: mask for name, mask in masks.items() if name not in given
         }
         names = ", ".join(map(repr, self._masks)).replace(":", "/")  # one ends what is compared

@@ -8,8 +8,8 @@ from typing import Any
 from relational_tensat.base.resources import sql
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.swaps import Swaps
-from relational_tensat.view.data.graph_data import Birth, EClass, ENode, Hit, Sample, Union
-from relational_tensat.view.forms import Forms
+from relational_tensat.view.data.graph_data import Birth, EClass, ENode, Hit, SampleRow, Union
+from relational_tensat.view.forms import OperatorForms
 
 #: E-nodes that a page holds at most; it says how many it leaves out.
 MOST_ENODES = 6_000
@@ -28,15 +28,15 @@ class Classes:
             it needs the whole e-graph in memory.
     """
 
-    def __init__(self, stored: StoredEGraph, forms: Forms, swaps: Swaps | None) -> None:
+    def __init__(self, stored: StoredEGraph, forms: OperatorForms, swaps: Swaps | None) -> None:
         self._stored = stored
         self._forms = forms
         self._swaps = swaps
 
-    def sample(self) -> Sample:
+    def sample(self) -> SampleRow:
         """Return the classes that a page holds."""
         rows = self._stored.connection.execute(sql("view/sample"), {"most": MOST_ENODES}).fetchall()
-        return Sample(tuple(self.read([row[0] for row in rows])))
+        return SampleRow(tuple(self.read([row[0] for row in rows])))
 
     def find(self, words: Iterable[str]) -> list[Hit]:
         """Return classes in which each word occurs: as operator, type, rule or name of a tensor."""

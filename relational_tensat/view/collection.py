@@ -19,7 +19,7 @@ from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.why_not.funnel import Funnels
 from relational_tensat.explore.outcome import stop_text
 from relational_tensat.view.classes import Classes
-from relational_tensat.view.data.graph_data import Film, Sample
+from relational_tensat.view.data.graph_data import Film, SampleRow
 from relational_tensat.view.data.page_data import (
     PAGE_VERSION,
     FilmAndSearch,
@@ -28,7 +28,7 @@ from relational_tensat.view.data.page_data import (
     Unused,
 )
 from relational_tensat.view.film import film
-from relational_tensat.view.forms import Forms
+from relational_tensat.view.forms import OperatorForms
 from relational_tensat.view.frames import Frames, unused
 from relational_tensat.view.fused_kernels import fused_kernels
 from relational_tensat.view.queries import examples
@@ -51,7 +51,7 @@ def collect(
     read_meta(connection)
     explanation, no_film = _explanation(connection)
     stored = StoredEGraph(connection) if explanation is None else explanation.stored
-    forms = Forms.of(stored)
+    forms = OperatorForms.of(stored)
     if also is not None:
         frames = Frames(stored, forms)
         _ = frames.original(), frames.result()  # now their operators are named
@@ -76,22 +76,22 @@ def _explanation(connection: duckdb.DuckDBPyConnection) -> tuple[Explanation | N
         return None, str(error)
 
 
-def _film(explanation: Explanation, forms: Forms, *, check: bool) -> Film:
+def _film(explanation: Explanation, forms: OperatorForms, *, check: bool) -> Film:
     checks = _checks(check_numerically(explanation)) if check else ()
     return film(explanation, forms, checks)
 
 
-def collect_served(stored: StoredEGraph, forms: Forms) -> PageData:
+def collect_served(stored: StoredEGraph, forms: OperatorForms) -> PageData:
     """Return what a page shows at once which can ask for the rest.
 
     Raises:
         InputError: as ``collect``.
     """
     read_meta(stored.connection)
-    return _page(stored, forms, Sample(()), None, ())
+    return _page(stored, forms, SampleRow(()), None, ())
 
 
-def collect_film(stored: StoredEGraph, forms: Forms) -> FilmAndSearch:
+def collect_film(stored: StoredEGraph, forms: OperatorForms) -> FilmAndSearch:
     """Return what needs the whole e-graph: the film, and the search with what its steps saved.
 
     Raises:
@@ -104,8 +104,8 @@ def collect_film(stored: StoredEGraph, forms: Forms) -> FilmAndSearch:
 
 def _page(
     stored: StoredEGraph,
-    forms: Forms,
-    egraph: Sample,
+    forms: OperatorForms,
+    egraph: SampleRow,
     story: Film | None,
     rules: tuple[Unused, ...],
 ) -> PageData:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from relational_tensat.base.resources import sql
 from relational_tensat.explain.costs import TermCosts
-from relational_tensat.explain.explanation import Explanation, Place, Step
+from relational_tensat.explain.explanation import ExplainedStep, Explanation, StepPlace
 from relational_tensat.explain.rewrite import Rewrite
 from relational_tensat.explain.stored import StoredEGraph, StoredNode
 from relational_tensat.explain.terms import Outputs
@@ -30,11 +30,11 @@ from relational_tensat.view.data.graph_data import (
     Condition,
     Film,
     FilmStep,
-    Frame,
     FrameChange,
-    Value,
+    GraphFrame,
+    ValueRow,
 )
-from relational_tensat.view.forms import Forms
+from relational_tensat.view.forms import OperatorForms
 
 #: What each kind of evidence means; see ``rules.soundness.verdict``.
 _EVIDENCE = {
@@ -101,7 +101,7 @@ def evidence_text(rule: Rule) -> str:
     return f"{text}; proved in the arithmetic of {', '.join(proved)}" if proved else text
 
 
-def film(explanation: Explanation, forms: Forms, checks: Sequence[str] = ()) -> Film:
+def film(explanation: Explanation, forms: OperatorForms, checks: Sequence[str] = ()) -> Film:
     """Return the film of an explanation.
 
     Args:
@@ -111,7 +111,7 @@ def film(explanation: Explanation, forms: Forms, checks: Sequence[str] = ()) -> 
 
 
 class _Filming:
-    def __init__(self, explanation: Explanation, forms: Forms) -> None:
+    def __init__(self, explanation: Explanation, forms: OperatorForms) -> None:
         self._explanation = explanation
         self._forms = forms
         self._terms = explanation.terms
@@ -151,7 +151,7 @@ class _Filming:
         for name, term in self._explanation.names.items():
             self._names[term] = (*self._names.get(term, ()), name)
 
-    def _frame(self, outputs: Outputs) -> Frame:
+    def _frame(self, outputs: Outputs) -> GraphFrame:
         """Return a graph; values that have no id yet get one."""
         values = []
         for term in self._terms.of(outputs):
@@ -159,15 +159,15 @@ class _Filming:
                 self._ids[term] = self._new_id(term)
             inputs = tuple(self._ids[child] for child in self._terms[term].children)
             values.append(self._value(term, self._ids[term], inputs, self._names.get(term, ())))
-        return Frame(tuple(values), tuple(self._ids[term] for term in outputs))
+        return GraphFrame(tuple(values), tuple(self._ids[term] for term in outputs))
 
     def _value(
         self, term: int, name: str, inputs: tuple[str, ...], names: tuple[str, ...]
-    ) -> Value:
+    ) -> ValueRow:
         node = self._enode(term)
         form = self._forms.index(node.signature)
         constant = self._costs.is_constant(term)
-        return Value(name, node.owner, node.id, form, inputs, names, constant)
+        return ValueRow(name, node.owner, node.id, form, inputs, names, constant)
 
     def _enode(self, term: int) -> StoredNode:
         """Return the e-node that a term is: its operands' classes tell."""
@@ -201,7 +201,9 @@ class _Filming:
                 names[after[term]] = known + own
         self._ids, self._names = ids, names
 
-    def _step(self, step: Step, rewrite: Rewrite, change: FrameChange, check: str) -> FilmStep:
+    def _step(
+        self, step: ExplainedStep, rewrite: Rewrite, change: FrameChange, check: str
+    ) -> FilmStep:
         reason = self._reasons.of(rewrite)
         return FilmStep(
             number=step.number,
@@ -222,11 +224,11 @@ class _Filming:
         )
 
 
-def _place_text(place: Place) -> str:
+def _place_text(place: StepPlace) -> str:
     return f"{place.tensor} (for {place.near})" if place.near else place.tensor
 
 
-def _change(before: Frame, after: Frame) -> FrameChange:
+def _change(before: GraphFrame, after: GraphFrame) -> FrameChange:
     old = {value.id: value for value in before.values}
     new = {value.id for value in after.values}
     put = tuple(value for value in after.values if old.get(value.id) != value)

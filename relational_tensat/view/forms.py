@@ -10,13 +10,13 @@ from relational_tensat.cost import CostModel
 from relational_tensat.egraph.catalogue import type_text
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.tensor.operators import get_operator
-from relational_tensat.view.data.graph_data import Form
+from relational_tensat.view.data.graph_data import OperatorForm
 
 #: Longer values of attributes (an unknown operator may have a whole tensor) are cut.
 _ATTRIBUTE_CHARACTERS = 400
 
 
-class Forms:
+class OperatorForms:
     """Gives the signatures that a page names an index each; threads may share it.
 
     Args:
@@ -28,13 +28,13 @@ class Forms:
         self._costs_us = costs_us
         self._indices: dict[int, int] = {}
         self._signatures: list[int] = []  # by index
-        self._made: list[Form] = []  # by index, as far as they have been asked for
+        self._made: list[OperatorForm] = []  # by index, as far as they have been asked for
         self._other_us: dict[int, float] = {}  # by signature
         self._has_other = False
         self._lock = threading.Lock()
 
     @classmethod
-    def of(cls, stored: StoredEGraph) -> Forms:
+    def of(cls, stored: StoredEGraph) -> OperatorForms:
         """Return the forms of a run, with the costs that it extracted by."""
         rows = stored.connection.execute("SELECT signature, cost_us FROM cost").fetchall()
         return cls(stored, [dict(rows)])
@@ -59,16 +59,16 @@ class Forms:
         """Return the operator of a form."""
         return self._stored.signatures[self._signatures[index]].symbol.op
 
-    def all(self) -> tuple[Form, ...]:
+    def all(self) -> tuple[OperatorForm, ...]:
         """Return the forms that have been named so far, by index."""
         with self._lock:
             self._made += map(self._form, self._signatures[len(self._made) :])
             return tuple(self._made)
 
-    def _form(self, signature: int) -> Form:
+    def _form(self, signature: int) -> OperatorForm:
         kind = self._stored.signatures[signature]
         symbol = kind.symbol
-        return Form(
+        return OperatorForm(
             symbol.op,
             {name: _short(value) for name, value in symbol.attrs},
             type_text(kind.type),

@@ -18,9 +18,9 @@ from relational_tensat.explain.costs import TermCosts
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.terms import Terms
 from relational_tensat.explain.why_not.funnel import Funnels, WhyNot, conclusion
-from relational_tensat.view.data.graph_data import Frame, Value
-from relational_tensat.view.data.page_data import Narrowing, Place, RuleWork, Unused
-from relational_tensat.view.forms import Forms
+from relational_tensat.view.data.graph_data import GraphFrame, ValueRow
+from relational_tensat.view.data.page_data import Narrowing, RuleWork, TreePlaceRow, Unused
+from relational_tensat.view.forms import OperatorForms
 
 
 def has_table(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
@@ -60,14 +60,14 @@ def _unused(answer: WhyNot) -> Unused:
         conclusion=conclusion(answer, trace),
         steps=tuple(Narrowing(step.requirement, step.left, step.instead) for step in trace.steps),
         places=tuple(
-            Place(o.places, o.status, o.made_by, o.iteration, o.cost_us, o.detail)
+            TreePlaceRow(o.places, o.status, o.made_by, o.iteration, o.cost_us, o.detail)
             for o in trace.outcomes[:_MOST_PLACES]
         ),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class FrameNode:
     """A node of a graph that is to be drawn, by whatever number; operands by theirs."""
 
     children: tuple[int, ...]
@@ -83,16 +83,16 @@ class Frames:
         terms: of all their values.
     """
 
-    def __init__(self, stored: StoredEGraph, forms: Forms) -> None:
+    def __init__(self, stored: StoredEGraph, forms: OperatorForms) -> None:
         self.terms = Terms()
         self._stored = stored
         self._forms = forms
         self._costs = TermCosts(self.terms, stored)
 
-    def original(self) -> tuple[Frame, float]:
+    def original(self) -> tuple[GraphFrame, float]:
         """Return the graph as it was given, and its cost: equal values count as often as they are there."""
         rows = self._stored.connection.execute(sql("view/original")).fetchall()
-        nodes = {row[0]: Node(tuple(row[1]), *row[2:]) for row in rows}
+        nodes = {row[0]: FrameNode(tuple(row[1]), *row[2:]) for row in rows}
         names: dict[int, tuple[str, ...]] = {}
         for _, name, enode, _ in self._stored.connection.execute(
             sql("egraph/value_names")
@@ -102,14 +102,14 @@ class Frames:
         frame, terms = self._frame(nodes, list(nodes), [name for (name,) in outputs], names)
         return frame, sum(self._costs.term_us(term) for term in terms.values())
 
-    def result(self) -> tuple[Frame, float]:
+    def result(self) -> tuple[GraphFrame, float]:
         """Return the extracted graph, and its cost.
 
         Raises:
             InputError: nothing was extracted, or not all that the result needs.
         """
         rows = self._stored.connection.execute(sql("view/result")).fetchall()
-        nodes = {row[0]: Node(tuple(row[1]), row[2], row[0], row[3]) for row in rows}
+        nodes = {row[0]: FrameNode(tuple(row[1]), row[2], row[0], row[3]) for row in rows}
         if not nodes:
             raise InputError("no graph has been extracted from this database")
         rows = self._stored.connection.execute(sql("egraph/output_classes")).fetchall()
@@ -118,18 +118,18 @@ class Frames:
         frame, terms = self._frame(nodes, order, outputs, self._stored.names)
         return frame, sum(self._costs.term_us(term) for term in set(terms.values()))
 
-    def operators(self, frame: Frame) -> int:
+    def operators(self, frame: GraphFrame) -> int:
         """Return how many operators of a graph run at inference."""
         forms = self._forms.all()
         return sum(not v.is_constant and not forms[v.form].is_structure for v in frame.values)
 
     def _frame(
         self,
-        nodes: Mapping[int, Node],
+        nodes: Mapping[int, FrameNode],
         order: Sequence[int],
         outputs: Sequence[int],
         names: Mapping[int, tuple[str, ...]],
-    ) -> tuple[Frame, dict[int, int]]:
+    ) -> tuple[GraphFrame, dict[int, int]]:
         """Return a frame of nodes, and their terms."""
         ids: dict[int, str] = {}
         terms: dict[int, int] = {}
@@ -142,7 +142,7 @@ class Frames:
             used[node.eclass] += 1
             ids[number] = f"{node.eclass}.{count}" if count else str(node.eclass)
             values.append(
-                Value(
+                ValueRow(
                     id=ids[number],
                     eclass=node.eclass,
                     enode=node.enode,
@@ -152,10 +152,10 @@ class Frames:
                     is_constant=self._costs.is_constant(terms[number]),
                 )
             )
-        return Frame(tuple(values), tuple(ids[number] for number in outputs)), terms
+        return GraphFrame(tuple(values), tuple(ids[number] for number in outputs)), terms
 
 
-def _order(nodes: Mapping[int, Node], outputs: Sequence[int]) -> list[int]:
+def _order(nodes: Mapping[int, FrameNode], outputs: Sequence[int]) -> list[int]:
     """Return all that outputs need, operands first.
 
     Raises:

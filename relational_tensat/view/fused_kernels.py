@@ -13,7 +13,7 @@ from relational_tensat.mugraph.graph.mugraph_json import decoded
 from relational_tensat.rules.targets.fused_kernel import FusedKernel
 from relational_tensat.tensor import Attrs, TensorType, ValueType
 from relational_tensat.tensor.operators import get_operator
-from relational_tensat.view.data.kernel_data import FusedUse, Replaced
+from relational_tensat.view.data.kernel_data import FusedUse, ReplacedOperator
 from relational_tensat.view.frames import has_table
 from relational_tensat.view.kernel_drawing import drawing
 
@@ -27,11 +27,11 @@ def fused_kernels(stored: StoredEGraph) -> tuple[FusedUse, ...]:
     if not has_table(stored.connection, "fused_kernel"):
         return ()
     rows = stored.connection.execute(sql("view/kernels")).fetchall()
-    costs_us = _Costs(stored)
+    costs_us = _KernelCosts(stored)
     return tuple(_use(stored, costs_us, *row) for row in rows)
 
 
-class _Costs:
+class _KernelCosts:
     """Costs of operators by what they are, as far as the run has them."""
 
     def __init__(self, stored: StoredEGraph) -> None:
@@ -54,7 +54,7 @@ def _key(op: str, attrs: Attrs, operands: tuple[ValueType, ...]) -> tuple[object
 
 def _use(
     stored: StoredEGraph,
-    costs: _Costs,
+    costs: _KernelCosts,
     key: str,
     mugraph: str,
     dtype: str,
@@ -77,7 +77,7 @@ def _use(
     )
 
 
-def _replaced(signature: StoredSignature, costs: _Costs) -> Iterator[Replaced]:
+def _replaced(signature: StoredSignature, costs: _KernelCosts) -> Iterator[ReplacedOperator]:
     """Return the operators that an e-node's kernel replaces; constants among them are none."""
     operator = cast(FusedKernel, get_operator(signature.symbol.op))
     first = len(signature.operands)
@@ -87,7 +87,7 @@ def _replaced(signature: StoredSignature, costs: _Costs) -> Iterator[Replaced]:
             continue
         own = tuple(kinds[operand] for operand in part.operands)
         moved = [kinds[operand] for operand in dict.fromkeys(part.operands)]
-        yield Replaced(
+        yield ReplacedOperator(
             id=str(number),
             op=part.op,
             type=type_text(kinds[number]),

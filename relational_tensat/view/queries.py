@@ -14,7 +14,7 @@ from typing import Any
 from relational_tensat.base import duckdb
 from relational_tensat.base.errors import UsageError, first_line
 from relational_tensat.view.data.graph_data import to_json
-from relational_tensat.view.data.page_data import Answer, Example
+from relational_tensat.view.data.page_data import Example, QueryAnswer
 
 #: Rows of an answer that are sent.
 MOST_ROWS = 2_000
@@ -126,13 +126,13 @@ EXAMPLES = (
 )
 
 
-def ask(connection: duckdb.DuckDBPyConnection, query: str, most: int = MOST_ROWS) -> Answer:
+def ask(connection: duckdb.DuckDBPyConnection, query: str, most: int = MOST_ROWS) -> QueryAnswer:
     """Return the first rows of a query's answer.
 
     Raises:
         UsageError: the query is wrong, would change something, or was interrupted.
     """
-    return Answer(*answered(connection, query, most))
+    return QueryAnswer(*answered(connection, query, most))
 
 
 def examples(connection: duckdb.DuckDBPyConnection) -> tuple[Example, ...]:

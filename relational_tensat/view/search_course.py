@@ -10,14 +10,14 @@ from relational_tensat.base.resources import sql
 from relational_tensat.explore.outcome import IterationReport, WorldReport
 from relational_tensat.view.data.graph_data import Film, FilmStep
 from relational_tensat.view.data.page_data import (
-    Decision,
-    Event,
-    Extracted,
+    CourseEvent,
+    ExtractionRow,
     RuleWork,
-    Search,
+    SearchCourse,
     SearchTree,
     TimeShare,
-    TreeNode,
+    TreeDecision,
+    TreeNodeRow,
 )
 from relational_tensat.view.frames import has_table
 
@@ -25,7 +25,7 @@ from relational_tensat.view.frames import has_table
 MOST_TREE_NODES = 3_000
 
 
-def search(connection: duckdb.DuckDBPyConnection, film: Film | None) -> Search:
+def search(connection: duckdb.DuckDBPyConnection, film: Film | None) -> SearchCourse:
     """Return how the search of a run went.
 
     Args:
@@ -33,11 +33,11 @@ def search(connection: duckdb.DuckDBPyConnection, film: Film | None) -> Search:
     """
     steps = () if film is None else film.steps
     start_us = 0.0 if film is None else film.start_us
-    return Search(
+    return SearchCourse(
         iterations=tuple(IterationReport(*row) for row in _rows(connection, "inspect/growth")),
-        extractions=tuple(Extracted(*row) for row in _rows(connection, "view/extractions")),
+        extractions=tuple(ExtractionRow(*row) for row in _rows(connection, "view/extractions")),
         events=tuple(
-            Event(*row)
+            CourseEvent(*row)
             for row in connection.execute(
                 "SELECT seconds, phase, iteration, incumbent_us, bound_us FROM run_event ORDER BY rowid"
             ).fetchall()
@@ -60,8 +60,8 @@ def _tree(connection: duckdb.DuckDBPyConnection) -> SearchTree | None:
         return None
     nodes = connection.execute(sql("view/tree_nodes"), {"most": MOST_TREE_NODES}).fetchall()
     return SearchTree(
-        tuple(Decision(*row) for row in _rows(connection, "view/tree_decisions")),
-        tuple(TreeNode(*row) for row in nodes),
+        tuple(TreeDecision(*row) for row in _rows(connection, "view/tree_decisions")),
+        tuple(TreeNodeRow(*row) for row in nodes),
     )
 
 

@@ -29,9 +29,9 @@ from relational_tensat.explain.why_not.funnel import Funnels
 from relational_tensat.view.classes import Classes
 from relational_tensat.view.collection import collect_film, collect_served
 from relational_tensat.view.data.graph_data import shown, to_json
-from relational_tensat.view.data.page_data import Answer, FilmAndSearch, Unused
+from relational_tensat.view.data.page_data import FilmAndSearch, QueryAnswer, Unused
 from relational_tensat.view.document import page_html
-from relational_tensat.view.forms import Forms
+from relational_tensat.view.forms import OperatorForms
 from relational_tensat.view.frames import why_unused
 
 #: A query that takes longer is stopped.
@@ -57,7 +57,7 @@ class Queries:
         self._process: subprocess.Popen[bytes] | None = None
         self._last = 0
 
-    def ask(self, query: str) -> Answer:
+    def ask(self, query: str) -> QueryAnswer:
         """Return the answer to a query.
 
         Raises:
@@ -98,7 +98,7 @@ class Queries:
             self._process.kill()
             self._process = None
 
-    def _answer(self, process: subprocess.Popen[bytes], query: str) -> Answer:
+    def _answer(self, process: subprocess.Popen[bytes], query: str) -> QueryAnswer:
         assert process.stdin is not None and process.stdout is not None
         with process.stdin as asked, suppress(BrokenPipeError):
             asked.write(query.encode("utf-8", "replace"))
@@ -110,13 +110,13 @@ class Queries:
         if "error" in content:
             raise UsageError(content["error"])
         rows = tuple(tuple(row) for row in content["rows"])
-        return Answer(tuple(content["columns"]), rows, content["is_cut"])
+        return QueryAnswer(tuple(content["columns"]), rows, content["is_cut"])
 
 
 class WholeEGraph:
     """Answers what needs the whole e-graph in memory, one question after the other."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, forms: Forms) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, forms: OperatorForms) -> None:
         self._stored = StoredEGraph(connection)
         self._forms = forms
         self._lock = threading.Lock()
@@ -183,7 +183,7 @@ class RunView:
         self._connections = [connection.cursor() for _ in range(2)]
         own, for_whole = self._connections
         self._stored = StoredEGraph(own)
-        self._forms = Forms.of(self._stored)
+        self._forms = OperatorForms.of(self._stored)
         self._whole = WholeEGraph(for_whole, self._forms)
         self._queries = Queries(connection)
         self._answers: Mapping[str, Callable[[str], object]] = {

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from relational_tensat.cli.main import main
-from relational_tensat.cost import DeviceKey, Sample, Unmeasurable
+from relational_tensat.cost import DeviceKey, TimingSample, Unmeasurable
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.device import PROTOCOLS
 from relational_tensat.cost.measured import MeasuredSource
@@ -57,7 +57,7 @@ def test_times_of_a_mode_are_this_machines_too(
     path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mode = in_mode(CPU, "all")
-    CostCache(path).keep(mode, configuration("relu", f32(4)), Sample(2.0, 1.0, 3.0, 30))
+    CostCache(path).keep(mode, configuration("relu", f32(4)), TimingSample(2.0, 1.0, 3.0, 30))
     assert costs(path, "show") == 0
     lines = capsys.readouterr().out.splitlines()
     (line,) = (text for text in lines if text.startswith(device_id(mode)))

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import MissingDependencyError
-from relational_tensat.cost import Configuration, DeviceKey, Sample, Unmeasurable
+from relational_tensat.cost import Configuration, DeviceKey, TimingSample, Unmeasurable
 from relational_tensat.cost.device import PROTOCOLS
 from relational_tensat.cost.end_to_end import WholeTiming
 from relational_tensat.cost.key import configuration_of
@@ -87,7 +87,7 @@ class FakeDevice:
 
     def measure(
         self, configurations: Sequence[Configuration]
-    ) -> Iterator[tuple[Configuration, Sample | Unmeasurable]]:
+    ) -> Iterator[tuple[Configuration, TimingSample | Unmeasurable]]:
         """Hand over the formula's times."""
         self.requests.append(list(configurations))
         for count, configuration in enumerate(configurations):
@@ -97,7 +97,7 @@ class FakeDevice:
                 yield configuration, Unmeasurable(f"no kernel for {configuration.op}")
                 continue
             time_us = self.time_us(configuration)
-            yield configuration, Sample(time_us * 1.1, time_us, time_us * 1.5, 30)
+            yield configuration, TimingSample(time_us * 1.1, time_us, time_us * 1.5, 30)
 
     def heat(
         self, graphs: Sequence[Graph], inputs: Mapping[str, Array], seed: int

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.cost import CostCounts, Sample, Unmeasurable
+from relational_tensat.cost import CostCounts, TimingSample, Unmeasurable
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.measured import MeasuredSource
 from relational_tensat.tensor import Graph, Node, build_graph
@@ -197,12 +197,12 @@ def test_a_time_that_is_none_is_not_kept(cache: CostCache, time_us: float) -> No
 
 def test_rows_are_what_was_kept(cache: CostCache) -> None:
     (product,) = products(1)
-    cache.keep(CPU, product, Sample(2.0, 1.0, 3.0, 30))
-    cache.keep(CPU, product, Sample(9.0, 9.0, 9.0, 30))  # by another process, too late
+    cache.keep(CPU, product, TimingSample(2.0, 1.0, 3.0, 30))
+    cache.keep(CPU, product, TimingSample(9.0, 9.0, 9.0, 30))  # by another process, too late
     cache.keep(replace(CPU, protocol=99), product, Unmeasurable("no kernel"))
     first, second = cache.rows()
     assert first.key == CPU
-    assert first.result == Sample(2.0, 1.0, 3.0, 30)
+    assert first.result == TimingSample(2.0, 1.0, 3.0, 30)
     assert second.result == Unmeasurable("no kernel")
     assert cache.forget(CPU) == 1
     assert [record.key.protocol for record in cache.rows()] == [99]

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.cost import CostCounts, DeviceKey, Sample, Unmeasurable
+from relational_tensat.cost import CostCounts, DeviceKey, TimingSample, Unmeasurable
 from relational_tensat.cost.device import PROTOCOLS
 from relational_tensat.cost.key import configuration_text
 from relational_tensat.cost.record import Record
@@ -29,7 +29,7 @@ def records(count: int, key: DeviceKey = CPU) -> list[Record]:
         Record(
             configuration_text(configuration),
             key,
-            Sample(
+            TimingSample(
                 flat_us(configuration) * 1.1,
                 flat_us(configuration),
                 flat_us(configuration) * 1.5,

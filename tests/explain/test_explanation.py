@@ -12,7 +12,7 @@ from relational_tensat.egraph import EGraph
 from relational_tensat.explain.explanation import (
     Checker,
     Explanation,
-    Place,
+    StepPlace,
     explain,
     without_detours,
 )
@@ -20,7 +20,7 @@ from relational_tensat.explain.numeric import check_numerically
 from relational_tensat.explain.proof import ProofGraph
 from relational_tensat.explain.replay import Replay
 from relational_tensat.explain.rewrite import Rewrite
-from relational_tensat.explain.state import Node as ReplayedNode
+from relational_tensat.explain.state import RewrittenNode as ReplayedNode
 from relational_tensat.explain.state import State
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.terms import Terms
@@ -208,7 +208,7 @@ def test_values_that_the_model_does_not_have_are_found_by_what_needs_them() -> N
     cheapest_graph(egraph, FlatCost(by_operator={"sub": 9.0, "neg": 9.0}))
     explanation = explain(egraph.connection)
     negate, minus = explanation.steps
-    assert negate.at == (Place("a"),)
+    assert negate.at == (StepPlace("a"),)
     assert (minus.rule, minus.at[0].near) == ("minus", "a")
     assert minus.at[0].tensor.startswith("smul_")
     assert minus.at[0].tensor in chosen_graph(egraph).types  # what the optimized model calls it
@@ -239,7 +239,7 @@ def test_a_law_is_read_backward_where_the_log_has_it_the_other_way() -> None:
     explanation = explain(egraph.connection)
     (step,) = explanation.steps
     assert step.backward
-    assert step.at == (Place("b"),)
+    assert step.at == (StepPlace("b"),)
     assert (step.before, step.after) == (("neg", "add"), ("sub",))
     assert_replays(egraph, explanation)
 

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from relational_tensat.explain.proof import Forms
+from relational_tensat.explain.proof import FormGraph
 from relational_tensat.explain.unions import Congruence
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.tensor import Node, build_graph
@@ -36,7 +36,7 @@ def test_each_of_two_forms_is_reached_by_its_own_way(wanted: str) -> None:
 def test_forms_are_one_since_the_last_union_that_they_need() -> None:
     """f(a) = f(b) right after a = b, the third union; each way from f(b) to others needs it, too."""
     found: list[Congruence] = []
-    forms = Forms(found.append)
+    forms = FormGraph(found.append)
     a, b, c, d = (forms.form(signature, ()) for signature in range(4))
     fa, fb = (forms.form(4, (operand,)) for operand in (a, b))
     for pair in ((c, d), (fa, c), (a, b)):
@@ -51,7 +51,7 @@ def test_forms_are_one_since_the_last_union_that_they_need() -> None:
 def test_when_forms_became_one_is_what_a_slow_closure_finds(seed: int) -> None:
     random = Random(seed)
     found: list[Congruence] = []
-    forms = Forms(found.append)
+    forms = FormGraph(found.append)
     unions: list[tuple[int, int]] = []
     starts: list[float] = []  # the time of each union
     created: list[int] = []  # how many unions there were before each form
@@ -81,7 +81,7 @@ def test_when_forms_became_one_is_what_a_slow_closure_finds(seed: int) -> None:
 
 
 def _record(
-    forms: Forms, unions: list[tuple[int, int]], one_since: dict[tuple[int, int], float]
+    forms: FormGraph, unions: list[tuple[int, int]], one_since: dict[tuple[int, int], float]
 ) -> None:
     """Record the time of pairs that are one now and were not before, by closing all pairs anew."""
     root = list(range(len(forms.operands)))

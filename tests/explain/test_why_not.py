@@ -17,7 +17,7 @@ from relational_tensat.egraph.catalogue import type_text
 from relational_tensat.egraph.decoding import parse_type
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.why_not.funnel import why_not
-from relational_tensat.explain.why_not.source import Step
+from relational_tensat.explain.why_not.source import JoinStep
 from relational_tensat.rules.model import Apply, Var
 from relational_tensat.tensor import Node, build_graph
 from tests.explain.why_not_runs import RULES, Ran, convolutions, joined_sums, printed, sums
@@ -63,7 +63,7 @@ def brute_force(egraph: EGraph, source: Apply) -> list[int]:
     ]
 
 
-def last_of_each_node(steps: Sequence[Step]) -> list[int]:
+def last_of_each_node(steps: Sequence[JoinStep]) -> list[int]:
     """Return the rows left after each e-node and all comparisons that it makes possible."""
     counts: list[int] = []
     for step in steps:

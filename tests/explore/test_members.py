@@ -12,7 +12,7 @@ from relational_tensat.egraph.database import Interrupted
 from relational_tensat.explore.compile.live import LiveSkeleton, live_skeletons
 from relational_tensat.explore.match import matching
 from relational_tensat.explore.members import show_universe
-from relational_tensat.explore.step import Budget, step
+from relational_tensat.explore.step import StepBudget, step
 from relational_tensat.explore.world import World, begin_world
 from relational_tensat.extract import extract
 from relational_tensat.extract.problem import topological_order
@@ -45,7 +45,7 @@ def test_the_first_world_is_the_e_graph_that_there_is_without_worlds(model: str)
     graph, rules = (
         (mixed(), example_rules()) if model == "mixed" else (MODELS[model](), taso_rules())
     )
-    budget = Budget(2_000)
+    budget = StepBudget(2_000)
     plain = begin_world(EGraph.create(graph), rules)
     world = universe_of(graph, rules)
     begin(world, 1, original(world.egraph))
@@ -190,7 +190,7 @@ def test_the_limits_hold_of_the_world_and_of_the_universe() -> None:
     egraph = world.egraph
     start = original(egraph)
     begin(world, 1, start)
-    delta = step(world, world.rules.all_rules, Budget(len(start) + 2))
+    delta = step(world, world.rules.all_rules, StepBudget(len(start) + 2))
     assert not delta.single_complete
     assert delta.entered == delta.built == 2
     assert world.e_nodes == len(start) + 2
@@ -220,10 +220,10 @@ def test_a_step_that_is_undone_leaves_the_members_as_they_were() -> None:
 def test_all_of_the_universe_can_be_extracted_from() -> None:
     world = universe_of(mixed(), example_rules())
     begin(world, 1, original(world.egraph))
-    grow(world, 1, 3, Budget(60))
+    grow(world, 1, 3, StepBudget(60))
     seed, _ = chosen_in(world)
     begin(world, 2, seed)
-    grow(world, 2, 3, Budget(60))
+    grow(world, 2, 3, StepBudget(60))
     show_universe(world.egraph)
     world.flush()
     assert_invariants(world.egraph, "none")

@@ -10,7 +10,7 @@ from relational_tensat.base.errors import UsageError
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import Interrupted
 from relational_tensat.explore.compile.compiled import CompiledRules
-from relational_tensat.explore.step import Budget, Delta, Starved, step
+from relational_tensat.explore.step import Delta, Starved, StepBudget, step
 from relational_tensat.explore.world import World, begin_world
 from relational_tensat.models import MODELS
 from relational_tensat.rules.library import taso_rules
@@ -19,10 +19,10 @@ from tests.explore.canonical import same
 from tests.explore.example_rules import example_rules
 from tests.explore.graphs import mixed, separate_sums, sum_of
 
-BUDGET = Budget(50_000)
+BUDGET = StepBudget(50_000)
 
 
-def steps(world: World, budget: Budget = BUDGET) -> Iterator[tuple[Delta, int]]:
+def steps(world: World, budget: StepBudget = BUDGET) -> Iterator[tuple[Delta, int]]:
     """Step a world by all its rules, then by those of one source; yield what each did, and statements."""
     rules = world.rules.all_rules
     while True:
@@ -92,7 +92,7 @@ def test_a_rule_that_was_matched_finds_only_what_is_new() -> None:
 
 def test_what_the_node_budget_leaves_out_is_reported() -> None:
     world = begin_world(EGraph.create(sum_of(5)), example_rules("swap", "regroup"))
-    delta = step(world, world.rules.all_rules, Budget(world.egraph.e_nodes + 2))
+    delta = step(world, world.rules.all_rules, StepBudget(world.egraph.e_nodes + 2))
     assert not delta.single_complete
     assert delta.multi_complete
     assert delta.built == 2
@@ -108,7 +108,7 @@ def test_a_step_that_is_not_carried_out_leaves_the_world_as_it_was(
     if reason is Interrupted:
         egraph.database.interrupt()
     with pytest.raises(reason):
-        step(world, rules, Budget(60, whole_above=20))
+        step(world, rules, StepBudget(60, whole_above=20))
     egraph.database.resume()
     assert egraph.counters() == before
     assert world.steps == world.last_matched(rules) == 0

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.published import create_worlds
 from relational_tensat.explore.members import Members
-from relational_tensat.explore.step import Budget, step
+from relational_tensat.explore.step import StepBudget, step
 from relational_tensat.explore.world import World, begin_world
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph
 from tests.explore.world_invariants import assert_world_invariants, ids, members_of
 
-BUDGET = Budget(50_000)
+BUDGET = StepBudget(50_000)
 
 
 def universe_of(graph: Graph, rules: Sequence[Rule]) -> World:
@@ -40,7 +40,7 @@ def turns(world: World, count: int) -> list[frozenset[int]]:
     return [world.rules.all_rules] + [world.rules.single_rules] * (count - 1)
 
 
-def grow(world: World, number: int, count: int, budget: Budget = BUDGET) -> None:
+def grow(world: World, number: int, count: int, budget: StepBudget = BUDGET) -> None:
     """Step a world of a universe, and check what must hold after each step."""
     for rules in turns(world, count):
         delta = step(world, rules, budget)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from relational_tensat.cost import Configuration, CostCounts, CostSource
-from relational_tensat.cost.source import MEASURED, Answer
+from relational_tensat.cost.source import MEASURED, CostAnswer
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import explore
 from relational_tensat.extract.tables import extraction_problem
@@ -21,10 +21,10 @@ class Recorder(CostSource):
         super().__init__("recorder")
         self.batches: list[list[Configuration]] = []
 
-    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
+    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, CostAnswer]:
         """Say 2 µs."""
         self.batches.append(list(configurations))
-        return {configuration: Answer(2.0, MEASURED) for configuration in configurations}
+        return {configuration: CostAnswer(2.0, MEASURED) for configuration in configurations}
 
     def estimate_us(self, configuration: Configuration) -> float:
         """Guess 5 µs."""

@@ -12,7 +12,7 @@ from relational_tensat.base.errors import UsageError
 from relational_tensat.extract import TECHNIQUES, extract
 from relational_tensat.extract.exact.reduce.declaration import (
     REDUCTIONS,
-    Stage,
+    ReductionStage,
     in_stage,
     reduction,
 )
@@ -28,7 +28,13 @@ NAME = "dear-leaves"
 def _declare() -> Iterator[None]:
     """Declare a reduction for the time of one test."""
 
-    @reduction(NAME, "drop leaves beside a cheaper one", stage=Stage.LINEAR, order=5, earns_on=None)
+    @reduction(
+        NAME,
+        "drop leaves beside a cheaper one",
+        stage=ReductionStage.LINEAR,
+        order=5,
+        earns_on=None,
+    )
     def drop_dear_leaves(reduced: Reduced, check: Check = unlimited) -> Reduced:
         """Drop a leaf beside which another of its class costs no more: that can stand for it."""
         children, cost = children_by_node(reduced.problem), reduced.problem.cost_us
@@ -45,7 +51,7 @@ def _declare() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_declare")
 def test_a_reduction_that_is_declared_anywhere_is_used_counted_and_can_be_disabled() -> None:
-    assert in_stage(Stage.LINEAR)[0].name == NAME
+    assert in_stage(ReductionStage.LINEAR)[0].name == NAME
     assert TECHNIQUES[NAME].effect == "drop leaves beside a cheaper one"
     dropped = 0
     for seed in range(30):
@@ -65,4 +71,6 @@ def test_what_is_not_declared_cannot_be_disabled() -> None:
 @pytest.mark.usefixtures("_declare")
 def test_a_name_is_declared_once() -> None:
     with pytest.raises(ValueError, match=NAME):
-        reduction(NAME, "", stage=Stage.LINEAR, order=0, earns_on=None)(REDUCTIONS[NAME].run)
+        reduction(NAME, "", stage=ReductionStage.LINEAR, order=0, earns_on=None)(
+            REDUCTIONS[NAME].run
+        )

@@ -13,9 +13,9 @@ from relational_tensat.base.deadline import unlimited
 from relational_tensat.extract import TECHNIQUES, ExtractionOptions, ExtractionProblem, extract
 from relational_tensat.extract.exact.reduce.reduced import unreduced
 from relational_tensat.extract.exact.reduce.rounds import reduce_and_pin
-from relational_tensat.extract.techniques import Gain, Techniques
+from relational_tensat.extract.techniques import TechniqueGain, Techniques
 
-Count = Callable[[Gain, tuple[str, ...]], int]
+Count = Callable[[TechniqueGain, tuple[str, ...]], int]
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def count(tmp_path_factory: pytest.TempPathFactory) -> Count:
         return source.make().problem
 
     @cache
-    def counted(gain: Gain, disabled: tuple[str, ...]) -> int:
+    def counted(gain: TechniqueGain, disabled: tuple[str, ...]) -> int:
         problem = problem_of(gain.instance)
         if gain.count == "e_nodes":
             return e_nodes_left(problem, disabled)

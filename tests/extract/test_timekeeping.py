@@ -13,7 +13,7 @@ from relational_tensat.base.deadline import Budget, BudgetSpentError, Check, Out
 from relational_tensat.base.watch import Watch
 from relational_tensat.extract import ExtractionOptions, ExtractionProblem, extract, is_acyclic
 from relational_tensat.extract.exact.landmarks import LandmarkCuts
-from relational_tensat.extract.exact.reduce.declaration import REDUCTIONS, Stage, in_stage
+from relational_tensat.extract.exact.reduce.declaration import REDUCTIONS, ReductionStage, in_stage
 from relational_tensat.extract.exact.reduce.reduced import Reduced, unreduced
 from relational_tensat.extract.exact.reduce.reductions.detours import drop_detours
 from relational_tensat.extract.exact.reduce.reductions.dominance import pass_through
@@ -88,7 +88,9 @@ def endless(reduced: Reduced, check: Check) -> Reduced:
         check()
 
 
-LONG = [member.name for member in (*in_stage(Stage.COSTLY), *in_stage(Stage.PINNED))]
+LONG = [
+    member.name for member in (*in_stage(ReductionStage.COSTLY), *in_stage(ReductionStage.PINNED))
+]
 
 
 @pytest.mark.parametrize("name", [*LONG, "pinning"])

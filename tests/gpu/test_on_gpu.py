@@ -15,7 +15,7 @@ from relational_tensat.cost.cuda.graph_timing import time_graphs
 from relational_tensat.cost.cuda.kernel_check import TOLERANCES, norm_error
 from relational_tensat.cost.cuda.protocol import Settings
 from relational_tensat.cost.cuda.single import draw
-from relational_tensat.cost.device import Sample
+from relational_tensat.cost.device import TimingSample
 from relational_tensat.gpu.cuda import CudaLibrary, open_gpu
 from relational_tensat.gpu.cuda.timing import Timer
 from relational_tensat.gpu.executor import Executor
@@ -113,4 +113,4 @@ def test_the_device_measures(math: str) -> None:
         configuration("reshape", f32(64, 512), shape=(512, 64)),
     ]
     results = dict(open_device(math).measure(configurations))
-    assert all(isinstance(result, Sample) for result in results.values()), results
+    assert all(isinstance(result, TimingSample) for result in results.values()), results

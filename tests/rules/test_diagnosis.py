@@ -15,7 +15,7 @@ from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import TensorType
-from tests.strategies import Configuration, draw_configuration
+from tests.strategies import RuleConfiguration, draw_configuration
 
 ALL = [*load_rules(), *taso_rules()]
 
@@ -33,7 +33,7 @@ def refusal(rule: Rule, symbols: list[tuple[str, dict[str, object]]], *types: st
     return outcome
 
 
-def judged(rule: Rule, at: Configuration) -> Instance | None:
+def judged(rule: Rule, at: RuleConfiguration) -> Instance | None:
     try:
         return instantiate(rule, at.symbols, at.var_types, at.root_types)
     except UnsoundRuleError:
@@ -60,7 +60,7 @@ def test_the_verdict_is_that_of_instantiate_and_the_reason_is_the_first() -> Non
     assert min(stages[stage] for stage in ("attribute", "where", "target")) > 5
 
 
-def assert_first(rule: Rule, drawn: Configuration, refusal: Refusal) -> None:
+def assert_first(rule: Rule, drawn: RuleConfiguration, refusal: Refusal) -> None:
     """Fail unless a rule with only the checks before a refusal passes them."""
     place = checks(rule).index(refusal.check)
     before = [check for check in checks(rule)[:place] if check.stage in ("where", "worth")]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from relational_tensat import EGraph, InputError, Options, UsageError, optimize
-from relational_tensat.base.notebook import Table, html_table
+from relational_tensat.base.notebook import HtmlTable, html_table
 from relational_tensat.models import MODELS
 from relational_tensat.rules.library import load_rules
 from relational_tensat.tensor import TensorType
@@ -103,7 +103,7 @@ def test_reprs_are_short_and_tables_are_escaped() -> None:
         table = egraph.sql("SELECT id, class FROM enode ORDER BY id")
     assert table.columns == ("id", "class")
     assert len(table) == len(table.column("id")) == len(list(table))
-    assert repr(Table(("a", "b"), ((1, "x" * 99),))).splitlines() == ["a  b", f"1  {'x' * 59}…"]
-    assert repr(Table(("a",), tuple((n,) for n in range(30)))).endswith("… 30 rows")
+    assert repr(HtmlTable(("a", "b"), ((1, "x" * 99),))).splitlines() == ["a  b", f"1  {'x' * 59}…"]
+    assert repr(HtmlTable(("a",), tuple((n,) for n in range(30)))).endswith("… 30 rows")
     assert "<script>" not in html_table(["<script>"], [["<script>"]], "<script>")
     assert repr(Weight(TensorType("float32", (2, 3)))) == "Weight(float32[2,3])"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
-from relational_tensat.tensor.mask_inputs import Mask, find_masks
+from relational_tensat.tensor.mask_inputs import MaskInput, find_masks
 from tests.graphs import f32, weight
 
 LOWEST = float(np.finfo(np.float32).min)
@@ -40,8 +40,10 @@ def test_a_summand_of_scores_is_a_mask_also_behind_moves() -> None:
         Node("expand", ("r",), ("e",), {"shape": (2, 3, 3)}),
         Node("transpose", ("e",), ("t",), {"perm": (0, 2, 1)}),
     ]
-    assert find_masks(scores(last="m", m=f32(2, 1, 3))) == {"m": Mask(LOWEST, 0.0, -np.inf)}
-    assert find_masks(scores(*moved, last="t", m=f32(2, 3))) == {"m": Mask(LOWEST, 0.0, -np.inf)}
+    assert find_masks(scores(last="m", m=f32(2, 1, 3))) == {"m": MaskInput(LOWEST, 0.0, -np.inf)}
+    assert find_masks(scores(*moved, last="t", m=f32(2, 3))) == {
+        "m": MaskInput(LOWEST, 0.0, -np.inf)
+    }
 
 
 def test_the_lowest_number_is_what_comes_out_of_products_and_differences() -> None:
@@ -52,7 +54,7 @@ def test_the_lowest_number_is_what_comes_out_of_products_and_differences() -> No
     taken = find_masks(
         scores(number(0.0, "z"), Node("sub", ("z", "m"), ("d",)), last="d", m=f32(3))
     )
-    assert taken == {"m": Mask(-LOWEST, 0.0, np.inf)}
+    assert taken == {"m": MaskInput(-LOWEST, 0.0, np.inf)}
 
 
 @pytest.mark.parametrize("lowest", [-10000.0, LOWEST, -np.inf])
@@ -63,7 +65,7 @@ def test_what_is_multiplied_by_a_large_number_is_0_and_1(lowest: float) -> None:
         Node("sub", ("one", "m"), ("inverse",)),
         Node("mul", ("inverse", "low"), ("added",)),
     ]
-    assert find_masks(scores(*nodes, last="added", m=f32(3))) == {"m": Mask(0.0, 1.0)}
+    assert find_masks(scores(*nodes, last="added", m=f32(3))) == {"m": MaskInput(0.0, 1.0)}
 
 
 def test_conditions_are_0_and_1() -> None:
@@ -75,7 +77,7 @@ def test_conditions_are_0_and_1() -> None:
     ]
     for dtype in ("int64", "bool", "float32"):
         graph = scores(*nodes, last="added", m=TensorType(dtype, (2, 1, 3)))
-        assert find_masks(graph) == {"m": Mask(0, 1)}
+        assert find_masks(graph) == {"m": MaskInput(0, 1)}
 
 
 def test_what_is_used_otherwise_too_is_no_mask() -> None:
@@ -106,7 +108,7 @@ def test_integers_that_index_more_than_two_rows_are_no_masks() -> None:
         )
 
     assert find_masks(embedding(3)) == {}
-    assert find_masks(embedding(2)) == {"i": Mask(0, 1)}  # types of tokens
+    assert find_masks(embedding(2)) == {"i": MaskInput(0, 1)}  # types of tokens
 
 
 shapes = st.lists(st.integers(1, 5), min_size=0, max_size=4).map(tuple)
@@ -116,7 +118,7 @@ shapes = st.lists(st.integers(1, 5), min_size=0, max_size=4).map(tuple)
 def test_rows_of_all_sorts_are_drawn_and_none_is_wholly_infinite(
     shape: tuple[int, ...], first: int, added: bool
 ) -> None:
-    mask = Mask(-7.0, 0.0, -np.inf) if added else Mask(0.0, 1.0)
+    mask = MaskInput(-7.0, 0.0, -np.inf) if added else MaskInput(0.0, 1.0)
     array = np.random.default_rng(0).uniform(2.0, 3.0, shape)
     length = shape[-1] if shape else 1
     seen = set()

@@ -11,8 +11,8 @@ from relational_tensat.base.duckdb import open_database
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.swaps import Swaps
 from relational_tensat.view.classes import Classes
-from relational_tensat.view.data.graph_data import EClass, Form
-from relational_tensat.view.forms import Forms
+from relational_tensat.view.data.graph_data import EClass, OperatorForm
+from relational_tensat.view.forms import OperatorForms
 from tests.view.runs import stored_run
 
 
@@ -23,15 +23,17 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @pytest.fixture(scope="module")
-def read(connection: duckdb.DuckDBPyConnection) -> tuple[Classes, Forms, tuple[EClass, ...]]:
+def read(
+    connection: duckdb.DuckDBPyConnection,
+) -> tuple[Classes, OperatorForms, tuple[EClass, ...]]:
     stored = StoredEGraph(connection)
-    forms = Forms.of(stored)
+    forms = OperatorForms.of(stored)
     classes = Classes(stored, forms, Swaps(stored))
     return classes, forms, classes.sample().classes
 
 
 def test_a_small_e_graph_is_there_as_a_whole(
-    connection: duckdb.DuckDBPyConnection, read: tuple[Classes, Forms, tuple[EClass, ...]]
+    connection: duckdb.DuckDBPyConnection, read: tuple[Classes, OperatorForms, tuple[EClass, ...]]
 ) -> None:
     _, forms, sample = read
     table = forms.all()
@@ -63,7 +65,7 @@ def test_a_small_e_graph_is_there_as_a_whole(
 
 
 def test_what_is_chosen_costs_what_the_result_costs_and_nothing_costs_less(
-    connection: duckdb.DuckDBPyConnection, read: tuple[Classes, Forms, tuple[EClass, ...]]
+    connection: duckdb.DuckDBPyConnection, read: tuple[Classes, OperatorForms, tuple[EClass, ...]]
 ) -> None:
     ((best_us,),) = connection.execute("SELECT cost_us FROM extraction_log WHERE final").fetchall()
     enodes = [enode for found in read[2] for enode in found.enodes]
@@ -74,7 +76,7 @@ def test_what_is_chosen_costs_what_the_result_costs_and_nothing_costs_less(
 
 
 def test_e_nodes_know_the_match_that_made_them(
-    read: tuple[Classes, Forms, tuple[EClass, ...]],
+    read: tuple[Classes, OperatorForms, tuple[EClass, ...]],
 ) -> None:
     """What a rule matched has an e-node that is older than what it made."""
     first = {found.id: min(enode.iteration for enode in found.enodes) for found in read[2]}
@@ -90,12 +92,12 @@ def test_e_nodes_know_the_match_that_made_them(
     "text", ["matmul", "MATMUL 64", "concat", "w1", "merge", "relu y", "float32 split", "nothing"]
 )
 def test_words_are_found_as_by_looking_at_all(
-    read: tuple[Classes, Forms, tuple[EClass, ...]], text: str
+    read: tuple[Classes, OperatorForms, tuple[EClass, ...]], text: str
 ) -> None:
     classes, forms, sample = read
     table = forms.all()
 
-    def attributes(form: Form) -> str:
+    def attributes(form: OperatorForm) -> str:
         return " ".join(form.attrs)
 
     expected = [

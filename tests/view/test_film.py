@@ -14,9 +14,9 @@ from relational_tensat.explain.explanation import Explanation, explain
 from relational_tensat.explain.terms import Outputs
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.view import collection
-from relational_tensat.view.data.graph_data import Film, Frame
+from relational_tensat.view.data.graph_data import Film, GraphFrame
 from relational_tensat.view.film import film
-from relational_tensat.view.forms import Forms
+from relational_tensat.view.forms import OperatorForms
 from relational_tensat.view.frames import Frames
 from tests.explain.runs import choose_at_random, explored, random_graph
 from tests.view.runs import stored_run
@@ -33,7 +33,7 @@ RULES = parse_rules(
 )
 
 
-def frames(story: Film) -> list[Frame]:
+def frames(story: Film) -> list[GraphFrame]:
     """Return all graphs of a film, each made of the one before."""
     made = [story.start]
     for step in story.steps:
@@ -41,11 +41,11 @@ def frames(story: Film) -> list[Frame]:
         for gone in step.change.gone:
             del values[gone]
         values.update({value.id: value for value in step.change.put})
-        made.append(Frame(tuple(values.values()), step.change.outputs))
+        made.append(GraphFrame(tuple(values.values()), step.change.outputs))
     return made
 
 
-def as_text(frame: Frame, explanation: Explanation) -> list[str]:
+def as_text(frame: GraphFrame, explanation: Explanation) -> list[str]:
     """Return what each output is, spelled out."""
     enodes = explanation.stored.nodes
     values = {value.id: value for value in frame.values}
@@ -69,7 +69,7 @@ def terms_as_text(outputs: Outputs, explanation: Explanation) -> list[str]:
 
 def check(explanation: Explanation) -> None:
     """Check all frames of the film of an explanation."""
-    made = frames(film(explanation, Forms(explanation.stored, [])))
+    made = frames(film(explanation, OperatorForms(explanation.stored, [])))
     graphs = [explanation.original, *(rewrite.after for rewrite in explanation.rewrites)]
     assert len(made) == len(graphs)
     for frame, graph in zip(made, graphs, strict=True):
@@ -93,7 +93,7 @@ def test_names_and_costs_of_a_run() -> None:
     with open_database(stored_run("shared_matmuls")) as connection:
         explanation = explain(connection)
         costs = dict(connection.execute("SELECT signature, cost_us FROM cost").fetchall())
-        forms = Forms(explanation.stored, [costs])
+        forms = OperatorForms(explanation.stored, [costs])
         story = film(explanation, forms)
         given, _ = Frames(explanation.stored, forms).original()
         check(explanation)

@@ -20,9 +20,9 @@ from relational_tensat.base.errors import first_line
 from relational_tensat.cost.cuda.protocol import (
     COLD,
     WARM,
+    CudaStopwatch,
     Observation,
     Settings,
-    Stopwatch,
     observe,
 )
 from relational_tensat.cost.device import Unmeasurable
@@ -93,7 +93,7 @@ class GpuRun:
 
 
 def measure(
-    kept: Mapping[str, Any], stopwatch: Stopwatch[Run] | None, device: str = "cuda"
+    kept: Mapping[str, Any], stopwatch: CudaStopwatch[Run] | None, device: str = "cuda"
 ) -> GpuRun:
     """Run a kept benchmark in every way there is, check what comes out, and time what is right.
 
@@ -149,7 +149,7 @@ def _tuned(
     graphs: Sequence[MuGraph],
     inputs: Mapping[str, Placed],
     wanted: Sequence[Placed],
-    stopwatch: Stopwatch[Run] | None,
+    stopwatch: CudaStopwatch[Run] | None,
 ) -> tuple[Contestant, Run | None]:
     """Return the fastest of some μGraphs, by a few samples of each; all of them are compared.
 
@@ -167,7 +167,7 @@ def _tuned(
     return replace(one, remark=f"number {best + 1} of {len(graphs)} by the model: {spread} µs"), run
 
 
-def _quick_us(run: Run, stopwatch: Stopwatch[Run]) -> float:
+def _quick_us(run: Run, stopwatch: CudaStopwatch[Run]) -> float:
     """Return about how long a run takes, with its inputs in the cache."""
     once_us = stopwatch.time_us(run, WARM, 1)
     batch = max(1, min(_QUICK_BATCH, int(_QUICK_US / max(once_us, 1e-3))))

@@ -7,7 +7,7 @@ error, on the same kernels: an optimizer picks the cheaper of two opinions and b
 
 from __future__ import annotations
 
-from relational_tensat.cost.device import Configuration, Sample
+from relational_tensat.cost.device import Configuration, TimingSample
 from relational_tensat.cost.key import configuration_of
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.operators.activations import NO_ACTIVATION
@@ -28,9 +28,9 @@ def nodes_of(configuration: Configuration) -> list[Configuration]:
     return [configuration_of(configuration.op, inputs, output, attrs, computed), *after]
 
 
-def total(samples: list[Sample]) -> Sample:
+def total(samples: list[TimingSample]) -> TimingSample:
     """Return the sum of times; as many samples as the fewest."""
-    return Sample(
+    return TimingSample(
         median_us=sum(sample.median_us for sample in samples),
         p10_us=sum(sample.p10_us for sample in samples),
         p90_us=sum(sample.p90_us for sample in samples),

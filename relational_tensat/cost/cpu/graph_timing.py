@@ -37,7 +37,7 @@ MOST_WEIGHT_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
+class RepeatedGraph:
     """What is run several times for one sample.
 
     Attributes:
@@ -57,7 +57,7 @@ class Repeated:
         for _ in range(self.times):
             self.once()
 
-    def as_often_as(self, other: Repeated) -> Repeated:
+    def as_often_as(self, other: RepeatedGraph) -> RepeatedGraph:
         """Return the same, run as often for a sample as another: what is compared is run so.
 
         The first run of a sample finds the least in the caches, as others ran before, the second more. Were
@@ -68,7 +68,7 @@ class Repeated:
         return replace(self, times=other.times)
 
 
-def repeated(run: Callable[[], None], clock: Clock | None = None) -> Repeated:
+def repeated(run: Callable[[], None], clock: Clock | None = None) -> RepeatedGraph:
     """Warm a function up; return it repeated often enough for a sample."""
     spent_s, runs = 0.0, 0
     while runs == 0 or (runs < _WARM_UP_RUNS and spent_s < _WARM_UP_S):
@@ -76,7 +76,7 @@ def repeated(run: Callable[[], None], clock: Clock | None = None) -> Repeated:
         took_us = (clock or thread_us)(run)
         wall_s = time.perf_counter() - start_s
         spent_s, runs = spent_s + wall_s, runs + 1
-    return Repeated(run, max(1, round(_SAMPLE_US / max(took_us, 1.0))), wall_s, clock)
+    return RepeatedGraph(run, max(1, round(_SAMPLE_US / max(took_us, 1.0))), wall_s, clock)
 
 
 def time_whole(
@@ -92,7 +92,7 @@ def time_whole(
         seconds: as ``time_both``; graphs of which a few rounds take longer have them all the same.
     """
     errors: tuple[type[Exception], ...] = (InputError, *refusals())
-    runs: list[Repeated] = []
+    runs: list[RepeatedGraph] = []
     for graph in graphs:
         weights = weight_bytes(graph)
         if weights > MOST_WEIGHT_BYTES:
@@ -133,7 +133,9 @@ def time_both(
     return time_in_turn((before, after), rounds, seconds)
 
 
-def time_in_turn(runs: tuple[Repeated, Repeated], rounds: int, seconds: float) -> WholeTiming:
+def time_in_turn(
+    runs: tuple[RepeatedGraph, RepeatedGraph], rounds: int, seconds: float
+) -> WholeTiming:
     """Return how long two functions take: A B A B, both run as often for a sample as A.
 
     Args:
@@ -145,7 +147,7 @@ def time_in_turn(runs: tuple[Repeated, Repeated], rounds: int, seconds: float) -
     pairs: list[Round] = []
     start_s = time.perf_counter()
 
-    def sample(repetition: Repeated) -> Taken:
+    def sample(repetition: RepeatedGraph) -> Taken:
         is_quiet(watch, start_s + seconds / 2)
         taken = take(repetition.run, leave_caches, watch, repetition.clock)
         return replace(taken, time_us=taken.time_us / repetition.times)

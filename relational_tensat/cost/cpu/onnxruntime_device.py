@@ -21,7 +21,13 @@ from relational_tensat.cost.cpu.reference import processor_watch
 from relational_tensat.cost.cpu.sampling import difference
 from relational_tensat.cost.cpu.session import refusals
 from relational_tensat.cost.cpu.weights import IN_L3, displacer, most_bytes, place_of
-from relational_tensat.cost.device import PROTOCOLS, Configuration, DeviceKey, Sample, Unmeasurable
+from relational_tensat.cost.device import (
+    PROTOCOLS,
+    Configuration,
+    DeviceKey,
+    TimingSample,
+    Unmeasurable,
+)
 from relational_tensat.cost.end_to_end import WholeTiming
 from relational_tensat.formats import to_onnx_model
 from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, tensors_of
@@ -83,7 +89,7 @@ class OnnxRuntimeDevice:
         self._most_patience_s = most_patience_s
         self._displace = displacer(weights_in)
         self._most_bytes = most_bytes(weights_in)
-        self._nodes: dict[Configuration, Sample | Unmeasurable] = {}
+        self._nodes: dict[Configuration, TimingSample | Unmeasurable] = {}
         self._refusals = refusals()
         #: Of races: graphs as ONNX writes them, once for all heats.
         self._models: dict[Graph, bytes] = {}
@@ -105,7 +111,7 @@ class OnnxRuntimeDevice:
 
     def measure(
         self, configurations: Sequence[Configuration]
-    ) -> Iterator[tuple[Configuration, Sample | Unmeasurable]]:
+    ) -> Iterator[tuple[Configuration, TimingSample | Unmeasurable]]:
         """Measure each configuration when its result is asked for."""
         patience_s = min(self._most_patience_s, self._patience_s / max(len(configurations), 1))
         for configuration in configurations:
@@ -113,7 +119,7 @@ class OnnxRuntimeDevice:
 
     def measure_one(
         self, configuration: Configuration, patience_s: float = 0.0
-    ) -> Sample | Unmeasurable:
+    ) -> TimingSample | Unmeasurable:
         """Return what one application takes inside a graph, or why that cannot be known.
 
         Args:
@@ -174,7 +180,7 @@ class OnnxRuntimeDevice:
 
     def _measure_node(
         self, configuration: Configuration, patience_s: float
-    ) -> Sample | Unmeasurable:
+    ) -> TimingSample | Unmeasurable:
         """Return what the whole configuration takes, measured at once."""
         reason = _obstacle(configuration)
         if reason:

@@ -75,13 +75,13 @@ def make_probe(configuration: Configuration, copies: int) -> Probe:
     Raises:
         InputError: the operator does not take its operands.
     """
-    builder = _Builder(configuration)
+    builder = _ProbeBuilder(configuration)
     for copy in range(copies):
         builder.add(copy)
     return Probe(builder.graph(), builder.graph_without(), builder.feeds, copies)
 
 
-class _Builder:
+class _ProbeBuilder:
     """Collects the nodes, inputs and weights of both graphs, copy by copy."""
 
     def __init__(self, configuration: Configuration) -> None:

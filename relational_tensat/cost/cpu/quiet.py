@@ -51,7 +51,7 @@ def clock_of(threads: int) -> Clock:
     return thread_us if threads == 1 else wall_us
 
 
-class Watch(Protocol):
+class QuietWatch(Protocol):
     """Measures how disturbed the processor is: ``Quiet``, but for tests."""
 
     def slowdown(self) -> float:
@@ -85,7 +85,7 @@ class Taken:
 def take(
     function: Callable[[], object],
     prepare: Callable[[], object],
-    watch: Watch,
+    watch: QuietWatch,
     clock: Clock | None = None,
 ) -> Taken:
     """Time a function once, right after what prepares it; by the thread's CPU time unless given a clock."""
@@ -95,7 +95,7 @@ def take(
     return Taken(time_us, before, watch.slowdown())
 
 
-def is_quiet(watch: Watch, give_up: float) -> bool:
+def is_quiet(watch: QuietWatch, give_up: float) -> bool:
     """Wait until the processor is undisturbed; False at a time of ``time.perf_counter``."""
     while watch.slowdown() > DISTURBED:
         if time.perf_counter() >= give_up:

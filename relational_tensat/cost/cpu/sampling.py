@@ -18,8 +18,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from relational_tensat.cost.cpu.quiet import Clock, Taken, Watch, is_quiet, take
-from relational_tensat.cost.device import Sample
+from relational_tensat.cost.cpu.quiet import Clock, QuietWatch, Taken, is_quiet, take
+from relational_tensat.cost.device import TimingSample
 
 #: Runs before anything counts.
 WARM_UP_RUNS = 3
@@ -64,7 +64,7 @@ class Pair:
     clock: Clock | None = None
 
 
-def difference(pair: Pair, copies: int, watch: Watch, patience_s: float) -> Sample:
+def difference(pair: Pair, copies: int, watch: QuietWatch, patience_s: float) -> TimingSample:
     """Return how much longer one function takes than the other, divided by ``copies``; not negative.
 
     Args:
@@ -84,7 +84,7 @@ def difference(pair: Pair, copies: int, watch: Watch, patience_s: float) -> Samp
         rounds.append((sample(pair.longer), sample(pair.shorter)))
     percentiles, count = differences_us(rounds)
     p10, median, p90 = np.maximum.accumulate(np.maximum(percentiles, 0.0) / copies).tolist()
-    return Sample(median, p10, p90, count)
+    return TimingSample(median, p10, p90, count)
 
 
 def differences_us(rounds: Sequence[Round]) -> tuple[NDArray[np.float64], int]:

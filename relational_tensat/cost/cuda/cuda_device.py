@@ -12,7 +12,13 @@ from relational_tensat.cost.cuda.heats import run_heat
 from relational_tensat.cost.cuda.protocol import WARM, Observation, Settings, observe
 from relational_tensat.cost.cuda.stopwatch import SubjectStopwatch
 from relational_tensat.cost.cuda.subject import make_subject
-from relational_tensat.cost.device import PROTOCOLS, Configuration, DeviceKey, Sample, Unmeasurable
+from relational_tensat.cost.device import (
+    PROTOCOLS,
+    Configuration,
+    DeviceKey,
+    TimingSample,
+    Unmeasurable,
+)
 from relational_tensat.cost.end_to_end import WholeTiming
 from relational_tensat.gpu.cuda.cuda_library import CudaLibrary
 from relational_tensat.gpu.cuda.timing import Timer
@@ -20,7 +26,7 @@ from relational_tensat.tensor import Array, Graph
 
 KIND = "cuda"
 _NAME_SUFFIX = {"fp32": "", "tf32": ", tf32"}
-_NO_KERNEL = Sample(median_us=0.0, p10_us=0.0, p90_us=0.0, samples=1)
+_NO_KERNEL = TimingSample(median_us=0.0, p10_us=0.0, p90_us=0.0, samples=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +79,12 @@ class CudaDevice:
 
     def measure(
         self, configurations: Sequence[Configuration]
-    ) -> Iterator[tuple[Configuration, Sample | Unmeasurable]]:
+    ) -> Iterator[tuple[Configuration, TimingSample | Unmeasurable]]:
         """Measure each configuration when its result is asked for."""
         for configuration in configurations:
             yield configuration, self.measure_one(configuration)
 
-    def measure_one(self, configuration: Configuration) -> Sample | Unmeasurable:
+    def measure_one(self, configuration: Configuration) -> TimingSample | Unmeasurable:
         """Return what one configuration takes, or why that cannot be known."""
         try:
             subject = make_subject(

@@ -41,7 +41,7 @@ class OnDevice:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedGraph:
     """Graphs that can run: the original first, then others that should compute the same.
 
     Attributes:
@@ -55,7 +55,7 @@ class Prepared:
     exact: tuple[Array, ...]
 
 
-def prepare_graphs(original: Graph, others: Sequence[Graph], seed: int = 0) -> Prepared:
+def prepare_graphs(original: Graph, others: Sequence[Graph], seed: int = 0) -> PreparedGraph:
     """Draw weights, which all graphs share by name, and inputs; compute what should come out.
 
     They are drawn smaller where results leave the range of the original's element types: attention
@@ -76,7 +76,7 @@ def prepare_graphs(original: Graph, others: Sequence[Graph], seed: int = 0) -> P
         if _in_range(original, exact) or step == LAST_STEP:
             break
     graphs = (first, *(reseed(other, weights) for other in others))
-    return Prepared(tuple(fold_weights(graph) for graph in graphs), inputs, tuple(exact))
+    return PreparedGraph(tuple(fold_weights(graph) for graph in graphs), inputs, tuple(exact))
 
 
 def _in_range(graph: Graph, outputs: Sequence[Array]) -> bool:
@@ -89,7 +89,7 @@ def _in_range(graph: Graph, outputs: Sequence[Array]) -> bool:
     return True
 
 
-def verify_on_device(library: KernelLibrary, prepared: Prepared, math: str) -> list[OnDevice]:
+def verify_on_device(library: KernelLibrary, prepared: PreparedGraph, math: str) -> list[OnDevice]:
     """Run graphs on a device and hold each against the original in float64.
 
     Raises:
@@ -106,7 +106,7 @@ def verify_on_device(library: KernelLibrary, prepared: Prepared, math: str) -> l
 
 
 def _judge(
-    prepared: Prepared, graph: Graph, outputs: Sequence[Array], math: str
+    prepared: PreparedGraph, graph: Graph, outputs: Sequence[Array], math: str
 ) -> tuple[float, float]:
     """Return the worst error and its tolerance.
 

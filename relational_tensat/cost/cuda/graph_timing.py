@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 from relational_tensat.cost.cuda.protocol import (
     WARM,
+    CudaStopwatch,
     Observation,
     Settings,
-    Stopwatch,
     Subject,
     observe,
 )
@@ -105,7 +105,7 @@ def time_pair(
 
 
 def compare_pair(
-    pair: tuple[Subject, Subject], stopwatch: Stopwatch[Subject], seconds: float
+    pair: tuple[Subject, Subject], stopwatch: CudaStopwatch[Subject], seconds: float
 ) -> WholeTiming | Unmeasurable:
     """Return how long two subjects take, as far as can be known in so many seconds."""
     times_us = [stopwatch.time_us(plan, WARM, 1) for plan in pair]

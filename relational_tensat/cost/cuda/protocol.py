@@ -1,6 +1,6 @@
 """How kernels are timed: interleaved, in windows between two looks at the clock, in batches.
 
-Everything here is arithmetic over a ``Stopwatch``: it runs against a simulated device as well.
+Everything here is arithmetic over a ``CudaStopwatch``: it runs against a simulated device as well.
 
 1. Every subject is warmed up, then timed roughly.
 2. What takes less than 20 µs is timed in batches, back to back, so that launch gaps do not count.
@@ -21,7 +21,7 @@ from typing import Generic, Protocol, TypeVar
 
 from relational_tensat.cost.cuda.drift import TOLERANCE, Clock, steady
 from relational_tensat.cost.cuda.statistics import noise_floor, summarize, uncertainty
-from relational_tensat.cost.device import Sample, Unmeasurable
+from relational_tensat.cost.device import TimingSample, Unmeasurable
 
 Subject = TypeVar("Subject")
 Timed = TypeVar("Timed", contravariant=True)
@@ -30,7 +30,7 @@ Timed = TypeVar("Timed", contravariant=True)
 WARM, COLD = MODES = ("warm", "cold")
 
 
-class Stopwatch(Protocol[Timed]):
+class CudaStopwatch(Protocol[Timed]):
     """Times work on a device."""
 
     def time_us(self, subject: Timed, mode: str, batch: int) -> float:
@@ -93,7 +93,7 @@ class Observation:
         reference_us: the fixed product's median, in the windows that were kept.
     """
 
-    samples: dict[str, Sample]
+    samples: dict[str, TimingSample]
     times_us: dict[str, tuple[float, ...]]
     batch: int
     noise: float
@@ -133,7 +133,7 @@ class _Windows(Generic[Subject]):
 
 def observe(
     subjects: Sequence[Subject],
-    stopwatch: Stopwatch[Subject],
+    stopwatch: CudaStopwatch[Subject],
     settings: Settings | None = None,
     clock: Clock | None = None,
 ) -> list[Observation | Unmeasurable]:
@@ -159,7 +159,7 @@ def observe(
     ]
 
 
-def _prepare(subject: Subject, stopwatch: Stopwatch[Subject], settings: Settings) -> int:
+def _prepare(subject: Subject, stopwatch: CudaStopwatch[Subject], settings: Settings) -> int:
     """Warm a subject up; return how many launches make a sample of it.
 
     What is not timed, as emptying the cache, warms it up, too: short kernels need not fill the time alone.
@@ -180,7 +180,7 @@ def _prepare(subject: Subject, stopwatch: Stopwatch[Subject], settings: Settings
 def _sample(
     subjects: Sequence[Subject],
     batches: Sequence[int],
-    stopwatch: Stopwatch[Subject],
+    stopwatch: CudaStopwatch[Subject],
     settings: Settings,
 ) -> dict[tuple[int, str], list[float]]:
     """Take one window: every subject in every mode, in turn, several times."""

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from relational_tensat.cost.device import Sample
+from relational_tensat.cost.device import TimingSample
 
 #: Of normal samples, interquartile range over standard deviation; and how much wider than a mean's
 #: the distribution of a median is.
 _IQR_OF_NORMAL, _MEDIAN_OVER_MEAN = 1.349, 1.2533
 
 
-def summarize(times_us: Sequence[float]) -> Sample:
+def summarize(times_us: Sequence[float]) -> TimingSample:
     """Return median, 10th and 90th percentile."""
     p10, median, p90 = np.percentile(times_us, (10, 50, 90)).tolist()
-    return Sample(median_us=median, p10_us=p10, p90_us=p90, samples=len(times_us))
+    return TimingSample(median_us=median, p10_us=p10, p90_us=p90, samples=len(times_us))
 
 
 def uncertainty(times_us: Sequence[float]) -> float:

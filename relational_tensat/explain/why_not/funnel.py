@@ -17,9 +17,9 @@ from relational_tensat.base.errors import unknown
 from relational_tensat.base.resources import sql
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.swaps import Swaps
-from relational_tensat.explain.why_not.outcome import STATUSES, Outcome, Outcomes
-from relational_tensat.explain.why_not.source import Step, most_frequent
-from relational_tensat.explain.why_not.steps import Search
+from relational_tensat.explain.why_not.outcome import STATUSES, MatchOutcome, Outcomes
+from relational_tensat.explain.why_not.source import JoinStep, most_frequent
+from relational_tensat.explain.why_not.steps import PatternSearch
 from relational_tensat.rules.diagnosis import OPERATORS, Check, Refusal, checks, diagnose
 from relational_tensat.rules.instance import Instance, source_nodes, tensor_vars
 from relational_tensat.rules.library import load_rules
@@ -32,7 +32,7 @@ _ALWAYS = frozenset({"attribute", "where", "worth"})
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class CheckCount:
     """What became of the configurations of a rule's matches.
 
     Attributes:
@@ -40,13 +40,13 @@ class Judgement:
         valid: what the rule builds, per configuration that passed all checks.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[JoinStep, ...]
     valid: Mapping[tuple[int, ...], Instance]
 
 
 def judge(
     stored: StoredEGraph, rule: Rule, configurations: Mapping[tuple[int, ...], int]
-) -> Judgement:
+) -> CheckCount:
     """Check configurations of signatures.
 
     Args:
@@ -68,11 +68,11 @@ def judge(
         remaining -= counts.total()
         if counts or (check.stage in _ALWAYS and check != OPERATORS):
             steps.append(
-                Step(check.stage, check.requirement, remaining, 0, tuple(most_frequent(counts)))
+                JoinStep(check.stage, check.requirement, remaining, 0, tuple(most_frequent(counts)))
             )
         if not remaining:
             break
-    return Judgement(tuple(steps), valid)
+    return CheckCount(tuple(steps), valid)
 
 
 class _Configurations:
@@ -122,20 +122,20 @@ class Trace:
     """
 
     at: int
-    steps: tuple[Step, ...]
+    steps: tuple[JoinStep, ...]
     matches: int
     is_cut: bool
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[MatchOutcome, ...]
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many matches that passed have which status; see ``Outcome``."""
+        """How many matches that passed have which status; see ``MatchOutcome``."""
         counts = Counter(outcome.status for outcome in self.outcomes)
         return {status: counts[status] for status in STATUSES if counts[status]}
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class CheckWork:
     """What a run did with a rule in one iteration: matches worked on, e-nodes made."""
 
     iteration: int
@@ -152,13 +152,13 @@ class WhyNot:
         tensor: where it was looked for; "" for everywhere.
         work: what the run did with it, by iteration.
         traces: the search; one per source that may stand at ``tensor``.
-        result_us: modelled cost of the extracted graph; what ``Outcome.cost_us`` is compared with.
+        result_us: modelled cost of the extracted graph; what ``MatchOutcome.cost_us`` is compared with.
     """
 
     rule: Rule
     in_run: bool
     tensor: str
-    work: tuple[Work, ...]
+    work: tuple[CheckWork, ...]
     traces: tuple[Trace, ...]
     result_us: float
 
@@ -237,7 +237,7 @@ class Funnels:
             in_run=run_rule is not None
             and replace(run_rule, file=rule.file, line=rule.line) == rule,
             tensor=tensor,
-            work=tuple(Work(*row) for row in rows),
+            work=tuple(CheckWork(*row) for row in rows),
             traces=tuple(_traces(stored, rule, at, outcomes)),
             result_us=outcomes.chosen_us,
         )
@@ -250,7 +250,7 @@ def _rules_of_name(name: str, rules: Sequence[Rule]) -> list[Rule]:
 def _traces(stored: StoredEGraph, rule: Rule, at: int, outcomes: Outcomes) -> Iterator[Trace]:
     places = [1] if rule.symmetric else list(range(1, 1 + len(rule.sources)))
     for place in places if at else [0]:
-        search = Search(stored, rule, at, place)
+        search = PatternSearch(stored, rule, at, place)
         search.run()
         steps, results = list(search.steps), []
         if search.matches:
@@ -306,6 +306,6 @@ def _conclusion(trace: Trace) -> str:
             return f"the last were rejected by ({stage} {last.requirement}): {instead}"
 
 
-def _failed(trace: Trace) -> Step:
+def _failed(trace: Trace) -> JoinStep:
     """Return the first step that left nothing."""
     return next(step for step in trace.steps if not step.left)

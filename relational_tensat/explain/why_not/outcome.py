@@ -19,7 +19,7 @@ STATUSES = ("chosen", "not chosen", "not needed", "filtered", "cyclic", "not uni
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class MatchOutcome:
     """A match that passed every check, and what became of it.
 
     Attributes:
@@ -69,12 +69,12 @@ class Outcomes:
 
     def all(
         self, matches: Sequence[FullMatch], valid: Mapping[tuple[int, ...], Instance]
-    ) -> list[Outcome]:
+    ) -> list[MatchOutcome]:
         """Return what became of each match, best first."""
         outcomes = [self.of(match, valid[match.signatures]) for match in matches]
         return sorted(outcomes, key=lambda outcome: STATUSES.index(outcome.status))
 
-    def of(self, match: FullMatch, instance: Instance) -> Outcome:
+    def of(self, match: FullMatch, instance: Instance) -> MatchOutcome:
         """Return what became of one match."""
         places = tuple(self._stored.class_text(root) for root in match.roots)
         target_nodes = self._targets(match, instance)
@@ -93,7 +93,7 @@ class Outcomes:
             made_by = self._stored.rules.get(newest.rule, "original")
             iteration = newest.iteration
         if any(node.filtered for node in target_nodes.values()):
-            return Outcome(places, "filtered", made_by, iteration, None, "part of a cycle")
+            return MatchOutcome(places, "filtered", made_by, iteration, None, "part of a cycle")
         return self._extracted(match, places, nodes, made_by, iteration)
 
     def _extracted(
@@ -103,17 +103,17 @@ class Outcomes:
         nodes: Sequence[StoredNode],
         made_by: str,
         iteration: int,
-    ) -> Outcome:
+    ) -> MatchOutcome:
         """Return whether extraction took what the rule built; it is in the classes of the sources."""
         choices = [self._swaps.chosen.get(root) for root in match.roots]
         chosen_nodes = [node for node in choices if node is not None]
         if len(chosen_nodes) < len(choices):
-            return Outcome(places, "not needed", made_by, iteration)
+            return MatchOutcome(places, "not needed", made_by, iteration)
         if all(node.id in {choice.id for choice in chosen_nodes} for node in nodes):
-            return Outcome(places, "chosen", made_by, iteration, self.chosen_us)
+            return MatchOutcome(places, "chosen", made_by, iteration, self.chosen_us)
         cost = self._swaps.cost_with(nodes)
         instead = ", ".join(self._node_text(node) for node in chosen_nodes)
-        return Outcome(places, "not chosen", made_by, iteration, cost, f"chosen: {instead}")
+        return MatchOutcome(places, "not chosen", made_by, iteration, cost, f"chosen: {instead}")
 
     def _targets(self, match: FullMatch, instance: Instance) -> dict[int, StoredNode]:
         """Return the e-nodes of a target as far as they exist, by the index of their value."""
@@ -136,13 +136,13 @@ class Outcomes:
         symbol = Symbol(op, attrs, len(operands))
         return self._signature_ids.get((symbol, operands), 0)
 
-    def _not_united(self, match: FullMatch, places: tuple[str, ...]) -> Outcome:
+    def _not_united(self, match: FullMatch, places: tuple[str, ...]) -> MatchOutcome:
         for root in match.roots:
             if any(self._swaps.depends(operand, on=root) for operand in match.bindings):
                 name = self._stored.class_text(root)
                 detail = f"an operand depends on {name}, which would then depend on itself"
-                return Outcome(places, "cyclic", detail=detail)
-        return Outcome(places, "not united", detail=self._lateness(match))
+                return MatchOutcome(places, "cyclic", detail=detail)
+        return MatchOutcome(places, "not united", detail=self._lateness(match))
 
     def _lateness(self, match: FullMatch) -> str:
         """Return what the tables show of why a match was not processed."""

@@ -23,7 +23,7 @@ _SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class JoinStep:
     """One step of a search and what it leaves.
 
     Attributes:
@@ -112,14 +112,14 @@ class SourceSearch:
         """What the names of its tables and columns begin with."""
         return ascii_lowercase[self.number - 1]
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[JoinStep]:
         """Yield the count after each join step, up to the first that leaves nothing."""
         for step, join in enumerate(self.joins, start=1):
             left = self._count(step)
             if left:
-                yield Step("find", join.requirement, left, self.number)
+                yield JoinStep("find", join.requirement, left, self.number)
                 continue
-            yield Step("find", join.requirement, 0, self.number, self._instead(step))
+            yield JoinStep("find", join.requirement, 0, self.number, self._instead(step))
             return
 
     def query(self, selected: str) -> str:

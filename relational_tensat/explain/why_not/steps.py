@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 from typing import Any
 
 from relational_tensat.explain.stored import StoredEGraph
-from relational_tensat.explain.why_not.source import SourceSearch, Step, named
+from relational_tensat.explain.why_not.source import JoinStep, SourceSearch, named
 from relational_tensat.explore.compile.compiled import PAIR_CAP
 from relational_tensat.rules.instance import tensor_vars
 from relational_tensat.rules.model import Rule
@@ -31,7 +31,7 @@ class FullMatch:
     bindings: tuple[int, ...]
 
 
-class Search:
+class PatternSearch:
     """All sources of a rule: the join steps of each, then those that pair their matches."""
 
     def __init__(self, stored: StoredEGraph, rule: Rule, at: int = 0, at_source: int = 1) -> None:
@@ -48,7 +48,7 @@ class Search:
             SourceSearch(stored, source, rule, index, at if index == at_source else 0)
             for index, source in enumerate(rule.sources, start=1)
         ]
-        self.steps: list[Step] = []
+        self.steps: list[JoinStep] = []
         self.matches = 0
         self._conditions: list[str] = []
 
@@ -108,7 +108,7 @@ class Search:
             self._conditions.append(condition)
             text = f"SELECT count(*) FROM ({self._pairs_query()}) AS m"
             remaining = int(self._run("pairs", text)[0][0])
-            self.steps.append(Step("pair", description, remaining))
+            self.steps.append(JoinStep("pair", description, remaining))
             if not remaining:
                 break
         return remaining

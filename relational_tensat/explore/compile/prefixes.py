@@ -15,7 +15,7 @@ Equality: TypeAlias = tuple[str, str]
 
 
 @record
-class Step:
+class PrefixStep:
     """What an e-node must be to join those before it.
 
     Attributes:
@@ -46,7 +46,7 @@ class Branch:
 
     live: LiveSkeleton
     leaves: list[str]
-    steps: list[Step]
+    steps: list[PrefixStep]
     optional: list[Equality]
     wants: list[set[Equality]]
 
@@ -63,12 +63,12 @@ class Prefix:
         name: of the common table expression that has its rows, if there is one.
     """
 
-    step: Step
+    step: PrefixStep
     above: Prefix | None
     node: int
     is_whole: bool = False
-    following: dict[Step, Prefix] = field(default_factory=dict)
-    ends: list[tuple[Branch, Step | None]] = field(default_factory=list)
+    following: dict[PrefixStep, Prefix] = field(default_factory=dict)
+    ends: list[tuple[Branch, PrefixStep | None]] = field(default_factory=list)
     needs: set[str] = field(default_factory=set)
     name: str = ""
 
@@ -95,7 +95,7 @@ def shared_prefixes(live: Sequence[LiveSkeleton]) -> list[Prefix]:
 
     Each skeleton is the branch of one of them.
     """
-    first: dict[Step, Prefix] = {}
+    first: dict[PrefixStep, Prefix] = {}
     branches = [_branch(skeleton) for skeleton in live]
     for branch in sorted(branches, key=lambda b: sum(len(step.equal) for step in b.steps)):
         _place(branch, first)
@@ -111,7 +111,7 @@ def _branch(live: LiveSkeleton) -> Branch:
     ]
     common = set.intersection(*wants)
     steps = [
-        Step(
+        PrefixStep(
             parent, position,
             tuple(sorted({row[1 + node] for row in live.rows})),
             tuple(sorted({row[1 : 2 + node] for row in live.rows})),
@@ -122,7 +122,7 @@ def _branch(live: LiveSkeleton) -> Branch:
     return Branch(live, leaves, steps, sorted(set.union(*wants) - common), wants)
 
 
-def _place(branch: Branch, first: dict[Step, Prefix]) -> None:
+def _place(branch: Branch, first: dict[PrefixStep, Prefix]) -> None:
     """Add a branch's steps to what is there, beginning with the most that can be shared."""
     steps = branch.steps
     prefix, late = _whole_prefix(steps, first.values())
@@ -139,8 +139,8 @@ def _place(branch: Branch, first: dict[Step, Prefix]) -> None:
 
 
 def _whole_prefix(
-    steps: Sequence[Step], first: Iterable[Prefix]
-) -> tuple[Prefix | None, Step | None]:
+    steps: Sequence[PrefixStep], first: Iterable[Prefix]
+) -> tuple[Prefix | None, PrefixStep | None]:
     """Return the longest prefix that is found in any case and has all that some steps begin with.
 
     And what must be asked of its rows to be theirs.
@@ -159,10 +159,10 @@ def _whole_prefix(
     )
     if not equal and not narrowed:
         return best, None
-    return best, Step(-1, -1, (), (), equal, narrowed)
+    return best, PrefixStep(-1, -1, (), (), equal, narrowed)
 
 
-def _has(path: Sequence[Prefix], steps: Sequence[Step]) -> bool:
+def _has(path: Sequence[Prefix], steps: Sequence[PrefixStep]) -> bool:
     """Whether a path's rows contain those that some steps begin with."""
     return all(
         (prefix.step.parent, prefix.step.position) == (step.parent, step.position)
@@ -197,7 +197,7 @@ def _note_needs(prefixes: Iterable[Prefix]) -> None:
             ancestor.needs.update(c for c in columns if node_of(c) <= ancestor.node)
 
 
-def _columns(step: Step) -> Iterator[str]:
+def _columns(step: PrefixStep) -> Iterator[str]:
     yield from (column for pair in step.equal for column in pair)
     yield from (f"n{node}.head" for node, _ in step.narrowed)
 

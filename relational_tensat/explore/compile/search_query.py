@@ -20,7 +20,7 @@ from relational_tensat.explore.compile.live import LiveSkeleton
 from relational_tensat.explore.compile.prefixes import (
     Branch,
     Prefix,
-    Step,
+    PrefixStep,
     node_of,
     shared_prefixes,
 )
@@ -74,7 +74,7 @@ class _Source:
             return column
         return f"{self.shared.name}.{column.replace('.', '_')}"
 
-    def add_conditions(self, step: Step) -> None:
+    def add_conditions(self, step: PrefixStep) -> None:
         """Add the conditions that are about several nodes."""
         self.conditions += [f"{self.column(a)} = {self.column(b)}" for a, b in step.equal]
         self.conditions += [
@@ -141,7 +141,12 @@ def _join_combined(source: _Source, prefix: Prefix) -> None:
 
 
 def _matches(
-    prefix: Prefix, branch: Branch, late: Step | None, columns: Sequence[str], *, is_named: bool
+    prefix: Prefix,
+    branch: Branch,
+    late: PrefixStep | None,
+    columns: Sequence[str],
+    *,
+    is_named: bool,
 ) -> str:
     """Return the query of a branch's matches; the first one of a union names its columns."""
     source = _source(prefix)

@@ -6,9 +6,9 @@ e-graph over the same inputs; if the laws that ship make them one class, they pr
 
 from relational_tensat.explore.derivation.derivation import (
     Derivation,
-    Effort,
+    DerivationEffort,
     derive_rule,
     derive_rules,
 )
 
-__all__ = ["Derivation", "Effort", "derive_rule", "derive_rules"]
+__all__ = ["Derivation", "DerivationEffort", "derive_rule", "derive_rules"]

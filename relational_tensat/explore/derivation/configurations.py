@@ -6,9 +6,9 @@ from typing import TypeAlias
 
 from relational_tensat.explore.derivation.spreading import spread
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.draws import Configuration, draw_configuration
-from relational_tensat.rules.soundness.requirements import Plan
-from relational_tensat.tensor.hints import Choices
+from relational_tensat.rules.soundness.draws import RuleConfiguration, draw_configuration
+from relational_tensat.rules.soundness.requirements import DrawPlan
+from relational_tensat.tensor.hints import RandomChoices
 
 #: Per operand, per dimension: 1, or an id that equal sizes share.
 Pattern: TypeAlias = tuple[tuple[int, ...], ...]
@@ -20,7 +20,9 @@ _PATIENCE = 150
 _ATTEMPTS = 4_000
 
 
-def generic_configurations(rule: Rule, count: int, choices: Choices) -> list[Configuration]:
+def generic_configurations(
+    rule: Rule, count: int, choices: RandomChoices
+) -> list[RuleConfiguration]:
     """Return up to ``count`` configurations on which a rule applies, no two of one pattern.
 
     The first is the most generic that was drawn: the fewest sizes of 1, then the most different ones.
@@ -30,7 +32,7 @@ def generic_configurations(rule: Rule, count: int, choices: Choices) -> list[Con
     Raises:
         UnsoundRuleError: on operands that were drawn the rule changes the type of a result.
     """
-    different: dict[Pattern, Configuration] = {}
+    different: dict[Pattern, RuleConfiguration] = {}
     for configuration in _drawn(rule, choices):
         wider = spread(rule, configuration)
         different.setdefault(pattern(wider), wider)
@@ -40,10 +42,10 @@ def generic_configurations(rule: Rule, count: int, choices: Choices) -> list[Con
     return [ranked[i * (len(ranked) - 1) // max(count - 1, 1)] for i in range(count)]
 
 
-def _drawn(rule: Rule, choices: Choices) -> list[Configuration]:
+def _drawn(rule: Rule, choices: RandomChoices) -> list[RuleConfiguration]:
     """Return configurations on which the rule applies, one for each pattern that comes up."""
-    drawn: dict[Pattern, Configuration] = {}
-    since_new, plan = 0, Plan(rule)
+    drawn: dict[Pattern, RuleConfiguration] = {}
+    since_new, plan = 0, DrawPlan(rule)
     for _ in range(_ATTEMPTS):
         configuration = draw_configuration(plan, choices)
         if configuration is None or configuration.instantiate(rule) is None:
@@ -56,7 +58,7 @@ def _drawn(rule: Rule, choices: Choices) -> list[Configuration]:
     return list(drawn.values())
 
 
-def pattern(configuration: Configuration) -> Pattern:
+def pattern(configuration: RuleConfiguration) -> Pattern:
     """Return which sizes of the operands are equal to each other, and which are 1."""
     names: dict[int, int] = {1: 1}
     return tuple(

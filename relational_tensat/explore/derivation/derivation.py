@@ -10,10 +10,10 @@ from relational_tensat.base.records import record
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, Observer, explore
 from relational_tensat.explore.derivation.configurations import generic_configurations
-from relational_tensat.explore.derivation.sides import Sides, both_sides
+from relational_tensat.explore.derivation.sides import SideGraphs, both_sides
 from relational_tensat.rules.instance import tensor_vars
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.draws import Configuration
+from relational_tensat.rules.soundness.draws import RuleConfiguration
 from relational_tensat.tensor.hints import SeededChoices
 
 #: What kept a side from meeting the other, by the stop reason of the exploration.
@@ -27,7 +27,7 @@ _WITHOUT = {
 
 
 @record
-class Effort:
+class DerivationEffort:
     """How hard a rule is tried.
 
     Attributes:
@@ -74,7 +74,7 @@ class Derivation:
 
 
 def derive_rules(
-    rules: Sequence[Rule], laws: Sequence[Rule], effort: Effort | None = None
+    rules: Sequence[Rule], laws: Sequence[Rule], effort: DerivationEffort | None = None
 ) -> Iterator[Derivation]:
     """Yield for each rule whether the laws prove it.
 
@@ -84,11 +84,13 @@ def derive_rules(
     """
     everywhere = [law.everywhere for law in laws]
     for rule in rules:
-        attempt = _Attempt(rule, everywhere, effort or Effort())
+        attempt = _Attempt(rule, everywhere, effort or DerivationEffort())
         yield attempt.failed("its file marks it as unsound") if rule.unsound else attempt.result()
 
 
-def derive_rule(rule: Rule, laws: Sequence[Rule], effort: Effort | None = None) -> Derivation:
+def derive_rule(
+    rule: Rule, laws: Sequence[Rule], effort: DerivationEffort | None = None
+) -> Derivation:
     """Return whether laws prove a rule on operands that satisfy its sources and conditions.
 
     All configurations share an e-graph at first. Those that are not proven when a limit is reached
@@ -100,18 +102,18 @@ def derive_rule(rule: Rule, laws: Sequence[Rule], effort: Effort | None = None) 
     Raises:
         KeyboardInterrupt: the exploration was interrupted.
     """
-    return _Attempt(rule, laws, effort or Effort()).result()
+    return _Attempt(rule, laws, effort or DerivationEffort()).result()
 
 
 class _Attempt:
     """The attempt to derive one rule."""
 
-    def __init__(self, rule: Rule, laws: Sequence[Rule], effort: Effort) -> None:
+    def __init__(self, rule: Rule, laws: Sequence[Rule], effort: DerivationEffort) -> None:
         self._rule = rule
         self._laws = laws
         self._effort = effort
         self._started = time.perf_counter()
-        self._configurations: list[Configuration] = []
+        self._configurations: list[RuleConfiguration] = []
         self._iterations = 0
         self._e_nodes = 0
 
@@ -135,7 +137,9 @@ class _Attempt:
             return self.failed(_WITHOUT[stop_reason], failures[0])
         return self._outcome()
 
-    def _prove(self, configurations: Sequence[Configuration]) -> tuple[list[Configuration], str]:
+    def _prove(
+        self, configurations: Sequence[RuleConfiguration]
+    ) -> tuple[list[RuleConfiguration], str]:
         """Explore both sides; return the configurations that are not proven, and what ended it."""
         sides = both_sides(self._rule.everywhere, configurations)
         egraph = EGraph.create(sides.graph)
@@ -150,7 +154,7 @@ class _Attempt:
         finally:
             egraph.close()
 
-    def _explore(self, egraph: EGraph, sides: Sides) -> Exploration:
+    def _explore(self, egraph: EGraph, sides: SideGraphs) -> Exploration:
         left_s = self._effort.seconds - (time.perf_counter() - self._started)
         options = ExplorationOptions(
             iterations=self._effort.iterations,
@@ -169,7 +173,7 @@ class _Attempt:
             raise KeyboardInterrupt
         return exploration
 
-    def failed(self, reason: str, where: Configuration | None = None) -> Derivation:
+    def failed(self, reason: str, where: RuleConfiguration | None = None) -> Derivation:
         names = tensor_vars(self._rule)
         operands = () if where is None else zip(names, where.var_types, strict=True)
         text = ", ".join(f"{name} {kind}" for name, kind in operands)
@@ -189,7 +193,7 @@ class _Attempt:
         )
 
 
-def _unproven(sides: Sides, egraph: EGraph) -> list[int]:
+def _unproven(sides: SideGraphs, egraph: EGraph) -> list[int]:
     """Return the indices of the configurations of which some pair is not one class."""
     class_of = dict(egraph.database.run("egraph/output_classes"))
     return [

@@ -9,7 +9,7 @@ from relational_tensat.base.errors import UsageError
 from relational_tensat.base.records import record
 from relational_tensat.rules.instance import Instance, tensor_vars
 from relational_tensat.rules.model import Rule, Term, Var
-from relational_tensat.rules.soundness.draws import Configuration
+from relational_tensat.rules.soundness.draws import RuleConfiguration
 from relational_tensat.tensor.graph import Graph, Node, build_graph
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.operators.attributes import int_of
@@ -20,7 +20,7 @@ Value: TypeAlias = tuple[tuple[str, ...], ValueType]
 
 
 @record
-class Sides:
+class SideGraphs:
     """What a rule claims to be equal, on several configurations.
 
     Attributes:
@@ -32,7 +32,7 @@ class Sides:
     pairs: tuple[tuple[tuple[str, str], ...], ...]
 
 
-def both_sides(rule: Rule, configurations: Sequence[Configuration]) -> Sides:
+def both_sides(rule: Rule, configurations: Sequence[RuleConfiguration]) -> SideGraphs:
     """Return the graph of a rule's sources and targets.
 
     Raises:
@@ -43,20 +43,22 @@ def both_sides(rule: Rule, configurations: Sequence[Configuration]) -> Sides:
     nodes: list[Node] = []
     pairs = []
     for index, configuration in enumerate(configurations):
-        builder = _Builder(rule, configuration, f"{index}.")
+        builder = _SideBuilder(rule, configuration, f"{index}.")
         inputs.update(builder.inputs)
         pairs.append(builder.build())
         nodes += builder.nodes
     outputs = dict.fromkeys(
         name for output_pairs in pairs for pair in output_pairs for name in pair
     )
-    return Sides(build_graph(rule.name, inputs, {}, nodes, outputs, where=rule.name), tuple(pairs))
+    return SideGraphs(
+        build_graph(rule.name, inputs, {}, nodes, outputs, where=rule.name), tuple(pairs)
+    )
 
 
-class _Builder:
+class _SideBuilder:
     """Builds the nodes of one configuration; the names of its values start with ``prefix``."""
 
-    def __init__(self, rule: Rule, configuration: Configuration, prefix: str) -> None:
+    def __init__(self, rule: Rule, configuration: RuleConfiguration, prefix: str) -> None:
         self.nodes: list[Node] = []
         self._rule = rule
         self._configuration = configuration

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.rules.instance import tensor_vars
 from relational_tensat.rules.model import Rule, Term, Var
-from relational_tensat.rules.soundness.draws import Configuration
+from relational_tensat.rules.soundness.draws import RuleConfiguration
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import Attrs, TensorType, ValueType
 
@@ -24,7 +24,7 @@ Place: TypeAlias = tuple[int, int]
 _MOST_GROUPS = 300
 
 
-def spread(rule: Rule, configuration: Configuration) -> Configuration:
+def spread(rule: Rule, configuration: RuleConfiguration) -> RuleConfiguration:
     """Return a configuration of the same ranks, in which sizes are equal only where they must be.
 
     Each size in turn becomes a prime of its own, together with as few of the sizes equal to it as the
@@ -53,8 +53,8 @@ def spread(rule: Rule, configuration: Configuration) -> Configuration:
 
 
 def _least_moved(
-    rule: Rule, configuration: Configuration, place: Place, equal: Sequence[Place], size: int
-) -> tuple[Configuration, set[Place]] | None:
+    rule: Rule, configuration: RuleConfiguration, place: Place, equal: Sequence[Place], size: int
+) -> tuple[RuleConfiguration, set[Place]] | None:
     """Give ``place`` a new size, and as few of ``equal`` with it as possible; None if it cannot be.
 
     What must be equal to each other is mostly a handful of sizes; where many more happen to be, the
@@ -73,8 +73,8 @@ def _least_moved(
 
 
 def _resized(
-    rule: Rule, configuration: Configuration, places: set[Place], size: int
-) -> Configuration | None:
+    rule: Rule, configuration: RuleConfiguration, places: set[Place], size: int
+) -> RuleConfiguration | None:
     """Return the configuration with other sizes at some places; None where the rule does not apply."""
     types = tuple(
         kind.with_shape(
@@ -88,7 +88,7 @@ def _resized(
 
 def retyped(
     rule: Rule, symbols: Sequence[tuple[str, Attrs]], var_types: tuple[TensorType, ...]
-) -> Configuration | None:
+) -> RuleConfiguration | None:
     """Return the configuration of the same operators on operands of other types; None if they misfit."""
     types = dict(zip(tensor_vars(rule), var_types, strict=True))
     remainder = iter(symbols)
@@ -109,10 +109,10 @@ def retyped(
         roots = tuple(visit(source) for source in rule.sources)
     except ShapeError:
         return None
-    return Configuration(tuple(placed.values()), var_types, roots)
+    return RuleConfiguration(tuple(placed.values()), var_types, roots)
 
 
-def _sizes(configuration: Configuration) -> list[int]:
+def _sizes(configuration: RuleConfiguration) -> list[int]:
     return [size for kind in configuration.var_types for size in kind.shape]
 
 

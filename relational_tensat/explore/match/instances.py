@@ -1,4 +1,4 @@
-"""Instances: a rule on one configuration of signatures, judged once however often it matches.
+"""MatchInstances: a rule on one configuration of signatures, judged once however often it matches.
 
 Matches of the same rule whose e-nodes have the same signatures agree in all that conditions, shape
 rules and target attributes can see. So each distinct configuration is judged once, in Python, by the
@@ -20,7 +20,7 @@ from relational_tensat.rules.instance import Instance, Types, instantiate
 from relational_tensat.tensor.types import Attrs, ValueType
 
 
-class Instances:
+class MatchInstances:
     """Judges configurations and writes them to the tables ``instance`` and ``template``.
 
     ``bounds`` is how much the applications of valid instances can add.

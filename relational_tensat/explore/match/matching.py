@@ -44,7 +44,7 @@ from relational_tensat.explore.match.application_query import (
     multi_text,
 )
 from relational_tensat.explore.match.extremes import Extremes, Mask
-from relational_tensat.explore.match.instances import Instances
+from relational_tensat.explore.match.instances import MatchInstances
 from relational_tensat.explore.match.known import KnownOperands
 from relational_tensat.rules.text import rule_text
 
@@ -95,7 +95,7 @@ class Matcher:
         self._live_patterns: frozenset[int] = frozenset()  # that the last search was for
         self._width = compiled.node_columns, compiled.leaf_columns  # of its table ``match``
         self._database: Database = egraph.database
-        self.instances = Instances(compiled, egraph.catalogue, egraph.database, first_instance)
+        self.instances = MatchInstances(compiled, egraph.catalogue, egraph.database, first_instance)
         self._extremes = Extremes(egraph, compiled)
         self._known = KnownOperands(egraph, compiled)
         self._edges = Edges(compiled)

@@ -10,15 +10,21 @@ from typing import TYPE_CHECKING
 from relational_tensat.base.lazy import names_on_first_use
 
 if TYPE_CHECKING:
-    from relational_tensat.explore.schedule.plan import Plan, Repeat, Run, Saturate, Sequence
+    from relational_tensat.explore.schedule.plan import (
+        Plan,
+        RepeatRules,
+        RunRules,
+        Saturate,
+        Sequence,
+    )
     from relational_tensat.explore.schedule.plan_text import parse_schedule
     from relational_tensat.explore.schedule.rulesets import BUILT_IN, rules_by_ruleset
 
 __all__ = [
     "BUILT_IN",
     "Plan",
-    "Repeat",
-    "Run",
+    "RepeatRules",
+    "RunRules",
     "Saturate",
     "Sequence",
     "parse_schedule",
@@ -30,8 +36,8 @@ __getattr__ = names_on_first_use(
     {
         "plan": (
             "Plan",
-            "Repeat",
-            "Run",
+            "RepeatRules",
+            "RunRules",
             "Saturate",
             "Sequence",
         ),

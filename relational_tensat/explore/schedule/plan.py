@@ -12,7 +12,7 @@ Steps: TypeAlias = Generator["tuple[str, ...]", bool, bool]
 
 
 @record
-class Run:
+class RunRules:
     """One step of the rules of some rulesets.
 
     Attributes:
@@ -64,7 +64,7 @@ class Saturate:
 
 
 @record
-class Repeat:
+class RepeatRules:
     """A schedule so many times; fewer if it has nothing left to add."""
 
     times: int
@@ -83,12 +83,12 @@ class Repeat:
         return has_added
 
 
-Plan: TypeAlias = Run | Sequence | Saturate | Repeat
+Plan: TypeAlias = RunRules | Sequence | Saturate | RepeatRules
 
 
 def rulesets_of(plan: Plan) -> tuple[str, ...]:
     """Return the names of rulesets and rules in a schedule, each once, in their order."""
-    if isinstance(plan, Run):
+    if isinstance(plan, RunRules):
         return plan.rulesets
     parts = plan.parts if isinstance(plan, Sequence) else (plan.body,)
     return tuple(dict.fromkeys(name for part in parts for name in rulesets_of(part)))

@@ -10,7 +10,7 @@ import re
 from typing import NoReturn
 
 from relational_tensat.base.errors import UsageError, nearest
-from relational_tensat.explore.schedule.plan import Plan, Repeat, Run, Saturate, Sequence
+from relational_tensat.explore.schedule.plan import Plan, RepeatRules, RunRules, Saturate, Sequence
 
 _WORDS = ("saturate", "repeat")
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]*(?:\[[^\]\s]*\])?"
@@ -81,7 +81,7 @@ class _Parser:
         if not count.isdecimal() or int(count) < 1:
             self._fail(f"{count or 'the end'!r} after repeat, expected how many times", place)
         self._take()
-        return Repeat(int(count), self._body())
+        return RepeatRules(int(count), self._body())
 
     def _run(self, first: str) -> Plan:
         names = [first]
@@ -92,7 +92,7 @@ class _Parser:
                 self._fail(f"{name or 'the end'!r} after +, expected a ruleset", place)
             self._take()
             names.append(name)
-        return Run(tuple(names))
+        return RunRules(tuple(names))
 
     def _body(self) -> Plan:
         """Read ``( SCHEDULE )``."""

@@ -8,7 +8,7 @@ from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.schedule.plan import Schedule
 from relational_tensat.explore.schedule.plan_text import parse_schedule
 from relational_tensat.explore.schedule.rulesets import check_rulesets, rules_by_ruleset
-from relational_tensat.explore.step import Budget, Delta
+from relational_tensat.explore.step import Delta, StepBudget
 from relational_tensat.explore.strategies.node_budgets import multi_budget, scarce_budget
 from relational_tensat.explore.variation import PLAIN, Variation
 from relational_tensat.explore.world import World
@@ -94,13 +94,13 @@ class Policy:
         has_iterations = state.multi_done < self.options.multi_iterations
         return has_iterations and (iteration == 1 or state.quiet)
 
-    def budget(self, state: SaturationState) -> Budget:
+    def budget(self, state: SaturationState) -> StepBudget:
         """Return what the next iteration may build: multi-pattern rules leave some of it to the others."""
         limit = self.options.node_limit
         if self._variation.multi_share is not None:
-            return Budget(limit, self._multi_budget(state))
+            return StepBudget(limit, self._multi_budget(state))
         whole_above = max(scarce_budget(state.original, limit), self._world.e_nodes)
-        return Budget(
+        return StepBudget(
             limit, self._multi_budget(state), whole_above=None if state.scarce else whole_above
         )
 

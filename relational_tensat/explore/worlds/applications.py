@@ -27,7 +27,7 @@ STATES = ("waiting", "built", "rejected")
 _RULE, _INSTANCE, _STATE = 0, 1, 2
 
 
-class Rows:
+class ApplicationRows:
     """A table of whole numbers that grows; 0 fills up what is not given.
 
     Attributes:
@@ -76,7 +76,7 @@ class Templates:
             "FROM instance WHERE id > $last ORDER BY id"
         )
         #: By instance id, the positions of the roots among the bindings (0: invalid).
-        self._roots = Rows(2)
+        self._roots = ApplicationRows(2)
         self._roots.add(np.zeros((1, 2), np.int32))
         #: By step, then by instance id: signature and positions of the operands; 0 for none.
         self._steps: list[Ints] = []
@@ -175,10 +175,10 @@ class Applications:
             source_columns: the most e-nodes that the sources of a rule match.
             leaf_columns: the most leaves that they have together.
         """
-        self._about = Rows(3)
-        self._sources = Rows(source_columns)
-        self._targets = Rows(1)
-        self._bindings = Rows(leaf_columns)
+        self._about = ApplicationRows(3)
+        self._sources = ApplicationRows(source_columns)
+        self._targets = ApplicationRows(1)
+        self._bindings = ApplicationRows(leaf_columns)
         self._places: dict[bytes, int] = {}
 
     @property

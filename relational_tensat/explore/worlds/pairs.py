@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from relational_tensat.base.records import record
 from relational_tensat.explore.compile.compiled import CompiledRules
-from relational_tensat.explore.worlds.applications import Rows
+from relational_tensat.explore.worlds.applications import ApplicationRows
 from relational_tensat.explore.worlds.masks import Bits, Masks, some_world
 from relational_tensat.explore.worlds.node_arrays import Ints, NodeArrays
 
@@ -27,7 +27,7 @@ _JOINED_AT_ONCE, _FOUND_AT_ONCE = 1_000_000, 1_000_000
 
 
 @record
-class Sources:
+class PairSources:
     """Matches of all sources of some rules: of one pattern, or pairs.
 
     Attributes:
@@ -85,7 +85,11 @@ class _Matches:
 
     def __init__(self) -> None:
         self.version = 0
-        self._sources, self._leaves, self._about = Rows(1), Rows(1), Rows(2)
+        self._sources, self._leaves, self._about = (
+            ApplicationRows(1),
+            ApplicationRows(1),
+            ApplicationRows(2),
+        )
         self._known: set[bytes] = set()
 
     @property
@@ -108,7 +112,7 @@ class _Matches:
         """The version in which each came, or was changed for the last time."""
         return self._about.values[:, 1]
 
-    def add(self, found: Sources) -> None:
+    def add(self, found: PairSources) -> None:
         """Add those that are not known."""
         assert found.roots is not None
         self.version += 1
@@ -169,7 +173,7 @@ class Pairs:
         """By pattern, how often its matches have changed."""
         return {pattern: matches.version for pattern, matches in self._matches.items()}
 
-    def add(self, pattern: int, found: Sources) -> None:
+    def add(self, pattern: int, found: PairSources) -> None:
         """Add matches of a pattern."""
         self._matches[pattern].add(found)
 
@@ -178,7 +182,7 @@ class Pairs:
         for matches in self._matches.values():
             matches.follow(arrays)
 
-    def find(self, masks: Masks, looked: Looked, arrays: NodeArrays) -> Iterator[Sources]:
+    def find(self, masks: Masks, looked: Looked, arrays: NodeArrays) -> Iterator[PairSources]:
         """Yield the pairs that some of the worlds have and that were not found before.
 
         Their order depends on their e-nodes only, not on when their matches were found.
@@ -199,7 +203,7 @@ class Pairs:
             if not len(one):
                 continue
             sources = both[0].sources[one], both[1].sources[other]
-            yield Sources(
+            yield PairSources(
                 group.rules,
                 np.hstack([_wide(arrays.signature[sources[0]], nodes), arrays.signature[sources[1]]]),
                 np.hstack(sources),

@@ -26,7 +26,7 @@ from relational_tensat.explore.worlds.applications import (
 )
 from relational_tensat.explore.worlds.masks import Flags, Masks
 from relational_tensat.explore.worlds.node_arrays import Ints, NodeArrays, SourceFinder
-from relational_tensat.explore.worlds.pairs import Looked, Pairs, Sources
+from relational_tensat.explore.worlds.pairs import Looked, Pairs, PairSources
 from relational_tensat.rules.model import Rule
 
 #: Most pairs of matches of multi-pattern rules that are recorded.
@@ -148,7 +148,7 @@ class Universe:
             leaves = matches.leaves[rows, : finder.leaves]
             sources = finder.find(self.arrays, signatures, leaves)
             there = np.flatnonzero(sources[:, 0])
-            found = Sources(
+            found = PairSources(
                 tuple(self._single_rules.get(pattern, ())),
                 signatures[there], sources[there], leaves[there], matches.roots[rows[there]],
             )  # fmt: skip
@@ -157,7 +157,7 @@ class Universe:
             if found.rules:
                 self._add(found)
 
-    def _add(self, found: Sources) -> None:
+    def _add(self, found: PairSources) -> None:
         """Add the applications that matches are, of rules that apply to them."""
         kinds, kind = _kinds(found.signatures)
         instances = self._instances(found.rules, kinds)[:, kind].ravel()

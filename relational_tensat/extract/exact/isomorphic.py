@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from relational_tensat.extract.index import edge_owner
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Ints
-from relational_tensat.extract.techniques import Gain, Technique, Techniques, declare
+from relational_tensat.extract.techniques import Technique, TechniqueGain, Techniques, declare
 
 ISOMORPHIC = declare(
     Technique(
         "isomorphic",
         "search isomorphic components once",
-        earns_on=Gain("bert k=1", "simplex_iterations"),
+        earns_on=TechniqueGain("bert k=1", "simplex_iterations"),
     )
 )
 

@@ -33,7 +33,7 @@ from relational_tensat.extract.index import (
     strong_components_of_classes,
 )
 from relational_tensat.extract.problem import ExtractionProblem, Floats
-from relational_tensat.extract.techniques import Gain, Technique, declare
+from relational_tensat.extract.techniques import Technique, TechniqueGain, declare
 
 _NOTHING = 1e-6
 
@@ -141,7 +141,7 @@ LANDMARKS = declare(
     Technique(
         "landmarks",
         "rows for e-nodes of which one must be taken",
-        earns_on=Gain("zones 100", "simplex_iterations"),
+        earns_on=TechniqueGain("zones 100", "simplex_iterations"),
     )
 )
 
@@ -149,7 +149,7 @@ SCARCITY = declare(
     Technique(
         "scarcity",
         "landmarks towards classes of which too little is chosen",
-        earns_on=Gain("zones 500", "simplex_iterations"),
+        earns_on=TechniqueGain("zones 500", "simplex_iterations"),
     )
 )
 

@@ -26,7 +26,7 @@ from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from relational_tensat.extract.greedy.cover import COVERS, covers
 from relational_tensat.extract.greedy.dag import greedy_choices
 from relational_tensat.extract.problem import Ints, dag_cost_us
-from relational_tensat.extract.techniques import Gain, Technique, declare
+from relational_tensat.extract.techniques import Technique, TechniqueGain, declare
 
 _WORTH_REDUCING = 0.1
 """An e-graph is reduced again when at least this fraction of its e-nodes is excluded."""
@@ -44,7 +44,7 @@ REDUCED_COSTS = declare(
     Technique(
         "reduced-costs",
         "drop e-nodes that the relaxation's duals rule out",
-        earns_on=Gain("rings 300", "simplex_iterations"),
+        earns_on=TechniqueGain("rings 300", "simplex_iterations"),
     )
 )
 

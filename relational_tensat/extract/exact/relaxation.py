@@ -41,7 +41,7 @@ from relational_tensat.extract.greedy.bottom_up import DagDeriver, settle_by_tre
 from relational_tensat.extract.greedy.improve import Improver
 from relational_tensat.extract.index import children_by_node, nodes_by_class, parents_by_class
 from relational_tensat.extract.problem import ExtractionProblem, Floats
-from relational_tensat.extract.techniques import Gain, Technique, declare
+from relational_tensat.extract.techniques import Technique, TechniqueGain, declare
 
 _INFINITE = float("inf")
 _TINY = 1e-9
@@ -51,7 +51,7 @@ ASCENT = declare(
     Technique(
         "ascent",
         "landmarks that share no cost: a bound without solver, and rows to begin with",
-        earns_on=Gain("zones 100", "simplex_iterations"),
+        earns_on=TechniqueGain("zones 100", "simplex_iterations"),
     )
 )
 
@@ -200,7 +200,7 @@ ROUNDING = declare(
     Technique(
         "rounding",
         "derive choices from what the relaxation chooses",
-        earns_on=Gain("zones 100", "branch_nodes"),
+        earns_on=TechniqueGain("zones 100", "branch_nodes"),
     )
 )
 

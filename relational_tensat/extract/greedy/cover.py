@@ -18,13 +18,13 @@ from relational_tensat.extract.exact.reduce.reduced import Mask
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from relational_tensat.extract.index import Adjacency, edge_owner, nodes_by_class
 from relational_tensat.extract.problem import ExtractionProblem, Floats, Ints
-from relational_tensat.extract.techniques import Gain, Technique, declare
+from relational_tensat.extract.techniques import Technique, TechniqueGain, declare
 
 COVERS = declare(
     Technique(
         "covers",
         "greedy choices in which several classes pay together",
-        earns_on=Gain("inception_v3 k=2", "simplex_iterations"),
+        earns_on=TechniqueGain("inception_v3 k=2", "simplex_iterations"),
     )
 )
 

@@ -37,7 +37,7 @@ NODE_FIELDS = ("op", "children", "eclass", "cost", "subsumed")
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
+class RepeatedKeys:
     """Stands in parsed JSON for an object in which a key is given twice."""
 
     key: str
@@ -46,7 +46,7 @@ class Repeated:
 def parse_json(path: Path) -> Any:
     """Return the content of an e-graph file, compressed by gzip or not; no value in it is checked.
 
-    Objects are dictionaries, but for two: ``Repeated`` is one that contradicts itself, and a tuple
+    Objects are dictionaries, but for two: ``RepeatedKeys`` is one that contradicts itself, and a tuple
     of the values of ``NODE_FIELDS`` is one that has all of these, or all but ``subsumed``, in this
     order, as e-nodes usually do (JSON has no tuples of its own).
 
@@ -71,7 +71,7 @@ def _object(pairs: list[tuple[str, Any]]) -> Any:
             return op, children, eclass, cost, False
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        return Repeated(_first_repeated(pairs))
+        return RepeatedKeys(_first_repeated(pairs))
     return tuple(fields.values()) if tuple(fields) == NODE_FIELDS else fields
 
 
@@ -146,10 +146,10 @@ def read_egraph_json(path: Path) -> SerializedEGraph:
             the place in it and what was expected.
     """
     with no_garbage_collection():
-        return _Reader(str(path)).read(parse_json(path))
+        return _EGraphReader(str(path)).read(parse_json(path))
 
 
-class _Reader:
+class _EGraphReader:
     """Turns the content of one file into arrays; every error names the place."""
 
     def __init__(self, file: str) -> None:
@@ -190,13 +190,13 @@ class _Reader:
         return SerializedEGraph(problem, names, classes, ops, roots, self._note())
 
     def _nodes(self, content: Any) -> Nodes:
-        if isinstance(content, Repeated):
+        if isinstance(content, RepeatedKeys):
             self._twice("", "field", content)
         if not isinstance(content, dict):
             self._fail("", f"expected an object with {', '.join(_TOP_FIELDS)}")
         self._ignore_others("the file", content, _TOP_FIELDS)
         nodes = content.get("nodes")
-        if isinstance(nodes, Repeated):
+        if isinstance(nodes, RepeatedKeys):
             self._twice("nodes", "e-node", nodes)
         if not isinstance(nodes, dict) or not nodes:
             self._fail("nodes", "expected an object of e-nodes, at least one")
@@ -214,7 +214,7 @@ class _Reader:
     def _node(self, name: str, node: Any) -> tuple[Any, ...]:
         """Return an e-node that has its fields in some other order, or not all of them."""
         place = f"nodes[{name!r}]"
-        if isinstance(node, Repeated):
+        if isinstance(node, RepeatedKeys):
             self._twice(place, "field", node)
         if not isinstance(node, dict):
             self._fail(place, "expected an object")
@@ -232,7 +232,7 @@ class _Reader:
 
     def _check_class_data(self, content: Mapping[str, Any], index_of: Mapping[str, int]) -> None:
         data = content.get("class_data", {})
-        if isinstance(data, Repeated):
+        if isinstance(data, RepeatedKeys):
             self._twice("class_data", "e-class", data)
         if not isinstance(data, dict):
             self._fail("class_data", "expected an object by e-class")
@@ -310,7 +310,7 @@ class _Reader:
         more = f" and {len(parts) - _MOST_NOTED:,} more" if len(parts) > _MOST_NOTED else ""
         return f"ignored: {', '.join(parts[:_MOST_NOTED])}{more}" if parts else ""
 
-    def _twice(self, place: str, kind: str, repeated: Repeated) -> NoReturn:
+    def _twice(self, place: str, kind: str, repeated: RepeatedKeys) -> NoReturn:
         self._fail(place, f"the {kind} {repeated.key!r} is given twice")
 
     def _fail(self, place: str, reason: str) -> NoReturn:

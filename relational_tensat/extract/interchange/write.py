@@ -14,14 +14,14 @@ from relational_tensat.egraph.loading import CHILD_COLUMNS
 _CHILDREN = [f"c{i}" for i in range(CHILD_COLUMNS)]
 
 
-class Database(Protocol):
+class TableSource(Protocol):
     """A run's database that answers the queries of ``sql/``."""
 
     def named(self, name: str, **params: Any) -> Any:
         """Run ``sql/NAME.sql``; the answer has ``as_objects()`` and ``rows``."""
 
 
-def egraph_json(database: Database) -> dict[str, Any]:
+def egraph_json(database: TableSource) -> dict[str, Any]:
     """Return the e-graph of a database in which an extraction was made.
 
     It has the e-nodes that extraction chooses from, at the costs that it charges (µs; what depends

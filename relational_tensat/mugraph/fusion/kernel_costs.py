@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from relational_tensat.cost import Configuration, CostCounts, CostSource, Device
 from relational_tensat.cost.key import configuration_of
-from relational_tensat.cost.source import ESTIMATED, MEASURED, Answer, Race
+from relational_tensat.cost.source import ESTIMATED, MEASURED, CostAnswer, Race
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
 from relational_tensat.rules.targets.fused_kernel import FusedKernel
 from relational_tensat.tensor import Graph
@@ -80,7 +80,7 @@ class KernelCosts(CostSource):
         """Whether the operators' source says so."""
         return self._kernel_us(configuration) is None and self.operators.is_free(configuration)
 
-    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
+    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, CostAnswer]:
         """Ask for operators in one batch."""
         kernels = self._own(configurations)
         others = [each for each in configurations if each not in kernels]
@@ -88,7 +88,9 @@ class KernelCosts(CostSource):
         self.measuring_s = self.operators.measuring_s
         return {each: answers[each] for each in configurations}
 
-    def look_up(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
+    def look_up(
+        self, configurations: Sequence[Configuration]
+    ) -> Mapping[Configuration, CostAnswer]:
         """Answer for own kernels, and the operators that are known."""
         kernels = self._own(configurations)
         return {**kernels, **self.operators.known(c for c in configurations if c not in kernels)}
@@ -111,10 +113,10 @@ class KernelCosts(CostSource):
     def _origin(self) -> str:
         return MEASURED if self.is_measured else ESTIMATED
 
-    def _own(self, configurations: Sequence[Configuration]) -> dict[Configuration, Answer]:
+    def _own(self, configurations: Sequence[Configuration]) -> dict[Configuration, CostAnswer]:
         """Return what those of own kernels take, modelled or measured."""
         return {
-            each: Answer(us, self._origin)
+            each: CostAnswer(us, self._origin)
             for each in configurations
             if (us := self._kernel_us(each)) is not None
         }
@@ -138,12 +140,12 @@ class PlainCosts(CostSource):
         """Whether the operators' source says so."""
         return configuration.op != "fused" and self._operators.is_free(configuration)
 
-    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
+    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, CostAnswer]:
         """Ask for all operators in one batch."""
         parts = {each: _parts(each) for each in configurations}
         answers = self._operators.ask([part for own in parts.values() for part in own])
         return {
-            each: Answer(sum(answers[part].cost_us for part in own), ESTIMATED)
+            each: CostAnswer(sum(answers[part].cost_us for part in own), ESTIMATED)
             for each, own in parts.items()
         }
 

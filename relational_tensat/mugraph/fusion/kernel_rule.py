@@ -19,7 +19,7 @@ from relational_tensat.egraph.loading import CHILD_COLUMNS, single_number
 from relational_tensat.mugraph.fusion.candidates import Candidate
 from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Term, Var
 from relational_tensat.rules.targets.fused_chain import body_of
-from relational_tensat.rules.targets.fused_kernel import Part
+from relational_tensat.rules.targets.fused_kernel import FusedPart
 from relational_tensat.rules.targets.target import FUSED_FILE
 from relational_tensat.tensor import Attrs, Graph, TensorType, Weight
 from relational_tensat.tensor.operators import get_operator
@@ -38,14 +38,14 @@ def kernel_rule(candidate: Candidate, key: str, name: str) -> Rule:
     """
     terms: dict[str, Term] = {read: Var(f"x{place}") for place, read in enumerate(candidate.inputs)}
     numbers = {read: place for place, read in enumerate(candidate.inputs)}
-    parts: list[Part] = []
+    parts: list[FusedPart] = []
     for node in candidate.nodes:
         for read in node.inputs:
             if read not in terms:  # a number: the kernel has it
-                parts.append(Part("fill", (), _fill(candidate.graph, read)))
+                parts.append(FusedPart("fill", (), _fill(candidate.graph, read)))
                 numbers[read] = len(candidate.inputs) + len(parts) - 1
                 terms[read] = _number_term(candidate.graph, read)
-        parts.append(Part(node.op, tuple(numbers[read] for read in node.inputs), node.attrs))
+        parts.append(FusedPart(node.op, tuple(numbers[read] for read in node.inputs), node.attrs))
         whole = len(candidate.inputs) + len(parts) - 1
         children = tuple(terms[read] for read in node.inputs)
         term = Apply(node.op, children, _literals(node.attrs))
@@ -53,7 +53,7 @@ def kernel_rule(candidate: Candidate, key: str, name: str) -> Rule:
             numbers[node.outputs[0]], terms[node.outputs[0]] = whole, term
             continue
         for index, output in enumerate(node.outputs):
-            parts.append(Part("part", (whole,), {"index": index}))
+            parts.append(FusedPart("part", (whole,), {"index": index}))
             numbers[output] = len(candidate.inputs) + len(parts) - 1
             terms[output] = Apply("part", (term,), (("index", Literal(index)),))
     sources = tuple(cast(Apply, terms[output]) for output in candidate.outputs)

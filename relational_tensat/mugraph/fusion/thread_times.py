@@ -9,7 +9,7 @@ import numpy as np
 
 from relational_tensat.base.errors import InputError, VerificationError
 from relational_tensat.base.folders import temporary_folder
-from relational_tensat.cost.device import Sample
+from relational_tensat.cost.device import TimingSample
 from relational_tensat.mugraph.fusion.candidates import Candidate
 from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.dims import count, variables
@@ -57,7 +57,7 @@ def compiled_as() -> str:
     return f"{compiler_version(compiler())} {' '.join(FLAGS)}"
 
 
-def measured(candidate: Candidate, graph: MuGraph) -> Sample:
+def measured(candidate: Candidate, graph: MuGraph) -> TimingSample:
     """Return the microseconds of thread CPU time of a candidate's kernel, compiled as C.
 
     They are measured as those of onnxruntime's operators: undisturbed samples, each of as many runs as

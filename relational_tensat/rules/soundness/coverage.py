@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from relational_tensat.rules.soundness.decisions import Decisions, Goal
-from relational_tensat.rules.soundness.draws import Configuration
+from relational_tensat.rules.soundness.draws import RuleConfiguration
 from relational_tensat.rules.soundness.inputs import Inputs
-from relational_tensat.rules.soundness.requirements import Plan
+from relational_tensat.rules.soundness.requirements import DrawPlan
 from relational_tensat.tensor.operators import Use
 from relational_tensat.tensor.types import TensorType
 
@@ -35,7 +35,7 @@ class Coverage:
             has many.
     """
 
-    plan: Plan
+    plan: DrawPlan
     decisions: Decisions
     met: Counter[Goal] = field(default_factory=Counter)
     paths: set[frozenset[Goal]] = field(default_factory=set)
@@ -43,7 +43,7 @@ class Coverage:
     ones: set[tuple[int, int, int]] = field(default_factory=set)
     _features: set[object] = field(default_factory=set)
 
-    def add(self, configuration: Configuration) -> None:
+    def add(self, configuration: RuleConfiguration) -> None:
         """Take in an instance on which the law was judged."""
         new = False
         inputs = Inputs.of(self.plan, configuration)
@@ -85,7 +85,7 @@ class Coverage:
             and not any(a in path and b in path for path in self.paths)
         ]
 
-    def goals(self, configuration: Configuration) -> set[Goal]:
+    def goals(self, configuration: RuleConfiguration) -> set[Goal]:
         """Return the goals that a configuration meets."""
         inputs = Inputs.of(self.plan, configuration)
         events, _ = self.decisions.outcomes(inputs.types, list(inputs.values))
@@ -123,10 +123,10 @@ _ALL_WAYS = 4
 
 
 def one_against_many(
-    plan: Plan, configurations: Iterable[Configuration]
-) -> Iterator[Configuration]:
+    plan: DrawPlan, configurations: Iterable[RuleConfiguration]
+) -> Iterator[RuleConfiguration]:
     """Yield configurations with a dim of 1 where they had many, or many where one operand had 1."""
-    by_form: dict[object, Configuration] = {}
+    by_form: dict[object, RuleConfiguration] = {}
     for configuration in configurations:
         types = configuration.var_types
         ones = sum(size == 1 for kind in types for size in kind.shape)
@@ -147,7 +147,9 @@ def one_against_many(
 _LONG_AXIS = 4100
 
 
-def with_long_axes(plan: Plan, configurations: Sequence[Configuration]) -> Iterator[Configuration]:
+def with_long_axes(
+    plan: DrawPlan, configurations: Sequence[RuleConfiguration]
+) -> Iterator[RuleConfiguration]:
     """Yield small configurations with one long axis, where elements are positions on an axis."""
     if any(Use.INDEX in term.operator.uses for term in plan.terms):
         small = sorted(configurations, key=lambda c: sum(kind.size for kind in c.var_types))
@@ -159,11 +161,11 @@ def with_long_axes(plan: Plan, configurations: Sequence[Configuration]) -> Itera
                     yield configuration
 
 
-def _ones_in(configuration: Configuration) -> int:
+def _ones_in(configuration: RuleConfiguration) -> int:
     return sum(size == 1 for kind in configuration.var_types for size in kind.shape)
 
 
-def _changed(plan: Plan, base: Configuration) -> Iterator[Configuration]:
+def _changed(plan: DrawPlan, base: RuleConfiguration) -> Iterator[RuleConfiguration]:
     """Yield all ways in which some operands have 1 on an axis, counted from the back, the others many."""
     inputs = Inputs.of(plan, base)
     operands = range(len(inputs.types))

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from relational_tensat.rules.functions import Inapplicable, get_function
-from relational_tensat.rules.instance import CompiledRule, Evaluate, Types
+from relational_tensat.rules.instance import Evaluate, PreparedRule, Types
 from relational_tensat.rules.model import Apply, Call, Expr, Rule, Term, Var
 from relational_tensat.rules.soundness import traced
 from relational_tensat.rules.text import expr_text
@@ -66,7 +66,7 @@ class Decisions:
         goals: the outcomes with which the rule could apply.
     """
 
-    def __init__(self, rule: Rule, compiled: CompiledRule) -> None:
+    def __init__(self, rule: Rule, compiled: PreparedRule) -> None:
         self._compiled = compiled
         self._events: list[Event] = []
         self._guards: tuple[Goal, ...] = ()

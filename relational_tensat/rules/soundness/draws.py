@@ -13,9 +13,9 @@ from typing import Any
 
 from relational_tensat.rules.instance import Instance, instantiate, typed_application
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.requirements import Bindings, Plan, SourceTerm
+from relational_tensat.rules.soundness.requirements import Bindings, DrawPlan, SourceTerm
 from relational_tensat.rules.soundness.stress_instances import FarHints, further
-from relational_tensat.tensor.hints import Choices, Hints
+from relational_tensat.tensor.hints import Hints, RandomChoices
 from relational_tensat.tensor.operators import Attr, Operator
 from relational_tensat.tensor.operators.attributes import ints_of, padding_of
 from relational_tensat.tensor.operators.sampling import PartialApplication
@@ -38,7 +38,7 @@ _MOST_WITH_BORDER = 1 << 22
 
 
 @dataclass(frozen=True)
-class Configuration:
+class RuleConfiguration:
     """Operands' types and attributes for which a rule's sources are valid.
 
     Attributes:
@@ -68,7 +68,7 @@ class _MisfitError(Exception):
 class _Drawer:
     """Draws one configuration of a rule."""
 
-    def __init__(self, plan: Plan, choices: Choices, far: bool, rank: int | None) -> None:
+    def __init__(self, plan: DrawPlan, choices: RandomChoices, far: bool, rank: int | None) -> None:
         self.plan = plan
         self.choices = choices
         self.far = FarHints(choices, plan.landmarks) if far else None
@@ -82,11 +82,11 @@ class _Drawer:
         self.attrs: dict[str, AttrValue] = {}
         self.symbols: dict[int, tuple[str, Attrs]] = {}
 
-    def draw(self) -> Configuration:
+    def draw(self) -> RuleConfiguration:
         roots = tuple([self._applied(source, None) for source in self.plan.sources])
         symbols = tuple([self.symbols[id(term)] for term in self.plan.terms])
         types = tuple([kind for kind in self.bindings.types if kind is not None])
-        return Configuration(symbols, types, roots)
+        return RuleConfiguration(symbols, types, roots)
 
     def _applied(self, term: SourceTerm, result: ValueType | None) -> ValueType:
         attr_values = self._known_attrs(term)
@@ -204,15 +204,15 @@ class _Drawer:
 
 
 def draw_configuration(
-    rule: Rule | Plan, choices: Choices, *, far: bool = False, rank: int | None = None
-) -> Configuration | None:
+    rule: Rule | DrawPlan, choices: RandomChoices, *, far: bool = False, rank: int | None = None
+) -> RuleConfiguration | None:
     """Draw operands for which the sources are valid; None if this attempt failed.
 
     Args:
         far: of high rank, with long dimensions and large attributes.
         rank: of most tensors; of any where there is none.
     """
-    plan = rule if isinstance(rule, Plan) else Plan(rule)
+    plan = rule if isinstance(rule, DrawPlan) else DrawPlan(rule)
     try:
         return _Drawer(plan, choices, far, rank).draw()
     except _MisfitError:

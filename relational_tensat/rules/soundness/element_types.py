@@ -13,9 +13,9 @@ from itertools import islice
 import numpy as np
 
 from relational_tensat.rules.soundness import bitvectors, each_element
-from relational_tensat.rules.soundness.draws import Configuration
+from relational_tensat.rules.soundness.draws import RuleConfiguration
 from relational_tensat.rules.soundness.inputs import Inputs, in_dtype, main_dtype
-from relational_tensat.rules.soundness.judgement import Judge, Outcome
+from relational_tensat.rules.soundness.judgement import Judge, LawOutcome
 from relational_tensat.rules.soundness.machine import MachineValues, Operands, compared, rounds
 from relational_tensat.rules.soundness.sides import Sides, has_floats
 from relational_tensat.rules.soundness.verdict import TYPE_EVIDENCE, VALUES
@@ -55,7 +55,7 @@ _FEW_ELEMENTS = 2048
 class Failure:
     """Operands, in their own types, for which the two sides differ on a machine; what they are."""
 
-    configuration: Configuration
+    configuration: RuleConfiguration
     sides: Sides
     operands: Sequence[Array]
     what: Operands = Operands.MODERATE
@@ -79,7 +79,7 @@ class TypedJudge:
         self._proved: dict[object, bool] = {}
 
     def run(
-        self, configurations: Sequence[Configuration], always: Sequence[Configuration] = ()
+        self, configurations: Sequence[RuleConfiguration], always: Sequence[RuleConfiguration] = ()
     ) -> None:
         """Try a rule in every type that configurations exist in; stop at the first failure.
 
@@ -114,14 +114,14 @@ class TypedJudge:
                 if self.failure is not None:
                     return
 
-    def _with_odd_numbers(self, configuration: Configuration) -> Configuration | None:
+    def _with_odd_numbers(self, configuration: RuleConfiguration) -> RuleConfiguration | None:
         """Return a configuration whose numbers are no sums of few powers of 2, as those drawn are."""
         plan = self._judge.plan
         inputs = Inputs.of(plan, configuration)
         names = [name for name, number in inputs.numbers(plan) if isinstance(number, float)]
         return inputs.replaced(plan, dict.fromkeys(names, _ODD_NUMBER)).configuration(plan)
 
-    def fails(self, configuration: Configuration) -> bool:
+    def fails(self, configuration: RuleConfiguration) -> bool:
         """Whether the rule fails on a configuration as it is; keeps the operands."""
         sides = self._judge.sides(configuration)
         if sides is None or not sides.agree_in_type():
@@ -131,7 +131,7 @@ class TypedJudge:
             self.failure = failure
         return failure is not None
 
-    def _try(self, dtype: str, configuration: Configuration, sides: Sides) -> None:
+    def _try(self, dtype: str, configuration: RuleConfiguration, sides: Sides) -> None:
         if not rounds(sides) and not sides.widened and each_element.is_flat(sides):
             if self._is_proved(dtype, configuration, sides) or self.failure is not None:
                 return
@@ -156,7 +156,7 @@ class TypedJudge:
         if dtype not in self.evidence or TYPE_EVIDENCE.index(evidence) > TYPE_EVIDENCE.index(best):
             self.evidence[dtype] = evidence
 
-    def _failure(self, configuration: Configuration, sides: Sides) -> Failure | None:
+    def _failure(self, configuration: RuleConfiguration, sides: Sides) -> Failure | None:
         values = self._values(sides)
         samples = [*values.moderate(), *values.integers()]
         if _decides_by_rounding(sides):
@@ -168,24 +168,24 @@ class TypedJudge:
         tries += [(operands, Operands.MASKED) for operands in values.masked()]
         for operands, what in tries:
             outcome, _ = compared(sides, operands, what)
-            if outcome is Outcome.FAILS:
+            if outcome is LawOutcome.FAILS:
                 return Failure(configuration, sides, operands, what)
         return None
 
-    def _extreme_failure(self, configuration: Configuration, sides: Sides) -> Failure | None:
+    def _extreme_failure(self, configuration: RuleConfiguration, sides: Sides) -> Failure | None:
         """Return extreme operands on which the sides differ; integers were tried on them already."""
         values = self._values(sides)
         for _ in range(_count(sides)):
             operands = values.extreme()
             outcome, _ = compared(sides, operands, Operands.EXTREME)
-            if outcome is Outcome.FAILS:
+            if outcome is LawOutcome.FAILS:
                 return Failure(configuration, sides, operands, Operands.EXTREME)
         return None
 
     def _values(self, sides: Sides) -> MachineValues:
         return MachineValues(sides.var_types, sides.left, self._seed)
 
-    def _is_proved(self, dtype: str, configuration: Configuration, sides: Sides) -> bool:
+    def _is_proved(self, dtype: str, configuration: RuleConfiguration, sides: Sides) -> bool:
         """Prove a law of each element, for all shapes; or find where it fails, and keep that.
 
         What is proved for some attributes says nothing of others.
@@ -240,25 +240,25 @@ def _count(sides: Sides) -> int:
     return min(_MOST_EXTREME, 1 + _EXTREME_ELEMENTS // size)
 
 
-def _spread(configurations: Sequence[Configuration]) -> Iterator[Configuration]:
+def _spread(configurations: Sequence[RuleConfiguration]) -> Iterator[RuleConfiguration]:
     """Yield configurations in another order: small and larger ones in turn."""
     step = max(1, len(configurations) // max(_PER_TYPE.values()))
     for start in range(step):
         yield from configurations[start::step]
 
 
-def _from(configurations: Sequence[Configuration], start: int) -> Iterator[Configuration]:
+def _from(configurations: Sequence[RuleConfiguration], start: int) -> Iterator[RuleConfiguration]:
     """Yield all configurations, in a circle that begins at an index."""
     start %= max(1, len(configurations))
     yield from configurations[start:]
     yield from configurations[:start]
 
 
-def _size(configuration: Configuration) -> int:
+def _size(configuration: RuleConfiguration) -> int:
     return sum(kind.size for kind in configuration.var_types)
 
 
-def _mixes(configuration: Configuration) -> bool:
+def _mixes(configuration: RuleConfiguration) -> bool:
     """Whether element types differ among operands and results, or are named by attributes."""
     kinds = (*configuration.var_types, *configuration.root_types)
     dtypes = {kind.dtype for kind in kinds if isinstance(kind, TensorType)}

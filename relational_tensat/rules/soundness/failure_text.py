@@ -23,9 +23,9 @@ from relational_tensat.rules.instance import (
     type_text,
 )
 from relational_tensat.rules.model import Rule, Var
-from relational_tensat.rules.soundness.draws import Configuration
+from relational_tensat.rules.soundness.draws import RuleConfiguration
 from relational_tensat.rules.soundness.element_types import Failure
-from relational_tensat.rules.soundness.judgement import Outcome, compared_in_floats
+from relational_tensat.rules.soundness.judgement import LawOutcome, compared_in_floats
 from relational_tensat.rules.soundness.machine import compared
 from relational_tensat.rules.soundness.sides import Sides
 from relational_tensat.rules.soundness.tensor_values import Values
@@ -116,7 +116,9 @@ _TRIES = 40
 _SNIPPET_NAMES = ("apply", "tensor", "print")
 
 
-def counterexample(rule: Rule, configuration: Configuration, sides: Sides) -> Counterexample | None:
+def counterexample(
+    rule: Rule, configuration: RuleConfiguration, sides: Sides
+) -> Counterexample | None:
     """Return the counterexample; None if no operands were found that show it in float64."""
     for operands in _candidates(configuration, sides):
         difference = _difference(sides, operands)
@@ -155,7 +157,7 @@ def machine_counterexample(rule: Rule, failure: Failure) -> Counterexample:
     )
 
 
-def _candidates(configuration: Configuration, sides: Sides) -> Iterator[list[Array]]:
+def _candidates(configuration: RuleConfiguration, sides: Sides) -> Iterator[list[Array]]:
     """Yield operands, the plainest first: counting up, small whole numbers, any."""
     values = Values(configuration, sides.left, 0)
     yield values.counting()
@@ -176,7 +178,7 @@ def _difference(sides: Sides, operands: Sequence[Any]) -> Difference | None:
         if left != right:
             return Difference(source, type_text(left), type_text(right))
     outcome, element = compared_in_floats(sides, operands)
-    if outcome is not Outcome.FAILS:
+    if outcome is not LawOutcome.FAILS:
         return None
     names = [type_text(kind) for kind in pairs[0 if element is None else element.source]]
     if element is None:
@@ -186,7 +188,7 @@ def _difference(sides: Sides, operands: Sequence[Any]) -> Difference | None:
     )
 
 
-def _parameters(rule: Rule, configuration: Configuration) -> dict[str, AttrValue]:
+def _parameters(rule: Rule, configuration: RuleConfiguration) -> dict[str, AttrValue]:
     parameters: dict[str, AttrValue] = {}
     for node, (_, attrs) in zip(source_nodes(rule), configuration.symbols, strict=True):
         for name, value in node.attrs:

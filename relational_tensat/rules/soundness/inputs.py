@@ -16,15 +16,15 @@ from relational_tensat.base.errors import ShapeError
 from relational_tensat.rules.instance import source_nodes, tensor_vars, typed_application
 from relational_tensat.rules.model import Rule, Term, Var
 from relational_tensat.rules.soundness import traced
-from relational_tensat.rules.soundness.draws import Configuration
-from relational_tensat.rules.soundness.requirements import Plan, SourceTerm
+from relational_tensat.rules.soundness.draws import RuleConfiguration
+from relational_tensat.rules.soundness.requirements import DrawPlan, SourceTerm
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import AttrItems, Attrs, TensorType, ValueType, tensors_of
 
 Types = tuple[TensorType, ...]
 
 
-def main_dtype(configuration: Configuration) -> str | None:
+def main_dtype(configuration: RuleConfiguration) -> str | None:
     """Return the element type that most operands have, or results where there are no operands."""
     kinds = configuration.var_types or [
         part for kind in configuration.root_types for part in tensors_of(kind)
@@ -33,7 +33,7 @@ def main_dtype(configuration: Configuration) -> str | None:
     return max(dtypes, key=dtypes.count) if dtypes else None
 
 
-def in_dtype(rule: Rule, configuration: Configuration, dtype: str) -> Configuration | None:
+def in_dtype(rule: Rule, configuration: RuleConfiguration, dtype: str) -> RuleConfiguration | None:
     """Return the configuration with another main element type; None where that does not fit."""
     main = main_dtype(configuration)
     if main is None or main == dtype:
@@ -47,10 +47,10 @@ def in_dtype(rule: Rule, configuration: Configuration, dtype: str) -> Configurat
 
 def retyped(
     rule: Rule,
-    configuration: Configuration,
+    configuration: RuleConfiguration,
     types: Types,
     dtypes: Mapping[str, str] | None = None,
-) -> Configuration | None:
+) -> RuleConfiguration | None:
     """Return a configuration with other operands and the same attributes, if these fit.
 
     Args:
@@ -78,7 +78,7 @@ def retyped(
     roots = [visit(source) for source in rule.sources]
     if any(root is None for root in roots):
         return None
-    return Configuration(
+    return RuleConfiguration(
         tuple(symbols[id(node)] for node in source_nodes(rule)),
         types,
         tuple(root for root in roots if root is not None),
@@ -114,13 +114,13 @@ class Inputs:
     values: tuple[Any, ...]
 
     @staticmethod
-    def of(plan: Plan, configuration: Configuration) -> Inputs:
+    def of(plan: DrawPlan, configuration: RuleConfiguration) -> Inputs:
         """Return what a configuration is made of."""
         values = plan.compiled.bind(configuration.symbols)
         assert values is not None
         return Inputs(configuration.var_types, tuple(values))
 
-    def numbers(self, plan: Plan) -> Iterator[tuple[str, float]]:
+    def numbers(self, plan: DrawPlan) -> Iterator[tuple[str, float]]:
         """Yield all numbers by the names that they have as terms: dims, lengths, attributes."""
         for name, kind in zip(plan.tensors, self.types, strict=True):
             yield traced.length_name("rank", name), kind.rank
@@ -140,7 +140,7 @@ class Inputs:
         values = [len(v) if isinstance(v, tuple) else v for v in self.values if not _is_number(v)]
         return tuple((kind.rank, kind.dtype) for kind in self.types), tuple(values)
 
-    def order_of(self, plan: Plan, names: frozenset[str]) -> frozenset[str]:
+    def order_of(self, plan: DrawPlan, names: frozenset[str]) -> frozenset[str]:
         """Return the names of the elements of an order of axes, if some names are of one."""
         for name, value in zip(plan.attrs, self.values, strict=True):
             if isinstance(value, tuple) and len(value) > 1:
@@ -162,7 +162,7 @@ class Inputs:
         changed = kind.with_shape((*kind.shape[:axis], size, *kind.shape[axis + 1 :]))
         return Inputs((*self.types[:index], changed, *self.types[index + 1 :]), self.values)
 
-    def varied(self, plan: Plan) -> Iterator[Inputs]:
+    def varied(self, plan: DrawPlan) -> Iterator[Inputs]:
         """Yield the inputs with other words, and with larger dims where all operands have 1."""
         choices: dict[str, tuple[Any, ...]] = {}
         for term in plan.terms:
@@ -182,7 +182,7 @@ class Inputs:
                         wider = wider.with_dim(index, kind.rank - axis, _WIDER)
                 yield wider
 
-    def replaced(self, plan: Plan, numbers: Mapping[str, float]) -> Inputs:
+    def replaced(self, plan: DrawPlan, numbers: Mapping[str, float]) -> Inputs:
         """Return the inputs with other numbers.
 
         Lists are cut or made longer by ones, tensors lose their first axes or get more before these.
@@ -203,7 +203,7 @@ class Inputs:
                 values.append(numbers.get(f"value {name}", value))
         return Inputs(tuple(types), tuple(values))
 
-    def traced(self, plan: Plan) -> Inputs:
+    def traced(self, plan: DrawPlan) -> Inputs:
         """Return the inputs as traced numbers."""
         import z3
 
@@ -226,13 +226,13 @@ class Inputs:
                 values.append(_traced(value, f"value {name}"))
         return Inputs(types, tuple(values))
 
-    def configuration(self, plan: Plan) -> Configuration | None:
+    def configuration(self, plan: DrawPlan) -> RuleConfiguration | None:
         """Return the configuration; None where the sources are not valid."""
         try:
             symbols, _, roots = built(plan, self, _applied)
         except UNFIT:
             return None
-        configuration = Configuration(symbols, self.types, roots)
+        configuration = RuleConfiguration(symbols, self.types, roots)
         return configuration if plan.compiled.bind(symbols) is not None else None
 
 
@@ -268,7 +268,7 @@ def applied_traced(
 
 
 def built(
-    plan: Plan, inputs: Inputs, apply: _Apply
+    plan: DrawPlan, inputs: Inputs, apply: _Apply
 ) -> tuple[tuple[tuple[str, Attrs], ...], list[Any], tuple[ValueType, ...]]:
     """Build the sources up.
 

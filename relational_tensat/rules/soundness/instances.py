@@ -10,10 +10,10 @@ from functools import cached_property
 
 from relational_tensat.rules.soundness.coverage import Coverage, one_against_many, with_long_axes
 from relational_tensat.rules.soundness.decisions import Goal
-from relational_tensat.rules.soundness.draws import Configuration, draw_configuration
+from relational_tensat.rules.soundness.draws import RuleConfiguration, draw_configuration
 from relational_tensat.rules.soundness.inputs import Inputs
 from relational_tensat.rules.soundness.judgement import Judge
-from relational_tensat.rules.soundness.requirements import Plan
+from relational_tensat.rules.soundness.requirements import DrawPlan
 from relational_tensat.rules.soundness.sides import Sides
 from relational_tensat.rules.soundness.solved_instances import Reaching, has_z3
 from relational_tensat.tensor.hints import SeededChoices
@@ -46,12 +46,12 @@ _BEGINNINGS = 60
 class Trial:
     """A configuration that the rule applies to, and the choices that led to it, if it was drawn near."""
 
-    configuration: Configuration
+    configuration: RuleConfiguration
     sides: Sides
     taken: Sequence[int] = ()
 
 
-class Instances:
+class InstanceSource:
     """The configurations of one rule, each once.
 
     Attributes:
@@ -67,7 +67,7 @@ class Instances:
         self._choices = SeededChoices(zlib.crc32(judge.plan.rule.name.encode()) ^ seed)
         self._keys: set[object] = set()
         self.attempts = 0
-        self.long: list[Configuration] = []
+        self.long: list[RuleConfiguration] = []
 
     # --- drawn ---
 
@@ -102,10 +102,10 @@ class Instances:
         trials = (trial for trial in map(self._trial, drawn) if trial is not None)
         yield from itertools.islice(trials, min(count, _FAR_TRIALS))
 
-    def _drawn_far(self) -> Configuration | None:
+    def _drawn_far(self) -> RuleConfiguration | None:
         return draw_configuration(self._plan, self._choices, far=True)
 
-    def _trial(self, configuration: Configuration | None) -> Trial | None:
+    def _trial(self, configuration: RuleConfiguration | None) -> Trial | None:
         """Return a configuration as a trial; None if it is none or known, or the rule does not apply."""
         if configuration is None or configuration.key in self._keys:
             return None
@@ -117,7 +117,7 @@ class Instances:
 
     # --- made ---
 
-    def made(self, configurations: Iterable[Configuration]) -> Iterator[Trial]:
+    def made(self, configurations: Iterable[RuleConfiguration]) -> Iterator[Trial]:
         """Yield those of some configurations that the rule applies to."""
         trials = map(self._trial, configurations)
         return (trial for trial in trials if trial is not None)
@@ -137,7 +137,7 @@ class Instances:
         if has_z3() and self._coverage.open_goals(PER_GOAL):
             yield from self.made(self._for_goals(known))
 
-    def _for_goals(self, known: Sequence[Trial]) -> Iterator[Configuration]:
+    def _for_goals(self, known: Sequence[Trial]) -> Iterator[RuleConfiguration]:
         coverage = self._coverage
         for _ in range(_ROUNDS):
             open_goals = coverage.open_goals()
@@ -151,7 +151,7 @@ class Instances:
             found = self._reaching.instances(second, beginnings, also=first)
             yield from itertools.islice(found, _PER_PAIR)
 
-    def _for_goal(self, goal: Goal, known: Sequence[Trial]) -> Iterator[Configuration]:
+    def _for_goal(self, goal: Goal, known: Sequence[Trial]) -> Iterator[RuleConfiguration]:
         enough = 1 if self._coverage.decisions.is_soft(goal) else PER_GOAL
         beginnings = [Inputs.of(self._plan, trial.configuration) for trial in known]
         for configuration in self._reaching.instances(goal, beginnings):
@@ -179,10 +179,10 @@ class Instances:
         return Reaching(self._plan, self._coverage.decisions, self._redrawn)
 
     @cached_property
-    def _relaxed(self) -> Plan:
-        return Plan(replace(self._plan.rule, conditions=()))
+    def _relaxed(self) -> DrawPlan:
+        return DrawPlan(replace(self._plan.rule, conditions=()))
 
-    def _relaxed_draw(self, far: bool, rank: int | None = None) -> Configuration | None:
+    def _relaxed_draw(self, far: bool, rank: int | None = None) -> RuleConfiguration | None:
         return draw_configuration(self._relaxed, self._choices, far=far, rank=rank)
 
     def _redrawn(self, form: Mapping[str, int]) -> Sequence[Inputs]:

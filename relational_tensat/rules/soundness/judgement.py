@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from relational_tensat.rules.instance import Instance
-from relational_tensat.rules.soundness.draws import Configuration
-from relational_tensat.rules.soundness.requirements import Plan
+from relational_tensat.rules.soundness.draws import RuleConfiguration
+from relational_tensat.rules.soundness.requirements import DrawPlan
 from relational_tensat.rules.soundness.sides import (
     Compute,
     Sides,
@@ -40,7 +40,7 @@ _LARGEST = 1e6
 _SMALLEST = 1e-3
 
 
-class Outcome(Enum):
+class LawOutcome(Enum):
     """What came out on one configuration."""
 
     HOLDS = "holds"
@@ -57,7 +57,7 @@ class Judge:
         floats: float64 only, since the law fails over the field where it holds for real numbers.
     """
 
-    plan: Plan
+    plan: DrawPlan
     seed: int
     floats: bool = False
     _field: Field = field(init=False)
@@ -65,22 +65,22 @@ class Judge:
     def __post_init__(self) -> None:
         self._field = Field(self.seed)
 
-    def sides(self, configuration: Configuration) -> Sides | None:
+    def sides(self, configuration: RuleConfiguration) -> Sides | None:
         """Return both sides on a configuration; None where it does not apply, or is too large."""
         both = sides(self.plan.compiled, configuration)
         return both if both is not None and is_small(both) else None
 
-    def holds(self, configuration: Configuration, sides: Sides) -> Outcome:
+    def holds(self, configuration: RuleConfiguration, sides: Sides) -> LawOutcome:
         """Judge a configuration; may change to float64 for good."""
         if not sides.agree_in_type():
-            return Outcome.FAILS
+            return LawOutcome.FAILS
         values = Values(configuration, sides.left, self.seed)
         if not self.floats:
             outcome = judge_exactly(sides, values, self._field)
-            if outcome is not Outcome.FAILS or tells_nan(sides):
+            if outcome is not LawOutcome.FAILS or tells_nan(sides):
                 return outcome
         outcome = judge_in_floats(sides, values)
-        if outcome is Outcome.HOLDS:
+        if outcome is LawOutcome.HOLDS:
             self.floats = True
         return outcome
 
@@ -91,7 +91,7 @@ def tells_nan(sides: Sides) -> bool:
     return any(get_operator(node.op).tells_nan for node in nodes)
 
 
-def judge_exactly(sides: Sides, values: Values, field: Field) -> Outcome:
+def judge_exactly(sides: Sides, values: Values, field: Field) -> LawOutcome:
     """Compare the two sides modulo a prime.
 
     On residues other than 0, which say whether the two are the same formula; where the right side
@@ -100,24 +100,24 @@ def judge_exactly(sides: Sides, values: Values, field: Field) -> Outcome:
     """
     outcome = _compare_exactly(sides, values.residues(), field)
     divides = any(get_operator(node.op).divides for node in sides.right.nodes)
-    if outcome is Outcome.HOLDS and (divides or not all(map(has_floats, sides.var_types))):
+    if outcome is LawOutcome.HOLDS and (divides or not all(map(has_floats, sides.var_types))):
         with_zeros = _compare_exactly(sides, values.residues(zeros=True), field)
-        outcome = outcome if with_zeros is Outcome.UNDEFINED else with_zeros
+        outcome = outcome if with_zeros is LawOutcome.UNDEFINED else with_zeros
     return outcome
 
 
-def _compare_exactly(sides: Sides, operands: Sequence[Any], field: Field) -> Outcome:
+def _compare_exactly(sides: Sides, operands: Sequence[Any], field: Field) -> LawOutcome:
     results = evaluate_both(sides, operands, exact(field))
-    if isinstance(results, Outcome):
+    if isinstance(results, LawOutcome):
         return results
     left, right = results
     same = _identical(_roots(sides.left, left), _roots(sides.right, right))
-    return Outcome.HOLDS if same else Outcome.FAILS
+    return LawOutcome.HOLDS if same else LawOutcome.FAILS
 
 
 def evaluate_both(
     sides: Sides, operands: Sequence[Any], compute: Compute
-) -> tuple[list[Any], list[Any]] | Outcome:
+) -> tuple[list[Any], list[Any]] | LawOutcome:
     """Return what ``sides.evaluate`` returns for the left and the right side.
 
     UNDEFINED where the left side has no value, FAILS where only the right side has none.
@@ -125,22 +125,22 @@ def evaluate_both(
     try:
         left = evaluate(sides.left, operands, compute)
     except Undefined:
-        return Outcome.UNDEFINED
+        return LawOutcome.UNDEFINED
     try:
         return left, evaluate(sides.right, operands, compute)
     except Undefined:
-        return Outcome.FAILS
+        return LawOutcome.FAILS
 
 
-def judge_in_floats(sides: Sides, values: Values) -> Outcome:
+def judge_in_floats(sides: Sides, values: Values) -> LawOutcome:
     """Compare the two sides in float64, on operands of every kind, wherever the left is finite."""
-    outcome = Outcome.UNDEFINED
+    outcome = LawOutcome.UNDEFINED
     for kind in KINDS:
         operands = values.reals(kind)
         kind_outcome, _ = compared_in_floats(sides, operands)
-        if kind_outcome is Outcome.FAILS:
+        if kind_outcome is LawOutcome.FAILS:
             return kind_outcome
-        if kind_outcome is Outcome.HOLDS:
+        if kind_outcome is LawOutcome.HOLDS:
             outcome = kind_outcome
     return outcome
 
@@ -162,28 +162,28 @@ class Element:
     right: Any
 
 
-def compared_in_floats(sides: Sides, operands: Sequence[Any]) -> tuple[Outcome, Element | None]:
+def compared_in_floats(sides: Sides, operands: Sequence[Any]) -> tuple[LawOutcome, Element | None]:
     """Compare the two sides in float64; with the first element that differs, if both have values."""
     with np.errstate(all="ignore"):
         results = evaluate_both(sides, operands, real)
-        if isinstance(results, Outcome):
+        if isinstance(results, LawOutcome):
             return results, None
         left, right = results
         scale = max(_magnitude(left), _magnitude(right))
         if scale > _LARGEST:
-            return Outcome.UNDEFINED, None
+            return LawOutcome.UNDEFINED, None
         return _compare_roots(sides, left, right, TOLERANCE * max(scale, _SMALLEST))
 
 
 def _compare_roots(
     sides: Sides, left: Sequence[Any], right: Sequence[Any], tolerance: float
-) -> tuple[Outcome, Element | None]:
-    outcome = Outcome.UNDEFINED
+) -> tuple[LawOutcome, Element | None]:
+    outcome = LawOutcome.UNDEFINED
     for source, (a, b) in enumerate(zip(sides.left.roots, sides.right.roots, strict=True)):
         pairs = list(zip(parts(left[a]), parts(right[b]), strict=True))
         for part, (left_part, right_part) in enumerate(pairs):
             if np.shape(left_part) != np.shape(right_part):
-                return Outcome.FAILS, None
+                return LawOutcome.FAILS, None
             defined = np.isfinite(left_part)
             distance = np.abs(_number(left_part) - _number(right_part))
             close = distance <= tolerance  # False for no number
@@ -192,9 +192,9 @@ def _compare_roots(
                 at = tuple(wrong[0].tolist())
                 number = part if isinstance(left[a], tuple) else None
                 element = Element(source, number, at, left_part[at].item(), right_part[at].item())
-                return Outcome.FAILS, element
+                return LawOutcome.FAILS, element
             if defined.any():
-                outcome = Outcome.HOLDS
+                outcome = LawOutcome.HOLDS
     return outcome, None
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from relational_tensat.rules.instance import Instance, TargetNode
 from relational_tensat.rules.soundness.indices import Indices
-from relational_tensat.rules.soundness.judgement import Element, Outcome, evaluate_both
+from relational_tensat.rules.soundness.judgement import Element, LawOutcome, evaluate_both
 from relational_tensat.rules.soundness.sides import Compute, Sides, evaluate, has_floats, parts
 from relational_tensat.tensor import Graph, Node
 from relational_tensat.tensor.field import Undefined
@@ -288,7 +288,7 @@ class Operands(Enum):
 
 def compared(
     sides: Sides, operands: Sequence[Any], what: Operands = Operands.MODERATE
-) -> tuple[Outcome, Element | None]:
+) -> tuple[LawOutcome, Element | None]:
     """Compare the two sides for given operands.
 
     Returns:
@@ -298,12 +298,12 @@ def compared(
     compute = on_wide_machine if sides.widened else on_machine
     with np.errstate(all="ignore"):
         results = evaluate_both(sides, operands, compute)
-        if isinstance(results, Outcome):
+        if isinstance(results, LawOutcome):
             return results, None
         left, right = results
         n_roots = len(sides.left.roots)
         outcome, element = _compared(sides, left, right, [None] * n_roots, everywhere)
-        if outcome is Outcome.HOLDS or not rounds(sides):
+        if outcome is LawOutcome.HOLDS or not rounds(sides):
             return outcome, element
         scale = 0.0
         if what is Operands.MODERATE:
@@ -311,7 +311,7 @@ def compared(
         elif what is Operands.MASKED:
             scale = _largest([left[root] for root in sides.left.roots])
         outcome, element = _compared(sides, left, right, [scale] * n_roots, everywhere)
-        if outcome is Outcome.FAILS and not everywhere:
+        if outcome is LawOutcome.FAILS and not everywhere:
             if what is Operands.MODERATE:
                 terms = (_largest_term(sides.left, left), _largest_term(sides.right, right))
                 scale = max(scale, *terms)
@@ -361,7 +361,7 @@ def _neighbour(operand: Any, kind: TensorType, random: np.random.Generator) -> A
 
 def _compared(
     sides: Sides, left: Sequence[Any], right: Sequence[Any], scales: Sequence[Any], everywhere: bool
-) -> tuple[Outcome, Element | None]:
+) -> tuple[LawOutcome, Element | None]:
     """Compare two results; ``scales`` as in ``_same``, one for each root."""
     for source, (a, b) in enumerate(zip(sides.left.roots, sides.right.roots, strict=True)):
         kinds = tensors_of(sides.types(sides.left)[source])
@@ -369,15 +369,15 @@ def _compared(
             zip(parts(left[a]), parts(right[b]), kinds, strict=True)
         ):
             if np.shape(left_part) != np.shape(right_part):
-                return Outcome.FAILS, None
+                return LawOutcome.FAILS, None
             wrong = np.argwhere(~_same(left_part, right_part, kind, scales[source], everywhere))
             if len(wrong):
                 at = tuple(wrong[0].tolist())
                 index = part if isinstance(left[a], tuple) else None
-                return Outcome.FAILS, Element(
+                return LawOutcome.FAILS, Element(
                     source, index, at, left_part[at].item(), right_part[at].item()
                 )
-    return Outcome.HOLDS, None
+    return LawOutcome.HOLDS, None
 
 
 def _same(left: Any, right: Any, kind: TensorType, scale: Any, everywhere: bool) -> Any:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from relational_tensat.rules.functions import Inapplicable
-from relational_tensat.rules.instance import CompiledRule, Evaluate, attr_vars, tensor_vars
+from relational_tensat.rules.instance import Evaluate, PreparedRule, attr_vars, tensor_vars
 from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Var
 from relational_tensat.rules.soundness.stress_instances import Landmarks
 from relational_tensat.tensor.operators import Operator, get_operator
@@ -21,7 +21,7 @@ from relational_tensat.tensor.types import Attrs, TensorType
 class Bindings:
     """What the variables of a rule stand for so far; None (and no key) where nothing is known."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: DrawPlan) -> None:
         self._plan = plan
         self.types: list[TensorType | None] = [None] * len(plan.tensors)
         self.values: list[Any] = [None] * len(plan.attrs)
@@ -130,7 +130,7 @@ def source_term(term: Apply) -> SourceTerm:
     )
 
 
-class Plan:
+class DrawPlan:
     """A rule, prepared for drawing.
 
     Attributes:
@@ -146,7 +146,7 @@ class Plan:
         self.rule = rule
         self.sources = tuple(map(source_term, rule.sources))
         self.terms = tuple(term for source in self.sources for term in source.preorder())
-        self.compiled = CompiledRule(rule)
+        self.compiled = PreparedRule(rule)
         self.tensors = {name: i for i, name in enumerate(tensor_vars(rule))}
         self.attrs = {name: i for i, name in enumerate(attr_vars(rule))}
         self.landmarks = Landmarks(rule)

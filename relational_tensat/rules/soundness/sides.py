@@ -8,14 +8,14 @@ from typing import Any, TypeAlias
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.rules.instance import (
-    CompiledRule,
     Instance,
+    PreparedRule,
     TargetNode,
     tensor_vars,
     typed_application,
 )
 from relational_tensat.rules.model import Rule, Term, Var
-from relational_tensat.rules.soundness.draws import Configuration
+from relational_tensat.rules.soundness.draws import RuleConfiguration
 from relational_tensat.tensor.field import Field, Undefined
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import FLOAT_DTYPES, TensorType, ValueType, tensors_of
@@ -52,7 +52,7 @@ class Sides:
         return self.types(self.left) == self.types(self.right)
 
 
-def sides(compiled: CompiledRule, configuration: Configuration) -> Sides | None:
+def sides(compiled: PreparedRule, configuration: RuleConfiguration) -> Sides | None:
     """Return both sides; None where the rule does not apply."""
     right = compiled.targets(configuration.symbols, configuration.var_types)
     if right is None:
@@ -61,7 +61,7 @@ def sides(compiled: CompiledRule, configuration: Configuration) -> Sides | None:
     return Sides(configuration.var_types, left, right, compiled.rule.widened)
 
 
-def source_instance(rule: Rule, configuration: Configuration) -> Instance:
+def source_instance(rule: Rule, configuration: RuleConfiguration) -> Instance:
     """Return the sources in the form that targets have."""
     names = tensor_vars(rule)
     types: list[ValueType] = list(configuration.var_types)
@@ -85,7 +85,7 @@ def source_instance(rule: Rule, configuration: Configuration) -> Instance:
     return Instance(tuple(nodes), roots)
 
 
-def _symbols_by_term(rule: Rule, configuration: Configuration) -> dict[int, Any]:
+def _symbols_by_term(rule: Rule, configuration: RuleConfiguration) -> dict[int, Any]:
     terms: list[int] = []
 
     def visit(term: Term) -> None:

@@ -18,10 +18,10 @@ from hypothesis.database import ExampleDatabase, choices_to_bytes
 
 from relational_tensat.base.folders import temporary_folder
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.draws import Configuration, draw_configuration
+from relational_tensat.rules.soundness.draws import RuleConfiguration, draw_configuration
 from relational_tensat.rules.soundness.inputs import Types, retyped
-from relational_tensat.rules.soundness.judgement import Judge, Outcome
-from relational_tensat.tensor.hints import Choices
+from relational_tensat.rules.soundness.judgement import Judge, LawOutcome
+from relational_tensat.tensor.hints import RandomChoices
 from relational_tensat.tensor.types import AttrValue, TensorType
 
 _PLAIN = "float32"
@@ -31,8 +31,8 @@ MOST_TRIED = 300
 
 
 def trimmed(
-    rule: Rule, configuration: Configuration, fails: Callable[[Configuration], bool]
-) -> Configuration:
+    rule: Rule, configuration: RuleConfiguration, fails: Callable[[RuleConfiguration], bool]
+) -> RuleConfiguration:
     """Return a configuration that fails and has no smaller neighbour that does.
 
     After ``MOST_TRIED`` neighbours, the smallest so far.
@@ -112,7 +112,7 @@ _MOST_JUDGED = 600
 _MOST_TRIMMED = 1200
 
 
-class DrawnChoices(Choices):
+class DrawnChoices(RandomChoices):
     """Decisions that Hypothesis takes, so that it can shrink what is drawn."""
 
     def __init__(self, draw: st.DrawFn) -> None:
@@ -124,19 +124,21 @@ class DrawnChoices(Choices):
 
 
 @st.composite
-def drawn_configurations(draw: st.DrawFn, judge: Judge) -> Configuration | None:
+def drawn_configurations(draw: st.DrawFn, judge: Judge) -> RuleConfiguration | None:
     """Configurations of a rule as Hypothesis draws them; None where the attempt failed."""
     return draw_configuration(judge.plan, DrawnChoices(draw))
 
 
-def smallest(judge: Judge, configuration: Configuration, choices: Sequence[int]) -> Configuration:
+def smallest(
+    judge: Judge, configuration: RuleConfiguration, choices: Sequence[int]
+) -> RuleConfiguration:
     """Return the smallest configuration where the law fails.
 
     Args:
         configuration: one where it fails.
         choices: the decisions that led to it; Hypothesis starts from them.
     """
-    search = _Search(judge, configuration)
+    search = _Shrink(judge, configuration)
 
     @settings(
         database=_Start(choices),
@@ -148,7 +150,7 @@ def smallest(judge: Judge, configuration: Configuration, choices: Sequence[int])
     )
     @seed(0)  # the same counterexample every time
     @given(drawn_configurations(judge))
-    def holds(candidate: Configuration | None) -> None:
+    def holds(candidate: RuleConfiguration | None) -> None:
         if search.fails(candidate):
             raise _FoundError
 
@@ -193,7 +195,7 @@ class _Start(ExampleDatabase):
         """Keep them: they are the only ones."""
 
 
-class _Search:
+class _Shrink:
     """Judges what Hypothesis draws, and keeps the smallest failure.
 
     Attributes:
@@ -201,13 +203,13 @@ class _Search:
         allowed: how many different configurations may be judged.
     """
 
-    def __init__(self, judge: Judge, configuration: Configuration) -> None:
+    def __init__(self, judge: Judge, configuration: RuleConfiguration) -> None:
         self._judge = replace(judge)
         self._known: dict[object, bool] = {}
         self.best = configuration
         self.allowed = _MOST_JUDGED
 
-    def fails(self, configuration: Configuration | None) -> bool:
+    def fails(self, configuration: RuleConfiguration | None) -> bool:
         """Whether the law fails on a configuration; no for new ones beyond those allowed."""
         if configuration is None:
             return False
@@ -220,14 +222,14 @@ class _Search:
                 self.best = configuration
         return self._known[key]
 
-    def _judged(self, configuration: Configuration) -> bool:
+    def _judged(self, configuration: RuleConfiguration) -> bool:
         sides = self._judge.sides(configuration)
         if sides is None:
             return False
-        return self._judge.holds(configuration, sides) is Outcome.FAILS
+        return self._judge.holds(configuration, sides) is LawOutcome.FAILS
 
 
-def _size(configuration: Configuration) -> tuple[int, int, float]:
+def _size(configuration: RuleConfiguration) -> tuple[int, int, float]:
     """Return elements, ranks and the size of parameters, to compare configurations by."""
     kinds = configuration.var_types
     parameters = sum(_extent(v) for _, attrs in configuration.symbols for v in attrs.values())

@@ -16,9 +16,9 @@ from typing import Any
 
 from relational_tensat.rules.soundness import traced
 from relational_tensat.rules.soundness.decisions import Decisions, Event, Goal
-from relational_tensat.rules.soundness.draws import Configuration
+from relational_tensat.rules.soundness.draws import RuleConfiguration
 from relational_tensat.rules.soundness.inputs import UNFIT, Inputs, applied_traced, built
-from relational_tensat.rules.soundness.requirements import Plan
+from relational_tensat.rules.soundness.requirements import DrawPlan
 
 #: What z3 may spend on one question, in its own unit: some 0.2 s.
 _EFFORT = 150_000
@@ -50,7 +50,7 @@ def has_z3() -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TracedRun:
     """One run with traced numbers.
 
     Attributes:
@@ -73,10 +73,10 @@ class Reaching:
         redraw: draws inputs with given ranks and lists' lengths, by their names, or most of them.
     """
 
-    plan: Plan
+    plan: DrawPlan
     decisions: Decisions
     redraw: Callable[[Mapping[str, int]], Sequence[Inputs]]
-    _runs: dict[Inputs, Run] = field(default_factory=dict)
+    _runs: dict[Inputs, TracedRun] = field(default_factory=dict)
     _variables: dict[int, frozenset[str]] = field(default_factory=dict)
     #: Terms that were looked at: z3 gives the ids of those that are gone to others.
     _kept: list[Any] = field(default_factory=list)
@@ -88,7 +88,7 @@ class Reaching:
 
     def instances(
         self, goal: Goal | None, beginnings: Sequence[Inputs], also: Goal | None = None
-    ) -> Iterator[Configuration]:
+    ) -> Iterator[RuleConfiguration]:
         """Yield configurations in which goals are met, as far as is known; of no goal, the conditions.
 
         Args:
@@ -107,7 +107,7 @@ class Reaching:
 
     def _from(
         self, inputs: Inputs, goal: Goal | None, seen: set[Inputs], depth: int
-    ) -> Iterator[Configuration]:
+    ) -> Iterator[RuleConfiguration]:
         """Yield what comes of one instance, or of those that it leads to."""
         for found in self._turned(self._run(inputs), goal):
             if found not in seen:
@@ -123,7 +123,9 @@ class Reaching:
             if self._questions >= self._allowed:
                 return
 
-    def variations(self, goal: Goal, configuration: Configuration) -> Iterator[Configuration]:
+    def variations(
+        self, goal: Goal, configuration: RuleConfiguration
+    ) -> Iterator[RuleConfiguration]:
         """Yield configurations like one that meets a goal, which meet it, too."""
         for inputs in Inputs.of(self.plan, configuration).varied(self.plan):
             varied = inputs.configuration(self.plan)
@@ -146,23 +148,23 @@ class Reaching:
         turns = [inputs for row in rows for inputs in row if inputs is not None]
         return turns[:_MOST_BEGINNINGS]
 
-    def _run(self, inputs: Inputs) -> Run:
+    def _run(self, inputs: Inputs) -> TracedRun:
         run = self._runs.get(inputs)
         if run is None:
             run = self._runs[inputs] = self._traced(inputs)
         return run
 
-    def _traced(self, inputs: Inputs) -> Run:
+    def _traced(self, inputs: Inputs) -> TracedRun:
         numbers = inputs.traced(self.plan)
         with traced.recording() as constraints:
             try:
                 _, values, _ = built(self.plan, numbers, applied_traced)
             except UNFIT:
-                return Run(inputs, constraints, (), False)
+                return TracedRun(inputs, constraints, (), False)
             events, applies = self.decisions.outcomes(numbers.types, values)
-        return Run(inputs, constraints, events, applies)
+        return TracedRun(inputs, constraints, events, applies)
 
-    def _turned(self, run: Run, goal: Goal | None) -> Iterator[Inputs]:
+    def _turned(self, run: TracedRun, goal: Goal | None) -> Iterator[Inputs]:
         """Yield inputs that answer a question the other way that keeps a run from the goal."""
         places = [
             place
@@ -176,7 +178,7 @@ class Reaching:
         for place in dict.fromkeys(places):
             yield from self._solved(run, place)
 
-    def _solved(self, run: Run, place: int) -> Iterator[Inputs]:
+    def _solved(self, run: TracedRun, place: int) -> Iterator[Inputs]:
         import z3
 
         term, outcome = run.constraints[place]
@@ -210,7 +212,7 @@ class Reaching:
 
     def _one_at_a_time(
         self,
-        run: Run,
+        run: TracedRun,
         wanted: tuple[Any, frozenset[str]],
         before: Sequence[tuple[Any, frozenset[str]]],
     ) -> Iterator[Inputs]:

@@ -33,7 +33,7 @@ _LISTS = ("impossible", "missed", "untried")
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredVerdicts:
     """The content of a file of verdicts.
 
     Attributes:
@@ -88,12 +88,12 @@ def keep_verdicts(verdicts: Mapping[str, Verdict]) -> None:
 
 
 @lru_cache(maxsize=1)
-def _read_once(path: Path, mtime_ns: int, size_bytes: int) -> Stored:
+def _read_once(path: Path, mtime_ns: int, size_bytes: int) -> StoredVerdicts:
     """As ``read_verdicts``, for a file in a state that it was in before."""
     return read_verdicts(path)
 
 
-def read_verdicts(path: Path) -> Stored:
+def read_verdicts(path: Path) -> StoredVerdicts:
     """Return what a file of verdicts says.
 
     Raises:
@@ -102,7 +102,7 @@ def read_verdicts(path: Path) -> Stored:
     try:
         content = json.loads(whole_content(path))
         verdicts = {str(key): _verdict(entry) for key, entry in content["verdicts"].items()}
-        return Stored(str(content["meaning"]), verdicts)
+        return StoredVerdicts(str(content["meaning"]), verdicts)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
     except (ValueError, TypeError, KeyError, AttributeError) as error:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule
-from relational_tensat.tensor.hints import Choices, Hints
+from relational_tensat.tensor.hints import Hints, RandomChoices
 from relational_tensat.tensor.operators import Attr
 from relational_tensat.tensor.types import DTYPE_BYTES, AttrValue
 
@@ -58,7 +58,7 @@ class Landmarks:
 class FarHints(Hints):
     """Choices for one far configuration."""
 
-    def __init__(self, choices: Choices, landmarks: Landmarks) -> None:
+    def __init__(self, choices: RandomChoices, landmarks: Landmarks) -> None:
         super().__init__(choices)
         sizes = landmarks.sizes
         self.lists = landmarks.lists

@@ -7,7 +7,7 @@ import zlib
 import numpy as np
 
 from relational_tensat.rules.instance import Instance
-from relational_tensat.rules.soundness.draws import Configuration
+from relational_tensat.rules.soundness.draws import RuleConfiguration
 from relational_tensat.rules.soundness.indices import Indices
 from relational_tensat.tensor.field import PRIME
 from relational_tensat.tensor.types import Array, TensorType
@@ -22,7 +22,7 @@ _LARGEST = 5
 class Values:
     """Draws the tensors of one configuration."""
 
-    def __init__(self, configuration: Configuration, left: Instance, seed: int) -> None:
+    def __init__(self, configuration: RuleConfiguration, left: Instance, seed: int) -> None:
         self._types = configuration.var_types
         self._rng = np.random.default_rng([seed, zlib.crc32(repr(self._types).encode())])
         self._indices = Indices(self._types, left, self._rng)

@@ -17,12 +17,12 @@ from dataclasses import replace
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.coverage import Coverage
 from relational_tensat.rules.soundness.decisions import Decisions, Goal
-from relational_tensat.rules.soundness.draws import Configuration
+from relational_tensat.rules.soundness.draws import RuleConfiguration
 from relational_tensat.rules.soundness.element_types import TypedJudge
 from relational_tensat.rules.soundness.failure_text import counterexample, machine_counterexample
-from relational_tensat.rules.soundness.instances import PER_GOAL, Instances, Trial
-from relational_tensat.rules.soundness.judgement import Judge, Outcome, tells_nan
-from relational_tensat.rules.soundness.requirements import Plan
+from relational_tensat.rules.soundness.instances import PER_GOAL, InstanceSource, Trial
+from relational_tensat.rules.soundness.judgement import Judge, LawOutcome, tells_nan
+from relational_tensat.rules.soundness.requirements import DrawPlan
 from relational_tensat.rules.soundness.solved_instances import has_z3
 from relational_tensat.rules.soundness.tuples import tuple_variants
 from relational_tensat.rules.soundness.verdict import Shown, Verdict
@@ -122,9 +122,9 @@ class _Verification:
     ) -> None:
         self.rule = rule
         self.near_only = near_only
-        self.judge = Judge(Plan(rule), seed)
+        self.judge = Judge(DrawPlan(rule), seed)
         self.coverage = Coverage(self.judge.plan, Decisions(rule, self.judge.plan.compiled))
-        self.instances = Instances(self.judge, self.coverage, seed, patience)
+        self.instances = InstanceSource(self.judge, self.coverage, seed, patience)
         self.least = LEAST_TRIALS
         self.tried: list[Trial] = []
         self.aside: list[Trial] = []
@@ -151,11 +151,11 @@ class _Verification:
             failure = failure or self._first_aside()
         return self._passed() if failure is None else self._unsound(failure, shrink)
 
-    def apart(self) -> list[Configuration]:
+    def apart(self) -> list[RuleConfiguration]:
         """Return what is tried on a machine's numbers in any case: one per goal that few met, long axes."""
         coverage = self.coverage
         rare = {goal for goal in coverage.decisions.goals if coverage.met[goal] <= PER_GOAL}
-        found: dict[Goal, Configuration] = {}
+        found: dict[Goal, RuleConfiguration] = {}
         for trial in self.tried if rare else ():
             for goal in coverage.goals(trial.configuration) & rare:
                 found.setdefault(goal, trial.configuration)
@@ -167,7 +167,7 @@ class _Verification:
         for trial in trials:
             in_floats = self.judge.floats
             outcome = self.judge.holds(trial.configuration, trial.sides)
-            if outcome is Outcome.FAILS:
+            if outcome is LawOutcome.FAILS:
                 return trial
             self._note(trial, outcome)
             if self.judge.floats and not in_floats:
@@ -179,8 +179,8 @@ class _Verification:
                     return failure
         return None
 
-    def _note(self, trial: Trial, outcome: Outcome) -> None:
-        if outcome is Outcome.UNDEFINED:
+    def _note(self, trial: Trial, outcome: LawOutcome) -> None:
+        if outcome is LawOutcome.UNDEFINED:
             self.aside.append(trial)
             return
         self.tried.append(trial)
@@ -193,9 +193,9 @@ class _Verification:
         for trial in list(self.aside) if missed else ():
             if self.coverage.goals(trial.configuration) & missed:
                 outcome = judge.holds(trial.configuration, trial.sides)
-                if outcome is Outcome.FAILS:
+                if outcome is LawOutcome.FAILS:
                     return trial
-                if outcome is Outcome.HOLDS:
+                if outcome is LawOutcome.HOLDS:
                     self._note(trial, outcome)
         return None
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from relational_tensat.base.errors import ModelError
-from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part
+from relational_tensat.rules.targets.fused_kernel import FusedKernel, FusedPart
 from relational_tensat.tensor import AttrValue, Graph, Node, build_graph
 from relational_tensat.tensor.operators import get_operator
 
@@ -42,7 +42,7 @@ def as_written_alike(graphs: Sequence[Graph], originals: Sequence[Graph]) -> lis
     """
     if not any(_is_replaced(node) for node in graphs[0].nodes):
         return list(graphs)
-    return _Writer(graphs, originals).written()
+    return _Expansion(graphs, originals).written()
 
 
 def _is_replaced(node: Node) -> bool:
@@ -50,7 +50,7 @@ def _is_replaced(node: Node) -> bool:
     return isinstance(operator, FusedKernel) and not operator.is_written
 
 
-class _Writer:
+class _Expansion:
     def __init__(self, graphs: Sequence[Graph], originals: Sequence[Graph]) -> None:
         self._graphs = graphs
         self._graph = graph = graphs[0]
@@ -138,7 +138,7 @@ class _Writer:
             tuple(Node(there.op, operands, outputs, there.attrs, node.name) for there in last)
         )
 
-    def _parts(self, nodes: _Nodes) -> list[tuple[Part, ...]]:
+    def _parts(self, nodes: _Nodes) -> list[tuple[FusedPart, ...]]:
         """Return the operators that a kernel is made of, each as it is at all sizes.
 
         Raises:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from relational_tensat.base.errors import ShapeError
-from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part
+from relational_tensat.rules.targets.fused_kernel import FusedKernel, FusedPart
 from relational_tensat.tensor import Attrs, ValueType, tensors_of
 from relational_tensat.tensor.operators import Attr, get_operator, register
 from relational_tensat.tensor.operators.attributes import str_of
@@ -45,10 +45,10 @@ class Fused(FusedKernel):
     takes_tuples = True  # an e-node has five operands: the others are one, a tuple
     attrs = (Attr("mugraph", "str"), Attr("body", "str"))
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """Return the operators."""
         return [
-            Part(op, tuple(operands), {name: _value(value) for name, value in values.items()})
+            FusedPart(op, tuple(operands), {name: _value(value) for name, value in values.items()})
             for op, operands, values in _decoded(str_of(attrs, "body"))["parts"]
         ]
 
@@ -96,7 +96,7 @@ class Fused(FusedKernel):
         return emitter.call(DOMAIN, f"fused_{key}", inputs, body, {_KEY: key})
 
 
-def body_of(parts: Sequence[Part], results: Sequence[int]) -> str:
+def body_of(parts: Sequence[FusedPart], results: Sequence[int]) -> str:
     """Return operators as the attribute ``body`` has them: JSON as one word of the rule language.
 
     Args:

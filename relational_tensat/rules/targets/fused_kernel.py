@@ -18,7 +18,7 @@ from relational_tensat.tensor.operators.onnx_form import Names, OnnxEmitter
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FusedPart:
     """One operator of those that a kernel does at once.
 
     Attributes:
@@ -37,14 +37,14 @@ class FusedKernel(Operator):
     is_written: ClassVar[bool] = False
 
     @abstractmethod
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """Return what it does, in order.
 
         Raises:
             ShapeError: its operands do not fit.
         """
 
-    def typed_parts(self, inputs: Types, attrs: Attrs) -> tuple[list[Part], list[ValueType]]:
+    def typed_parts(self, inputs: Types, attrs: Attrs) -> tuple[list[FusedPart], list[ValueType]]:
         """Return its parts with canonical attributes, and the types of its operands and all parts.
 
         Raises:
@@ -58,7 +58,7 @@ class FusedKernel(Operator):
             operator.check_operands(own)
             canonical = operator.canonical(own, part.attrs)
             kinds.append(operator.infer(own, canonical))
-            typed.append(Part(part.op, part.operands, canonical))
+            typed.append(FusedPart(part.op, part.operands, canonical))
         return typed, kinds
 
     def result(self, values: Sequence[Any], attrs: Attrs) -> Any:
@@ -136,7 +136,7 @@ def _dtype_of(value: Any) -> str:
     return "bool" if np.asarray(value).dtype == bool else "float64"
 
 
-def in_turn(first: Part, *others: Part | None) -> list[Part]:
+def in_turn(first: FusedPart, *others: FusedPart | None) -> list[FusedPart]:
     """Return those parts that there are."""
     return [first, *(part for part in others if part is not None)]
 

@@ -8,7 +8,12 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from relational_tensat.base.errors import ShapeError
-from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part, in_turn, last_swapped
+from relational_tensat.rules.targets.fused_kernel import (
+    FusedKernel,
+    FusedPart,
+    in_turn,
+    last_swapped,
+)
 from relational_tensat.tensor import Attrs, AttrValue, TensorType
 from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators import Attr, Family, Use, get_operator
@@ -36,15 +41,15 @@ class ConvAdd(FusedKernel):
     arity = (3, 4)
 
     @abstractmethod
-    def activation(self, attrs: Attrs, operand: int) -> Part | None:
+    def activation(self, attrs: Attrs, operand: int) -> FusedPart | None:
         """Return its activation of a part's result; None where it has none."""
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """Convolution, sum, activation."""
         n = len(inputs)
         return in_turn(
-            Part("conv", (0, 1, 3)[: n - 1], window_of(attrs)),
-            Part("add", (n, 2)),
+            FusedPart("conv", (0, 1, 3)[: n - 1], window_of(attrs)),
+            FusedPart("add", (n, 2)),
             self.activation(attrs, n + 1),
         )
 
@@ -88,7 +93,7 @@ SCALED = (
 )
 
 
-def scaled_product(label: str, inputs: Types, attrs: Attrs) -> list[Part]:
+def scaled_product(label: str, inputs: Types, attrs: Attrs) -> list[FusedPart]:
     """Return the parts of alpha · A·B, for ``SCALED``: transposes, product, scale.
 
     Args:
@@ -99,7 +104,7 @@ def scaled_product(label: str, inputs: Types, attrs: Attrs) -> list[Part]:
     """
     kinds = [tensor(kind, label) for kind in inputs]
     one_dtype(label, kinds, FLOAT_DTYPES)
-    parts: list[Part] = []
+    parts: list[FusedPart] = []
     factors = []
     for number, name in enumerate(("trans_a", "trans_b")):
         factors.append(number)
@@ -107,9 +112,9 @@ def scaled_product(label: str, inputs: Types, attrs: Attrs) -> list[Part]:
             if kinds[number].rank < 2:
                 raise ShapeError(f"{label} takes matrices, not {kinds[number]}")
             factors[-1] = len(inputs) + len(parts)
-            parts.append(Part("transpose", (number,), {"perm": last_swapped(kinds[number])}))
-    parts.append(Part("matmul", tuple(factors)))
+            parts.append(FusedPart("transpose", (number,), {"perm": last_swapped(kinds[number])}))
+    parts.append(FusedPart("matmul", tuple(factors)))
     if attrs["alpha"] != 1.0:
         scale = {"value": float_of(attrs, "alpha")}
-        parts.append(Part("smul", (len(inputs) + len(parts) - 1,), scale))
+        parts.append(FusedPart("smul", (len(inputs) + len(parts) - 1,), scale))
     return parts

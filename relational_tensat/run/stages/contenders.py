@@ -43,7 +43,7 @@ _EXTRACTION_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
+class Contestant:
     """A graph of the e-graph, and the choice that it is of.
 
     Attributes:
@@ -60,9 +60,9 @@ class Candidate:
 def candidates(
     state: RunState,
     table: TableProblem,
-    is_enough: Callable[[Sequence[Candidate]], bool],
+    is_enough: Callable[[Sequence[Contestant]], bool],
     is_over: Callable[[], bool],
-) -> list[Candidate]:
+) -> list[Contestant]:
     """Return the cheapest graphs that differ, the chosen one first, then that by the profile.
 
     The others cost less than the original.
@@ -74,7 +74,7 @@ def candidates(
     first = chosen_choice(state.egraph, table)
     if first is None:
         return []
-    found: list[Candidate] = []
+    found: list[Contestant] = []
     original_us = graph_cost_us(state.original, state.cost)
     try:
         for next_ones in _cheapest(state, table, first, is_over):
@@ -90,7 +90,7 @@ def candidates(
     return _measured(state, table, found, original_us)
 
 
-def _is_run_dearer(state: RunState, candidate: Candidate, original_us: float) -> bool:
+def _is_run_dearer(state: RunState, candidate: Contestant, original_us: float) -> bool:
     """Whether a graph costs as much as the original as it is run: what a target computes for each reader
     anew, an e-graph counts once. Only costs that are known at once are asked.
     """
@@ -98,8 +98,8 @@ def _is_run_dearer(state: RunState, candidate: Candidate, original_us: float) ->
 
 
 def _measured(
-    state: RunState, table: TableProblem, found: Sequence[Candidate], original_us: float
-) -> list[Candidate]:
+    state: RunState, table: TableProblem, found: Sequence[Contestant], original_us: float
+) -> list[Contestant]:
     """Return candidates with what they cost, the first first; estimates may have brought dearer ones."""
     enodes = {enode for each in found for enode in chosen_enodes(table, each.found.choice)}
     if not ask_for_chosen(state.egraph, state.cost, sorted(enodes), ABOUT):
@@ -112,7 +112,7 @@ def _measured(
     return [*costed[:1], *by_profile, *sorted(others, key=lambda each: each.found.cost_us)]
 
 
-def costed_anew(table: TableProblem, found: Sequence[Candidate]) -> list[Candidate]:
+def costed_anew(table: TableProblem, found: Sequence[Contestant]) -> list[Contestant]:
     """Return candidates with what they cost in a problem of the same e-nodes."""
     return [
         replace(
@@ -124,7 +124,7 @@ def costed_anew(table: TableProblem, found: Sequence[Candidate]) -> list[Candida
 
 def _cheapest(
     state: RunState, table: TableProblem, first: Ints, is_over: Callable[[], bool]
-) -> Iterator[list[Candidate]]:
+) -> Iterator[list[Contestant]]:
     """Give graphs, no two of them alike: with the first that by the profile, if it is another, then each.
 
     The table ``chosen`` has the last of them.
@@ -137,14 +137,14 @@ def _cheapest(
 
     seen: set[tuple[tuple[str, tuple[str, ...], str], ...]] = set()
 
-    def new(found: FamilyChoice, *, is_by_profile: bool = False) -> list[Candidate]:
+    def new(found: FamilyChoice, *, is_by_profile: bool = False) -> list[Contestant]:
         graph = graph_of(state, table, found.choice)
         without = tuple(names[number] for number in sorted(found.without))
         key = tuple((node.op, node.inputs, repr(node.attrs)) for node in graph.nodes)
         if key in seen:
             return []
         seen.add(key)
-        return [Candidate(graph, found, without, is_by_profile)]
+        return [Contestant(graph, found, without, is_by_profile)]
 
     by_family = cheapest_by_family(table.problem, family, first, solve, is_over)
     by_profile = _by_profile(state, table)
@@ -176,7 +176,7 @@ def _of_target(state: RunState) -> frozenset[str]:
     return frozenset(rule.name.partition("[")[0] for rule in rules)
 
 
-def with_candidate(state: RunState, table: TableProblem, candidate: Candidate) -> RunState:
+def with_candidate(state: RunState, table: TableProblem, candidate: Contestant) -> RunState:
     """Return the state with another graph of the e-graph chosen."""
     write_choice(state.egraph, table, candidate.found.choice)
     extraction, cost_us = state.extraction, candidate.found.cost_us

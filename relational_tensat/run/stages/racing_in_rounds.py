@@ -24,7 +24,7 @@ from relational_tensat.run.race_report import Contender, RaceReport, RaceRound
 from relational_tensat.run.settled import Settled
 from relational_tensat.run.stages.choosing import choose, choose_other
 from relational_tensat.run.stages.contenders import (
-    Candidate,
+    Contestant,
     candidates,
     costed_anew,
     fixed_share,
@@ -167,7 +167,7 @@ def _race(
     return True
 
 
-def _is_enough(timed: TimedGraphs, found: Sequence[Candidate]) -> bool:
+def _is_enough(timed: TimedGraphs, found: Sequence[Contestant]) -> bool:
     """Whether no more graphs are wanted, as it is known already who wins."""
     is_known = {each: timed.meet(each) in (*timed.known, timed.original) for each in found}
     are_known = all(is_known[each] for each in found if each is found[0] or each.is_by_profile)
@@ -177,11 +177,11 @@ def _is_enough(timed: TimedGraphs, found: Sequence[Candidate]) -> bool:
 def _heats_of(
     state: RunState,
     device: Device,
-    found: Sequence[Candidate],
+    found: Sequence[Contestant],
     clock: RaceClock,
     *,
     is_short: bool,
-) -> tuple[Sequence[Candidate], RaceResult]:
+) -> tuple[Sequence[Contestant], RaceResult]:
     """Race graphs, as many as there is time for; return these, and the result."""
     heat = _heats(state, device, [state.original, *(candidate.graph for candidate in found)])
     start_s = time.perf_counter()
@@ -235,7 +235,7 @@ def _heats(state: RunState, device: Device, graphs: Sequence[Graph]) -> Heat:
 
 
 def _outcomes(
-    state: RunState, timed: TimedGraphs, raced: Sequence[Candidate], result: RaceResult
+    state: RunState, timed: TimedGraphs, raced: Sequence[Contestant], result: RaceResult
 ) -> list[Race]:
     """Return what a race said of each graph."""
     before = list(graph_configurations(state.cost.as_run(state.original)))
@@ -320,7 +320,7 @@ def _with_winner(
     return replace(state, race=report, raced=state.chosen)
 
 
-def _contender(timed: TimedGraphs, digest: str, candidate: Candidate) -> Contender:
+def _contender(timed: TimedGraphs, digest: str, candidate: Contestant) -> Contender:
     return Contender(
         candidate.without,
         candidate.found.cost_us,

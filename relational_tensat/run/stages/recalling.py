@@ -21,7 +21,7 @@ from relational_tensat.extract.tables import (
 )
 from relational_tensat.extract.written_choice import find_choice, text_of_choice
 from relational_tensat.run.settled import Settled
-from relational_tensat.run.stages.contenders import Candidate, graph_of
+from relational_tensat.run.stages.contenders import Contestant, graph_of
 from relational_tensat.run.stages.timed_graphs import TimedGraphs
 from relational_tensat.run.state import RunState
 
@@ -76,14 +76,14 @@ def remember(state: RunState, timed: TimedGraphs, winner: str, *, has_held: bool
     timed.before.settle(state.run, timed.setting, saved)
 
 
-def candidate_of(state: RunState, table: TableProblem, settled: Settled) -> Candidate | None:
+def candidate_of(state: RunState, table: TableProblem, settled: Settled) -> Contestant | None:
     """Return a choice of before as a candidate; None where it is not in the problem."""
     choice = choice_of(table, settled.seed.enodes)
     if choice is None:
         return None
     found = FamilyChoice(choice, dag_cost_us(table.problem, choice), frozenset(), frozenset())
     graph = graph_of(state, table, choice)
-    return Candidate(graph, found, settled.without, settled.is_by_profile)
+    return Contestant(graph, found, settled.without, settled.is_by_profile)
 
 
 def _in_egraph(state: RunState, saved: SettledChoice) -> Settled | None:

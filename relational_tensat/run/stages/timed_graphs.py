@@ -12,7 +12,7 @@ from relational_tensat.cost.contents import Contents
 from relational_tensat.cost.race import RACE_VERSION, RaceResult
 from relational_tensat.cost.raced import RACING, Raced, RunsBefore
 from relational_tensat.cost.record import now
-from relational_tensat.run.stages.contenders import Candidate
+from relational_tensat.run.stages.contenders import Contestant
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph
 
@@ -33,7 +33,7 @@ class TimedGraphs:
     before: RunsBefore
     contents: Contents
     known: dict[str, Raced]
-    candidates: dict[str, Candidate] = field(default_factory=dict)
+    candidates: dict[str, Contestant] = field(default_factory=dict)
     round_of: dict[str, int] = field(default_factory=dict)
     run: str = ""
     seconds_before: float = 0.0
@@ -56,7 +56,7 @@ class TimedGraphs:
             original, setting, before, contents, known, run=state.run, seconds_before=spent_s
         )
 
-    def meet(self, candidate: Candidate) -> str:
+    def meet(self, candidate: Contestant) -> str:
         """Return the hash of a graph; the first candidate of one that is known stays."""
         digest = self.hash_of(candidate.graph)
         if digest in self.known:
@@ -78,7 +78,7 @@ class TimedGraphs:
         """The candidates that won a race, the fastest first."""
         return self._won(self.candidates)
 
-    def add(self, raced: Sequence[Candidate], result: RaceResult, number: int) -> None:
+    def add(self, raced: Sequence[Contestant], result: RaceResult, number: int) -> None:
         """Keep the result of a race, the run's so many-th."""
         new = {}
         for place, (candidate, standing) in enumerate(zip(raced, result.standings, strict=True), 1):

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 
 from relational_tensat.cost import Configuration, CostSource
 from relational_tensat.cost.configurations import graph_configurations
-from relational_tensat.cost.source import Answer
+from relational_tensat.cost.source import CostAnswer
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.extract import ExtractionOptions
@@ -61,12 +61,14 @@ class _OfConstants(CostSource):
         """Whether the costs say so."""
         return self._cost.is_free(configuration)
 
-    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
+    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, CostAnswer]:
         """Ask for those that are possible."""
         possible = [each for each in configurations if self._is_possible(each)]
         return {**self._impossible(configurations), **self._cost.ask(possible)}
 
-    def look_up(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
+    def look_up(
+        self, configurations: Sequence[Configuration]
+    ) -> Mapping[Configuration, CostAnswer]:
         """Answer for those that are known or impossible."""
         possible = [each for each in configurations if self._is_possible(each)]
         return {**self._impossible(configurations), **self._cost.known(possible)}
@@ -79,8 +81,10 @@ class _OfConstants(CostSource):
         """Return what the costs say."""
         return self._cost.peek_us(configuration)
 
-    def _impossible(self, configurations: Sequence[Configuration]) -> dict[Configuration, Answer]:
-        never = Answer(_NEVER_US, "never")
+    def _impossible(
+        self, configurations: Sequence[Configuration]
+    ) -> dict[Configuration, CostAnswer]:
+        never = CostAnswer(_NEVER_US, "never")
         return {each: never for each in configurations if not self._is_possible(each)}
 
     def _is_possible(self, configuration: Configuration) -> bool:

@@ -11,7 +11,7 @@ from relational_tensat.cost import Configuration, CostCounts, CostSource, Device
 from relational_tensat.cost.analytic import AnalyticSource
 from relational_tensat.cost.calibration import profile_us
 from relational_tensat.cost.profile import Profile
-from relational_tensat.cost.source import Answer, Race
+from relational_tensat.cost.source import CostAnswer, Race
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.targets.target import FIXED_SHAPES, Target
 from relational_tensat.run.target.as_run import ways_to_run
@@ -126,14 +126,16 @@ class TargetCosts(CostSource):
         """Whether the kernels' source says so of all kernels."""
         return all(map(self._kernels.is_free, self._kernels_of(configuration)))
 
-    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
+    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, CostAnswer]:
         """Ask for the kernels that each is, in one batch; several cost the sum of theirs."""
         kernels = {each: self._kernels_of(each) for each in configurations}
         answers = self._kernels.ask(kernel for own in kernels.values() for kernel in own)
         self.measuring_s = self._kernels.measuring_s
         return {each: _sum(own, answers) for each, own in kernels.items()}
 
-    def look_up(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
+    def look_up(
+        self, configurations: Sequence[Configuration]
+    ) -> Mapping[Configuration, CostAnswer]:
         """Answer for those of which all kernels are known."""
         kernels = {each: self._kernels_of(each) for each in configurations}
         answers = self._kernels.known(kernel for own in kernels.values() for kernel in own)
@@ -195,6 +197,8 @@ def _as_priced(kernels: CostSource, target: Target) -> CostSource:
     return kernels
 
 
-def _sum(kernels: Sequence[Configuration], answers: Mapping[Configuration, Answer]) -> Answer:
+def _sum(
+    kernels: Sequence[Configuration], answers: Mapping[Configuration, CostAnswer]
+) -> CostAnswer:
     cost_us = sum(answers[kernel].cost_us for kernel in kernels)
-    return Answer(cost_us, answers[kernels[0]].origin)
+    return CostAnswer(cost_us, answers[kernels[0]].origin)

@@ -126,14 +126,14 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class SampleRow:
     """Classes that a page holds; the others are in the database alone."""
 
     classes: tuple[EClass, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class OperatorForm:
     """An operator with attributes on operands of given types.
 
     Attributes:
@@ -150,7 +150,7 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class ValueRow:
     """A value of a graph, and the operator that computes it.
 
     Attributes:
@@ -171,10 +171,10 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class GraphFrame:
     """A whole graph: its values, operands first, and the ids of those that it returns."""
 
-    values: tuple[Value, ...]
+    values: tuple[ValueRow, ...]
     outputs: tuple[str, ...]
 
 
@@ -183,7 +183,7 @@ class FrameChange:
     """What makes one frame of the next: values that go, and values that come or take another form."""
 
     gone: tuple[str, ...]
-    put: tuple[Value, ...]
+    put: tuple[ValueRow, ...]
     outputs: tuple[str, ...]
 
 
@@ -238,6 +238,6 @@ class Film:
         steps: in order; the last one ends at the extracted graph.
     """
 
-    start: Frame
+    start: GraphFrame
     start_us: float
     steps: tuple[FilmStep, ...]

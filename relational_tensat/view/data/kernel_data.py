@@ -89,7 +89,7 @@ class MuDrawing:
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
+class ReplacedOperator:
     """An operator that a kernel replaces.
 
     Attributes:
@@ -127,7 +127,7 @@ class FusedUse:
     uses: int
     cost_us: float | None
     operands: tuple[str, ...]
-    replaced: tuple[Replaced, ...]
+    replaced: tuple[ReplacedOperator, ...]
     drawing: MuDrawing
 
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from relational_tensat.explore.outcome import IterationReport, WorldReport
-from relational_tensat.view.data.graph_data import Film, Form, Frame, Sample
+from relational_tensat.view.data.graph_data import Film, GraphFrame, OperatorForm, SampleRow
 from relational_tensat.view.data.kernel_data import FusedUse
 
 
 @dataclass(frozen=True, slots=True)
-class Extracted:
+class ExtractionRow:
     """An extraction; see the table ``extraction_log``. A bound of 0 is none."""
 
     iteration: int
@@ -29,7 +29,7 @@ class Extracted:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class CourseEvent:
     """A cheaper graph or a better bound; see the table ``run_event``."""
 
     seconds: float
@@ -74,7 +74,7 @@ class TimeShare:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class TreeDecision:
     """A decision of a tree search; see the table ``tree_decision``.
 
     Attributes:
@@ -96,7 +96,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class TreeNode:
+class TreeNodeRow:
     """A node of the tree of a decision; see the table ``tree_node``. A parent of 0 is the real world."""
 
     decision: int
@@ -114,17 +114,17 @@ class TreeNode:
 class SearchTree:
     """The trees of a tree search, one for each decision."""
 
-    decisions: tuple[Decision, ...]
-    nodes: tuple[TreeNode, ...]
+    decisions: tuple[TreeDecision, ...]
+    nodes: tuple[TreeNodeRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SearchCourse:
     """How a run searched; the tree is None where there was none."""
 
     iterations: tuple[IterationReport, ...]
-    extractions: tuple[Extracted, ...]
-    events: tuple[Event, ...]
+    extractions: tuple[ExtractionRow, ...]
+    events: tuple[CourseEvent, ...]
     rules: tuple[RuleWork, ...]
     worlds: tuple[WorldReport, ...]
     tree: SearchTree | None
@@ -141,8 +141,8 @@ class Narrowing:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a rule applied, and what became of it; see ``explain.why_not.outcome.Outcome``."""
+class TreePlaceRow:
+    """Where a rule applied, and what became of it; see ``explain.why_not.outcome.MatchOutcome``."""
 
     places: tuple[str, ...]
     status: str
@@ -165,7 +165,7 @@ class Unused:
     rule: str
     conclusion: str
     steps: tuple[Narrowing, ...]
-    places: tuple[Place, ...]
+    places: tuple[TreePlaceRow, ...]
 
 
 #: Raised when a field changes its meaning.
@@ -177,7 +177,7 @@ class Summary:
     """The run in a few figures.
 
     Attributes:
-        cost_source: what the costs in ``Form.costs_us`` are from, one for each of them; the run's first.
+        cost_source: the source of the costs in ``OperatorForm.costs_us``, one each; that of the run first.
         gain: what the run gained, and whether that was measured or is modelled.
         before_us, after_us: of the original and of the extracted graph, under the run's costs.
         bound_us: no graph of the e-graph costs less; 0 where no bound is known.
@@ -203,7 +203,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class QueryAnswer:
     """What a query returned: the first rows, and whether there are more."""
 
     columns: tuple[str, ...]
@@ -217,7 +217,7 @@ class Example:
 
     title: str
     query: str
-    answer: Answer
+    answer: QueryAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ class FilmAndSearch:
     """The film that was asked for later, and the search, which says what its steps saved."""
 
     film: Film
-    search: Search
+    search: SearchCourse
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,13 +241,13 @@ class PageData:
 
     version: int
     summary: Summary
-    forms: tuple[Form, ...]
-    original: Frame
-    result: Frame
+    forms: tuple[OperatorForm, ...]
+    original: GraphFrame
+    result: GraphFrame
     film: Film | None
     no_film: str
-    search: Search
-    egraph: Sample
+    search: SearchCourse
+    egraph: SampleRow
     kernels: tuple[FusedUse, ...]
     unused: tuple[Unused, ...]
     examples: tuple[Example, ...]

@@ -17,8 +17,8 @@ from bench.taso.samples import configured
 from relational_tensat.base.errors import UsageError
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.judgement import Judge, Outcome
-from relational_tensat.rules.soundness.requirements import Plan
+from relational_tensat.rules.soundness.judgement import Judge, LawOutcome
+from relational_tensat.rules.soundness.requirements import DrawPlan
 from relational_tensat.rules.text import expr_text
 from relational_tensat.tensor.types import TensorType
 
@@ -48,9 +48,9 @@ def holds(rule: Rule, *shapes: tuple[int, ...]) -> bool | None:
     """Return whether a rule's law holds for operands of given shapes; None if it does not apply."""
     configuration = configured(rule, tuple(TensorType("float32", shape) for shape in shapes))
     assert configuration is not None
-    judging = Judge(Plan(rule), 0)
+    judging = Judge(DrawPlan(rule), 0)
     both = judging.sides(configuration)
-    return None if both is None else judging.holds(configuration, both) is Outcome.HOLDS
+    return None if both is None else judging.holds(configuration, both) is LawOutcome.HOLDS
 
 
 def conditions(judgement: Judgement) -> list[str]:

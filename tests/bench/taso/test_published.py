@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from bench.taso.rule_files import read_rules
-from relational_tensat.rules.instance import CompiledRule
+from relational_tensat.rules.instance import PreparedRule
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import taso_rules
 from relational_tensat.rules.model import Rule
@@ -59,7 +59,7 @@ def assert_same_conditions(first: Rule, second: Rule) -> None:
     """Draw operands, without regard to conditions: both rules apply, or none."""
     choices = SeededChoices(Random(first.name).getrandbits(32))
     free = replace(first, conditions=())
-    compiled = CompiledRule(first), CompiledRule(second)
+    compiled = PreparedRule(first), PreparedRule(second)
     drawn = [draw_configuration(free, choices) for _ in range(DRAWN)]
     for configuration in drawn:
         if configuration is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from relational_tensat.cost import Configuration, Sample, Unmeasurable
+from relational_tensat.cost import Configuration, TimingSample, Unmeasurable
 from relational_tensat.cost.cpu.composition import nodes_of
 from relational_tensat.cost.cpu.onnxruntime_device import OnnxRuntimeDevice
 from relational_tensat.cost.cpu.probe import make_probe
@@ -65,18 +65,18 @@ def test_each_node_is_measured_once_and_the_sum_is_the_time(
 
     def measure(
         self: OnnxRuntimeDevice, what: Configuration, patience_s: float
-    ) -> Sample | Unmeasurable:
+    ) -> TimingSample | Unmeasurable:
         requests.append(what.op)
         time_us = 10.0 if what.op == "conv" else 1.0
-        return Sample(2 * time_us, time_us, 3 * time_us, 30)
+        return TimingSample(2 * time_us, time_us, 3 * time_us, 30)
 
     monkeypatch.setattr(OnnxRuntimeDevice, "_measure_node", measure)
     off, full = OnnxRuntimeDevice(), OnnxRuntimeDevice("all")
     results = dict(off.measure([_conv("none"), _conv("relu")]))
-    assert results[_conv("relu")] == Sample(22.0, 11.0, 33.0, 30)
-    assert results[_conv("none")] == Sample(20.0, 10.0, 30.0, 30)
+    assert results[_conv("relu")] == TimingSample(22.0, 11.0, 33.0, 30)
+    assert results[_conv("none")] == TimingSample(20.0, 10.0, 30.0, 30)
     assert requests == ["conv", "relu"]
-    assert full.measure_one(_conv("relu")) == Sample(20.0, 10.0, 30.0, 30)  # one kernel
+    assert full.measure_one(_conv("relu")) == TimingSample(20.0, 10.0, 30.0, 30)  # one kernel
 
 
 def test_what_has_a_node_that_cannot_be_measured_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ import onnx
 import pytest
 
 from relational_tensat.base.errors import MissingDependencyError, UsageError
-from relational_tensat.cost import Configuration, Sample, Unmeasurable, cpu
+from relational_tensat.cost import Configuration, TimingSample, Unmeasurable, cpu
 from relational_tensat.cost.cpu import onnxruntime_device as device
 from relational_tensat.cost.cpu import open_device, prepared, session, weights
 from relational_tensat.cost.cpu.onnxruntime_device import OnnxRuntimeDevice
@@ -51,7 +51,7 @@ def processor(monkeypatch: pytest.MonkeyPatch) -> OnnxRuntimeDevice:
     return OnnxRuntimeDevice()
 
 
-def _one(processor: OnnxRuntimeDevice, what: Configuration) -> Sample | Unmeasurable:
+def _one(processor: OnnxRuntimeDevice, what: Configuration) -> TimingSample | Unmeasurable:
     ((key, result),) = processor.measure([what])
     assert key is what
     return result
@@ -122,7 +122,7 @@ def test_without_onnxruntime_the_command_says_what_to_install(tmp_path: Path) ->
 )
 def test_measuring_gives_a_sample(processor: OnnxRuntimeDevice, what: Configuration) -> None:
     result = _one(processor, what)
-    assert isinstance(result, Sample)
+    assert isinstance(result, TimingSample)
     assert sample_fault(result) == ""
     assert result.samples == 30
 
@@ -160,7 +160,7 @@ def test_results_are_handed_over_one_by_one(processor: OnnxRuntimeDevice) -> Non
     results = processor.measure(configurations)
     first, result = next(results)
     assert first is configurations[0]
-    assert isinstance(result, Sample)
+    assert isinstance(result, TimingSample)
 
 
 def test_small_operators_are_repeated_and_large_ones_are_not() -> None:
@@ -231,10 +231,10 @@ def test_weights_of_a_large_graph_come_from_memory(monkeypatch: pytest.MonkeyPat
 def test_a_time_of_zero_is_measured_again_and_never_reported(
     processor: OnnxRuntimeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    samples = [Sample(0.0, 0.0, 1.0, 30)] * 2 + [Sample(2.0, 1.0, 3.0, 30)]
+    samples = [TimingSample(0.0, 0.0, 1.0, 30)] * 2 + [TimingSample(2.0, 1.0, 3.0, 30)]
     monkeypatch.setattr(device, "difference", lambda *_: samples.pop(0))
-    assert _one(processor, configuration("relu", f32(4))) == Sample(2.0, 1.0, 3.0, 30)
-    samples += [Sample(0.0, 0.0, 1.0, 30)] * 3
+    assert _one(processor, configuration("relu", f32(4))) == TimingSample(2.0, 1.0, 3.0, 30)
+    samples += [TimingSample(0.0, 0.0, 1.0, 30)] * 3
     result = _one(processor, configuration("relu", f32(5)))
     assert result == Unmeasurable("relu: takes less than the noise of its operands")
 
@@ -261,7 +261,7 @@ def test_an_operand_that_is_a_shape_is_the_shape_of_the_result(
     ((node, inputs, output),) = inference_nodes(load_model(tmp_path / "expand.onnx"))
     assert node.op == "opaque"
     result = _one(processor, configuration_of(node.op, inputs, output, node.attrs))
-    assert isinstance(result, Sample)
+    assert isinstance(result, TimingSample)
 
 
 def test_threads_are_another_device(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,4 +290,4 @@ def test_an_operator_is_measured_with_threads(monkeypatch: pytest.MonkeyPatch) -
     processor = open_by_name("cpu:threads=2")
     product = configuration("matmul", f32(64, 256), f32(256, 256))
     ((_, sample),) = processor.measure([product])
-    assert isinstance(sample, Sample) and sample.p10_us > 0
+    assert isinstance(sample, TimingSample) and sample.p10_us > 0

@@ -16,7 +16,7 @@ from relational_tensat.cost.cuda import cuda_device as device_module
 from relational_tensat.cost.cuda import open_device, stopwatch
 from relational_tensat.cost.cuda.cuda_device import CudaDevice
 from relational_tensat.cost.cuda.protocol import Settings
-from relational_tensat.cost.device import Configuration, Sample, Unmeasurable
+from relational_tensat.cost.device import Configuration, TimingSample, Unmeasurable
 from relational_tensat.cost.measured import MeasuredSource
 from relational_tensat.tensor import TensorType
 from tests.cost.cuda.double import CudaDouble, FakeRecording, FakeTimer, off_by
@@ -46,7 +46,7 @@ def test_configurations_are_measured(library: CudaDouble) -> None:
     product = configuration("matmul", f32(4, 4), f32(4, 4), act="relu")
     ((key, sample),) = device.measure([product])
     assert key is product
-    assert sample == Sample(7.5, 7.5, 7.5, 2)  # four launches a batch, 30 µs together
+    assert sample == TimingSample(7.5, 7.5, 7.5, 2)  # four launches a batch, 30 µs together
     timed = device.timings[product]
     assert timed.implementations == ("kernels",)
     assert timed.observation.samples["cold"].median_us == 7.5
@@ -72,7 +72,7 @@ def test_single_launches_are_recorded_as_batches_are(
     for short_us, batch in ((0.0, 1), (100.0, 4)):
         device = CudaDevice(library, settings=replace(_FEW, short_us=short_us))  # type: ignore[arg-type]
         relu = configuration("relu", f32(4))
-        assert all(isinstance(each, Sample) for _, each in device.measure([relu]))
+        assert all(isinstance(each, TimingSample) for _, each in device.measure([relu]))
         assert device.timings[relu].observation.batch == batch
 
 
@@ -158,15 +158,15 @@ def test_only_products_may_be_as_wrong_as_tf32_is(
     operands = (f32(8, 8), f32(8, 8)) if op == "matmul" else (f32(8, 8),)
     device = CudaDevice(library, math, _FEW)  # type: ignore[arg-type]
     ((_, result),) = device.measure([configuration(op, *operands)])
-    assert isinstance(result, Sample) == is_right
+    assert isinstance(result, TimingSample) == is_right
 
 
 def test_views_take_no_time(library: CudaDouble) -> None:
     view = configuration("split", f32(1, 8, 4), axis=1, sizes=(4, 4))
     copy = configuration("split", f32(2, 8, 4), axis=1, sizes=(4, 4))
     costs = _measure(library, view, copy)
-    assert costs[view] == Sample(0.0, 0.0, 0.0, 1)
-    assert isinstance(costs[copy], Sample) and costs[copy].median_us > 0
+    assert costs[view] == TimingSample(0.0, 0.0, 0.0, 1)
+    assert isinstance(costs[copy], TimingSample) and costs[copy].median_us > 0
 
 
 def test_what_has_no_kernel_is_unmeasurable(library: CudaDouble) -> None:

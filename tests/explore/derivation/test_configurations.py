@@ -6,7 +6,7 @@ from relational_tensat.base.resources import resource_dir
 from relational_tensat.explore.derivation.configurations import generic_configurations, pattern
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.draws import Configuration
+from relational_tensat.rules.soundness.draws import RuleConfiguration
 from relational_tensat.tensor.hints import SeededChoices
 from relational_tensat.tensor.types import TensorType
 from tests.explore.derivation.examples import COMMUTES, rule
@@ -17,13 +17,13 @@ SQUARE = rule(
 )
 
 
-def generic(of: Rule, count: int = 4) -> list[Configuration]:
+def generic(of: Rule, count: int = 4) -> list[RuleConfiguration]:
     return generic_configurations(of, count, SeededChoices(of.name))
 
 
 def test_pattern_shows_which_sizes_are_equal() -> None:
     types = [TensorType("float32", shape) for shape in [(7, 1, 5), (5, 7), ()]]
-    assert pattern(Configuration((), tuple(types), ())) == ((2, 1, 3), (3, 2), ())
+    assert pattern(RuleConfiguration((), tuple(types), ())) == ((2, 1, 3), (3, 2), ())
 
 
 def test_no_two_are_of_one_pattern_and_the_first_has_no_size_of_one() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from relational_tensat.explore.derivation import Effort, derive_rule, derive_rules
+from relational_tensat.explore.derivation import DerivationEffort, derive_rule, derive_rules
 from relational_tensat.rules.library import load_rules, taso_rules
 from tests.explore.derivation.examples import ASSOCIATES, COMMUTES, ROTATES, rule
 
@@ -27,7 +27,7 @@ def test_a_rule_is_derived_from_laws_that_prove_it() -> None:
     assert derivation.derived
     assert derivation.reason == derivation.where == ""
     assert (derivation.rule, derivation.law) == (ROTATES.name, ROTATES.law)
-    assert derivation.configurations == Effort().configurations
+    assert derivation.configurations == DerivationEffort().configurations
     assert derivation.iterations >= 1
     assert derivation.e_nodes > 5 * derivation.configurations
 
@@ -75,14 +75,16 @@ def test_what_changes_a_shape_is_not_derived() -> None:
 
 
 def test_a_law_that_is_true_without_groups_only_is_not_derived() -> None:
-    derivation = derive_rule(TASO["taso-091"], SHIPPED, Effort(iterations=4, e_nodes=1_000))
+    derivation = derive_rule(
+        TASO["taso-091"], SHIPPED, DerivationEffort(iterations=4, e_nodes=1_000)
+    )
     assert not derivation.derived
     assert derivation.where
 
 
 def test_a_law_that_is_false_is_not_derived() -> None:
     derivation = derive_rule(
-        rule("false", "(sub ?x ?y)", "(sub ?y ?x)"), SHIPPED, Effort(iterations=3)
+        rule("false", "(sub ?x ?y)", "(sub ?y ?x)"), SHIPPED, DerivationEffort(iterations=3)
     )
     assert not derivation.derived
 
@@ -96,12 +98,12 @@ def test_operands_that_do_not_exist_prove_nothing() -> None:
 @pytest.mark.parametrize(
     ("effort", "reason"),
     [
-        (Effort(e_nodes=100), "the e-node limit is reached"),
-        (Effort(iterations=2), "the iteration limit is reached"),
-        (Effort(seconds=1e-9), "the time limit is reached"),
+        (DerivationEffort(e_nodes=100), "the e-node limit is reached"),
+        (DerivationEffort(iterations=2), "the iteration limit is reached"),
+        (DerivationEffort(seconds=1e-9), "the time limit is reached"),
     ],
 )
-def test_limits_end_the_attempt_and_are_named(effort: Effort, reason: str) -> None:
+def test_limits_end_the_attempt_and_are_named(effort: DerivationEffort, reason: str) -> None:
     derivation = derive_rule(SIGN, [GROWS], effort)
     assert not derivation.derived
     assert derivation.reason == reason
@@ -110,8 +112,10 @@ def test_limits_end_the_attempt_and_are_named(effort: Effort, reason: str) -> No
 
 def test_operands_that_did_not_fit_beside_others_get_an_e_graph_of_their_own() -> None:
     laws = [COMMUTES, ASSOCIATES]
-    alone = derive_rule(ROTATES, laws, Effort(configurations=1))
-    together = derive_rule(ROTATES, laws, Effort(configurations=3, e_nodes=alone.e_nodes + 9))
+    alone = derive_rule(ROTATES, laws, DerivationEffort(configurations=1))
+    together = derive_rule(
+        ROTATES, laws, DerivationEffort(configurations=3, e_nodes=alone.e_nodes + 9)
+    )
     assert alone.derived
     assert together.derived
     assert together.e_nodes <= alone.e_nodes + 9

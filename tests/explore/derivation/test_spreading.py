@@ -9,7 +9,7 @@ from relational_tensat.explore.derivation.spreading import retyped, spread
 from relational_tensat.rules.instance import source_nodes
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Literal, Rule
-from relational_tensat.rules.soundness.draws import Configuration, draw_configuration
+from relational_tensat.rules.soundness.draws import RuleConfiguration, draw_configuration
 from relational_tensat.tensor.hints import SeededChoices
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import TensorType
@@ -26,7 +26,7 @@ CONVOLUTION = rule(
 LAWS = load_rules([resource_dir("rules") / f"{name}.rules" for name in ("concat", "merge", "conv")])
 
 
-def configuration(of: Rule, *shapes: tuple[int, ...]) -> Configuration:
+def configuration(of: Rule, *shapes: tuple[int, ...]) -> RuleConfiguration:
     """Return the configuration of a rule without attribute variables on operands of some shapes."""
     symbols = []
     for node in source_nodes(of):
@@ -37,7 +37,7 @@ def configuration(of: Rule, *shapes: tuple[int, ...]) -> Configuration:
     return result
 
 
-def shapes(operands: Configuration) -> list[tuple[int, ...]]:
+def shapes(operands: RuleConfiguration) -> list[tuple[int, ...]]:
     return [kind.shape for kind in operands.var_types]
 
 
@@ -97,5 +97,5 @@ def test_the_rule_applies_after_as_it_did_before(law: Rule) -> None:
     assert tried, "too few operands that the rule applies to"
 
 
-def _distinct(operands: Configuration) -> int:
+def _distinct(operands: RuleConfiguration) -> int:
     return len({size for shape in shapes(operands) for size in shape})

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from relational_tensat.base.errors import UsageError
 from relational_tensat.explore.schedule import (
     Plan,
-    Repeat,
-    Run,
+    RepeatRules,
+    RunRules,
     Saturate,
     Sequence,
     parse_schedule,
@@ -26,17 +26,19 @@ from relational_tensat.rules.library import load_rules
 
 def test_a_schedule_is_read() -> None:
     text = "saturate(cheap); repeat 2 (multi; saturate(cheap + merge))"
-    cheap = Run(("cheap",))
+    cheap = RunRules(("cheap",))
     assert parse_schedule(text) == Sequence(
         (
             Saturate(cheap),
-            Repeat(2, Sequence((Run(("multi",)), Saturate(Run(("cheap", "merge")))))),
+            RepeatRules(
+                2, Sequence((RunRules(("multi",)), Saturate(RunRules(("cheap", "merge")))))
+            ),
         )
     )
     assert str(parse_schedule(text)) == text
-    assert parse_schedule(" all ; ") == Run(("all",))
-    assert parse_schedule("(all)") == Run(("all",))
-    assert parse_schedule("r[relu,with]") == Run(("r[relu,with]",))
+    assert parse_schedule(" all ; ") == RunRules(("all",))
+    assert parse_schedule("(all)") == RunRules(("all",))
+    assert parse_schedule("r[relu,with]") == RunRules(("r[relu,with]",))
     assert rulesets_of(parse_schedule(text)) == ("cheap", "multi", "merge")
 
 
@@ -71,10 +73,10 @@ def test_mistakes_are_named_with_their_place(text: str, reason: str) -> None:
 
 names = st.sampled_from(["all", "single", "multi", "r[add]", "a.b-c"])
 plans: st.SearchStrategy[Plan] = st.recursive(
-    st.lists(names, min_size=1, max_size=2).map(lambda some: Run(tuple(some))),
+    st.lists(names, min_size=1, max_size=2).map(lambda some: RunRules(tuple(some))),
     lambda inner: (
         inner.map(Saturate)
-        | st.builds(Repeat, st.integers(1, 3), inner)
+        | st.builds(RepeatRules, st.integers(1, 3), inner)
         | st.lists(inner.filter(lambda plan: not isinstance(plan, Sequence)), min_size=2, max_size=3)
         .map(lambda parts: Sequence(tuple(parts)))
     ),

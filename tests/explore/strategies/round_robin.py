@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from relational_tensat.explore.step import Budget, step
+from relational_tensat.explore.step import StepBudget, step
 from relational_tensat.explore.world import World
 
 
-def round_robin(world: World, budget: Budget, most_steps: int = 1_000) -> bool:
+def round_robin(world: World, budget: StepBudget, most_steps: int = 1_000) -> bool:
     """Apply one rule after the other, each alone, until none adds anything; return whether that is so."""
     rules = sorted(world.rules.all_rules)
     idle = 0

@@ -6,7 +6,7 @@ import pytest
 
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
-from relational_tensat.explore.step import Budget
+from relational_tensat.explore.step import StepBudget
 from relational_tensat.explore.world import begin_world
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph
@@ -29,6 +29,6 @@ def test_it_reaches_the_e_graph_of_saturation(graph: Graph, rules: list[Rule]) -
     options = ExplorationOptions(50)
     assert explore(saturated, rules, options).stop_reason == "saturated"
     egraph = EGraph.create(graph)
-    assert round_robin(begin_world(egraph, rules), Budget(50_000))
+    assert round_robin(begin_world(egraph, rules), StepBudget(50_000))
     assert same(saturated, egraph)
     assert_invariants(egraph)

@@ -9,7 +9,7 @@ import pytest
 
 from relational_tensat.base.resources import resource_dir
 from relational_tensat.explore.exploration_options import ExplorationOptions
-from relational_tensat.explore.step import Budget, step
+from relational_tensat.explore.step import StepBudget, step
 from relational_tensat.explore.strategies.mcts.keeping import write_world
 from relational_tensat.explore.strategies.mcts.tree import History
 from relational_tensat.explore.world import begin_world
@@ -140,7 +140,7 @@ def test_a_world_has_what_an_e_graph_of_its_own_has(
         )
         for rule in reversed(sequence):
             if rule != NO_RULE:
-                step(own, {rule}, Budget(50_000))
+                step(own, {rule}, StepBudget(50_000))
         own.flush()
         keys, owners, missing, _ = partial_keys_of(own.egraph, egraph)
         assert_missing_explained(own.egraph, missing, owners)

@@ -19,7 +19,7 @@ from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.targets.fused_chain import body_of
-from relational_tensat.rules.targets.fused_kernel import Part
+from relational_tensat.rules.targets.fused_kernel import FusedPart
 from relational_tensat.rules.targets.target import know_kernels
 from relational_tensat.rules.text import rule_text
 from relational_tensat.tensor import Graph, Node, TensorType, build_graph
@@ -55,8 +55,8 @@ def test_one_kernel_in_two_shapes_is_two_functions(tmp_path: Path) -> None:
     know_kernels()
     kind, flat = TensorType("float32", (2, 3)), {"shape": (6,)}
     bodies = [
-        body_of([Part("exp", (0,)), *more], [1 + len(more)])
-        for more in ([], [Part("reshape", (1,), flat)])
+        body_of([FusedPart("exp", (0,)), *more], [1 + len(more)])
+        for more in ([], [FusedPart("reshape", (1,), flat)])
     ]
     nodes = [
         Node("fused", (name,), (f"{name}{n}",), {"mugraph": "k1", "body": bodies[n]})

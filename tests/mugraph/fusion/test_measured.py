@@ -15,7 +15,7 @@ from relational_tensat.base.errors import MissingDependencyError, VerificationEr
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.cpu import onnxruntime_device, quiet, reference, sampling
 from relational_tensat.cost.cpu.sampling import Pair
-from relational_tensat.cost.device import Sample
+from relational_tensat.cost.device import TimingSample
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion import thread_times
 from relational_tensat.mugraph.fusion.candidates import chain_candidates
@@ -62,10 +62,10 @@ def kernel_us(monkeypatch: pytest.MonkeyPatch) -> Takes:
     def take(us: float) -> list[int]:
         runs: list[int] = []
 
-        def difference(pair: Pair, copies: int, watch: object, patience_s: float) -> Sample:
+        def difference(pair: Pair, copies: int, watch: object, patience_s: float) -> TimingSample:
             pair.longer()
             runs.append(copies)
-            return Sample(us + 1, us, us + 2, 30)
+            return TimingSample(us + 1, us, us + 2, 30)
 
         monkeypatch.setattr(sampling, "difference", difference)
         monkeypatch.setattr(quiet, "thread_us", lambda function: function() or 50.0)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from relational_tensat.rules.instance import CompiledRule
+from relational_tensat.rules.instance import PreparedRule
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness import verify_rule
-from relational_tensat.rules.soundness.draws import Configuration, draw_configuration
+from relational_tensat.rules.soundness.draws import RuleConfiguration, draw_configuration
 from relational_tensat.rules.soundness.element_types import TypedJudge
 from relational_tensat.rules.soundness.inputs import in_dtype
-from relational_tensat.rules.soundness.judgement import Judge, Outcome
-from relational_tensat.rules.soundness.requirements import Plan
+from relational_tensat.rules.soundness.judgement import Judge, LawOutcome
+from relational_tensat.rules.soundness.requirements import DrawPlan
 from relational_tensat.rules.soundness.verification import _Verification
 from relational_tensat.tensor.hints import SeededChoices
 from relational_tensat.tensor.types import DTYPE_BYTES
@@ -53,7 +53,7 @@ def _fails_exactly(rule: Rule) -> bool:
 
 
 def _fails_where_it_applied_not(rule: Rule, relaxed: Rule, attempts: int) -> bool:
-    judge, strict = Judge(Plan(relaxed), 0), CompiledRule(rule)
+    judge, strict = Judge(DrawPlan(relaxed), 0), PreparedRule(rule)
     choices = SeededChoices(rule.name)
     seen = set()
     kept_out = 0
@@ -66,14 +66,14 @@ def _fails_where_it_applied_not(rule: Rule, relaxed: Rule, attempts: int) -> boo
         if both is None or _applies(strict, configuration):
             continue
         kept_out += 1
-        if judge.holds(configuration, both) is Outcome.FAILS:
+        if judge.holds(configuration, both) is LawOutcome.FAILS:
             return True
         if kept_out <= ON_MACHINE and _fails_on_machine(judge, strict, configuration):
             return True
     return False
 
 
-def _fails_on_machine(judge: Judge, strict: CompiledRule, configuration: Configuration) -> bool:
+def _fails_on_machine(judge: Judge, strict: PreparedRule, configuration: RuleConfiguration) -> bool:
     """Whether the law fails in one of the element types that the condition keeps out here."""
     typed = TypedJudge(judge, 0)
     for dtype in DTYPE_BYTES:
@@ -83,5 +83,5 @@ def _fails_on_machine(judge: Judge, strict: CompiledRule, configuration: Configu
     return False
 
 
-def _applies(rule: CompiledRule, configuration: Configuration) -> bool:
+def _applies(rule: PreparedRule, configuration: RuleConfiguration) -> bool:
     return rule.targets(configuration.symbols, configuration.var_types) is not None

@@ -9,8 +9,8 @@ import pytest
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.draws import Configuration, draw_configuration
-from relational_tensat.rules.soundness.requirements import Plan
+from relational_tensat.rules.soundness.draws import RuleConfiguration, draw_configuration
+from relational_tensat.rules.soundness.requirements import DrawPlan
 from relational_tensat.rules.targets.onnxruntime.kernels import INTEGER_KERNELS
 from relational_tensat.rules.targets.onnxruntime.quantized import QUANTIZED_KERNELS
 from relational_tensat.tensor.hints import SeededChoices
@@ -23,8 +23,8 @@ def rule_of(source: str, target: str, where: str = "") -> Rule:
     return parse_rules(f'(rule r (law "l") (from {source}) (to {target}) {where})', "f")[0]
 
 
-def drawn(rule: Rule, attempts: int, seed: int = 0) -> list[Configuration]:
-    plan, choices = Plan(rule), SeededChoices(seed)
+def drawn(rule: Rule, attempts: int, seed: int = 0) -> list[RuleConfiguration]:
+    plan, choices = DrawPlan(rule), SeededChoices(seed)
     draws = [draw_configuration(plan, choices) for _ in range(attempts)]
     return [configuration for configuration in draws if configuration is not None]
 
@@ -83,7 +83,7 @@ def test_element_types_are_those_that_operators_take() -> None:
 )  # fmt: skip
 def test_rarely_met_conditions_are_met(source: str, where: str, least: int) -> None:
     rule = rule_of(source, "?x" if "?x" in source else "?a", where)
-    plan = Plan(rule)
+    plan = DrawPlan(rule)
     configurations = [
         configuration
         for configuration in drawn(rule, 400)
@@ -94,7 +94,7 @@ def test_rarely_met_conditions_are_met(source: str, where: str, least: int) -> N
 
 def test_decisions_are_recorded_and_replayed() -> None:
     choices = SeededChoices(1)
-    plan = Plan(SUM)
+    plan = DrawPlan(SUM)
     first = draw_configuration(plan, choices)
     taken = choices.taken
     choices.restart()
@@ -128,7 +128,7 @@ def test_every_operator_can_be_drawn() -> None:
 def test_images_with_their_borders_are_of_moderate_size() -> None:
     """A kernel of 9 with dilation 9 in three dimensions made one of 19 GiB."""
     (rule,) = load_rules(only=["bias-into-convolution"])
-    plan, choices = Plan(rule), SeededChoices(0)
+    plan, choices = DrawPlan(rule), SeededChoices(0)
     sizes = []
     for _ in range(1_500):
         choices.restart()

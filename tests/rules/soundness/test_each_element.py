@@ -8,9 +8,9 @@ import pytest
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.soundness.draws import draw_configuration
 from relational_tensat.rules.soundness.each_element import cases, first_wrong, is_flat
-from relational_tensat.rules.soundness.judgement import Judge, Outcome
+from relational_tensat.rules.soundness.judgement import Judge, LawOutcome
 from relational_tensat.rules.soundness.machine import Operands, compared
-from relational_tensat.rules.soundness.requirements import Plan
+from relational_tensat.rules.soundness.requirements import DrawPlan
 from relational_tensat.rules.soundness.sides import Sides
 from relational_tensat.tensor.hints import SeededChoices
 from relational_tensat.tensor.types import TensorType
@@ -19,7 +19,7 @@ from relational_tensat.tensor.types import TensorType
 def sides_of(text: str, dtype: str) -> Sides:
     """Return both sides on single numbers of a type."""
     (rule,) = parse_rules(f'(rule r (law "l") {text} (where (= (dtype ?x) {dtype})))', "f")
-    judge, choices = Judge(Plan(rule), 0), SeededChoices(0)
+    judge, choices = Judge(DrawPlan(rule), 0), SeededChoices(0)
     for _ in range(2_000):
         configuration = draw_configuration(judge.plan, choices)
         sides = None if configuration is None else judge.sides(configuration)
@@ -48,7 +48,7 @@ def test_all_cases_at_once_are_as_one_after_the_other(text: str, dtype: str) -> 
     for place in sorted({*range(0, last, 97), *range(max(0, last - 40), last)}):
         single = [np.asarray(column[place]) for column in operands]
         outcome, _ = compared(sides, single, Operands.EXTREME)
-        assert (outcome is Outcome.FAILS) == (place == wrong), place
+        assert (outcome is LawOutcome.FAILS) == (place == wrong), place
 
 
 def test_numbers_of_every_length_in_bits_are_cases() -> None:

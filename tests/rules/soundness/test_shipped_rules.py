@@ -9,12 +9,12 @@ import pytest
 
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.draws import Configuration, draw_configuration
-from relational_tensat.rules.soundness.judgement import Judge, Outcome
-from relational_tensat.rules.soundness.requirements import Plan
+from relational_tensat.rules.soundness.draws import RuleConfiguration, draw_configuration
+from relational_tensat.rules.soundness.judgement import Judge, LawOutcome
+from relational_tensat.rules.soundness.requirements import DrawPlan
 from relational_tensat.rules.soundness.sides import Sides
 from relational_tensat.rules.soundness.verification import _Verification
-from relational_tensat.tensor.hints import Choices, SeededChoices
+from relational_tensat.tensor.hints import RandomChoices, SeededChoices
 from relational_tensat.tensor.operators import get_operator
 from tests.rules.soundness.conditions import is_needed
 
@@ -77,20 +77,20 @@ def test_laws_hold_wherever_the_rules_apply(subtests: pytest.Subtests) -> None:
 
 def check_law(rule: Rule) -> None:
     """Where the left side is valid and the conditions hold, the right side is valid and equal."""
-    judge = Judge(Plan(rule), 0)
+    judge = Judge(DrawPlan(rule), 0)
     judged = 0
     for configuration, both in islice(applicable(judge, SeededChoices(rule.name)), FEW):
         for node in (*both.left.nodes, *both.right.nodes):
             operator = get_operator(node.op)
             assert operator.check(node.operand_types, dict(node.attrs)) == node.type
-        assert judge.holds(configuration, both) is not Outcome.FAILS, (rule.law, configuration)
+        assert judge.holds(configuration, both) is not LawOutcome.FAILS, (rule.law, configuration)
         judged += 1
     assert judged, "nothing fits the rule"
     if judge.floats:
         assert family(rule) in ABOUT_REALS, "true up to rounding only; is that meant?"
 
 
-def applicable(judge: Judge, choices: Choices) -> Iterator[tuple[Configuration, Sides]]:
+def applicable(judge: Judge, choices: RandomChoices) -> Iterator[tuple[RuleConfiguration, Sides]]:
     """Draw configurations that a rule applies to."""
     for _ in range(ATTEMPTS):
         configuration = draw_configuration(judge.plan, choices)

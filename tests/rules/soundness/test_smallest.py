@@ -6,9 +6,9 @@ import pytest
 
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.soundness import smallest as search
-from relational_tensat.rules.soundness.draws import Configuration, draw_configuration
-from relational_tensat.rules.soundness.judgement import Judge, Outcome
-from relational_tensat.rules.soundness.requirements import Plan
+from relational_tensat.rules.soundness.draws import RuleConfiguration, draw_configuration
+from relational_tensat.rules.soundness.judgement import Judge, LawOutcome
+from relational_tensat.rules.soundness.requirements import DrawPlan
 from relational_tensat.rules.soundness.smallest import _neighbours, trimmed
 from relational_tensat.tensor.hints import SeededChoices
 from relational_tensat.tensor.types import TensorType
@@ -19,11 +19,11 @@ from relational_tensat.tensor.types import TensorType
 )
 
 
-def elements(configuration: Configuration) -> int:
+def elements(configuration: RuleConfiguration) -> int:
     return sum(kind.size for kind in configuration.var_types)
 
 
-def met(judge: Judge, least: int) -> tuple[Configuration, list[int]]:
+def met(judge: Judge, least: int) -> tuple[RuleConfiguration, list[int]]:
     """A large configuration where the law fails, and the decisions that led to it."""
     choices = SeededChoices(0)
     while True:
@@ -37,16 +37,16 @@ def met(judge: Judge, least: int) -> tuple[Configuration, list[int]]:
             return configuration, choices.taken
 
 
-def fails(judge: Judge, configuration: Configuration) -> bool:
+def fails(judge: Judge, configuration: RuleConfiguration) -> bool:
     both = judge.sides(configuration)
-    return both is not None and judge.holds(configuration, both) is Outcome.FAILS
+    return both is not None and judge.holds(configuration, both) is LawOutcome.FAILS
 
 
 def test_hypothesis_follows_the_decisions_and_simplifies_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(search, "trimmed", lambda rule, configuration, fails: configuration)
-    judge = Judge(Plan(RULE), 0)
+    judge = Judge(DrawPlan(RULE), 0)
     start, taken = met(judge, 60)
     smallest = search.smallest(judge, start, taken)
     assert elements(smallest) < elements(start) / 2
@@ -55,7 +55,7 @@ def test_hypothesis_follows_the_decisions_and_simplifies_them(
 
 
 def test_the_smallest_has_no_smaller_neighbour() -> None:
-    judge = Judge(Plan(RULE), 0)
+    judge = Judge(DrawPlan(RULE), 0)
     start, taken = met(judge, 60)
     smallest = search.smallest(judge, start, taken)
     assert {kind.shape for kind in smallest.var_types} == {(1, 1)}
@@ -68,7 +68,7 @@ def test_the_smallest_has_no_smaller_neighbour() -> None:
 def test_the_number_of_configurations_judged_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "_MOST_JUDGED", 1)
     monkeypatch.setattr(search, "_MOST_TRIMMED", 1)
-    judge = Judge(Plan(RULE), 0)
+    judge = Judge(DrawPlan(RULE), 0)
     start, taken = met(judge, 60)
     assert search.smallest(judge, start, taken) == start
 

@@ -16,7 +16,7 @@ from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness import Verdict, instances, traced, verification, verify_rule
 from relational_tensat.rules.soundness.decisions import Decisions
-from relational_tensat.rules.soundness.requirements import Plan
+from relational_tensat.rules.soundness.requirements import DrawPlan
 from relational_tensat.rules.soundness.unreachable import is_unreachable
 
 SOFTMAX = "(from (softmax ?x :axis ?i)) (to (softmax ?x :axis {}))"
@@ -27,7 +27,7 @@ def rule_of(text: str) -> Rule:
 
 
 def decisions_of(rule: Rule) -> Decisions:
-    return Decisions(rule, Plan(rule).compiled)
+    return Decisions(rule, DrawPlan(rule).compiled)
 
 
 def ways(text: str) -> list[str]:

@@ -36,9 +36,9 @@ from relational_tensat.explore.seed import Chooser, PricingChooser
 from relational_tensat.explore.strategies.focus.tree_part import TREE_KINDS, TreePart
 from relational_tensat.explore.strategies.focus.worlds import (
     EQUAL_COSTS,
+    GrownWorlds,
     Growth,
     SearchOver,
-    Worlds,
 )
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
 from relational_tensat.explore.strategies.saturation import Saturation
@@ -123,7 +123,7 @@ def search_worlds(
         with egraph.transaction():
             create_worlds(egraph.database)
         limit = options.universe_limit + (egraph.e_nodes if ended else 0)
-        worlds = Worlds(egraph, saturation, chooser, watch, limit, started_s)
+        worlds = GrownWorlds(egraph, saturation, chooser, watch, limit, started_s)
         opened = worlds.begin_with(first, options.node_limit, ended) if first else None
         egraph.is_universe = True
         search = Focus(worlds, options, chooser.original_us, seed, guard, opened, tree)
@@ -144,7 +144,7 @@ class Focus:
 
     def __init__(
         self,
-        worlds: Worlds,
+        worlds: GrownWorlds,
         options: ExplorationOptions,
         original_us: float,
         seed: int,

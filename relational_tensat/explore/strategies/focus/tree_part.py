@@ -16,7 +16,7 @@ from relational_tensat.explore.members import show_universe
 from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.outcome import WorldReport
 from relational_tensat.explore.seed import PricingChooser
-from relational_tensat.explore.strategies.mcts.deciding import Place, TreeSearch
+from relational_tensat.explore.strategies.mcts.deciding import TreePlace, TreeSearch
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
 from relational_tensat.explore.strategies.saturation import Saturation
 from relational_tensat.explore.worlds.universe import Universe
@@ -67,7 +67,7 @@ class TreePart:
             saturation.world.end_members()
             universe = Universe(saturation.world)
             universe.find()
-            place = Place(
+            place = TreePlace(
                 iteration=saturation.iteration,
                 worlds=n_worlds,
                 started_s=started_s,

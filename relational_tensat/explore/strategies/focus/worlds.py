@@ -45,7 +45,7 @@ class Growth:
     variation: Variation = PLAIN
 
 
-class Worlds:
+class GrownWorlds:
     """The worlds of one universe, one after the other.
 
     Attributes:

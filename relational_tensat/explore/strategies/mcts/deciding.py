@@ -35,7 +35,7 @@ from relational_tensat.explore.worlds.universe import Universe
 
 
 @record
-class Place:
+class TreePlace:
     """What there is of a search before its tree search.
 
     Attributes:
@@ -65,7 +65,7 @@ class TreeSearch:
         chooser: PricingChooser,
         observer: Observer,
         journal: Journal,
-        place: Place,
+        place: TreePlace,
         time_limit_s: float | None,
         seed: int,
     ) -> None:

@@ -18,7 +18,7 @@ from relational_tensat.explore.members import end_search, show_universe
 from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.outcome import Exploration, rule_stats
 from relational_tensat.explore.seed import PricingChooser
-from relational_tensat.explore.strategies.mcts.deciding import Place, TreeSearch
+from relational_tensat.explore.strategies.mcts.deciding import TreePlace, TreeSearch
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
 from relational_tensat.explore.worlds.applications import write_applications
 from relational_tensat.explore.worlds.universe import begin_universe
@@ -57,7 +57,7 @@ def explore_tree(
         create_search_tree(database)
         universe = begin_universe(egraph, rules, options)
         iteration = universe.world.steps
-        place = Place(iteration=iteration, worlds=0, started_s=time.perf_counter())
+        place = TreePlace(iteration=iteration, worlds=0, started_s=time.perf_counter())
         search = TreeSearch(
             universe, tree_options, chooser, observer or Observer(), journal, place,
             options.time_limit_s, seed,

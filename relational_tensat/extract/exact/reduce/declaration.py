@@ -13,10 +13,10 @@ from typing import Protocol
 
 from relational_tensat.base.deadline import Check
 from relational_tensat.extract.exact.reduce.reduced import Reduced
-from relational_tensat.extract.techniques import Gain, Technique, declare
+from relational_tensat.extract.techniques import Technique, TechniqueGain, declare
 
 
-class Stage(Enum):
+class ReductionStage(Enum):
     """When a reduction has its turn, see ``rounds``."""
 
     LINEAR = "linear"
@@ -27,7 +27,7 @@ class Stage(Enum):
     """After those, where the root has one e-node that needs all that every choice contains."""
 
 
-class Reduce(Protocol):
+class ReduceFunction(Protocol):
     """Carries out a reduction."""
 
     def __call__(self, reduced: Reduced, check: Check = ..., /) -> Reduced:
@@ -52,8 +52,8 @@ class Reduction:
     """
 
     name: str
-    run: Reduce
-    stage: Stage
+    run: ReduceFunction
+    stage: ReductionStage
     order: int
 
 
@@ -65,10 +65,10 @@ def reduction(
     name: str,
     drops: str,
     *,
-    stage: Stage,
+    stage: ReductionStage,
     order: int,
-    earns_on: Gain | None,
-) -> Callable[[Reduce], Reduce]:
+    earns_on: TechniqueGain | None,
+) -> Callable[[ReduceFunction], ReduceFunction]:
     """Declare a function as a reduction; its docstring proves that an optimum is kept.
 
     Args:
@@ -81,7 +81,7 @@ def reduction(
         ValueError: the name is taken.
     """
 
-    def register(run: Reduce) -> Reduce:
+    def register(run: ReduceFunction) -> ReduceFunction:
         declare(Technique(name, drops, earns_on))
         REDUCTIONS[name] = Reduction(name, run, stage, order)
         return run
@@ -89,7 +89,7 @@ def reduction(
     return register
 
 
-def in_stage(stage: Stage) -> list[Reduction]:
+def in_stage(stage: ReductionStage) -> list[Reduction]:
     """Return the reductions of a stage in the order of their use."""
     members = [reduction for reduction in REDUCTIONS.values() if reduction.stage is stage]
     return sorted(members, key=lambda member: member.order)

@@ -15,19 +15,19 @@ from typing import TypeAlias
 import numpy as np
 
 from relational_tensat.base.deadline import Budget, BudgetSpentError, Check, unlimited
-from relational_tensat.extract.exact.reduce.declaration import REDUCTIONS, Stage, in_stage
+from relational_tensat.extract.exact.reduce.declaration import REDUCTIONS, ReductionStage, in_stage
 from relational_tensat.extract.exact.reduce.reduced import Reduced, keep
 from relational_tensat.extract.exact.reduce.reductions.needless import drop_self_loops
 from relational_tensat.extract.exact.reduce.required_classes import members_of, required_classes
 from relational_tensat.extract.index import edge_owner, nodes_by_class, strong_components_of_classes
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem
-from relational_tensat.extract.techniques import Gain, Technique, Techniques, declare
+from relational_tensat.extract.techniques import Technique, TechniqueGain, Techniques, declare
 
 PINNING = declare(
     Technique(
         "pinning",
         "let the root need what every choice contains, and decompose the rest",
-        earns_on=Gain("bert k=1", "simplex_iterations"),
+        earns_on=TechniqueGain("bert k=1", "simplex_iterations"),
     )
 )
 
@@ -130,7 +130,7 @@ def reduce_and_pin(reduced: Reduced, check: Check, techniques: Techniques) -> St
             if not shrunk(before, reduced):
                 break
         before = reduced
-        for member in in_stage(Stage.PINNED):
+        for member in in_stage(ReductionStage.PINNED):
             smaller = _apply(member.name, reduced, check, techniques)
             if smaller is not reduced:
                 smaller = with_single_root((yield from steps(smaller, check, techniques)))
@@ -148,7 +148,7 @@ def steps(reduced: Reduced, check: Check, techniques: Techniques) -> Steps:
         before = reduced
         reduced = _linear_rounds(reduced, check, techniques)
         yield reduced
-        for member in in_stage(Stage.COSTLY):
+        for member in in_stage(ReductionStage.COSTLY):
             check()
             own = check.share(_SHARE_OF_ONE) if isinstance(check, Budget) else check
             with suppress(BudgetSpentError):
@@ -169,7 +169,7 @@ def shrunk(before: Reduced, after: Reduced) -> bool:
 
 def linear_round(reduced: Reduced, check: Check, techniques: Techniques) -> Reduced:
     """Carry out every reduction that takes linear time, or nearly, once."""
-    for member in in_stage(Stage.LINEAR):
+    for member in in_stage(ReductionStage.LINEAR):
         check()
         reduced = _apply(member.name, reduced, check, techniques)
     return reduced

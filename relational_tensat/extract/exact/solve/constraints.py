@@ -19,7 +19,7 @@ from relational_tensat.extract.index import (
     strong_components_of_classes,
 )
 from relational_tensat.extract.problem import ExtractionProblem, Floats, Ints
-from relational_tensat.extract.techniques import Gain, Technique, declare
+from relational_tensat.extract.techniques import Technique, TechniqueGain, declare
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +112,7 @@ TWO_CYCLES = declare(
     Technique(
         "two-cycles",
         "rows against cycles of two classes",
-        earns_on=Gain("rings 300", "simplex_iterations"),
+        earns_on=TechniqueGain("rings 300", "simplex_iterations"),
     )
 )
 

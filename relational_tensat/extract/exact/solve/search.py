@@ -16,13 +16,13 @@ import numpy as np
 
 from relational_tensat.base.watch import Watch
 from relational_tensat.extract.problem import ExtractionProblem, Ints, dag_cost_us
-from relational_tensat.extract.techniques import Gain, Technique, Techniques, declare
+from relational_tensat.extract.techniques import Technique, TechniqueGain, Techniques, declare
 
 Progress = Callable[[float, float], None]
 
 
 @dataclass
-class Work:
+class WorkLimit:
     """What HiGHS has done in all runs that share it: exact counts, equal for equal inputs.
 
     Attributes:
@@ -52,7 +52,7 @@ class SolverOptions:
     threads: int = 1
     seed: int = 0
     techniques: Techniques = field(default_factory=Techniques)
-    work: Work = field(default_factory=Work)
+    work: WorkLimit = field(default_factory=WorkLimit)
     cycles: str = "auto"
     is_neighbourhood: bool = False
 
@@ -83,7 +83,7 @@ UNITS = declare(
     Technique(
         "units",
         "round bounds up to a cost that there can be",
-        earns_on=Gain("expressions-01", "simplex_iterations"),
+        earns_on=TechniqueGain("expressions-01", "simplex_iterations"),
     )
 )
 

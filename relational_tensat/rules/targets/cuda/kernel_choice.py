@@ -18,9 +18,9 @@ from relational_tensat.gpu.routing import (
     even_padding,
 )
 from relational_tensat.rules.targets.cuda.kernels import (
+    CudaElementwise,
+    CudaProduct,
     CudnnConvAdd,
-    Elementwise,
-    Product,
     ProductAdd,
     activation_operator,
 )
@@ -32,7 +32,7 @@ from relational_tensat.tensor.operators.activations import NO_ACTIVATION
 _BIASES = {
     "matmul": 2,
     "conv": 2,
-    Product.name: 2,
+    CudaProduct.name: 2,
     ProductAdd.name: 3,
     CudnnConvAdd.name: 3,
 }
@@ -58,7 +58,8 @@ def kernels_of(
 def with_products(graph: Graph, *, has_fixed_shapes: bool) -> Graph:
     """Return a graph with one name for one kernel: products that cuBLASLt does alone, as ``Product``."""
     nodes = [
-        replace(node, op=Product.name) if _is_product(graph, node) else node for node in graph.nodes
+        replace(node, op=CudaProduct.name) if _is_product(graph, node) else node
+        for node in graph.nodes
     ]
     return build_graph(graph.name, graph.inputs, graph.weights, nodes, graph.outputs)
 
@@ -67,7 +68,7 @@ def _is_product(graph: Graph, node: Node) -> bool:
     if node.op != "matmul":
         return False
     try:
-        Product().check(tuple(graph.types[name] for name in node.inputs), node.attrs)
+        CudaProduct().check(tuple(graph.types[name] for name in node.inputs), node.attrs)
     except ShapeError:
         return False
     return True
@@ -124,7 +125,7 @@ def _apart(configuration: Configuration) -> tuple[Configuration, ...]:
         return bare, _kernel(name, (output,), own)
     if act == NO_ACTIVATION:
         return bare, _kernel("add", (output, *bias), {})
-    return bare, _kernel(Elementwise.name, (output, *bias), {"op": "add", "act": act})
+    return bare, _kernel(CudaElementwise.name, (output, *bias), {"op": "add", "act": act})
 
 
 def _kernel(op: str, inputs: tuple[ValueType, ...], attrs: Attrs) -> Configuration:

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.gpu.codes import ACTIVATION_CODES, BINARY_CODES
-from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part, in_turn
+from relational_tensat.rules.targets.fused_kernel import FusedKernel, FusedPart, in_turn
 from relational_tensat.rules.targets.scaled_product import SCALED, WINDOW, ConvAdd, scaled_product
 from relational_tensat.tensor import Attrs, TensorType, ValueType
 from relational_tensat.tensor.hints import Hints
@@ -34,13 +34,13 @@ def activation_operator(act: str) -> tuple[str, Attrs]:
     return _OPERATORS.get(act, (act, {}))
 
 
-def activation_part(attrs: Attrs, operand: int) -> Part | None:
+def activation_part(attrs: Attrs, operand: int) -> FusedPart | None:
     """Return a kernel's activation as one of its parts; None where it has none."""
     act = str_of(attrs, "act")
     if act == NO_ACTIVATION:
         return None
     op, own = activation_operator(act)
-    return Part(op, (operand,), own)
+    return FusedPart(op, (operand,), own)
 
 
 class CudnnConvAdd(ConvAdd):
@@ -49,7 +49,7 @@ class CudnnConvAdd(ConvAdd):
     name = "cuda_conv_add"
     attrs = (*WINDOW, Attr("act", "str", NO_ACTIVATION, (NO_ACTIVATION, "relu")))
 
-    def activation(self, attrs: Attrs, operand: int) -> Part | None:
+    def activation(self, attrs: Attrs, operand: int) -> FusedPart | None:
         """One of cuDNN's."""
         return activation_part(attrs, operand)
 
@@ -57,7 +57,7 @@ class CudnnConvAdd(ConvAdd):
 CONVOLUTION_KERNELS: tuple[type[FusedKernel], ...] = (CudnnConvAdd,)
 
 
-class Elementwise(FusedKernel):
+class CudaElementwise(FusedKernel):
     """act(a op b), operands broadcast."""
 
     name = "cuda_elementwise"
@@ -67,9 +67,9 @@ class Elementwise(FusedKernel):
         Attr("act", "str", choices=tuple(act for act in ACTIVATION_CODES if act != NO_ACTIVATION)),
     )
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """The function of two elements, the activation."""
-        return in_turn(Part(str_of(attrs, "op"), (0, 1)), activation_part(attrs, 2))
+        return in_turn(FusedPart(str_of(attrs, "op"), (0, 1)), activation_part(attrs, 2))
 
     def suggest_operand(
         self, index: int, partial: PartialApplication, hints: Hints
@@ -78,10 +78,10 @@ class Elementwise(FusedKernel):
         return get_operator("add").suggest_operand(index, partial, hints)
 
 
-ELEMENTWISE_KERNELS: tuple[type[FusedKernel], ...] = (Elementwise,)
+ELEMENTWISE_KERNELS: tuple[type[FusedKernel], ...] = (CudaElementwise,)
 
 
-class SkipLayerNorm(FusedKernel):
+class CudaSkipLayerNorm(FusedKernel):
     """The layer norm of x + skip. Operands x, skip, scale and, if any, bias."""
 
     name = "cuda_skip_layer_norm"
@@ -91,10 +91,10 @@ class SkipLayerNorm(FusedKernel):
     attrs = (Attr("axis", "int"), Attr("epsilon", "float", samples=(1e-5,), timed_as=1e-5))
     _norm: ClassVar[str] = "layer_norm"
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """Sum, norm."""
         count = len(inputs)
-        return [Part("add", (0, 1)), Part(self._norm, (count, *range(2, count)), attrs)]
+        return [FusedPart("add", (0, 1)), FusedPart(self._norm, (count, *range(2, count)), attrs)]
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
         """Return the type of what is added.
@@ -122,7 +122,7 @@ class SkipLayerNorm(FusedKernel):
         return get_operator(self._norm).suggest_operand(max(index - 1, 0), own, hints)
 
 
-class SkipRmsNorm(SkipLayerNorm):
+class SkipRmsNorm(CudaSkipLayerNorm):
     """The root-mean-square norm of x + skip. Operands x, skip, scale."""
 
     name = "cuda_skip_rms_norm"
@@ -130,10 +130,10 @@ class SkipRmsNorm(SkipLayerNorm):
     _norm = "rms_norm"
 
 
-NORM_KERNELS: tuple[type[FusedKernel], ...] = (SkipLayerNorm, SkipRmsNorm)
+NORM_KERNELS: tuple[type[FusedKernel], ...] = (CudaSkipLayerNorm, SkipRmsNorm)
 
 
-class Product(FusedKernel):
+class CudaProduct(FusedKernel):
     """act(alpha · A·B + bias) for a vector of biases, each factor transposed first on demand.
 
     Its gelu is the approximation by tanh: cuBLASLt has no other.
@@ -148,11 +148,11 @@ class Product(FusedKernel):
     _addend: ClassVar[int | None] = None
     _bias: ClassVar[int] = 2
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """Transposes, product, scale, sums with bias and addend, activation."""
         parts = scaled_product(self.name, inputs, attrs)
         for number in reversed(range(2, len(inputs))):
-            parts.append(Part("add", (len(inputs) + len(parts) - 1, number)))
+            parts.append(FusedPart("add", (len(inputs) + len(parts) - 1, number)))
         return in_turn(*parts, activation_part(attrs, len(inputs) + len(parts) - 1))
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
@@ -202,7 +202,7 @@ class Product(FusedKernel):
         return kinds[-1] if len(factors) == 2 else None
 
 
-class ProductAdd(Product):
+class ProductAdd(CudaProduct):
     """act(alpha · A·B + addend + bias); operands A, B, addend and, if any, bias."""
 
     name = "cuda_product_add"
@@ -212,4 +212,4 @@ class ProductAdd(Product):
     _bias = 3
 
 
-PRODUCT_KERNELS: tuple[type[FusedKernel], ...] = (Product, ProductAdd)
+PRODUCT_KERNELS: tuple[type[FusedKernel], ...] = (CudaProduct, ProductAdd)

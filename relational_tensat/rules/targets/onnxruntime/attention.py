@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from relational_tensat.base.errors import ShapeError
-from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part
+from relational_tensat.rules.targets.fused_kernel import FusedKernel, FusedPart
 from relational_tensat.tensor import Attrs, AttrValue, TensorType, ValueType
 from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators import Attr, Family, Use, get_operator
@@ -70,7 +70,7 @@ class _Attention(FusedKernel):
     arity = (3, 4)
     onnx_since: ClassVar[int] = 23
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """What it does to floats, between casts where its operands have fewer digits.
 
         Raises:
@@ -83,13 +83,13 @@ class _Attention(FusedKernel):
         if wide == narrow:
             return parts
         count = len(kinds)
-        casts = [Part("cast", (n,), {"dtype": wide}) for n in range(count)]
-        moved = [Part(p.op, tuple(count + n for n in p.operands), p.attrs) for p in parts]
+        casts = [FusedPart("cast", (n,), {"dtype": wide}) for n in range(count)]
+        moved = [FusedPart(p.op, tuple(count + n for n in p.operands), p.attrs) for p in parts]
         last = 2 * count + len(parts) - 1
-        return [*casts, *moved, Part("cast", (last,), {"dtype": narrow})]
+        return [*casts, *moved, FusedPart("cast", (last,), {"dtype": narrow})]
 
     @abstractmethod
-    def _parts_of_floats(self, kinds: Sequence[TensorType], attrs: Attrs) -> list[Part]:
+    def _parts_of_floats(self, kinds: Sequence[TensorType], attrs: Attrs) -> list[FusedPart]:
         """Return what it does to operands of these types, as ``parts``."""
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
@@ -137,7 +137,7 @@ class Attention(_Attention):
         """Read attention of heads as an axis, and of rows."""
         return _read(node)
 
-    def _parts_of_floats(self, kinds: Sequence[TensorType], attrs: Attrs) -> list[Part]:
+    def _parts_of_floats(self, kinds: Sequence[TensorType], attrs: Attrs) -> list[FusedPart]:
         """Return scores, softmax, product."""
         _check(self.name, kinds, attrs)
         return _of_heads(range(len(kinds)), len(kinds), kinds, attrs)
@@ -158,9 +158,9 @@ class HeadsAttention(_Attention):
     name = "ort_heads_attention"
     attrs = (Attr("heads", "int"), *_COMMON)
 
-    def _parts_of_floats(self, kinds: Sequence[TensorType], attrs: Attrs) -> list[Part]:
+    def _parts_of_floats(self, kinds: Sequence[TensorType], attrs: Attrs) -> list[FusedPart]:
         """Return what brings heads to the front, attention, and what brings them back."""
-        parts: list[Part] = []
+        parts: list[FusedPart] = []
         apart = []
         for number, heads in enumerate(self._numbers(tuple(kinds), attrs)):
             kind = kinds[number]
@@ -168,16 +168,18 @@ class HeadsAttention(_Attention):
                 raise ShapeError(f"{self.name}: {kind} has no rows of {heads} heads")
             n, rows, size = kind.shape
             shape = {"shape": (n, rows, heads, size // heads)}
-            parts.append(Part("reshape", (number,), shape))
-            parts.append(Part("transpose", (len(kinds) + len(parts) - 1,), {"perm": _HEADS_FIRST}))
+            parts.append(FusedPart("reshape", (number,), shape))
+            parts.append(
+                FusedPart("transpose", (len(kinds) + len(parts) - 1,), {"perm": _HEADS_FIRST})
+            )
             apart.append(TensorType(kind.dtype, (n, heads, rows, size // heads)))
         _check(self.name, [*apart, *kinds[3:]], attrs)
         operands = [*(len(kinds) + n for n in (1, 3, 5)), *range(3, len(kinds))]
         parts += _of_heads(operands, len(kinds) + len(parts), apart, attrs)
-        parts.append(Part("transpose", (len(kinds) + len(parts) - 1,), {"perm": _HEADS_FIRST}))
+        parts.append(FusedPart("transpose", (len(kinds) + len(parts) - 1,), {"perm": _HEADS_FIRST}))
         n, heads, rows, _ = apart[0].shape
         joined = {"shape": (n, rows, heads * apart[2].shape[3])}
-        return [*parts, Part("reshape", (len(kinds) + len(parts) - 1,), joined)]
+        return [*parts, FusedPart("reshape", (len(kinds) + len(parts) - 1,), joined)]
 
     def _counts(self, types: Types, attrs: Attrs) -> dict[str, int]:
         heads, others, _ = self._numbers(types, attrs)
@@ -223,9 +225,9 @@ class Mask(FusedKernel):
     #: What it rounds only softmax reads, and to that it is as it was.
     is_exact = True
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """Nothing that numbers of models show."""
-        return [Part("identity", (0,))]
+        return [FusedPart("identity", (0,))]
 
     def evaluate_typed(self, inputs: Values, types: Types, attrs: Attrs) -> Any:
         """Compute it as it is written."""
@@ -306,7 +308,7 @@ def _read(node: OnnxNode) -> Mapped | None:
 
 def _of_heads(
     operands: Sequence[int], first: int, kinds: Sequence[TensorType], attrs: Attrs
-) -> list[Part]:
+) -> list[FusedPart]:
     """Return what attention does where heads are an axis.
 
     Args:
@@ -315,7 +317,7 @@ def _of_heads(
         kinds: the types of q, k and v.
     """
     q, k, v, *masks = operands
-    parts: list[Part] = []
+    parts: list[FusedPart] = []
 
     def last() -> int:
         return first + len(parts) - 1
@@ -325,28 +327,28 @@ def _of_heads(
         k = last()
         parts += _repeated(v, first + len(parts), kinds[0].shape[1], kinds[2])
         v = last()
-    parts.append(Part("transpose", (k,), {"perm": _SWAPPED}))
-    parts.append(Part("matmul", (q, last())))
+    parts.append(FusedPart("transpose", (k,), {"perm": _SWAPPED}))
+    parts.append(FusedPart("matmul", (q, last())))
     if float_of(attrs, "scale") != 1.0:
-        parts.append(Part("smul", (last(),), {"value": float_of(attrs, "scale")}))
-    parts += [Part("add", (last(), mask)) for mask in masks]
-    parts.append(Part("softmax", (last(),), {"axis": 3}))
+        parts.append(FusedPart("smul", (last(),), {"value": float_of(attrs, "scale")}))
+    parts += [FusedPart("add", (last(), mask)) for mask in masks]
+    parts.append(FusedPart("softmax", (last(),), {"axis": 3}))
     if bool_of(attrs, "guarded"):
         softmax = last()
-        zero = Part("fill", (), {"value": 0.0, "dtype": kinds[0].dtype, "shape": ()})
-        parts += [Part("is_nan", (softmax,)), zero]
-        parts.append(Part("where", (softmax + 1, softmax + 2, softmax)))
-    return [*parts, Part("matmul", (last(), v))]
+        zero = FusedPart("fill", (), {"value": 0.0, "dtype": kinds[0].dtype, "shape": ()})
+        parts += [FusedPart("is_nan", (softmax,)), zero]
+        parts.append(FusedPart("where", (softmax + 1, softmax + 2, softmax)))
+    return [*parts, FusedPart("matmul", (last(), v))]
 
 
-def _repeated(operand: int, first: int, heads: int, kind: TensorType) -> list[Part]:
+def _repeated(operand: int, first: int, heads: int, kind: TensorType) -> list[FusedPart]:
     """Return what gives each of ``heads`` its keys or values, those of its group."""
     n, groups, rows, size = kind.shape
     spread = {"shape": (n, groups, heads // groups, rows, size)}
     return [
-        Part("reshape", (operand,), {"shape": (n, groups, 1, rows, size)}),
-        Part("expand", (first,), spread),
-        Part("reshape", (first + 1,), {"shape": (n, heads, rows, size)}),
+        FusedPart("reshape", (operand,), {"shape": (n, groups, 1, rows, size)}),
+        FusedPart("expand", (first,), spread),
+        FusedPart("reshape", (first + 1,), {"shape": (n, heads, rows, size)}),
     ]
 
 

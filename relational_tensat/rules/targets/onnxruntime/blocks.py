@@ -10,7 +10,7 @@ from math import prod
 from typing import Any
 
 from relational_tensat.base.errors import ShapeError
-from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part, in_turn
+from relational_tensat.rules.targets.fused_kernel import FusedKernel, FusedPart, in_turn
 from relational_tensat.rules.targets.onnxruntime.kernels import (
     CHANNELS_FIRST,
     CHANNELS_LAST,
@@ -58,7 +58,7 @@ class ToBlocks(FusedKernel):
     may_be_view = True
     attrs = (Attr("channels_last", "bool", False),)
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """A transposition, or nothing."""
         return _moved(attrs, CHANNELS_FIRST)
 
@@ -89,7 +89,7 @@ class FromBlocks(FusedKernel):
     may_be_view = True
     attrs = (Attr("channels_last", "bool", False),)
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """A transposition, or nothing."""
         return _moved(attrs, CHANNELS_LAST)
 
@@ -144,10 +144,10 @@ class BlockedConv(FusedKernel):
     arity = (2, 3)
     attrs = (*WINDOW, *_ACTIVATION)
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """Convolution, activation."""
         n = len(inputs)
-        return in_turn(Part("conv", tuple(range(n)), window_of(attrs)), _activation(attrs, n))
+        return in_turn(FusedPart("conv", tuple(range(n)), window_of(attrs)), _activation(attrs, n))
 
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
@@ -182,7 +182,7 @@ class BlockedConvAdd(ConvAdd):
     name = "ort_blocked_conv_add"
     attrs = BlockedConv.attrs
 
-    def activation(self, attrs: Attrs, operand: int) -> Part | None:
+    def activation(self, attrs: Attrs, operand: int) -> FusedPart | None:
         """One of blocks."""
         return _activation(attrs, operand)
 
@@ -204,11 +204,11 @@ class BlockedActivation(FusedKernel):
     name = "ort_blocked_activation"
     attrs = (Attr("act", "str", choices=("relu", "sigmoid", "tanh", SILU)),)
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """That function."""
         if attrs["act"] == SILU:
-            return [Part("sigmoid", (0,)), Part("mul", (0, 1))]
-        return [Part(str_of(attrs, "act"), (0,))]
+            return [FusedPart("sigmoid", (0,)), FusedPart("mul", (0, 1))]
+        return [FusedPart(str_of(attrs, "act"), (0,))]
 
     def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
         """As the kernel of the same function outside of blocks."""
@@ -239,10 +239,10 @@ def _blocked(op: str, kernel: str) -> type[FusedKernel]:
         takes_tuples = operator.takes_tuples
         attrs = operator.attrs
 
-        def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+        def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
             """The operator."""
             count = sum(len(tensors_of(kind)) for kind in inputs)
-            return [Part(op, tuple(range(count)), attrs)]
+            return [FusedPart(op, tuple(range(count)), attrs)]
 
         def canonical(self, inputs: Types, attrs: Attrs) -> dict[str, AttrValue]:
             """As the operator's."""
@@ -320,16 +320,16 @@ def pools_blocks(x: TensorType) -> bool:
     return x.rank == 4 and x.dtype in _DTYPES and x.shape[1] % BLOCK == 0
 
 
-def _moved(attrs: Attrs, perm: tuple[int, ...]) -> list[Part]:
-    return [Part("transpose", (0,), {"perm": perm})] if bool_of(attrs, "channels_last") else []
+def _moved(attrs: Attrs, perm: tuple[int, ...]) -> list[FusedPart]:
+    return [FusedPart("transpose", (0,), {"perm": perm})] if bool_of(attrs, "channels_last") else []
 
 
-def _activation(attrs: Attrs, operand: int) -> Part | None:
+def _activation(attrs: Attrs, operand: int) -> FusedPart | None:
     act = str_of(attrs, "act")
     if act == NO_ACTIVATION:
         return None
     numbers = {name: float_of(attrs, name) for name in ("alpha", "beta")}
-    return Part(act, (operand,), numbers if act == _HARD_SIGMOID else {})
+    return FusedPart(act, (operand,), numbers if act == _HARD_SIGMOID else {})
 
 
 def _write_conv(

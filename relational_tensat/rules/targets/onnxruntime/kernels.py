@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from relational_tensat.base.errors import ShapeError
-from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part, in_turn
+from relational_tensat.rules.targets.fused_kernel import FusedKernel, FusedPart, in_turn
 from relational_tensat.rules.targets.scaled_product import SCALED, scaled_product
 from relational_tensat.tensor import (
     Array,
@@ -115,7 +115,7 @@ class SkipLayerNorm(FusedKernel):
     arity = (4, 4)
     attrs = (Attr("axis", "int"), Attr("epsilon", "float", samples=(1e-5,), timed_as=1e-5))
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """Sum, layer norm."""
         return _parts("add", attrs)
 
@@ -139,9 +139,9 @@ class Sum(FusedKernel):
     arity = (2, 2)
     uses = (Use.VALUE, Use.ADDED)
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """The sum."""
-        return [Part("add", (0, 1))]
+        return [FusedPart("add", (0, 1))]
 
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
@@ -155,7 +155,7 @@ class SumLayerNorm(SkipLayerNorm):
 
     name = "ort_sum_layer_norm"
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """Sum, layer norm."""
         return _parts(Sum.name, attrs)
 
@@ -208,9 +208,9 @@ def _is_fused(graph: Graph, norm: Node, addition: Node) -> bool:
     )
 
 
-def _parts(addition: str, attrs: Attrs) -> list[Part]:
+def _parts(addition: str, attrs: Attrs) -> list[FusedPart]:
     norm = {"axis": int_of(attrs, "axis"), "epsilon": float_of(attrs, "epsilon")}
-    return [Part(addition, (0, 1)), Part("layer_norm", (4, 2, 3), norm)]
+    return [FusedPart(addition, (0, 1)), FusedPart("layer_norm", (4, 2, 3), norm)]
 
 
 #: Integers, scale and zero point of both factors.
@@ -228,7 +228,7 @@ class IntegerProduct(FusedKernel):
     takes_tuples = True
     arity = (3, None)
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """Product, cast, product of the scales, product with it, bias.
 
         Raises:
@@ -238,11 +238,11 @@ class IntegerProduct(FusedKernel):
         if count not in (_FACTORS, _FACTORS + 1):
             raise ShapeError(f"{self.name}: {count} tensors, expected two factors, perhaps a bias")
         return in_turn(
-            Part("matmul_integer", (0, 3, 2, 5)),
-            Part("cast", (count,), {"dtype": "float32"}),
-            Part("mul", (1, 4)),
-            Part("mul", (count + 1, count + 2)),
-            Part("add", (count + 3, _FACTORS)) if count > _FACTORS else None,
+            FusedPart("matmul_integer", (0, 3, 2, 5)),
+            FusedPart("cast", (count,), {"dtype": "float32"}),
+            FusedPart("mul", (1, 4)),
+            FusedPart("mul", (count + 1, count + 2)),
+            FusedPart("add", (count + 3, _FACTORS)) if count > _FACTORS else None,
         )
 
     def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
@@ -280,7 +280,7 @@ class ScaledProduct(FusedKernel):
     arity = (2, 2)
     attrs = SCALED
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """Transposes, product, scale.
 
         Raises:
@@ -316,9 +316,9 @@ class BiasGelu(FusedKernel):
     arity = (2, 2)
     uses = (Use.VALUE, Use.ADDED)
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """Sum, gelu."""
-        return [Part("add", (0, 1)), Part("gelu", (2,))]
+        return [FusedPart("add", (0, 1)), FusedPart("gelu", (2,))]
 
     def weight_operands(self, inputs: Types) -> tuple[int, ...]:
         """The vector."""
@@ -337,12 +337,12 @@ class QuickGelu(FusedKernel):
     name = "ort_quick_gelu"
     attrs = (Attr("alpha", "float", 1.0, samples=NUMBERS, timed_as=1.0),)
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """Scale, sigmoid, product."""
         if attrs["alpha"] == 1.0:
-            return [Part("sigmoid", (0,)), Part("mul", (0, 1))]
-        scale = Part("smul", (0,), {"value": float_of(attrs, "alpha")})
-        return [scale, Part("sigmoid", (1,)), Part("mul", (0, 2))]
+            return [FusedPart("sigmoid", (0,)), FusedPart("mul", (0, 1))]
+        scale = FusedPart("smul", (0,), {"value": float_of(attrs, "alpha")})
+        return [scale, FusedPart("sigmoid", (1,)), FusedPart("mul", (0, 2))]
 
     def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
         """An exponential: it takes half as long as the sigmoid and the product apart."""

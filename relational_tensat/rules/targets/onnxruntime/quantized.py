@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.cost import Configuration
 from relational_tensat.cost.key import configuration_of
-from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part
+from relational_tensat.rules.targets.fused_kernel import FusedKernel, FusedPart
 from relational_tensat.rules.targets.onnxruntime.kernels import (
     CHANNELS_FIRST,
     CHANNELS_LAST,
@@ -63,8 +63,8 @@ class _OnIntegers(FusedKernel):
         return [(SUMS, 1), (REQUANTIZED, tensor(output, self.name).size)]
 
     def _around(
-        self, inputs: Types, middle: list[Part], operands: list[Mapping[str, AttrValue]]
-    ) -> list[Part]:
+        self, inputs: Types, middle: list[FusedPart], operands: list[Mapping[str, AttrValue]]
+    ) -> list[FusedPart]:
         """Return the dequantizations, the parts in between, and the quantization.
 
         Args:
@@ -79,12 +79,12 @@ class _OnIntegers(FusedKernel):
         if count != _TRIPLE * len(operands) + 2:
             raise ShapeError(f"{self.name}: {count} tensors do not fit {len(operands)} operands")
         parts = [
-            Part("dequantize", tuple(range(_TRIPLE * n, _TRIPLE * (n + 1))), attrs)
+            FusedPart("dequantize", tuple(range(_TRIPLE * n, _TRIPLE * (n + 1))), attrs)
             for n, attrs in enumerate(operands)
         ]
-        parts += [Part(p.op, tuple(count + n for n in p.operands), p.attrs) for p in middle]
+        parts += [FusedPart(p.op, tuple(count + n for n in p.operands), p.attrs) for p in middle]
         last = (count + len(parts) - 1, count - 2, count - 1)
-        return [*parts, Part("quantize", last, {"axis": 0, "dtype": kinds[-1].dtype})]
+        return [*parts, FusedPart("quantize", last, {"axis": 0, "dtype": kinds[-1].dtype})]
 
 
 def _operands(inputs: Types) -> int:
@@ -108,7 +108,7 @@ class QuantizedConv(_OnIntegers):
         _IS_LAST,
     )
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """Dequantizations, convolution, quantization."""
         count = _operands(inputs)
         window = {name: attrs[name] for name in ("stride", "pad", "dilation")}
@@ -162,14 +162,14 @@ class QuantizedProduct(_OnIntegers):
     computes = Family.MATRIX_PRODUCT
     attrs = (Attr("trans_b", "bool", False), Attr("axis", "int", 0))
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """Dequantizations, perhaps a transposition, product, quantization."""
         count = _operands(inputs)
         bias = tuple(range(2, count))
-        middle = [Part("matmul", (0, 1, *bias))]
+        middle = [FusedPart("matmul", (0, 1, *bias))]
         if bool_of(attrs, "trans_b"):
-            transposed = Part("transpose", (1,), {"perm": (1, 0)})
-            middle = [transposed, Part("matmul", (0, count, *bias))]
+            transposed = FusedPart("transpose", (1,), {"perm": (1, 0)})
+            middle = [transposed, FusedPart("matmul", (0, count, *bias))]
         matrix_attrs = {"axis": attrs["axis"], "stored": True}
         return self._around(inputs, middle, [_COMPUTED, matrix_attrs, *[_STORED] * (count - 2)])
 
@@ -198,9 +198,9 @@ def _of_elements(op: str, kernel: str) -> type[FusedKernel]:
         name = kernel
         computes = operator.computes
 
-        def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+        def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
             """Dequantizations, the operator, quantization."""
-            return self._around(inputs, [Part(op, (0, 1))], [_COMPUTED, _COMPUTED])
+            return self._around(inputs, [FusedPart(op, (0, 1))], [_COMPUTED, _COMPUTED])
 
         def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
             """It quantizes its result: 65,536 sums took 6.4 us, half as long again as of floats."""
@@ -225,9 +225,9 @@ class QuantizedMean(_OnIntegers):
     name = "ort_quantized_mean"
     computes = Family.REDUCTION
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """Dequantization, mean, quantization."""
-        mean = Part("reduce_mean", (0,), {"axes": (2, 3), "keepdims": True})
+        mean = FusedPart("reduce_mean", (0,), {"axes": (2, 3), "keepdims": True})
         return self._around(inputs, [mean], [_COMPUTED])
 
     def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
@@ -252,7 +252,7 @@ class LargestOfIntegers(FusedKernel):
     computes = Family.POOLING
     attrs = (*get_operator("max_pool").attrs, _IS_LAST)
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """The pooling."""
         window = {name: value for name, value in attrs.items() if name != _IS_LAST.name}
         return _around_last("max_pool", (0,), 1, window, attrs)
@@ -278,7 +278,7 @@ class ToChannelsLast(FusedKernel):
     name = "ort_to_channels_last"
     may_be_view = True
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """None: it computes nothing."""
         return []
 
@@ -313,18 +313,18 @@ def with_channels_last(kernel: Configuration) -> Configuration:
 
 def _around_last(
     op: str, operands: tuple[int, ...], count: int, window: Attrs, attrs: Attrs
-) -> list[Part]:
+) -> list[FusedPart]:
     """Return an operator of an image; where channels are last, transposed there and back.
 
     Args:
         operands: its own, the image first; ``count`` is that of all values before.
     """
     if not bool_of(attrs, _IS_LAST.name):
-        return [Part(op, operands, window)]
+        return [FusedPart(op, operands, window)]
     return [
-        Part("transpose", operands[:1], {"perm": CHANNELS_FIRST}),
-        Part(op, (count, *operands[1:]), window),
-        Part("transpose", (count + 1,), {"perm": CHANNELS_LAST}),
+        FusedPart("transpose", operands[:1], {"perm": CHANNELS_FIRST}),
+        FusedPart(op, (count, *operands[1:]), window),
+        FusedPart("transpose", (count + 1,), {"perm": CHANNELS_LAST}),
     ]
 
 

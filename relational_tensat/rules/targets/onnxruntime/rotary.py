@@ -11,7 +11,7 @@ from abc import abstractmethod
 from typing import ClassVar
 
 from relational_tensat.base.errors import ShapeError
-from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part
+from relational_tensat.rules.targets.fused_kernel import FusedKernel, FusedPart
 from relational_tensat.tensor import Attrs, AttrValue, TensorType, ValueType
 from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators import Attr, Use
@@ -65,7 +65,7 @@ class _Rotary(FusedKernel):
 
     def _turned(
         self, inputs: Types, attrs: Attrs, heads_axis: int, apart: tuple[int, ...]
-    ) -> list[Part]:
+    ) -> list[FusedPart]:
         """Return the parts where x has the shape ``apart``, with heads as an axis.
 
         Raises:
@@ -77,29 +77,29 @@ class _Rotary(FusedKernel):
         expected = (*sizes[:1], *sizes[2:3], half)
         if not half or sizes[-1] % 2 or any(kind.shape != expected for kind in numbers):
             raise ShapeError(f"{self.name} does not take {', '.join(map(str, (x, *numbers)))}")
-        parts: list[Part] = []
+        parts: list[FusedPart] = []
         whole = 0
         if apart != x.shape:
-            parts.append(Part("reshape", (0,), {"shape": apart}))
+            parts.append(FusedPart("reshape", (0,), {"shape": apart}))
             whole = _OPERANDS
         first = _OPERANDS + len(parts)
         spread = (*expected[:heads_axis], 1, *expected[heads_axis:])
         window = {"axes": (3,), "steps": (1,)}
         parts += [
-            Part("slice", (whole,), {**window, "starts": (0,), "ends": (half,)}),
-            Part("slice", (whole,), {**window, "starts": (half,), "ends": (2 * half,)}),
-            Part("reshape", (1,), {"shape": spread}),
-            Part("reshape", (2,), {"shape": spread}),
-            Part("mul", (first, first + 2)),
-            Part("mul", (first + 1, first + 3)),
-            Part("sub", (first + 4, first + 5)),
-            Part("mul", (first + 1, first + 2)),
-            Part("mul", (first, first + 3)),
-            Part("add", (first + 7, first + 8)),
-            Part("concat", (first + 6, first + 9), {"axis": 3}),
+            FusedPart("slice", (whole,), {**window, "starts": (0,), "ends": (half,)}),
+            FusedPart("slice", (whole,), {**window, "starts": (half,), "ends": (2 * half,)}),
+            FusedPart("reshape", (1,), {"shape": spread}),
+            FusedPart("reshape", (2,), {"shape": spread}),
+            FusedPart("mul", (first, first + 2)),
+            FusedPart("mul", (first + 1, first + 3)),
+            FusedPart("sub", (first + 4, first + 5)),
+            FusedPart("mul", (first + 1, first + 2)),
+            FusedPart("mul", (first, first + 3)),
+            FusedPart("add", (first + 7, first + 8)),
+            FusedPart("concat", (first + 6, first + 9), {"axis": 3}),
         ]
         if apart != x.shape:
-            parts.append(Part("reshape", (first + 10,), {"shape": x.shape}))
+            parts.append(FusedPart("reshape", (first + 10,), {"shape": x.shape}))
         return parts
 
 
@@ -119,7 +119,7 @@ class Rotary(_Rotary):
             return Mapped(self.name, node.inputs)
         return Mapped(HeadsRotary.name, node.inputs, {"heads": attr_int(node, "num_heads", 0)})
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """Halves, products, sums, joined.
 
         Raises:
@@ -150,7 +150,7 @@ class HeadsRotary(_Rotary):
     name = "ort_heads_rotary"
     attrs = (Attr("heads", "int"),)
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """Heads apart, halves, products, sums, joined.
 
         Raises:

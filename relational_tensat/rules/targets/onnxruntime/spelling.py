@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from relational_tensat.base.errors import ShapeError
-from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part
+from relational_tensat.rules.targets.fused_kernel import FusedKernel, FusedPart
 from relational_tensat.rules.targets.onnxruntime.kernels import InBlocks, Sum
 from relational_tensat.tensor import (
     Attrs,
@@ -75,7 +75,7 @@ class Spread(FusedKernel):
             return None
         return Mapped(self.name, node.inputs[:1], {"sizes": tuple(times[2:])})
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """A product with ones.
 
         Raises:
@@ -85,7 +85,7 @@ class Spread(FusedKernel):
         if x.rank != 4 or x.shape[2:] != _PLACE or len(sizes) != 2:
             raise ShapeError(f"{self.name}: {x} cannot be spread to {sizes}")
         ones: dict[str, AttrValue] = {"value": 1.0, "dtype": x.dtype, "shape": (1, 1, *sizes)}
-        return [Part("fill", (), ones), Part("mul", (0, 1))]
+        return [FusedPart("fill", (), ones), FusedPart("mul", (0, 1))]
 
     def suggest_operand(
         self, index: int, partial: PartialApplication, hints: Hints
@@ -113,9 +113,9 @@ class BlockedSpread(Spread):
     is_written = False
     onnx = ()
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """That alone."""
-        return [Part(Spread.name, (0,), attrs)]
+        return [FusedPart(Spread.name, (0,), attrs)]
 
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
@@ -140,9 +140,9 @@ class MeanOfImage(FusedKernel):
     computes = Family.REDUCTION
     attrs = (Attr("axes", "ints"), Attr("keepdims", "bool"))
 
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+    def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """The mean."""
-        return [Part("reduce_mean", (0,), attrs)]
+        return [FusedPart("reduce_mean", (0,), attrs)]
 
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter

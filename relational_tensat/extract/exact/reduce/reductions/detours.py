@@ -32,7 +32,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from relational_tensat.base.deadline import Check, unlimited
-from relational_tensat.extract.exact.reduce.declaration import Stage, reduction
+from relational_tensat.extract.exact.reduce.declaration import ReductionStage, reduction
 from relational_tensat.extract.exact.reduce.reduced import Mask, Reduced, keep
 from relational_tensat.extract.exact.reduce.required_classes import (
     dominators,
@@ -42,7 +42,7 @@ from relational_tensat.extract.exact.reduce.required_classes import (
 )
 from relational_tensat.extract.index import children_by_node, nodes_by_class, parents_by_class
 from relational_tensat.extract.problem import ExtractionProblem
-from relational_tensat.extract.techniques import Gain
+from relational_tensat.extract.techniques import TechniqueGain
 
 _GIVEN_UP_AFTER = 12
 """After so many classes in a row beyond which there is no detour, no more are looked at."""
@@ -60,9 +60,9 @@ _RELATIVE_SLACK = 1e-9
 @reduction(
     "detours",
     "drop classes that do again, with more, what is over by then",
-    stage=Stage.PINNED,
+    stage=ReductionStage.PINNED,
     order=10,
-    earns_on=Gain("nasrnn k=1, unfiltered", "e_nodes"),
+    earns_on=TechniqueGain("nasrnn k=1, unfiltered", "e_nodes"),
 )
 def drop_detours(reduced: Reduced, check: Check = unlimited) -> Reduced:
     """Drop classes that some optimum does without, as the module says.

@@ -12,11 +12,11 @@ from contextlib import suppress
 import numpy as np
 
 from relational_tensat.base.deadline import BudgetSpentError, Check, unlimited
-from relational_tensat.extract.exact.reduce.declaration import Stage, reduction
+from relational_tensat.extract.exact.reduce.declaration import ReductionStage, reduction
 from relational_tensat.extract.exact.reduce.reduced import Draft, Reduced, keep
 from relational_tensat.extract.index import children_by_node, nodes_by_class, parents_by_class
 from relational_tensat.extract.problem import ExtractionProblem
-from relational_tensat.extract.techniques import Gain
+from relational_tensat.extract.techniques import TechniqueGain
 
 
 def drop_dominated(reduced: Reduced) -> Reduced:
@@ -187,9 +187,9 @@ _GROWTH = 4.0
 @reduction(
     "pass-through",
     "reach past classes that only stand between; drop what is dominated then",
-    stage=Stage.COSTLY,
+    stage=ReductionStage.COSTLY,
     order=30,
-    earns_on=Gain("rings 300", "simplex_iterations"),
+    earns_on=TechniqueGain("rings 300", "simplex_iterations"),
 )
 def pass_through(reduced: Reduced, check: Check = unlimited) -> Reduced:
     """Let free e-nodes reach past classes that only stand between; kept where that shrinks.

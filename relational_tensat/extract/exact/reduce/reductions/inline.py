@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from relational_tensat.base.deadline import Check, unlimited
-from relational_tensat.extract.exact.reduce.declaration import Stage, reduction
+from relational_tensat.extract.exact.reduce.declaration import ReductionStage, reduction
 from relational_tensat.extract.exact.reduce.reduced import Draft, Reduced, keep
 from relational_tensat.extract.index import (
     children_by_node,
@@ -16,7 +16,7 @@ from relational_tensat.extract.index import (
     parents_by_class,
 )
 from relational_tensat.extract.problem import Ints
-from relational_tensat.extract.techniques import Gain
+from relational_tensat.extract.techniques import TechniqueGain
 
 _MORE_EDGES = 4
 """A class is merged into its user where that makes at most so many more edges."""
@@ -25,9 +25,9 @@ _MORE_EDGES = 4
 @reduction(
     "single-parents",
     "merge a class of one e-node into the only e-node that needs it",
-    stage=Stage.LINEAR,
+    stage=ReductionStage.LINEAR,
     order=60,
-    earns_on=Gain("nasrnn k=1, unfiltered", "simplex_iterations"),
+    earns_on=TechniqueGain("nasrnn k=1, unfiltered", "simplex_iterations"),
 )
 def merge_single_parents(reduced: Reduced, check: Check = unlimited) -> Reduced:
     """Merge a class with one e-node, needed by one e-node only, into that e-node.
@@ -40,9 +40,9 @@ def merge_single_parents(reduced: Reduced, check: Check = unlimited) -> Reduced:
 @reduction(
     "single-users",
     "merge a class of several e-nodes into the class of the only one that needs it",
-    stage=Stage.COSTLY,
+    stage=ReductionStage.COSTLY,
     order=10,
-    earns_on=Gain("rings 300", "simplex_iterations"),
+    earns_on=TechniqueGain("rings 300", "simplex_iterations"),
 )
 def merge_single_users(reduced: Reduced, check: Check = unlimited) -> Reduced:
     """Merge a class needed by one e-node only into that e-node's class, each way apart.
@@ -88,9 +88,9 @@ def _merged(reduced: Reduced, most_members: int | None, check: Check) -> Reduced
 @reduction(
     "free-classes",
     "settle classes that can be had for nothing",
-    stage=Stage.LINEAR,
+    stage=ReductionStage.LINEAR,
     order=30,
-    earns_on=Gain("nasnet_a k=2", "simplex_iterations"),
+    earns_on=TechniqueGain("nasnet_a k=2", "simplex_iterations"),
 )
 def inline_free_classes(reduced: Reduced, check: Check = unlimited) -> Reduced:
     """Decide every class that can be derived at cost 0, and need it nowhere any more.
@@ -116,9 +116,9 @@ def inline_free_classes(reduced: Reduced, check: Check = unlimited) -> Reduced:
 @reduction(
     "single-free",
     "replace a class of one free e-node by that e-node's children",
-    stage=Stage.LINEAR,
+    stage=ReductionStage.LINEAR,
     order=40,
-    earns_on=Gain("rings 300", "simplex_iterations"),
+    earns_on=TechniqueGain("rings 300", "simplex_iterations"),
 )
 def inline_single_free(reduced: Reduced, check: Check = unlimited) -> Reduced:
     """Replace a class whose only e-node is free by the children of that e-node.

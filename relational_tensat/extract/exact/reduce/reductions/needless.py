@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from relational_tensat.base.deadline import Check, unlimited
-from relational_tensat.extract.exact.reduce.declaration import Stage, reduction
+from relational_tensat.extract.exact.reduce.declaration import ReductionStage, reduction
 from relational_tensat.extract.exact.reduce.reduced import Mask, Reduced, keep
 from relational_tensat.extract.exact.reduce.required_classes import (
     dominators,
@@ -23,15 +23,15 @@ from relational_tensat.extract.index import (
     edge_owner,
     nodes_by_class,
 )
-from relational_tensat.extract.techniques import Gain
+from relational_tensat.extract.techniques import TechniqueGain
 
 
 @reduction(
     "required",
     "drop e-nodes that need a class which needs theirs, or that another dominates given what is required",
-    stage=Stage.COSTLY,
+    stage=ReductionStage.COSTLY,
     order=50,
-    earns_on=Gain("nasrnn k=1, unfiltered", "e_nodes"),
+    earns_on=TechniqueGain("nasrnn k=1, unfiltered", "e_nodes"),
 )
 def drop_by_required(reduced: Reduced, check: Check = unlimited) -> Reduced:
     """Drop e-nodes that must close a cycle, and those dominated by what they need anyway.
@@ -96,9 +96,9 @@ _RELATIVE_SLACK = 1e-9
 @reduction(
     "underivable",
     "drop e-nodes without an acyclic derivation",
-    stage=Stage.LINEAR,
+    stage=ReductionStage.LINEAR,
     order=10,
-    earns_on=Gain("inception_v3 k=2", "simplex_iterations"),
+    earns_on=TechniqueGain("inception_v3 k=2", "simplex_iterations"),
 )
 def drop_underivable(reduced: Reduced, check: Check = unlimited) -> Reduced:
     """Drop e-nodes that no acyclic choice can contain: a child has no acyclic derivation."""
@@ -111,9 +111,9 @@ def drop_underivable(reduced: Reduced, check: Check = unlimited) -> Reduced:
 @reduction(
     "self-loops",
     "drop e-nodes that need their own class, or the root's",
-    stage=Stage.LINEAR,
+    stage=ReductionStage.LINEAR,
     order=20,
-    earns_on=Gain("zones 300", "e_nodes"),
+    earns_on=TechniqueGain("zones 300", "e_nodes"),
 )
 def drop_self_loops(reduced: Reduced, check: Check = unlimited) -> Reduced:
     """Drop e-nodes that need their own class, or the root's class (which needs them)."""
@@ -132,9 +132,9 @@ def _without(reduced: Reduced, edges: Mask) -> Reduced:
 @reduction(
     "dear",
     "drop e-nodes dearer than a whole derivation of their class",
-    stage=Stage.COSTLY,
+    stage=ReductionStage.COSTLY,
     order=40,
-    earns_on=Gain("rings 100", "e_nodes"),
+    earns_on=TechniqueGain("rings 100", "e_nodes"),
 )
 def drop_dear(reduced: Reduced, check: Check = unlimited) -> Reduced:
     """Drop e-nodes that cost more than a whole derivation of their class, itself acyclic."""
