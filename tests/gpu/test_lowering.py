@@ -10,7 +10,7 @@ import pytest
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.gpu.calls import Product
-from relational_tensat.gpu.codes import (
+from relational_tensat.gpu.catalogue import (
     BINARY_CODES,
     COMPARISON_CODES,
     LOGIC_CODES,

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from relational_tensat.gpu.calls import Convolution, Launch, Pooling, Product, Ref
-from relational_tensat.gpu.fallback import own_launch
 from relational_tensat.gpu.plan import plan_graph
 from relational_tensat.gpu.routing import (
     blas_product,
@@ -17,6 +16,7 @@ from relational_tensat.gpu.routing import (
     cudnn_fuses,
     cudnn_takes_pool,
     even_padding,
+    own_launch,
     padded_bytes,
     with_padded_operand,
 )

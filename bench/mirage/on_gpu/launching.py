@@ -11,7 +11,7 @@ import torch
 
 from bench.mirage.on_gpu.operators import Placed, apply
 from relational_tensat.base.files import write_aside
-from relational_tensat.gpu.bindings import checked, cuda_driver
+from relational_tensat.gpu.nvrtc import checked, cuda_driver
 from relational_tensat.gpu.nvrtc import cache_folder
 from relational_tensat.mugraph.graph.dims import Dims, variables
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph, Operation

@@ -9,10 +9,9 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.cost.cuda.kernel_check import fault
 from relational_tensat.cost.cuda.single import draw, graph_of, weight_inputs
 from relational_tensat.cost.device import Configuration
-from relational_tensat.gpu.calls import Ref
+from relational_tensat.gpu.calls import BoundCall, Ref
 from relational_tensat.gpu.cuda.cuda_library import CudaLibrary
-from relational_tensat.gpu.elements import decode, encode
-from relational_tensat.gpu.library import BoundCall
+from relational_tensat.gpu.memory import decode, encode
 from relational_tensat.gpu.plan import Plan, plan_graph
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.tensor.operators import get_operator

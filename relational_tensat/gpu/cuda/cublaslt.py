@@ -12,20 +12,20 @@ from functools import partial
 from typing import Any
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.gpu.calls import Product
-from relational_tensat.gpu.cuda.gpu import Gpu
-from relational_tensat.gpu.cuda.modules import OWN, BoundLaunch, Modules
-from relational_tensat.gpu.cuda.quickest import quickest
-from relational_tensat.gpu.cuda.shared import (
+from relational_tensat.gpu.calls import Product, Resolve
+from relational_tensat.gpu.cuda.gpu import Gpu, quickest
+from relational_tensat.gpu.cuda.modules import (
     INT,
     INT64,
+    OWN,
     POINTER,
     SIZE,
+    BoundLaunch,
+    Modules,
     Objects,
     SharedLibrary,
     find_library,
 )
-from relational_tensat.gpu.library import Resolve
 from relational_tensat.gpu.routing import BlasProduct, blas_product
 
 NAME = "cublasLt"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.escaping import escaped_in_code
-from relational_tensat.gpu.codes import FLOAT_TYPES
+from relational_tensat.gpu.catalogue import FLOAT_TYPES
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Kernel
 from relational_tensat.mugraph.graph.well_formed import Stage

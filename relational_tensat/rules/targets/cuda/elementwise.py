@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relational_tensat.gpu.codes import ACTIVATION_CODES, BINARY_CODES
+from relational_tensat.gpu.catalogue import ACTIVATION_CODES, BINARY_CODES
 from relational_tensat.rules.targets.cuda.activations import activation_part
 from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part, in_turn
 from relational_tensat.tensor import Attrs, TensorType

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 from relational_tensat.base.errors import InputError, UsageError
-from relational_tensat.gpu.calls import Call
-from relational_tensat.gpu.executor import Executor
-from relational_tensat.gpu.library import BoundCall, Resolve
-from relational_tensat.gpu.plan import plan_graph
+from relational_tensat.gpu.calls import BoundCall, Call, Resolve
+from relational_tensat.gpu.plan import Executor, plan_graph
 from relational_tensat.tensor import Node, TensorType, Weight, build_graph
 from tests.gpu.numpy_library import NumpyLibrary
 from tests.gpu.running import check, one_node

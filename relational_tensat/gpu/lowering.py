@@ -11,51 +11,48 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.gpu.calls import Tensor
-from relational_tensat.gpu.codes import (
+from relational_tensat.gpu.calls import Emitter, Tensor
+from relational_tensat.gpu.catalogue import (
     BINARY_CODES,
     COMPARISON_CODES,
     LOGIC_CODES,
     REDUCTION_CODES,
     UNARY_CODES,
 )
-from relational_tensat.gpu.lowering.emitter import Emitter
-from relational_tensat.gpu.lowering.layout import (
-    lower_enlarge,
-    lower_expand,
-    lower_merge,
-    lower_pad,
-    lower_transpose,
-    lower_view,
-)
-from relational_tensat.gpu.lowering.maps import (
+from relational_tensat.gpu.maps import (
     lower_batch_norm,
     lower_binary,
     lower_cast,
     lower_condition,
     lower_elementwise,
     lower_is_nan,
-    lower_unary,
-    lower_where,
-)
-from relational_tensat.gpu.lowering.pieces import (
-    lower_concat,
-    lower_gather,
-    lower_slice,
-    lower_split,
-)
-from relational_tensat.gpu.lowering.products import (
-    lower_matmul,
-    lower_product,
-    lower_product_add,
-)
-from relational_tensat.gpu.lowering.rows import (
     lower_norm,
     lower_reduction,
     lower_skip_norm,
     lower_softmax,
+    lower_unary,
+    lower_where,
 )
-from relational_tensat.gpu.lowering.windows import lower_conv, lower_conv_add, lower_pool
+from relational_tensat.gpu.moves import (
+    lower_concat,
+    lower_enlarge,
+    lower_expand,
+    lower_gather,
+    lower_merge,
+    lower_pad,
+    lower_slice,
+    lower_split,
+    lower_transpose,
+    lower_view,
+)
+from relational_tensat.gpu.products import (
+    lower_conv,
+    lower_conv_add,
+    lower_matmul,
+    lower_pool,
+    lower_product,
+    lower_product_add,
+)
 from relational_tensat.tensor import Attrs, ValueType, tensors_of
 
 #: (emitter, operator, operands, result's type, attributes) to the result's tensor or tensors.
