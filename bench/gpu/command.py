@@ -56,8 +56,8 @@ def run(options: argparse.Namespace) -> int:
     from relational_tensat.cost.cuda.cuda_device import CudaDevice
     from relational_tensat.cost.measured import MeasuredSource
     from relational_tensat.gpu.cuda import CudaLibrary, open_gpu
-    from relational_tensat.gpu.cuda.gpu import record_launches
     from relational_tensat.gpu.cuda.cuda_library import Timer
+    from relational_tensat.gpu.cuda.gpu import record_launches
 
     until_s = time.perf_counter() + options.limit_s
     names = _names(options.models)

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bench.mirage.cases import Case
-from relational_tensat.mugraph.candidates import Candidates
-from relational_tensat.mugraph.finding import first_verified, searched
+from relational_tensat.mugraph.candidate_cache import Candidates
 from relational_tensat.mugraph.graph.mugraph_json import encoded
-from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.sizing.libraries import library_us
+from relational_tensat.mugraph.kernel_finder import first_verified, searched
+from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.sizing.cost_model import library_us
 
 
 @dataclass(frozen=True, slots=True)

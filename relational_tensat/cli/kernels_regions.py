@@ -16,8 +16,7 @@ from relational_tensat.cli.rules_frame import add_json, report
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from relational_tensat.mugraph.regions.finding_regions import Region
-    from relational_tensat.mugraph.regions.region_row import RegionRow
+    from relational_tensat.mugraph.regions.regions import Region, RegionRow
 
 HELP = "list the regions of a model that kernels can be sought for, and why others cannot"
 
@@ -58,8 +57,7 @@ def execute(args: argparse.Namespace) -> int:
 def _found(args: argparse.Namespace) -> tuple[list[Region], list[RegionRow]]:
     """Return the regions of a model, and what was left out; written to a database, if one is named."""
     from relational_tensat.formats import load_model
-    from relational_tensat.mugraph.regions.finding_regions import find_regions
-    from relational_tensat.mugraph.regions.region_tables import write_regions
+    from relational_tensat.mugraph.regions.regions import find_regions, write_regions
 
     regions, left_out = find_regions(load_model(args.model, merged(args.dim, "--dim")))
     if args.db is not None:
@@ -74,8 +72,7 @@ def _stored(path: Path) -> tuple[list[Region], list[RegionRow]]:
         InputError: it is none of a run with ``--fuse``, or of this command.
     """
     from relational_tensat.cli.database import RunDatabase
-    from relational_tensat.mugraph.regions.region_row import RegionRow
-    from relational_tensat.mugraph.regions.region_tables import regions_of
+    from relational_tensat.mugraph.regions.regions import RegionRow, regions_of
 
     database = RunDatabase(path)
     try:

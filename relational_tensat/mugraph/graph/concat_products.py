@@ -12,9 +12,8 @@ from itertools import chain, count, pairwise
 from typing import TypeAlias, cast
 
 from relational_tensat.base.errors import RelationalTensatError
-from relational_tensat.mugraph.graph.described import names
-from relational_tensat.mugraph.graph.dims import Dims, size_of, variables
-from relational_tensat.mugraph.graph.input_windows import Window
+from relational_tensat.mugraph.graph.dims import Dims, Window, size_of, variables
+from relational_tensat.mugraph.graph.mu_operator import names
 from relational_tensat.mugraph.graph.mugraph import (
     BlockStep,
     Kernel,
@@ -23,7 +22,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     Operation,
 )
 from relational_tensat.mugraph.graph.operators import mu_operator
-from relational_tensat.mugraph.graph.thread_graphs import flat_steps
+from relational_tensat.mugraph.graph.rewrites import flat_steps
 from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors
 
 _Step: TypeAlias = BlockStep | KernelStep

@@ -14,15 +14,20 @@ from typing import TypeAlias
 
 import numpy as np
 
-from relational_tensat.mugraph.graph.arithmetic import Arithmetic, Elements
-from relational_tensat.mugraph.graph.described import names
+from relational_tensat.mugraph.graph.arithmetic import (
+    Arithmetic,
+    Elements,
+    Labelled,
+    elementwise,
+    summed,
+)
 from relational_tensat.mugraph.graph.dims import Dim, Dims, size_of, variables
-from relational_tensat.mugraph.graph.labelled import Labelled, elementwise, summed
+from relational_tensat.mugraph.graph.mu_operator import names
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,
     BlockStep,
-    Iterator,
+    InputIterator,
     Kernel,
     MuGraph,
     Operation,
@@ -125,7 +130,7 @@ def _apply(
     return mu_operator(step.op).evaluate(arithmetic, operands, step.attrs)
 
 
-def tile_of(iterator: Iterator, tensor: Labelled, grid: Sequence[int], loop: int) -> Labelled:
+def tile_of(iterator: InputIterator, tensor: Labelled, grid: Sequence[int], loop: int) -> Labelled:
     """Return what blocks load: the grid's axes split a dim first, the loop what is left of it."""
     for window in iterator.windows:
         tensor = window.taken(tensor)

@@ -15,14 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from relational_tensat.base.errors import InputError, RelationalTensatError
-from relational_tensat.mugraph.graph.dims import Dim, Dims
-from relational_tensat.mugraph.graph.input_windows import Window
+from relational_tensat.mugraph.graph.dims import Dim, Dims, Window
 from relational_tensat.mugraph.graph.mirage_steps import BINARY, FUNCTIONS
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,
     BlockStep,
-    Iterator,
+    InputIterator,
     Kernel,
     KernelStep,
     MuGraph,
@@ -510,14 +509,14 @@ class _Reader:
 
     def _iterator(
         self, operator: Mapping[str, Any], block: Level, grid: Sequence[int], loop: int
-    ) -> Iterator:
+    ) -> InputIterator:
         tensor = self._kernel.tensors[operator["dtensor"]["guid"]]
         (made,) = operator["output_tensors"]
         imap = tuple(_label_at(tensor, operator["input_map"][a]) for a in _AXES[: len(grid)])
         fmap = _label_at(tensor, operator["forloop_dim"]) if loop > 1 else ""
         tile = Tensor(self._fresh("t"), tensor.labels, made["dim"][: made["num_dims"]])
         block.tensors[made["guid"]] = tile
-        return Iterator(tensor.name, tile.name, imap, fmap)
+        return InputIterator(tensor.name, tile.name, imap, fmap)
 
     def _saver(self, operator: Mapping[str, Any], block: BlockLevel, grid: Sequence[int]) -> Saver:
         (given,) = operator["input_tensors"]

@@ -12,9 +12,8 @@ from itertools import pairwise
 from typing import cast
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.mugraph.graph.described import names
-from relational_tensat.mugraph.graph.dims import Dims
-from relational_tensat.mugraph.graph.input_windows import Window
+from relational_tensat.mugraph.graph.dims import Dims, Window
+from relational_tensat.mugraph.graph.mu_operator import names
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockStep,
@@ -24,7 +23,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     Operation,
     RunningMax,
 )
-from relational_tensat.mugraph.graph.thread_graphs import flat_steps
+from relational_tensat.mugraph.graph.rewrites import flat_steps
 from relational_tensat.mugraph.graph.well_formed import Stage, block_tensors, kernel_tensors
 
 

@@ -14,8 +14,16 @@ from functools import partial
 from typing import ClassVar, cast
 
 from relational_tensat.base.errors import ShapeError, UsageError, unknown
-from relational_tensat.mugraph.graph.arithmetic import COMPARISONS, FUNCTIONS, Arithmetic, Elements
-from relational_tensat.mugraph.graph.described import MuOperator, names, require
+from relational_tensat.mugraph.graph.arithmetic import (
+    COMPARISONS,
+    FUNCTIONS,
+    Arithmetic,
+    Elements,
+    Labelled,
+    contract,
+    elementwise,
+    summed,
+)
 from relational_tensat.mugraph.graph.dims import (
     Dims,
     count,
@@ -23,8 +31,7 @@ from relational_tensat.mugraph.graph.dims import (
     variables,
     without,
 )
-from relational_tensat.mugraph.graph.labelled import Labelled, contract, elementwise, summed
-from relational_tensat.mugraph.graph.view_operators import VIEWS
+from relational_tensat.mugraph.graph.mu_operator import VIEWS, MuOperator, names, require
 from relational_tensat.tensor.types import Attrs
 
 

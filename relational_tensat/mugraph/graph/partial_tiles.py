@@ -16,10 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.mugraph.graph.dims import Dim, Dims
-from relational_tensat.mugraph.graph.input_windows import windowed
-from relational_tensat.mugraph.graph.labelled import Labelled
-from relational_tensat.mugraph.graph.mugraph import AXES, BlockGraph, Iterator
+from relational_tensat.mugraph.graph.arithmetic import Labelled
+from relational_tensat.mugraph.graph.dims import Dim, Dims, windowed
+from relational_tensat.mugraph.graph.mugraph import AXES, BlockGraph, InputIterator
 
 #: The label of a loop's iterations, and those of a grid's axes.
 LOOP = "@loop"
@@ -80,7 +79,7 @@ class Split:
         return np.asarray(index < self.whole)
 
 
-def splits_of(iterator: Iterator, dims: Dims, block: BlockGraph, where: str) -> list[Split]:
+def splits_of(iterator: InputIterator, dims: Dims, block: BlockGraph, where: str) -> list[Split]:
     """Return how a block's grid and loop split the variables of a tensor.
 
     Args:

@@ -7,15 +7,22 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from relational_tensat.base.errors import InputError, RelationalTensatError
-from relational_tensat.mugraph.graph.described import names
-from relational_tensat.mugraph.graph.dims import Dim, Dims, checked, text_of, variables, without
-from relational_tensat.mugraph.graph.input_windows import windowed
+from relational_tensat.mugraph.graph.dims import (
+    Dim,
+    Dims,
+    checked,
+    text_of,
+    variables,
+    windowed,
+    without,
+)
+from relational_tensat.mugraph.graph.mu_operator import names
 from relational_tensat.mugraph.graph.mugraph import (
     AXES,
     Accumulate,
     BlockGraph,
     BlockStep,
-    Iterator,
+    InputIterator,
     Kernel,
     MuGraph,
     Operation,
@@ -135,7 +142,7 @@ def block_tensors(kernel: Kernel, device: Mapping[str, Dims]) -> BlockTensors:
     return tensors
 
 
-def loaded_dims(iterator: Iterator, device: Mapping[str, Dims], where: str = "") -> Dims:
+def loaded_dims(iterator: InputIterator, device: Mapping[str, Dims], where: str = "") -> Dims:
     """Return the dims of what all blocks together load.
 
     Args:

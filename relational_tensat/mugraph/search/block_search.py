@@ -12,10 +12,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from relational_tensat.egraph.database import Database
-from relational_tensat.mugraph.field.residues import Residues
+from relational_tensat.mugraph.graph.arithmetic import Labelled
 from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.evaluation import run_step, tile_of
-from relational_tensat.mugraph.graph.labelled import Labelled
+from relational_tensat.mugraph.graph.residues import Residues
 from relational_tensat.mugraph.search.block_terms import (
     Derivation,
     GrownTerms,

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from relational_tensat.mugraph.graph.arithmetic import Labelled
 from relational_tensat.mugraph.graph.dims import Dims, variables
-from relational_tensat.mugraph.graph.labelled import Labelled
-from relational_tensat.mugraph.graph.mugraph import Accumulate, BlockStep, Iterator, Operation
+from relational_tensat.mugraph.graph.mugraph import Accumulate, BlockStep, InputIterator, Operation
 from relational_tensat.mugraph.search.structure import Configuration
 from relational_tensat.tensor.types import Attrs
 
@@ -141,12 +141,14 @@ def step_of(derivation: Derivation, names: Mapping[int, str], output: str) -> Bl
     return Operation(derivation.op, operands, output, number)
 
 
-def iterator_of(tensor: str, output: str, dims: Dims, configuration: Configuration) -> Iterator:
+def iterator_of(
+    tensor: str, output: str, dims: Dims, configuration: Configuration
+) -> InputIterator:
     """Return how blocks of a configuration load a tensor: the maps follow from its index variables."""
     mine = variables(dims)
     imap = tuple(v.name if v.name in mine else "" for v in configuration.grid)
     loop = configuration.loop
-    return Iterator(tensor, output, imap, loop.name if loop and loop.name in mine else "")
+    return InputIterator(tensor, output, imap, loop.name if loop and loop.name in mine else "")
 
 
 def fingerprint(value: Labelled) -> int:

@@ -10,24 +10,31 @@ from typing import TypeAlias
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.watch import Watch
-from relational_tensat.mugraph.abstract.saturated import AbstractEGraph, saturated
-from relational_tensat.mugraph.field.residues import Residues
+from relational_tensat.mugraph.graph.arithmetic import Labelled
 from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.evaluation import evaluate
-from relational_tensat.mugraph.graph.labelled import Labelled
 from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.graph.residues import Residues
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.search.abstract_egraph import AbstractEGraph, saturated
 from relational_tensat.mugraph.search.block_search import BlockSearch
 from relational_tensat.mugraph.search.block_terms import Job, Operand, fingerprint
-from relational_tensat.mugraph.search.bound import Bound, NoBound, Ways
-from relational_tensat.mugraph.search.deriving import cheapest_kernel
-from relational_tensat.mugraph.search.found import FoundKernel, Route
-from relational_tensat.mugraph.search.growing_terms import Grower, Growth
-from relational_tensat.mugraph.search.kernel_outputs import KernelOutputs, KernelTensor
-from relational_tensat.mugraph.search.reachability import needed_sets
-from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.search.search_tables import SearchTables
-from relational_tensat.mugraph.search.structure import configurations, structure_of
+from relational_tensat.mugraph.search.kernel_outputs import KernelOutputs, KernelTensor, needed_sets
+from relational_tensat.mugraph.search.routes import (
+    Bound,
+    FoundKernel,
+    NoBound,
+    Route,
+    Ways,
+    cheapest_kernel,
+)
+from relational_tensat.mugraph.search.structure import (
+    SearchOptions,
+    SearchTables,
+    configurations,
+    structure_of,
+)
+from relational_tensat.mugraph.search.term_growth import Grower, Growth
 from relational_tensat.tensor.field import Undefined
 
 #: Draws of inputs until no denominator is 0.

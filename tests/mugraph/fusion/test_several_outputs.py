@@ -27,13 +27,11 @@ from relational_tensat.mugraph.fusion.candidates import (
     chain_candidates,
     region_candidates,
 )
-from relational_tensat.mugraph.fusion.chain_program import program_of, row_kernel
-from relational_tensat.mugraph.fusion.chains import Chain, chains
-from relational_tensat.mugraph.fusion.kernel_rule import kernel_rule
-from relational_tensat.mugraph.fusion.nodes_check import computes_nodes
+from relational_tensat.mugraph.fusion.chains import Chain, chains, program_of, row_kernel
+from relational_tensat.mugraph.fusion.kernel_builder import computes_nodes, kernel_rule
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.regions.groups import Surroundings
-from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
+from relational_tensat.mugraph.verify.verification import verify_mugraph
 from relational_tensat.rules.targets.known import know_kernels
 from relational_tensat.tensor import Graph, Node
 from tests.with_compilers import skip_without_compiler

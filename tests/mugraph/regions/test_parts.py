@@ -14,18 +14,17 @@ from relational_tensat.base.errors import InputError, RelationalTensatError, Sha
 from relational_tensat.cli.main import main
 from relational_tensat.formats import save_model
 from relational_tensat.mugraph.candidate_cache import CandidateCache
-from relational_tensat.mugraph.finding import find_kernels
-from relational_tensat.mugraph.fusion.chain_program import row_kernel
-from relational_tensat.mugraph.graph.cores import core, core_like, has_windows, with_windows
-from relational_tensat.mugraph.graph.dims import Dim
-from relational_tensat.mugraph.graph.input_windows import Window
-from relational_tensat.mugraph.graph.labelled import Labelled
+from relational_tensat.mugraph.fusion.chains import row_kernel
+from relational_tensat.mugraph.graph.arithmetic import Labelled
+from relational_tensat.mugraph.graph.dims import Dim, Window
 from relational_tensat.mugraph.graph.mugraph import MuGraph
-from relational_tensat.mugraph.graph.mugraph_files import save_mugraph
-from relational_tensat.mugraph.regions.finding_regions import find_regions
-from relational_tensat.mugraph.regions.lowering_regions import lowered
-from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
+from relational_tensat.mugraph.graph.mugraph_json import save_mugraph
+from relational_tensat.mugraph.graph.rewrites import core, core_like, has_windows, with_windows
+from relational_tensat.mugraph.kernel_finder import find_kernels
+from relational_tensat.mugraph.regions.lowering import lowered
+from relational_tensat.mugraph.regions.regions import find_regions
+from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.verify.verification import verify_mugraph
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from tests.mugraph.parts import (
     cut,

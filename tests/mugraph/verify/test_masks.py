@@ -11,12 +11,11 @@ from relational_tensat.base.errors import VerificationError
 from relational_tensat.mugraph.graph.arithmetic import Elements, Numbers
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
 from relational_tensat.mugraph.programs import ProgramBuilder, program
-from relational_tensat.mugraph.verify import verifying_mugraphs
-from relational_tensat.mugraph.verify.floats import relative_error
+from relational_tensat.mugraph.verify import verification
 from relational_tensat.mugraph.verify.masks import masked, masks_of, takes_masks
-from relational_tensat.mugraph.verify.random_tests import first_difference
+from relational_tensat.mugraph.verify.random_tests import first_difference, relative_error
 from relational_tensat.mugraph.verify.stability import stabilized
-from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
+from relational_tensat.mugraph.verify.verification import verify_mugraph
 from tests.mugraph.masks import by_bools, chosen_attention, guarded_program, masked_attention
 from tests.mugraph.mutants import mutants
 
@@ -27,7 +26,7 @@ CHOSEN, CHOOSING = chosen_attention(**SIZES), by_bools(GRAPH)
 
 @pytest.fixture(autouse=True)
 def _few_tests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verifying_mugraphs, "_TESTS_WITHOUT_BOUND", 2)
+    monkeypatch.setattr(verification, "_TESTS_WITHOUT_BOUND", 2)
 
 
 def with_operator(graph: MuGraph, old: str, new: str) -> MuGraph:
