@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import argparse
 
     from relational_tensat.mugraph.graph.mugraph import MuGraph
-    from relational_tensat.mugraph.verify.verification import Verification
+    from relational_tensat.mugraph.verify.verification import MuGraphVerification
 
 #: Element types that kernels are made for.
 DTYPES = ("float16", "bfloat16", "float32")
@@ -115,7 +115,7 @@ def _region(model: Path, number: int | None, dims: Mapping[str, int]) -> MuGraph
     return regions[number].program
 
 
-def verification_json(verification: Verification) -> dict[str, Any]:
+def verification_json(verification: MuGraphVerification) -> dict[str, Any]:
     """Return a verification as JSON."""
     return {
         "passed": verification.passed,
@@ -138,7 +138,7 @@ def finite(number: float | None) -> float | None:
     return None if number is None or math.isinf(number) else number
 
 
-def verification_lines(verification: Verification) -> list[str]:
+def verification_lines(verification: MuGraphVerification) -> list[str]:
     """Return a verification for people."""
     if verification.difference is not None:
         return [f"refused: {verification.difference} (modulo p)"]

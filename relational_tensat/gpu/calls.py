@@ -28,7 +28,7 @@ _ANYWHERE = Ref("")
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class DeviceTensor:
     """A tensor in memory: row-major, contiguous, at an address that 16 divides."""
 
     type: TensorType
@@ -63,7 +63,7 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class ProductCall:
     """act(alpha A B + addend + bias): row-major A [m, k], B [k, n], C [m, n], for each of a batch.
 
     Attributes:
@@ -101,7 +101,7 @@ class Product:
         yield from (self.c, self.a, self.b)
         yield from (ref for ref in (self.bias, self.addend) if ref is not None)
 
-    def anywhere(self) -> Product:
+    def anywhere(self) -> ProductCall:
         """Return the same product of operands that lie anywhere."""
         bias, addend = self.bias and _ANYWHERE, self.addend and _ANYWHERE
         return replace(self, c=_ANYWHERE, a=_ANYWHERE, b=_ANYWHERE, bias=bias, addend=addend)
@@ -184,7 +184,7 @@ class Pooling:
         yield from (self.y, self.x)
 
 
-Call: TypeAlias = Launch | Product | Convolution | Pooling
+Call: TypeAlias = Launch | ProductCall | Convolution | Pooling
 
 
 #: Gives the address at which a place in a buffer lies.
@@ -248,7 +248,7 @@ _MOST_ELEMENTS = 2**31 - 1
 
 
 @dataclass(slots=True)
-class Emitter:
+class CallEmitter:
     """Collects the calls of one plan.
 
     Attributes:
@@ -261,7 +261,7 @@ class Emitter:
     calls: list[Call] = field(default_factory=list)
     sizes_bytes: dict[str, int] = field(default_factory=dict)
 
-    def tensor(self, kind: TensorType) -> Tensor:
+    def tensor(self, kind: TensorType) -> DeviceTensor:
         """Return a tensor in a buffer of its own, with nothing in it yet.
 
         Raises:
@@ -270,7 +270,7 @@ class Emitter:
         check_size(kind)
         name = f"t{len(self.sizes_bytes)}"
         self.sizes_bytes[name] = kind.nbytes
-        return Tensor(kind, Ref(name))
+        return DeviceTensor(kind, Ref(name))
 
     def launch(self, kernel: str, grid: Triple, block: Triple, /, **arguments: Argument) -> None:
         """Add a launch of one of our kernels."""

@@ -120,7 +120,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class KernelSignature:
     """A kernel's parameters, in order, and the file that it is in."""
 
     name: str
@@ -156,17 +156,17 @@ def _cases() -> str:
 
 
 @cache
-def signatures() -> Mapping[str, Signature]:
+def signatures() -> Mapping[str, KernelSignature]:
     """Return the signature of every kernel in ``UNITS``, by name without its type."""
     by_name = {}
     for unit in UNITS:
         for name, parameters in _KERNEL.findall(read_source(unit)):
             texts = re.sub(r"\s+", " ", parameters).split(",")
-            by_name[name] = Signature(name, unit, tuple(_parameter(text) for text in texts))
+            by_name[name] = KernelSignature(name, unit, tuple(_parameter(text) for text in texts))
     return MappingProxyType(by_name)
 
 
-def signature_of(kernel: str) -> Signature:
+def signature_of(kernel: str) -> KernelSignature:
     """Return the signature of a kernel by its full name, e.g. ``unary<float>``.
 
     Raises:

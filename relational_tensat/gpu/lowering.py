@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.gpu.calls import Emitter, Tensor
+from relational_tensat.gpu.calls import CallEmitter, DeviceTensor
 from relational_tensat.gpu.catalogue import (
     BINARY_CODES,
     COMPARISON_CODES,
@@ -56,7 +56,7 @@ from relational_tensat.gpu.products import (
 from relational_tensat.tensor import Attrs, ValueType, tensors_of
 
 #: (emitter, operator, operands, result's type, attributes) to the result's tensor or tensors.
-_Lowering: TypeAlias = Callable[[Emitter, str, tuple[Tensor, ...], Any, Attrs], Any]
+_Lowering: TypeAlias = Callable[[CallEmitter, str, tuple[DeviceTensor, ...], Any, Attrs], Any]
 
 _LOWERINGS: dict[str, _Lowering] = {
     **dict.fromkeys((op for op in UNARY_CODES if op != "gelu_tanh"), lower_unary),
@@ -95,8 +95,8 @@ _FUSED: dict[str, _Lowering] = {
 
 
 def lower(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: ValueType, attrs: Attrs
-) -> tuple[Tensor, ...]:
+    emitter: CallEmitter, op: str, inputs: tuple[DeviceTensor, ...], output: ValueType, attrs: Attrs
+) -> tuple[DeviceTensor, ...]:
     """Add the calls that one operator takes; return the tensors of its result.
 
     Args:
@@ -112,6 +112,10 @@ def lower(
     if lowering is None:
         raise InputError(f"no GPU kernel for the operator {op}")
     result = lowering(emitter, op, inputs, output, attrs)
-    tensors: tuple[Tensor, ...] = (result,) if isinstance(result, Tensor) else tuple(result)
+    tensors: tuple[DeviceTensor, ...] = (
+        (result,) if isinstance(result, DeviceTensor) else tuple(result)
+    )
     expected = tensors_of(output)
-    return tuple(Tensor(kind, tensor.ref) for kind, tensor in zip(expected, tensors, strict=True))
+    return tuple(
+        DeviceTensor(kind, tensor.ref) for kind, tensor in zip(expected, tensors, strict=True)
+    )

@@ -9,7 +9,14 @@ import math
 from collections.abc import Sequence
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.gpu.calls import THREADS, Argument, Emitter, Tensor, blocks_for, float_type
+from relational_tensat.gpu.calls import (
+    THREADS,
+    Argument,
+    CallEmitter,
+    DeviceTensor,
+    blocks_for,
+    float_type,
+)
 from relational_tensat.gpu.catalogue import (
     ACTIVATION_CODES,
     BINARY_CODES,
@@ -31,8 +38,12 @@ _NORMS_OF_SUMS = {"cuda_skip_layer_norm": "layer_norm", "cuda_skip_rms_norm": "r
 
 
 def lower_reduction(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
-) -> Tensor:
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
     """Lower a reduction: of rows, of columns, or of rows after a transpose that makes them so."""
     (x,) = inputs
     kind = float_type(op, x.type)
@@ -40,7 +51,7 @@ def lower_reduction(
     runs = _runs(shape, reduced)
     flags = tuple(flag for flag, _ in runs)
     if True not in flags:  # nothing but axes of size 1
-        return Tensor(output, x.ref)
+        return DeviceTensor(output, x.ref)
     if flags not in ((True,), (False, True), (True, False), (False, True, False)):
         kept_axes = tuple(axis for axis in range(x.type.rank) if axis not in reduced)
         perm = (*kept_axes, *sorted(reduced))
@@ -78,8 +89,12 @@ def _runs(shape: tuple[int, ...], reduced: set[int]) -> list[tuple[bool, int]]:
 
 
 def lower_softmax(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
-) -> Tensor:
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
     """Lower a softmax along one axis."""
     (x,) = inputs
     axis, shape = int_of(attrs, "axis"), x.type.shape
@@ -99,28 +114,36 @@ def lower_softmax(
 
 
 def lower_norm(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
-) -> Tensor:
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
     """Lower layer_norm, with or without bias, and rms_norm."""
     x, *parameters = inputs
     return _emit_norm(emitter, op, (x, None), parameters, attrs)
 
 
 def lower_skip_norm(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
-) -> Tensor:
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
     """Lower such a norm of the sum of the first two operands."""
     x, skip, *parameters = inputs
     return _emit_norm(emitter, _NORMS_OF_SUMS[op], (x, skip), parameters, attrs)
 
 
 def _emit_norm(
-    emitter: Emitter,
+    emitter: CallEmitter,
     op: str,
-    summands: tuple[Tensor, Tensor | None],
-    parameters: Sequence[Tensor],
+    summands: tuple[DeviceTensor, DeviceTensor | None],
+    parameters: Sequence[DeviceTensor],
     attrs: Attrs,
-) -> Tensor:
+) -> DeviceTensor:
     x, skip = summands
     scale, *biases = parameters
     axis, shape = int_of(attrs, "axis"), x.type.shape
@@ -154,8 +177,12 @@ _RANK = 5
 
 
 def lower_unary(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
-) -> Tensor:
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
     """Lower a function of each element."""
     (x,) = inputs
     kind = float_type(op, x.type)
@@ -181,8 +208,12 @@ def lower_unary(
 
 
 def lower_binary(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
-) -> Tensor:
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
     """Lower a function of two elements, operands broadcast."""
     result = emitter.tensor(output)
     emit_binary(emitter, op, result, inputs[0], inputs[1], "none")
@@ -190,8 +221,12 @@ def lower_binary(
 
 
 def lower_elementwise(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
-) -> Tensor:
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
     """Lower such a function with an activation behind it."""
     result = emitter.tensor(output)
     function, act = str_of(attrs, "op"), str_of(attrs, "act")
@@ -199,7 +234,9 @@ def lower_elementwise(
     return result
 
 
-def emit_binary(emitter: Emitter, op: str, result: Tensor, a: Tensor, b: Tensor, act: str) -> None:
+def emit_binary(
+    emitter: CallEmitter, op: str, result: DeviceTensor, a: DeviceTensor, b: DeviceTensor, act: str
+) -> None:
     """Add act(a op b), broadcast to the result; the result may be an operand of its own shape."""
     shape = result.type.shape
     views = [broadcast(operand.type.shape, shape) for operand in (a, b)]
@@ -221,8 +258,12 @@ def emit_binary(emitter: Emitter, op: str, result: Tensor, a: Tensor, b: Tensor,
 
 
 def lower_is_nan(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
-) -> Tensor:
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
     """Lower a test of each element."""
     (x,) = inputs
     kind, result = float_type(op, x.type), emitter.tensor(output)
@@ -231,8 +272,12 @@ def lower_is_nan(
 
 
 def lower_condition(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
-) -> Tensor:
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
     """Lower a comparison of elements, or a function of conditions, operands broadcast."""
     a, b = inputs[0], inputs[-1]
     result = emitter.tensor(output)
@@ -255,8 +300,12 @@ def lower_condition(
 
 
 def lower_where(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
-) -> Tensor:
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
     """Lower a choice between the elements of two tensors, operands broadcast."""
     condition, a, b = inputs
     result = emitter.tensor(output)
@@ -280,8 +329,12 @@ def lower_where(
 
 
 def lower_batch_norm(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
-) -> Tensor:
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
     """Lower a normalization by stored statistics."""
     x, scale, bias, mean, var = inputs
     result = emitter.tensor(output)
@@ -303,8 +356,12 @@ def lower_batch_norm(
 
 
 def lower_cast(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
-) -> Tensor:
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
     """Lower a conversion; to the type that the operand has, it is the operand."""
     (x,) = inputs
     dtype_to = str_of(attrs, "dtype")

@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from itertools import accumulate
 
-from relational_tensat.gpu.calls import Emitter, Ref, Tensor, Triple
+from relational_tensat.gpu.calls import CallEmitter, DeviceTensor, Ref, Triple
 from relational_tensat.gpu.catalogue import MOVED_TYPES, PAD_MODE_CODES
 from relational_tensat.gpu.memory import (
     broadcast,
@@ -40,7 +40,7 @@ def widest(item_bytes: int, counts: Sequence[int]) -> int:
 
 
 def copy_strided(
-    emitter: Emitter,
+    emitter: CallEmitter,
     item_bytes: int,
     sizes: Sequence[int],
     dst: tuple[Ref, Sequence[int]],
@@ -80,28 +80,38 @@ _RANK = 6
 
 
 def lower_view(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
-) -> Tensor:
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
     """Lower what gives its operand back, perhaps under another shape: no kernel runs."""
-    return Tensor(output, inputs[0].ref)
+    return DeviceTensor(output, inputs[0].ref)
 
 
 def lower_transpose(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
-) -> Tensor:
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
     """Lower a transpose: a view where only axes of size 1 move, tiles where the last two change
     places, else a strided copy."""
     (x,) = inputs
     return transposed(emitter, x, ints_of(attrs, "perm"), output)
 
 
-def transposed(emitter: Emitter, x: Tensor, perm: tuple[int, ...], output: TensorType) -> Tensor:
+def transposed(
+    emitter: CallEmitter, x: DeviceTensor, perm: tuple[int, ...], output: TensorType
+) -> DeviceTensor:
     """Return ``x`` with its axes in another order."""
     strides = contiguous(x.type.shape)
     source = tuple(strides[axis] for axis in perm)
     sizes, start = collapse(output.shape, source)
     if len(sizes) <= 1:
-        return Tensor(output, x.ref)
+        return DeviceTensor(output, x.ref)
     result = emitter.tensor(output)
     tiles = _tiles(sizes, start)
     if tiles is None:
@@ -133,12 +143,16 @@ def _tiles(sizes: tuple[int, ...], start: tuple[int, ...]) -> Triple | None:
 
 
 def lower_expand(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
-) -> Tensor:
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
     """Lower a repetition: a copy of a view that stays where it is along repeated axes."""
     (x,) = inputs
     if x.type.size == output.size:
-        return Tensor(output, x.ref)
+        return DeviceTensor(output, x.ref)
     result = emitter.tensor(output)
     sizes, start = collapse(output.shape, broadcast(x.type.shape, output.shape))
     views = (result.ref, contiguous(sizes)), (x.ref, start)
@@ -147,8 +161,12 @@ def lower_expand(
 
 
 def lower_pad(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
-) -> Tensor:
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
     """Lower a border."""
     (x,) = inputs
     begins = ints_of(attrs, "pads")[: x.type.rank]
@@ -159,8 +177,12 @@ def lower_pad(
 
 
 def lower_enlarge(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
-) -> Tensor:
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
     """Lower a kernel padded to the size of another, itself in the middle."""
     w = inputs[0]
     begins = tuple(
@@ -172,9 +194,9 @@ def lower_enlarge(
 
 
 def emit_pad(
-    emitter: Emitter,
-    result: Tensor,
-    x: Tensor,
+    emitter: CallEmitter,
+    result: DeviceTensor,
+    x: DeviceTensor,
     begins: tuple[int, ...],
     *,
     mode: str = "constant",
@@ -201,8 +223,12 @@ def emit_pad(
 
 
 def lower_merge(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
-) -> Tensor:
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
     """Lower a grouped convolution's weights for fewer groups: zeros, then the filters' own slots.
 
     A filter of slot s of its new group has its weights s operands further on, so one strided copy
@@ -233,8 +259,12 @@ _PARTS = 8
 
 
 def lower_concat(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
-) -> Tensor:
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
     """Lower a join: every part is copied."""
     if len(inputs) == 1:
         return inputs[0]
@@ -244,12 +274,12 @@ def lower_concat(
 
 
 def lower_split(
-    emitter: Emitter,
+    emitter: CallEmitter,
     op: str,
-    inputs: tuple[Tensor, ...],
+    inputs: tuple[DeviceTensor, ...],
     output: tuple[TensorType, ...],
     attrs: Attrs,
-) -> tuple[Tensor, ...]:
+) -> tuple[DeviceTensor, ...]:
     """Lower a cut: views where all parts lie in one piece, else all are copied by one kernel."""
     (x,) = inputs
     axis = int_of(attrs, "axis")
@@ -257,14 +287,19 @@ def lower_split(
     places = [moved(x.ref, start, x.type.dtype) for start in starts[:-1]]
     whole = math.prod(x.type.shape[:axis]) == 1
     if whole and not any(place.offset_bytes % ALIGNMENT_BYTES for place in places):
-        return tuple(Tensor(part, place) for part, place in zip(output, places, strict=True))
+        return tuple(DeviceTensor(part, place) for part, place in zip(output, places, strict=True))
     parts = tuple(emitter.tensor(part) for part in output)
     _emit_pieces(emitter, "split", "src", x, parts, axis)
     return parts
 
 
 def _emit_pieces(
-    emitter: Emitter, kernel: str, side: str, whole: Tensor, parts: tuple[Tensor, ...], axis: int
+    emitter: CallEmitter,
+    kernel: str,
+    side: str,
+    whole: DeviceTensor,
+    parts: tuple[DeviceTensor, ...],
+    axis: int,
 ) -> None:
     """Add the launches that move parts, side by side along an axis, into or out of a whole."""
     outer = math.prod(whole.type.shape[:axis])
@@ -290,8 +325,12 @@ def _emit_pieces(
 
 
 def lower_slice(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
-) -> Tensor:
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
     """Lower a slice: a view where it lies in one piece, else a strided copy."""
     (x,) = inputs
     dtype = x.type.dtype
@@ -304,15 +343,19 @@ def lower_slice(
     place: Ref = moved(x.ref, start, dtype)
     sizes, view = collapse(output.shape, strides)
     if view in ((), (1,)) and place.offset_bytes % ALIGNMENT_BYTES == 0:
-        return Tensor(output, place)
+        return DeviceTensor(output, place)
     result = emitter.tensor(output)
     copy_strided(emitter, item_bytes(dtype), sizes, (result.ref, contiguous(sizes)), (place, view))
     return result
 
 
 def lower_gather(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
-) -> Tensor:
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
     """Lower the taking of named slices."""
     data, indices = inputs
     axis = int_of(attrs, "axis")

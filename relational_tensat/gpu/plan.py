@@ -17,10 +17,10 @@ from relational_tensat.base.errors import InputError, UsageError, nearest
 from relational_tensat.gpu.calls import (
     BoundCall,
     Call,
-    Emitter,
+    CallEmitter,
+    DeviceTensor,
     KernelLibrary,
     Ref,
-    Tensor,
     check_size,
 )
 from relational_tensat.gpu.catalogue import MATH_MODES
@@ -48,7 +48,7 @@ from relational_tensat.tensor.operators.attributes import float_of
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlanStep:
     """One call, and the node of the graph that it is a part of."""
 
     call: Call
@@ -56,7 +56,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class GpuPlan:
     """What an executor runs.
 
     Attributes:
@@ -70,10 +70,10 @@ class Plan:
     """
 
     graph: Graph
-    inputs: Mapping[str, Tensor]
-    weights: Mapping[str, Tensor]
-    steps: tuple[Step, ...]
-    outputs: tuple[Tensor, ...]
+    inputs: Mapping[str, DeviceTensor]
+    weights: Mapping[str, DeviceTensor]
+    steps: tuple[PlanStep, ...]
+    outputs: tuple[DeviceTensor, ...]
     offsets: Mapping[str, int]
     total_bytes: int
     least_bytes: int
@@ -94,7 +94,7 @@ class Plan:
         return np.broadcast_to(np.float64(float_of(node.attrs, "value")), kind.shape)
 
 
-def plan_graph(graph: Graph, math: str = "fp32") -> Plan:
+def plan_graph(graph: Graph, math: str = "fp32") -> GpuPlan:
     """Plan a graph; what depends on weights only should have been folded before (``fold_weights``).
 
     Args:
@@ -115,13 +115,13 @@ class _Planner:
 
     def __init__(self, graph: Graph, math: str) -> None:
         self.graph = graph
-        self.emitter = Emitter(math)
-        self.values: dict[str, tuple[Tensor, ...]] = {}
-        self.weights: dict[str, Tensor] = {}
+        self.emitter = CallEmitter(math)
+        self.values: dict[str, tuple[DeviceTensor, ...]] = {}
+        self.weights: dict[str, DeviceTensor] = {}
         self.nodes: list[str] = []  # per call, the node that it is of
         self.permanent: dict[str, int] = {}  # buffers of inputs and weights, with their bytes
 
-    def plan(self) -> Plan:
+    def plan(self) -> GpuPlan:
         read = {name for node in self.graph.nodes for name in node.inputs} | {*self.graph.outputs}
         for name, kind in self.graph.inputs.items():
             self._external(name, kind)
@@ -133,22 +133,22 @@ class _Planner:
         outputs = tuple(tensor for name in self.graph.outputs for tensor in self.values[name])
         placement, least = self._place(outputs)
         steps = tuple(
-            Step(call, node) for call, node in zip(self.emitter.calls, self.nodes, strict=True)
+            PlanStep(call, node) for call, node in zip(self.emitter.calls, self.nodes, strict=True)
         )
         inputs = {name: self.values[name][0] for name in self.graph.inputs}
-        return Plan(
+        return GpuPlan(
             self.graph, inputs, self.weights, steps, outputs,
             placement.offsets, placement.total_bytes, least,
         )  # fmt: skip
 
-    def _external(self, name: str, kind: TensorType) -> Tensor:
+    def _external(self, name: str, kind: TensorType) -> DeviceTensor:
         """Give an input or weight a buffer that lives as long as the plan."""
         if kind.dtype not in DTYPE_BYTES:
             raise InputError(f"{name!r} is {kind}, which no GPU kernel takes")
         check_size(kind)
         buffer = f"in:{name}"
         self.permanent[buffer] = kind.nbytes
-        tensor = Tensor(kind, Ref(buffer))
+        tensor = DeviceTensor(kind, Ref(buffer))
         self.values[name] = (tensor,)
         return tensor
 
@@ -176,7 +176,7 @@ class _Planner:
             return kinds[0]
         return tuple(part for kind in kinds for part in tensors_of(kind))
 
-    def _place(self, outputs: tuple[Tensor, ...]) -> tuple[Placement, int]:
+    def _place(self, outputs: tuple[DeviceTensor, ...]) -> tuple[Placement, int]:
         """Place permanent buffers one after the other, the others behind them by lifetime.
 
         Results stay until the end: they can be read once all steps have run.
@@ -190,7 +190,7 @@ class _Planner:
         least = start + least_bytes(lifetimes)
         return Placement(offsets, start + rest.total_bytes), least
 
-    def _lifetimes(self, outputs: tuple[Tensor, ...]) -> list[Lifetime]:
+    def _lifetimes(self, outputs: tuple[DeviceTensor, ...]) -> list[Lifetime]:
         first: dict[str, int] = {}
         last: dict[str, int] = {}
         for step, call in enumerate(self.emitter.calls):
@@ -209,7 +209,7 @@ class Executor(Closing):
     Use it as a context manager: memory is given back at the end.
     """
 
-    def __init__(self, plan: Plan, library: KernelLibrary) -> None:
+    def __init__(self, plan: GpuPlan, library: KernelLibrary) -> None:
         """Take the memory and fill in the weights.
 
         Raises:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import cast
 
 from relational_tensat.gpu.calls import (
+    CallEmitter,
     Convolution,
-    Emitter,
+    DeviceTensor,
     Pooling,
-    Product,
-    Tensor,
+    ProductCall,
     Triple,
     Windows,
     float_type,
@@ -33,28 +33,36 @@ from relational_tensat.tensor.operators.padding import resolve_padding
 
 
 def lower_conv(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
-) -> Tensor:
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
     """Lower a convolution, its groups read off the shapes."""
     x, w, *bias = inputs
     return _emit_conv(emitter, (x, w), (None, *bias), output, attrs)
 
 
 def lower_conv_add(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
-) -> Tensor:
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
     """Lower a convolution with an addend; operands x, w, addend and, if any, bias."""
     x, w, *added = inputs
     return _emit_conv(emitter, (x, w), tuple(added), output, attrs)
 
 
 def _emit_conv(
-    emitter: Emitter,
-    factors: tuple[Tensor, Tensor],
-    added: tuple[Tensor | None, ...],
+    emitter: CallEmitter,
+    factors: tuple[DeviceTensor, DeviceTensor],
+    added: tuple[DeviceTensor | None, ...],
     output: TensorType,
     attrs: Attrs,
-) -> Tensor:
+) -> DeviceTensor:
     x, w = factors
     addend, bias = (*added, None)[:2]
     float_type("conv", x.type)
@@ -82,8 +90,12 @@ def _emit_conv(
 
 
 def lower_pool(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
-) -> Tensor:
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
     """Lower a pool."""
     (x,) = inputs
     float_type(op, x.type)
@@ -127,8 +139,8 @@ _BATCH_AXES = 3
 class _Factors:
     """What is multiplied, and how: alpha A B, each factor transposed first on demand."""
 
-    a: Tensor
-    b: Tensor
+    a: DeviceTensor
+    b: DeviceTensor
     alpha: float = 1.0
     transposes_a: bool = False
     transposes_b: bool = False
@@ -138,14 +150,18 @@ class _Factors:
 class _Epilogue:
     """What is done to a product on its way out: an addend of its type, a bias, an activation."""
 
-    addend: Tensor | None
-    bias: Tensor | None
+    addend: DeviceTensor | None
+    bias: DeviceTensor | None
     act: str
 
 
 def lower_matmul(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
-) -> Tensor:
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
     """Lower a product; where all products of a batch share B, it is one of more rows."""
     a, b, *bias = inputs
     epilogue = _Epilogue(None, bias[0] if bias else None, str_of(attrs, "act"))
@@ -153,29 +169,37 @@ def lower_matmul(
 
 
 def lower_product(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
-) -> Tensor:
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
     """Lower a scaled product of factors that may lie transposed; operands A, B and, if any, bias."""
     a, b, *bias = inputs
     return _lower_scaled(emitter, op, (a, b), (None, *bias), output, attrs)
 
 
 def lower_product_add(
-    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: TensorType, attrs: Attrs
-) -> Tensor:
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
     """Lower such a product with an addend; operands A, B, addend and, if any, bias."""
     a, b, addend, *bias = inputs
     return _lower_scaled(emitter, op, (a, b), (addend, *bias), output, attrs)
 
 
 def _lower_scaled(
-    emitter: Emitter,
+    emitter: CallEmitter,
     op: str,
-    factors: tuple[Tensor, Tensor],
-    added: tuple[Tensor | None, ...],
+    factors: tuple[DeviceTensor, DeviceTensor],
+    added: tuple[DeviceTensor | None, ...],
     output: TensorType,
     attrs: Attrs,
-) -> Tensor:
+) -> DeviceTensor:
     scaled = _Factors(
         *factors, float_of(attrs, "alpha"), bool_of(attrs, "trans_a"), bool_of(attrs, "trans_b")
     )
@@ -184,8 +208,8 @@ def _lower_scaled(
 
 
 def _emit(
-    emitter: Emitter, op: str, factors: _Factors, epilogue: _Epilogue, output: TensorType
-) -> Tensor:
+    emitter: CallEmitter, op: str, factors: _Factors, epilogue: _Epilogue, output: TensorType
+) -> DeviceTensor:
     float_type(op, output)
     a, b, bias = factors.a, factors.b, epilogue.bias
     batch, m, n = output.shape[:-2], output.shape[-2], output.shape[-1]
@@ -201,7 +225,7 @@ def _emit(
     batch, a_view, b_view, bias_tuple = collapse(batch, a_view, b_view, bias_batch)
     result = emitter.tensor(output)
     emitter.calls.append(
-        Product(
+        ProductCall(
             c=result.ref,
             a=a.ref,
             b=b.ref,

@@ -20,7 +20,7 @@ from relational_tensat.gpu.calls import (
     Convolution,
     Launch,
     Pooling,
-    Product,
+    ProductCall,
     Ref,
     Triple,
     Windows,
@@ -45,7 +45,7 @@ _MOST_BLOCKS = 65_535
 
 def own_launch(call: Call) -> Launch:
     """Return the launch of our kernel that does what a call asks for; a launch as it is."""
-    if isinstance(call, Product):
+    if isinstance(call, ProductCall):
         return _product(call)
     if isinstance(call, Convolution):
         return _depthwise(call) if call.channels == 1 and call.filters < 8 else _convolution(call)
@@ -67,7 +67,7 @@ def _block(cores: str) -> Triple:
     return (_SIMT_THREADS if cores == "simt" else _MMA_THREADS), 1, 1
 
 
-def _product(call: Product) -> Launch:
+def _product(call: ProductCall) -> Launch:
     cores = _cores(call.dtype, call.math)
     return Launch(
         f"gemm_{cores}<{FLOAT_TYPES[call.dtype]}>",
@@ -197,7 +197,7 @@ class BlasProduct:
     rest: Launch | None
 
 
-def blas_product(call: Product, *, fuses: bool = True) -> BlasProduct | None:
+def blas_product(call: ProductCall, *, fuses: bool = True) -> BlasProduct | None:
     """Return a product in cuBLAS's terms, None where its batch has several axes of strides.
 
     Args:
@@ -224,7 +224,7 @@ def blas_product(call: Product, *, fuses: bool = True) -> BlasProduct | None:
     )
 
 
-def product_epilogue(call: Product) -> Launch:
+def product_epilogue(call: ProductCall) -> Launch:
     """Return the launch that adds a product's bias and applies its activation, in place."""
     sizes = (*call.batches, call.m, call.n)
     return _epilogue(call.dtype, call.c, call.bias, sizes, call.bias_strides, call.act)

@@ -39,7 +39,7 @@ from relational_tensat.mugraph.sizing.waves import Multiprocessors, a100
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
+class SizedCandidates:
     """μGraphs with sizes, and how large the search for them was.
 
     Attributes:
@@ -64,9 +64,9 @@ class Candidates:
 
 def candidates_of(
     result: SearchResult, graphs: Sequence[Sized], complete_to_us: float = math.inf
-) -> Candidates:
+) -> SizedCandidates:
     """Return the graphs of a search's result, cheapest first, with what is known of the search."""
-    return Candidates(
+    return SizedCandidates(
         tuple(graphs),
         len(graphs),
         len(result.routes),
@@ -79,8 +79,8 @@ def candidates_of(
 
 
 def with_more(
-    candidates: Candidates, graphs: Sequence[MuGraph], device: Multiprocessors | None = None
-) -> Candidates:
+    candidates: SizedCandidates, graphs: Sequence[MuGraph], device: Multiprocessors | None = None
+) -> SizedCandidates:
     """Return candidates with further graphs of the same program, but for those that do not fit."""
     more = [Sized(graph, graph_us(graph, device or a100())) for graph in graphs]
     fitting = [made for made in more if math.isfinite(made.cost_us)]
@@ -122,7 +122,7 @@ class CandidateCache:
 
     def find(
         self, program: MuGraph, options: SearchOptions, device: Multiprocessors | None = None
-    ) -> Candidates | None:
+    ) -> SizedCandidates | None:
         """Return what a search like this found before; None where there was none."""
         path = self._file(program, options, device)
         try:
@@ -135,7 +135,7 @@ class CandidateCache:
         program: MuGraph,
         options: SearchOptions,
         device: Multiprocessors | None,
-        candidates: Candidates,
+        candidates: SizedCandidates,
     ) -> None:
         """Keep what a search found, if it ran to its end.
 
@@ -234,7 +234,7 @@ def _code_hash() -> str:
     return digest.hexdigest()
 
 
-def _content(candidates: Candidates) -> dict[str, Any]:
+def _content(candidates: SizedCandidates) -> dict[str, Any]:
     graphs = [
         {"cost_us": made.cost_us, "graph": encoded(made.graph)}
         for made in candidates.graphs[:MOST_KEPT]
@@ -246,7 +246,7 @@ def _content(candidates: Candidates) -> dict[str, Any]:
     return {**asdict(replace(kept, graphs=())), "graphs": graphs}
 
 
-def _candidates(content: dict[str, Any], where: str) -> Candidates:
+def _candidates(content: dict[str, Any], where: str) -> SizedCandidates:
     """Return candidates from a file's content.
 
     Raises:
@@ -255,7 +255,7 @@ def _candidates(content: dict[str, Any], where: str) -> Candidates:
     graphs = tuple(
         Sized(decoded(made["graph"], where), float(made["cost_us"])) for made in content["graphs"]
     )
-    return Candidates(
+    return SizedCandidates(
         graphs,
         int(content["fitting"]),
         int(content["routes"]),

@@ -17,7 +17,7 @@ from relational_tensat.base.errors import InputError, RelationalTensatError, Ver
 from relational_tensat.base.watch import Watch
 from relational_tensat.mugraph.candidate_cache import (
     CandidateCache,
-    Candidates,
+    SizedCandidates,
     candidates_of,
     with_more,
 )
@@ -43,7 +43,7 @@ from relational_tensat.mugraph.sizing.sizes import Sized, Sizing
 from relational_tensat.mugraph.sizing.waves import Multiprocessors, a100, emitted_bytes
 from relational_tensat.mugraph.verify.random_tests import first_difference
 from relational_tensat.mugraph.verify.stability import stabilized
-from relational_tensat.mugraph.verify.verification import Verification, verify_mugraph
+from relational_tensat.mugraph.verify.verification import MuGraphVerification, verify_mugraph
 
 
 def ready(candidate: MuGraph, device: Multiprocessors, *, raw_exp: bool) -> Sized:
@@ -187,7 +187,7 @@ _FRESH_SEEDS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class VerifiedChoice:
     """The first of some graphs that passed verification.
 
     Attributes:
@@ -199,7 +199,7 @@ class Choice:
     """
 
     best: Sized | None
-    verification: Verification | None
+    verification: MuGraphVerification | None
     refused: int
     reasons: tuple[str, ...] = ()
 
@@ -210,12 +210,12 @@ class Finding:
 
     Attributes:
         result: of the search, with sizes; the graphs before ``best`` were refused.
-        best, verification, refused, reasons: see ``Choice``.
+        best, verification, refused, reasons: see ``VerifiedChoice``.
     """
 
-    result: Candidates
+    result: SizedCandidates
     best: Sized | None
-    verification: Verification | None
+    verification: MuGraphVerification | None
     refused: int
     reasons: tuple[str, ...] = ()
 
@@ -298,7 +298,7 @@ def searched(
     progress: Progress | None = None,
     device: Multiprocessors | None = None,
     tables: SearchTables | None = None,
-) -> Candidates:
+) -> SizedCandidates:
     """Return what a search finds, with sizes; arguments are those of ``find_kernels``.
 
     Raises:
@@ -322,7 +322,7 @@ def _with_windows(finding: Finding, program: MuGraph) -> Finding:
 
 def _chosen(
     program: MuGraph,
-    candidates: Candidates,
+    candidates: SizedCandidates,
     options: SearchOptions,
     device: Multiprocessors | None,
 ) -> Finding:
@@ -335,7 +335,7 @@ def first_verified(
     candidates: Sequence[Sized],
     options: SearchOptions | None = None,
     device: Multiprocessors | None = None,
-) -> Choice:
+) -> VerifiedChoice:
     """Return the first candidate that passes verification, made stable, with thread graphs.
 
     Its time is modelled with the maxima that make it stable, so it may not fit any more. What its CUDA
@@ -353,8 +353,8 @@ def first_verified(
             continue
         verification = verify_mugraph(program, best.graph, seed)
         if verification.passed and (verification.is_stable or options.raw_exp):
-            return Choice(best, verification, refused, tuple(reasons))
-    return Choice(None, verification, len(candidates), tuple(reasons))
+            return VerifiedChoice(best, verification, refused, tuple(reasons))
+    return VerifiedChoice(None, verification, len(candidates), tuple(reasons))
 
 
 #: No search takes more than this part of the time for all.
@@ -366,7 +366,7 @@ class UnfitError(VerificationError):
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class SearchEffort:
     """How far a search for a part of a model goes.
 
     Attributes:
@@ -392,9 +392,9 @@ class KernelSearcher:
         self._options = options
         self._watch = watch
         self._cache = cache
-        self._known: dict[tuple[str, str, Effort], MuGraph | RelationalTensatError] = {}
+        self._known: dict[tuple[str, str, SearchEffort], MuGraph | RelationalTensatError] = {}
 
-    def seek(self, program: MuGraph, device: Multiprocessors, effort: Effort) -> MuGraph:
+    def seek(self, program: MuGraph, device: Multiprocessors, effort: SearchEffort) -> MuGraph:
         """Return the cheapest verified μGraph that a search finds.
 
         Raises:
@@ -412,7 +412,7 @@ class KernelSearcher:
             raise known
         return known
 
-    def _search(self, program: MuGraph, device: Multiprocessors, effort: Effort) -> MuGraph:
+    def _search(self, program: MuGraph, device: Multiprocessors, effort: SearchEffort) -> MuGraph:
         limit_s = self._options.time_limit_s
         if limit_s is not None:
             limit_s = min(self._watch.seconds_left, _LARGEST_SHARE * limit_s)

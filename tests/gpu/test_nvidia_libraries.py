@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.gpu.calls import Convolution, Pooling, Product, Ref
+from relational_tensat.gpu.calls import Convolution, Pooling, ProductCall, Ref
 from relational_tensat.gpu.cuda import gpu as gpu_module
 from relational_tensat.gpu.cuda.cublaslt import CublasLt, _Heuristic
 from relational_tensat.gpu.cuda.cudnn import Cudnn
@@ -58,9 +58,9 @@ def _blas(**behaviours: Any) -> tuple[CublasLt, FakeHandle, FakeModules]:
     return CublasLt(fake_gpu(), modules, handle), handle, modules  # type: ignore[arg-type]
 
 
-def _product(act: str = "none", bias: tuple[int, ...] | None = None) -> Product:
+def _product(act: str = "none", bias: tuple[int, ...] | None = None) -> ProductCall:
     kinds = [f32(3, 4), f32(4, 5)] + ([] if bias is None else [f32(*bias)])
-    call: Product = _call(one_node("matmul", *kinds, act=act))
+    call: ProductCall = _call(one_node("matmul", *kinds, act=act))
     refs: dict[str, Any] = {"a": Ref("a"), "b": Ref("b"), "c": Ref("c")}
     return replace(call, **refs, bias=None if bias is None else Ref("bias"))
 

@@ -19,7 +19,7 @@ from relational_tensat.cost.device import Unmeasurable
 from relational_tensat.cost.end_to_end import ENOUGH_ROUNDS, WholeTiming
 from relational_tensat.gpu.cuda.cuda_library import CudaLibrary, Timer
 from relational_tensat.gpu.cuda.gpu import RecordedLaunches, record_launches
-from relational_tensat.gpu.plan import Executor, Plan, plan_graph
+from relational_tensat.gpu.plan import Executor, GpuPlan, plan_graph
 from relational_tensat.tensor import Array, Graph
 
 #: Records what a function enqueues on a GPU.
@@ -176,7 +176,7 @@ def loaded(
 
 def _load(
     library: CudaLibrary,
-    plan: Plan,
+    plan: GpuPlan,
     inputs: Mapping[str, Array],
     record: Record,
 ) -> Whole:

@@ -13,7 +13,15 @@ from typing import Any
 import numpy as np
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.gpu.calls import BoundCall, Call, Convolution, Pooling, Product, Ref, Resolve
+from relational_tensat.gpu.calls import (
+    BoundCall,
+    Call,
+    Convolution,
+    Pooling,
+    ProductCall,
+    Ref,
+    Resolve,
+)
 from relational_tensat.gpu.cuda.cublaslt import open_cublaslt
 from relational_tensat.gpu.cuda.cudnn import open_cudnn
 from relational_tensat.gpu.cuda.gpu import Events, Gpu, quickest
@@ -37,7 +45,7 @@ class CudaLibrary:
         self._dnn = None if own_only else open_cudnn(gpu, self._modules)
         self._memory: dict[int, Any] = {}
         #: The numbers of the candidates that calls run by, wherever their operands lie.
-        self._chosen: dict[Product | Convolution, int] = {}
+        self._chosen: dict[ProductCall | Convolution, int] = {}
 
     def versions(self) -> dict[str, str]:
         """Return the versions of all that runs kernels here, by name; "none" for what is missing."""
@@ -117,7 +125,7 @@ class CudaLibrary:
         Raises:
             InputError: as ``bind``.
         """
-        key = call.anywhere() if isinstance(call, (Product, Convolution)) else None
+        key = call.anywhere() if isinstance(call, (ProductCall, Convolution)) else None
         if key is not None and key in self._chosen:
             with suppress(InputError):  # its operands lie as no algorithm takes them
                 return self._chosen[key], self.bind_again(call, resolve, self._chosen[key])
@@ -177,7 +185,7 @@ class CudaLibrary:
 
     def _candidates(self, call: Call, resolve: Resolve) -> Iterator[Callable[[], BoundCall]]:
         blas, dnn = self._blas, self._dnn
-        if isinstance(call, Product) and blas is not None:
+        if isinstance(call, ProductCall) and blas is not None:
             yield lambda: blas.bind(call, resolve, fused=True)
             yield lambda: blas.bind(call, resolve, fused=False)
         if isinstance(call, Convolution) and dnn is not None:
@@ -243,7 +251,7 @@ class Timer:
 
     def _make_reference(self) -> Callable[[], None]:
         n = _REFERENCE_EDGE
-        call = Product(
+        call = ProductCall(
             c=Ref("c"), a=Ref("a"), b=Ref("b"), bias=None, dtype="float32", math="fp32",
             m=n, n=n, k=n, batches=(1, 1, 1), a_strides=(0, 0, 0), b_strides=(0, 0, 0),
             bias_strides=(0, 0, 0, 0, 0), act="none",

@@ -19,7 +19,7 @@ from typing import Any
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.gpu.calls import Argument, Launch, Ref, Resolve
-from relational_tensat.gpu.catalogue import Signature, signature_of
+from relational_tensat.gpu.catalogue import KernelSignature, signature_of
 from relational_tensat.gpu.cuda.gpu import Gpu
 from relational_tensat.gpu.nvrtc import cached_unit
 
@@ -116,7 +116,7 @@ class Modules:
         self._gpu = gpu
         self._units: dict[str, tuple[Any, Any]] = {}
 
-    def function(self, kernel: str, signature: Signature) -> Callable[..., None]:
+    def function(self, kernel: str, signature: KernelSignature) -> Callable[..., None]:
         """Return a kernel ready for ``prepared_async_call``.
 
         Raises:
@@ -145,7 +145,7 @@ class Modules:
         )
 
 
-def packed(signature: Signature, launch: Launch, resolve: Resolve) -> tuple[int | float, ...]:
+def packed(signature: KernelSignature, launch: Launch, resolve: Resolve) -> tuple[int | float, ...]:
     """Return a launch's arguments in the order and number in which the kernel declares them.
 
     Raises:

@@ -73,7 +73,7 @@ _UNMATCHED = ("opaque",)
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class KernelCandidate:
     """Nodes of a model that a kernel may stand for.
 
     Attributes:
@@ -116,7 +116,7 @@ class Candidate:
 
 def chain_candidates(
     graph: Graph, leave: Leave = no_matter, source: str = "model"
-) -> Iterator[Candidate]:
+) -> Iterator[KernelCandidate]:
     """Yield the chains of a model; leave those that are no program."""
     for chain in chains(graph):
         try:
@@ -127,14 +127,14 @@ def chain_candidates(
             continue
         orders = tuple(variables(dims_of_value(graph, output)) for output in chain.outputs)
         named = named_by_order(program)
-        yield Candidate(
+        yield KernelCandidate(
             chain.nodes, chain.outputs, chain.inputs, named, orders, "float32", graph, source
         )
 
 
 def region_candidates(
     graph: Graph, most_steps: int, leave: Leave = no_matter, source: str = "model"
-) -> list[Candidate]:
+) -> list[KernelCandidate]:
     """Return the regions of a model that are no chains of functions, and groups of these.
 
     A group is of regions as they begin, at their last nodes, or as large as they become.
@@ -146,7 +146,7 @@ def region_candidates(
         source: what the graph is, for these rows.
     """
     cones = Cones(graph, without=_UNMATCHED)
-    found: list[Candidate | None] = []
+    found: list[KernelCandidate | None] = []
     parts: list[tuple[Node, ...]] = []
     for node in reversed(graph.nodes):
         grown: list[Cone] = []
@@ -190,7 +190,7 @@ def with_numbers(graph: Graph) -> Graph:
     return build_graph(graph.name, graph.inputs, weights, nodes, graph.outputs)
 
 
-def pattern_hash(candidate: Candidate) -> str:
+def pattern_hash(candidate: KernelCandidate) -> str:
     """Return a hash that candidates share which one rule finds: the same program, by the same nodes."""
     types = candidate.graph.types
     places = {name: place for place, name in enumerate(candidate.inputs)}
@@ -221,13 +221,13 @@ def named_by_order(program: MuGraph) -> MuGraph:
 
 def _of_region(
     nodes: tuple[Node, ...], outputs: tuple[str, ...], region: LoweredRegion, graph: Graph
-) -> Candidate | None:
+) -> KernelCandidate | None:
     """Return a region as a candidate; None where no kernel or no rule is made of its like."""
     if _why_not(nodes, outputs, region, graph):
         return None
     program = named_by_order(region.program)
     (dtype,) = _dtypes(outputs, graph)
-    return Candidate(nodes, outputs, region.inputs, program, region.orders, dtype, graph)
+    return KernelCandidate(nodes, outputs, region.inputs, program, region.orders, dtype, graph)
 
 
 def _why_not(
@@ -295,7 +295,7 @@ class _ENode:
     pattern: str = ""
 
 
-class Plan:
+class FusionPlan:
     """Graphs that compute the same, as one e-graph, and where in it parts are.
 
     Args:
@@ -309,7 +309,7 @@ class Plan:
         self._outputs: tuple[int, ...] = ()
         self._versions = 0
 
-    def add(self, version: Version, parts: Iterable[tuple[str, Candidate]]) -> None:
+    def add(self, version: Version, parts: Iterable[tuple[str, KernelCandidate]]) -> None:
         """Add a graph.
 
         Args:

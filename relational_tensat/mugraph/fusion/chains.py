@@ -163,7 +163,7 @@ def program_of(chain: Chain, graph: Graph) -> MuGraph:
     for dim in (dim for dims in inputs.values() for dim in dims):
         if sizes.setdefault(dim.variable, dim.size) != dim.size:
             raise InputError(f"{chain.outputs[-1]}: an axis of two sizes")
-    builder = _Builder(graph)
+    builder = _ChainBuilder(graph)
     for node in chain.nodes:
         builder.add(node)
     return MuGraph(chain.outputs[-1], inputs, tuple(builder.steps), chain.outputs)
@@ -210,7 +210,7 @@ def row_kernel(program: MuGraph) -> MuGraph:
     return replace(program, steps=(Kernel("rows", block),))
 
 
-class _Builder:
+class _ChainBuilder:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self.steps: list[Operation] = []

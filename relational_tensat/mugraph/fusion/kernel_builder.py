@@ -20,7 +20,7 @@ import numpy as np
 
 from relational_tensat.base.errors import InputError, VerificationError
 from relational_tensat.egraph.loading import CHILD_COLUMNS, single_number
-from relational_tensat.mugraph.fusion.candidates import Candidate
+from relational_tensat.mugraph.fusion.candidates import KernelCandidate
 from relational_tensat.mugraph.fusion.chains import row_kernel
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
 from relational_tensat.mugraph.fusion.savings import Worth
@@ -31,7 +31,7 @@ from relational_tensat.mugraph.graph.mugraph import BlockGraph, Kernel, MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import content_hash
 from relational_tensat.mugraph.graph.rewrites import core, with_windows
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
-from relational_tensat.mugraph.kernel_finder import Effort, KernelSearcher, UnfitError
+from relational_tensat.mugraph.kernel_finder import KernelSearcher, SearchEffort, UnfitError
 from relational_tensat.mugraph.verify.masks import are_same, masked, masks_of
 from relational_tensat.mugraph.verify.random_tests import has_choices
 from relational_tensat.mugraph.verify.stability import stabilized, stable_if_possible
@@ -49,7 +49,7 @@ _MOST_ELEMENTS = 1 << 27
 _MOST_FLOPS = 1 << 40
 
 
-def computes_nodes(candidate: Candidate, seed: int) -> bool:
+def computes_nodes(candidate: KernelCandidate, seed: int) -> bool:
     """Compare a candidate's program with its nodes in float64, on random inputs of any sign.
 
     Where results are not finite (a root of what is negative), they are compared on positive inputs instead;
@@ -78,7 +78,7 @@ def computes_nodes(candidate: Candidate, seed: int) -> bool:
     return False
 
 
-def _computes_masked(candidate: Candidate, inputs: dict[str, Array], seed: int) -> bool:
+def _computes_masked(candidate: KernelCandidate, inputs: dict[str, Array], seed: int) -> bool:
     """Compare a candidate's program with its nodes where masks leave little or nothing, if it has any."""
     program = candidate.program
     shapes = {name: _shape(candidate.graph, name) for name in candidate.inputs}
@@ -100,7 +100,7 @@ def _is_close(computed: Array, expected: Array) -> bool:
     return bool(distance <= _TOLERANCE * np.linalg.norm(expected.ravel()))
 
 
-def _check_size(candidate: Candidate) -> None:
+def _check_size(candidate: KernelCandidate) -> None:
     types, elements, flops = candidate.graph.types, 0, 0
     for node in candidate.nodes:
         kinds = [types[name] for name in node.outputs]
@@ -112,7 +112,7 @@ def _check_size(candidate: Candidate) -> None:
         raise InputError("too large to be compared with its nodes here")
 
 
-def _by_nodes(candidate: Candidate, inputs: dict[str, Array]) -> list[Array]:
+def _by_nodes(candidate: KernelCandidate, inputs: dict[str, Array]) -> list[Array]:
     graph, values = candidate.graph, dict(inputs)
     with np.errstate(all="ignore"):
         for node in candidate.nodes:
@@ -129,7 +129,7 @@ def _by_nodes(candidate: Candidate, inputs: dict[str, Array]) -> list[Array]:
     return [np.asarray(values[output]) for output in candidate.outputs]
 
 
-def _by_program(candidate: Candidate, inputs: dict[str, Array]) -> list[Array]:
+def _by_program(candidate: KernelCandidate, inputs: dict[str, Array]) -> list[Array]:
     program, given = candidate.program, _as_program_has(candidate, inputs)
     results, dims = evaluate(program, given, Numbers()), kernel_tensors(program)
     flat = []
@@ -139,7 +139,7 @@ def _by_program(candidate: Candidate, inputs: dict[str, Array]) -> list[Array]:
     return flat
 
 
-def _as_program_has(candidate: Candidate, inputs: dict[str, Array]) -> dict[str, Array]:
+def _as_program_has(candidate: KernelCandidate, inputs: dict[str, Array]) -> dict[str, Array]:
     """Return inputs by the program's names, with an axis for each index variable."""
     named = zip(candidate.program.inputs.items(), candidate.inputs, strict=True)
     return {
@@ -148,7 +148,7 @@ def _as_program_has(candidate: Candidate, inputs: dict[str, Array]) -> dict[str,
     }
 
 
-def _bool_inputs(candidate: Candidate) -> list[str]:
+def _bool_inputs(candidate: KernelCandidate) -> list[str]:
     """Return the model's values that are read as bools."""
     conditions = candidate.program.conditions
     named = zip(candidate.program.inputs, candidate.inputs, strict=True)
@@ -164,7 +164,7 @@ def _tensor_type(kind: ValueType) -> TensorType:
     return kind
 
 
-def kernel_rule(candidate: Candidate, key: str, name: str) -> Rule:
+def kernel_rule(candidate: KernelCandidate, key: str, name: str) -> Rule:
     """Return the rule: where these operators are on operands of these types, the kernel may be.
 
     Args:
@@ -213,7 +213,7 @@ def kernel_rule(candidate: Candidate, key: str, name: str) -> Rule:
     )
 
 
-def _may_be_exchanged(sources: Sequence[Apply], candidate: Candidate) -> bool:
+def _may_be_exchanged(sources: Sequence[Apply], candidate: KernelCandidate) -> bool:
     """Return whether sources differ in their own operands only, which are of the same types."""
     counts = Counter(name for source in sources for name in set(_variables(source)))
     types = {f"x{n}": candidate.graph.types[name] for n, name in enumerate(candidate.inputs)}
@@ -248,7 +248,7 @@ def _gathered(operands: list[Term]) -> tuple[Term, ...]:
     return (*operands[: CHILD_COLUMNS - 1], rest)
 
 
-def _conditions(candidate: Candidate) -> Iterator[Expr]:
+def _conditions(candidate: KernelCandidate) -> Iterator[Expr]:
     """Yield that operands are of the types that the kernel was made for."""
     for place, name in enumerate(candidate.inputs):
         kind, variable = candidate.graph.types[name], Var(f"x{place}")
@@ -322,7 +322,7 @@ class Maker:
         """All that were made."""
         return tuple(self._kernels.values())
 
-    def make(self, candidate: Candidate, effort: Effort) -> OwnKernel:
+    def make(self, candidate: KernelCandidate, effort: SearchEffort) -> OwnKernel:
         """Return the kernel of a candidate, with a rule for it.
 
         Raises:
@@ -344,7 +344,9 @@ class Maker:
         self._kernels[kernel.key] = kernel
         return kernel
 
-    def _with_rule(self, candidate: Candidate, graph: MuGraph, cost_us: float | None) -> OwnKernel:
+    def _with_rule(
+        self, candidate: KernelCandidate, graph: MuGraph, cost_us: float | None
+    ) -> OwnKernel:
         """Return a kernel with one more rule, unless it has this one already."""
         key = f"k{content_hash(graph)}"
         known = self._kernels.get(key)
@@ -378,7 +380,7 @@ def _by_rows(program: MuGraph) -> MuGraph:
     return graph
 
 
-def _stored_in_order(graph: MuGraph, candidate: Candidate) -> MuGraph:
+def _stored_in_order(graph: MuGraph, candidate: KernelCandidate) -> MuGraph:
     """Return a μGraph whose results lie in memory as the model has them.
 
     Raises:

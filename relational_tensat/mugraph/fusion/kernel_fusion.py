@@ -15,9 +15,9 @@ from relational_tensat.base.watch import Watch
 from relational_tensat.cost import CostSource
 from relational_tensat.mugraph.candidate_cache import CandidateCache
 from relational_tensat.mugraph.fusion.candidates import (
-    Candidate,
+    FusionPlan,
+    KernelCandidate,
     Key,
-    Plan,
     Version,
     chain_candidates,
     pattern_hash,
@@ -26,7 +26,7 @@ from relational_tensat.mugraph.fusion.candidates import (
 from relational_tensat.mugraph.fusion.kernel_builder import Maker
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel, RegionReport
 from relational_tensat.mugraph.fusion.savings import Worth
-from relational_tensat.mugraph.kernel_finder import Effort, KernelSearcher, UnfitError
+from relational_tensat.mugraph.kernel_finder import KernelSearcher, SearchEffort, UnfitError
 from relational_tensat.mugraph.regions.regions import RegionRow
 from relational_tensat.mugraph.search.structure import SearchOptions
 from relational_tensat.rules.targets.known import know_kernels
@@ -37,7 +37,7 @@ _GROWTH = 1.25
 _FEW_EACH = 2
 
 
-class Parts:
+class ModelParts:
     """The parts of graphs that compute the same.
 
     Attributes:
@@ -51,15 +51,15 @@ class Parts:
     """
 
     def __init__(self, worth: Worth, most_operators: int) -> None:
-        self.plans: list[Plan] = []
-        self.plan = Plan(worth.operator_us)
+        self.plans: list[FusionPlan] = []
+        self.plan = FusionPlan(worth.operator_us)
         self.left_out: list[RegionRow] = []
         self._worth = worth
         self._most_operators = most_operators
         self._patterns: set[str] = set()
         self._reasons: set[tuple[object, ...]] = set()
 
-    def of(self, version: Version) -> dict[str, Candidate]:
+    def of(self, version: Version) -> dict[str, KernelCandidate]:
         """Return the parts of one more graph by pattern, without those of graphs before."""
         source, graph = version.source, version.graph
         found = [*chain_candidates(graph, self._leave, source)]
@@ -69,7 +69,7 @@ class Parts:
             regions = region_candidates(graph, self._most_operators, self._leave, source)
             found += [c for c in regions if c.has_conditions and not c.has_products]
         places = [(pattern_hash(candidate), candidate) for candidate in found]
-        self.plans.append(Plan(self._worth.operator_us))
+        self.plans.append(FusionPlan(self._worth.operator_us))
         for plan in (self.plans[-1], self.plan):
             plan.add(version, places)
         new = {pattern: c for pattern, c in places if pattern not in self._patterns}
@@ -81,21 +81,21 @@ class Parts:
                 self.left_out.append(self.row(candidate, "no gain", reason))
         return {pattern: c for pattern, c in new.items() if self.saving_us(c) > 0}
 
-    def row(self, candidate: Candidate, fate: str, reason: str) -> RegionRow:
+    def row(self, candidate: KernelCandidate, fate: str, reason: str) -> RegionRow:
         """Return what became of a part."""
         operators = tuple(step.op for step in candidate.program.operators)
         cost_us = self._worth.operators_us(candidate)
         return RegionRow(candidate.source, candidate.outputs, operators, fate, reason, cost_us)
 
-    def saving_us(self, candidate: Candidate) -> float:
+    def saving_us(self, candidate: KernelCandidate) -> float:
         """Return what a kernel might save at best."""
         return self._worth.operators_us(candidate) - self._worth.least_us(candidate)
 
-    def in_order(self, parts: Mapping[Key, Candidate]) -> dict[Key, Candidate]:
+    def in_order(self, parts: Mapping[Key, KernelCandidate]) -> dict[Key, KernelCandidate]:
         """Return parts as they are sought; of those alike first what may save most for its time."""
         return dict(sorted(sorted(parts.items()), key=lambda part: self._rank(part[1])))
 
-    def _rank(self, candidate: Candidate) -> tuple[int, float]:
+    def _rank(self, candidate: KernelCandidate) -> tuple[int, float]:
         for_its_time = self.saving_us(candidate) / _GROWTH ** len(candidate.program.operators)
         return order(candidate), -for_its_time
 
@@ -107,7 +107,7 @@ class Parts:
             self.left_out.append(row)
 
 
-def order(candidate: Candidate) -> int:
+def order(candidate: KernelCandidate) -> int:
     """Return when a kernel for a part is sought: nothing is searched where there are no products; next come
     those with one value, and values alike of few operators each; then those with two, three and more."""
     if not candidate.has_products:
@@ -203,8 +203,8 @@ class _Fusing:
         self._options = options
         self._watch = watch
         self._report = report
-        self._parts = Parts(worth, options.max_operators)
-        self._candidates: dict[str, Candidate] = {}
+        self._parts = ModelParts(worth, options.max_operators)
+        self._candidates: dict[str, KernelCandidate] = {}
         self._few, self._several, self._many = self._stages = _Stage(), _Stage(), _Stage()
         self._rows: list[RegionRow] = []
         self._known_us: dict[Key, float] = {}
@@ -214,7 +214,7 @@ class _Fusing:
 
     def run(self, rounds: Iterable[Iterable[Version]]) -> Sought:
         for number, versions in enumerate(rounds):
-            new: dict[Key, Candidate] = {}
+            new: dict[Key, KernelCandidate] = {}
             for version in versions:
                 new.update({(name, 1): c for name, c in self._parts.of(version).items()})
             self._candidates.update({pattern: c for (pattern, _), c in new.items()})
@@ -233,21 +233,21 @@ class _Fusing:
         is_complete = all(stage.is_settled for stage in self._stages)
         return Sought(self._maker.kernels, self._done, self._total, rows, is_complete)
 
-    def _hope(self, new: Mapping[Key, Candidate]) -> None:
+    def _hope(self, new: Mapping[Key, KernelCandidate]) -> None:
         """Have kernels sought with the least that they can take."""
         for key, candidate in new.items():
             if key not in self._sought:
                 stage = self._many if order(candidate) > _PAIRS else self._few
                 stage.least_us[key] = self._worth.least_us(candidate)
 
-    def _planned(self, plans: Sequence[Plan]) -> None:
+    def _planned(self, plans: Sequence[FusionPlan]) -> None:
         """Seek kernels while one could make a graph cheaper: one for few values, several, one for many."""
         self._settle(self._few, plans)
         self._several.least_us.update(self._several_us())
         self._settle(self._several, plans)
         self._settle(self._many, plans)
 
-    def _settle(self, stage: _Stage, plans: Sequence[Plan]) -> None:
+    def _settle(self, stage: _Stage, plans: Sequence[FusionPlan]) -> None:
         """Seek kernels until no graph could be cheaper by one of those that are left."""
         stage.is_settled = not stage.least_us
         while not stage.is_settled and not self._watch.is_over:
@@ -265,7 +265,7 @@ class _Fusing:
             for pattern, _ in stage.least_us:
                 yield self._parts.row(self._candidates[pattern], fate, reason)
 
-    def _wanted(self, plan: Plan, least_us: Mapping[Key, float]) -> frozenset[Key]:
+    def _wanted(self, plan: FusionPlan, least_us: Mapping[Key, float]) -> frozenset[Key]:
         """Return the kernels not sought yet that a graph would have which is cheaper than all known ones.
 
         Args:
@@ -295,7 +295,7 @@ class _Fusing:
                 found[pattern, 2] = least_us
         return found
 
-    def _all(self, wanted: Mapping[Key, Candidate]) -> None:
+    def _all(self, wanted: Mapping[Key, KernelCandidate]) -> None:
         """Seek kernels for parts."""
         self._total += len(wanted)
         self._sought |= wanted.keys()
@@ -307,7 +307,7 @@ class _Fusing:
                 break
             self._one(key, candidate)
 
-    def _one(self, key: Key, candidate: Candidate) -> None:
+    def _one(self, key: Key, candidate: KernelCandidate) -> None:
         """Seek a kernel for a part."""
         kernel_us, reason, mugraph = None, "", ""
         try:
@@ -331,11 +331,11 @@ class _Fusing:
             )
         )  # fmt: skip
 
-    def _effort(self, key: Key) -> Effort:
+    def _effort(self, key: Key) -> SearchEffort:
         _, kernels = key
         if kernels == 1:
-            return Effort(kernels=1, more_operators=1)
-        return Effort(kernels=self._options.max_kernels, more_operators=2)
+            return SearchEffort(kernels=1, more_operators=1)
+        return SearchEffort(kernels=self._options.max_kernels, more_operators=2)
 
 
 def _silent(report: RegionReport) -> None:

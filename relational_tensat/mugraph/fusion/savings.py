@@ -17,7 +17,7 @@ from relational_tensat.cost.analytic import AnalyticSource
 from relational_tensat.cost.device import Sample
 from relational_tensat.cost.measured import MeasuredSource
 from relational_tensat.cost.profile import Profile
-from relational_tensat.mugraph.fusion.candidates import Candidate
+from relational_tensat.mugraph.fusion.candidates import KernelCandidate
 from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.dims import count, variables
 from relational_tensat.mugraph.graph.evaluation import evaluate
@@ -44,7 +44,7 @@ _ESTIMATES = 5
 _ITEM_BYTES = 4
 
 
-def content_of(candidate: Candidate, graph: MuGraph) -> str:
+def content_of(candidate: KernelCandidate, graph: MuGraph) -> str:
     """Return the hash of a candidate's kernel in C, and of the program that it is compared with.
 
     Raises:
@@ -66,7 +66,7 @@ def compiled_as() -> str:
     return f"{compiler_version(compiler())} {' '.join(FLAGS)}"
 
 
-def measured(candidate: Candidate, graph: MuGraph) -> Sample:
+def measured(candidate: KernelCandidate, graph: MuGraph) -> Sample:
     """Return the microseconds of thread CPU time of a candidate's kernel, compiled as C.
 
     They are measured as those of onnxruntime's operators: undisturbed samples, each of as many runs as
@@ -114,7 +114,7 @@ def _drawn(graph: MuGraph) -> dict[str, Array]:
 
 
 def _check(
-    candidate: Candidate,
+    candidate: KernelCandidate,
     graph: MuGraph,
     functions: Mapping[str, CFunction],
     given: Mapping[str, Array],
@@ -196,11 +196,11 @@ class Worth:
         self.is_measured = isinstance(costs, MeasuredSource)
         self._costs = costs
 
-    def device(self, candidate: Candidate) -> Multiprocessors | None:
+    def device(self, candidate: KernelCandidate) -> Multiprocessors | None:
         """Return what a candidate's kernel would run on; None where costs are no profile of a GPU."""
         return None if self.profile is None else Multiprocessors(self.profile, candidate.dtype)
 
-    def operators_us(self, candidate: Candidate) -> float:
+    def operators_us(self, candidate: KernelCandidate) -> float:
         """Return what a candidate's operators cost."""
         return sum(self.operator_us(node, candidate.graph) for node in candidate.nodes)
 
@@ -210,7 +210,7 @@ class Worth:
         inputs = tuple(types[name] for name in node.inputs)
         return self._costs.cost_us(node.op, inputs, types[node.outputs[0]], node.attrs)
 
-    def kernel_us(self, candidate: Candidate, graph: MuGraph) -> float | None:
+    def kernel_us(self, candidate: KernelCandidate, graph: MuGraph) -> float | None:
         """Return what a candidate's kernel takes: modelled; or measured as C, or as the cost cache has it;
         None where neither can be.
 
@@ -225,7 +225,7 @@ class Worth:
         code = content_of(candidate, graph)
         return self._costs.compiled_us(code, compiled_as(), lambda: measured(candidate, graph))
 
-    def least_us(self, candidate: Candidate, kernels: int = 1) -> float:
+    def least_us(self, candidate: KernelCandidate, kernels: int = 1) -> float:
         """Return what no μGraph of so many kernels for a candidate can be modelled to take less than."""
         device = self.device(candidate)
         if device is None:

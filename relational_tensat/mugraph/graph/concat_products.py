@@ -29,7 +29,7 @@ _Step: TypeAlias = BlockStep | KernelStep
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _ProductPart:
     """What a concatenation has from one place to another: all of a tensor, along a variable of it.
 
     Attributes:
@@ -112,7 +112,7 @@ class _Folding:
                 used.update(step.operands)
         return tuple(reversed(left))
 
-    def _sides(self, step: _Step) -> tuple[list[_Part], list[_Part]] | None:
+    def _sides(self, step: _Step) -> tuple[list[_ProductPart], list[_ProductPart]] | None:
         """Return the parts of both factors, if a step multiplies two that are joined of equal ones."""
         if (
             not isinstance(step, Operation)
@@ -132,7 +132,7 @@ class _Folding:
         )
         return (left, right) if is_alike else None
 
-    def _parts(self, name: str, along: str) -> list[_Part]:
+    def _parts(self, name: str, along: str) -> list[_ProductPart]:
         """Return what a tensor is joined of along a variable, in order; nothing if it is not."""
         step = self._made.get(name)
         if step is not None and step.op == "add":
@@ -158,10 +158,10 @@ class _Folding:
             or window.offset != -window.first or size != window.last - window.first
         ):  # fmt: skip
             return []
-        return [_Part(operand, "".join(window.variables), window.first, window.last)]
+        return [_ProductPart(operand, "".join(window.variables), window.first, window.last)]
 
     def _sum(
-        self, product: Operation, left: Sequence[_Part], right: Sequence[_Part]
+        self, product: Operation, left: Sequence[_ProductPart], right: Sequence[_ProductPart]
     ) -> list[Operation]:
         """Return the sum of the products of parts, under the product's name."""
         steps: list[Operation] = []
@@ -203,7 +203,7 @@ class _Folding:
         return True
 
     def _as_joined(
-        self, steps: list[Operation], product: Operation, part: _Part
+        self, steps: list[Operation], product: Operation, part: _ProductPart
     ) -> tuple[str, str]:
         """Add the steps that rename a part's variables; return it, and the one along which it is joined."""
         tensor, along = part.tensor, part.variable

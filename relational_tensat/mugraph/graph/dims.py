@@ -246,7 +246,7 @@ def composed(outer: Window, inner: Window) -> Window | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class WindowBound:
     """Elements are 0 unless ``first`` ≤ i < ``last``; i runs over ``dims``, the last the fastest."""
 
     dims: Dims
@@ -266,7 +266,7 @@ class Source:
 
     start: int
     strides: Mapping[str, int]
-    bounds: tuple[Bound, ...] = ()
+    bounds: tuple[WindowBound, ...] = ()
 
 
 def source_of(tensor: Dims, windows: Sequence[Window]) -> Source:
@@ -281,7 +281,7 @@ def source_of(tensor: Dims, windows: Sequence[Window]) -> Source:
     """
     strides = {dim.variable: count(tensor[place + 1 :]) for place, dim in enumerate(tensor)}
     start, dims = 0, tensor
-    bounds: tuple[Bound, ...] = ()
+    bounds: tuple[WindowBound, ...] = ()
     for window in windows:
         taken = {name: strides.pop(name) for name in window.variables}
         if any(set(taken) & set(variables(bound.dims)) for bound in bounds):
@@ -300,5 +300,5 @@ def source_of(tensor: Dims, windows: Sequence[Window]) -> Source:
         for place, dim in enumerate(into):
             strides[dim.variable] = window.step * stride * count(into[place + 1 :])
         if window.is_bounded:
-            bounds = (*bounds, Bound(into, window.first, window.last))
+            bounds = (*bounds, WindowBound(into, window.first, window.last))
     return Source(start, strides, bounds)

@@ -39,7 +39,7 @@ from relational_tensat.mugraph.graph.operators import mu_operator, root_mean_squ
 from relational_tensat.mugraph.graph.partial_tiles import (
     GRID,
     LOOP,
-    Split,
+    TileSplit,
     only_existing,
     partial_splits,
     splits_of,
@@ -47,7 +47,7 @@ from relational_tensat.mugraph.graph.partial_tiles import (
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 
 #: The splits of a block whose last tile is smaller, by variable.
-Partial: TypeAlias = Mapping[str, Split]
+Partial: TypeAlias = Mapping[str, TileSplit]
 #: The operators that add up elements; of these, those beyond the end are left out.
 _SUMS = ("sum", "matmul", "concat_matmul")
 _NONE: Partial = MappingProxyType({})

@@ -38,7 +38,7 @@ _WITHOUT_NUMBERS = ("clamp", "mul_scalar")
 _PARTS = re.compile(r"(split|chunk|concat)_([0-2])")
 
 
-class Tensor:
+class MirageTensor:
     """A tensor while it is read: its name, and per position the index variable and the size."""
 
     def __init__(self, name: str, labels: Sequence[str | None], sizes: Sequence[int]) -> None:
@@ -63,22 +63,22 @@ class Level:
 
     def __init__(self, fresh: Callable[[str], str], has_order: bool) -> None:
         self.steps: list[Any] = []
-        self.tensors: dict[int, Tensor] = {}
+        self.tensors: dict[int, MirageTensor] = {}
         self.fresh = fresh
         self._has_order = has_order
 
     def emit(
-        self, op: str, operands: Sequence[Tensor], labels: Sequence[str | None], sizes: Sequence[int],
+        self, op: str, operands: Sequence[MirageTensor], labels: Sequence[str | None], sizes: Sequence[int],
         attrs: Attrs | None = None,
-    ) -> Tensor:  # fmt: skip
+    ) -> MirageTensor:  # fmt: skip
         """Add an operation; return its result."""
-        result = Tensor(self.fresh("t"), labels, sizes)
+        result = MirageTensor(self.fresh("t"), labels, sizes)
         self.steps.append(Operation(op, tuple(t.name for t in operands), result.name, attrs or {}))
         return result
 
     def results(
-        self, op: str, operands: list[Tensor], made: Sequence[Mapping[str, Any]]
-    ) -> list[Tensor]:
+        self, op: str, operands: list[MirageTensor], made: Sequence[Mapping[str, Any]]
+    ) -> list[MirageTensor]:
         """Apply an operator by its name without level and suffix; return what it gives.
 
         Raises:
@@ -100,7 +100,7 @@ class Level:
             check_sizes(op, result, given)
         return results
 
-    def apply(self, op: str, operands: list[Tensor]) -> Tensor:
+    def apply(self, op: str, operands: list[MirageTensor]) -> MirageTensor:
         """Apply an operator of one result."""
         if op in FUNCTIONS:
             (x,) = operands
@@ -120,7 +120,7 @@ class Level:
             raise InputError(f"Mirage's JSON has {op!r} without its numbers, so it could be any")
         raise InputError(f"Mirage's operator {op!r} is not known here")
 
-    def joined(self, operands: Sequence[Tensor], position: int) -> Tensor:
+    def joined(self, operands: Sequence[MirageTensor], position: int) -> MirageTensor:
         """Put tensors one after the other: each with zeros beside it, added up.
 
         Raises:
@@ -135,7 +135,7 @@ class Level:
         size = sum(part.sizes[position] for part in parts)
         sizes = [*first.sizes[:position], size, *first.sizes[position + 1 :]]
         into, start = self.fresh("i"), 0
-        total: Tensor | None = None
+        total: MirageTensor | None = None
         for part in parts:
             end = start + part.sizes[position]
             along = tuple(label for label in part.labels[position : position + 1] if label)
@@ -147,7 +147,7 @@ class Level:
         assert total is not None
         return total
 
-    def pieces(self, x: Tensor, position: int, sizes: Sequence[int]) -> list[Tensor]:
+    def pieces(self, x: MirageTensor, position: int, sizes: Sequence[int]) -> list[MirageTensor]:
         """Return parts of a tensor that are all of it.
 
         Raises:
@@ -167,7 +167,9 @@ class Level:
             start += size
         return made
 
-    def _concat_matmul(self, w: Tensor, x: Tensor, y: Tensor, z: Tensor) -> Tensor:
+    def _concat_matmul(
+        self, w: MirageTensor, x: MirageTensor, y: MirageTensor, z: MirageTensor
+    ) -> MirageTensor:
         """Return [W ‖ X]·[Y ‖ Z]; where a factor has one column, the sum of two products."""
         last = len(w.sizes) - 1
         if None in (w.labels[-1], x.labels[-1], y.labels[-2], z.labels[-2]):
@@ -182,7 +184,7 @@ class Level:
         over: Attrs = {"over": (str(w.labels[-1]), str(x.labels[-1]))}
         return self.emit("concat_matmul", [w, x, y, z], labels, sizes, over)
 
-    def summed(self, x: Tensor, position: int) -> Tensor:
+    def summed(self, x: MirageTensor, position: int) -> MirageTensor:
         """Sum over a position, which stays with size 1."""
         label = x.labels[position]
         if label is None:
@@ -191,7 +193,7 @@ class Level:
         labels[position], sizes[position] = None, 1
         return self.emit("sum", [x], labels, sizes, {"over": (label,)})
 
-    def summed_to(self, x: Tensor, position: int, size: int) -> Tensor:
+    def summed_to(self, x: MirageTensor, position: int, size: int) -> MirageTensor:
         """Sum over a position in strides: so many elements are left."""
         label = x.labels[position]
         if label is None or x.sizes[position] == size:
@@ -204,11 +206,11 @@ class Level:
                           {"variable": label, "into": (slow, fast), "sizes": parts})  # fmt: skip
         return self.emit("sum", [split], split.labels, split.sizes, {"over": (slow,)})
 
-    def _root_mean_square(self, x: Tensor) -> Tensor:
+    def _root_mean_square(self, x: MirageTensor) -> MirageTensor:
         attrs: Attrs = {"over": () if x.labels[-1] is None else (x.labels[-1],), "epsilon": 0.0}
         return self.emit("rms", [x], [*x.labels[:-1], None], [*x.sizes[:-1], 1], attrs)
 
-    def _elementwise(self, op: str, a: Tensor, b: Tensor) -> Tensor:
+    def _elementwise(self, op: str, a: MirageTensor, b: MirageTensor) -> MirageTensor:
         places = list(range(len(a.sizes)))
         for place in places:
             if a.sizes[place] != b.sizes[place]:
@@ -220,7 +222,7 @@ class Level:
         ]
         return self.emit(op, [a, b], labels, list(map(max, a.sizes, b.sizes)))
 
-    def _matmul(self, a: Tensor, b: Tensor) -> Tensor:
+    def _matmul(self, a: MirageTensor, b: MirageTensor) -> MirageTensor:
         rank = len(a.sizes)
         inner = a.labels[-1]
         if inner is None or b.labels[-2] is None:  # a product of a column and a row
@@ -236,7 +238,9 @@ class Level:
             return self.emit("mul", [a, b], labels, sizes)
         return self.emit("matmul", [a, b], labels, sizes, {"over": (inner,)})
 
-    def _aligned(self, b: Tensor, wanted: Mapping[int, str | None], a: Tensor) -> Tensor:
+    def _aligned(
+        self, b: MirageTensor, wanted: Mapping[int, str | None], a: MirageTensor
+    ) -> MirageTensor:
         """Return b with the wanted variables at some positions, and none of a's at the others."""
         target = [wanted.get(place, label) for place, label in enumerate(b.labels)]
         for place, label in enumerate(b.labels):
@@ -253,7 +257,7 @@ class Level:
         return b
 
 
-def check_sizes(op: str, result: Tensor, made: Mapping[str, Any]) -> None:
+def check_sizes(op: str, result: MirageTensor, made: Mapping[str, Any]) -> None:
     """Check that a result has the sizes that a file says.
 
     Raises:
@@ -285,7 +289,7 @@ class BlockLevel(Level):
         self._moved: dict[str, str] = {}  # by how much a running maximum moved, and which
         self._factors: dict[str, str] = {}  # the exponentials of these
 
-    def read(self, tensor: Mapping[str, Any]) -> Tensor:
+    def read(self, tensor: Mapping[str, Any]) -> MirageTensor:
         """Return a tensor that a step or a store reads.
 
         Raises:
@@ -322,11 +326,11 @@ class BlockLevel(Level):
 
     def _computed(
         self, op: str, given: Sequence[Mapping[str, Any]], made: Sequence[Mapping[str, Any]]
-    ) -> list[Tensor]:
+    ) -> list[MirageTensor]:
         to_dimx, largest = _TO_DIMX.fullmatch(op), _MAX.fullmatch(op)
         first = self.tensors[given[0]["guid"]]
         if op == "exp" and first.name in self._moved:
-            factor = Tensor(self.fresh("t"), first.labels, first.sizes)
+            factor = MirageTensor(self.fresh("t"), first.labels, first.sizes)
             self._factors[factor.name] = self._moved[first.name]
             return [factor]
         operands = [self.read(tensor) for tensor in given]
@@ -336,7 +340,7 @@ class BlockLevel(Level):
             return self._largest(operands[0], int(largest[1]))
         return self.results(op, operands, made)
 
-    def _largest(self, x: Tensor, position: int) -> list[Tensor]:
+    def _largest(self, x: MirageTensor, position: int) -> list[MirageTensor]:
         """Return the largest elements so far, over a position too, and by how much they moved.
 
         Of one iteration, and after the loop, they are the largest of one tensor, and rescale nothing.
@@ -345,7 +349,7 @@ class BlockLevel(Level):
         over = () if label is None else (label,)
         labels = [*x.labels[:position], None, *x.labels[position + 1 :]]
         sizes = [*x.sizes[:position], 1, *x.sizes[position + 1 :]]
-        result, moved = (Tensor(self.fresh("t"), labels, sizes) for _ in range(2))
+        result, moved = (MirageTensor(self.fresh("t"), labels, sizes) for _ in range(2))
         is_running = self._loop > 1 and x.name not in self._after
         if is_running:
             self.steps.append(RunningMax(x.name, result.name, over))
@@ -354,7 +358,7 @@ class BlockLevel(Level):
         self._moved[moved.name] = result.name if is_running else ""
         return [result, moved]
 
-    def _accumulation(self, op: str, kind: str, given: Sequence[Mapping[str, Any]]) -> Tensor:
+    def _accumulation(self, op: str, kind: str, given: Sequence[Mapping[str, Any]]) -> MirageTensor:
         """Return what an accumulator gives, of its name without the prefix.
 
         Raises:
@@ -378,7 +382,7 @@ class BlockLevel(Level):
             case "redtox_ld_sum", False:
                 return self._accumulated(self.summed_to(x, last, self._strided))
             case "red_ld_rms", False:
-                result = Tensor(self.fresh("t"), [*x.labels[:-1], None], [*x.sizes[:-1], 1])
+                result = MirageTensor(self.fresh("t"), [*x.labels[:-1], None], [*x.sizes[:-1], 1])
                 along = () if x.labels[-1] is None else (x.labels[-1],)
                 self.steps.append(Accumulate(x.name, result.name, "rms", along))
                 return result
@@ -392,8 +396,8 @@ class BlockLevel(Level):
             )
         return self._factors[name]
 
-    def _accumulated(self, x: Tensor, kind: str = "sum", rescale: str = "") -> Tensor:
-        result = Tensor(self.fresh("t"), x.labels, x.sizes)
+    def _accumulated(self, x: MirageTensor, kind: str = "sum", rescale: str = "") -> MirageTensor:
+        result = MirageTensor(self.fresh("t"), x.labels, x.sizes)
         self.steps.append(Accumulate(x.name, result.name, kind, rescale=rescale))
         return result
 
@@ -413,7 +417,7 @@ def from_mirage(document: Any, name: str) -> MuGraph:
     Raises:
         InputError: it is malformed, or has an operator that is not known.
     """
-    reader = _Reader(name)
+    reader = _MirageReader(name)
     try:
         graph = reader.read(document)
         kernel_tensors(graph)
@@ -433,7 +437,7 @@ def _reason(error: Exception) -> str:
     return f"the key {key!r} is missing" if isinstance(key, str) else f"there is no tensor {key}"
 
 
-class _Reader:
+class _MirageReader:
     """Reads a document, operator by operator.
 
     Attributes:
@@ -472,7 +476,7 @@ class _Reader:
             (given,) = operator["output_tensors"]
             sizes = given["dim"][: given["num_dims"]]
             labels = [None if size == 1 else self._fresh("i") for size in sizes]
-            tensor = Tensor(f"input{len(self._inputs)}", labels, sizes)
+            tensor = MirageTensor(f"input{len(self._inputs)}", labels, sizes)
             self._inputs[tensor.name] = tensor.dims
             self._types.add(given.get("data_type"))
             tensors[given["guid"]] = tensor
@@ -514,7 +518,7 @@ class _Reader:
         (made,) = operator["output_tensors"]
         imap = tuple(_label_at(tensor, operator["input_map"][a]) for a in _AXES[: len(grid)])
         fmap = _label_at(tensor, operator["forloop_dim"]) if loop > 1 else ""
-        tile = Tensor(self._fresh("t"), tensor.labels, made["dim"][: made["num_dims"]])
+        tile = MirageTensor(self._fresh("t"), tensor.labels, made["dim"][: made["num_dims"]])
         block.tensors[made["guid"]] = tile
         return InputIterator(tensor.name, tile.name, imap, fmap)
 
@@ -526,13 +530,13 @@ class _Reader:
         for place in places:
             if place >= 0 and labels[place] is None:
                 labels[place] = self._fresh("i")
-        result = Tensor(self._fresh("o"), labels, device["dim"][: device["num_dims"]])
+        result = MirageTensor(self._fresh("o"), labels, device["dim"][: device["num_dims"]])
         self._kernel.tensors[device["guid"]] = result
         omap = tuple(str(labels[place]) if place >= 0 else "" for place in places)
         return Saver(tile.name, result.name, result.dims, omap, self._is_wide(device))
 
 
-def _label_at(tensor: Tensor, place: int) -> str:
+def _label_at(tensor: MirageTensor, place: int) -> str:
     label = tensor.labels[place] if place >= 0 else None
     return label or ""
 

@@ -24,7 +24,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     RunningMax,
 )
 from relational_tensat.mugraph.graph.rewrites import flat_steps
-from relational_tensat.mugraph.graph.well_formed import Stage, block_tensors, kernel_tensors
+from relational_tensat.mugraph.graph.well_formed import BlockStage, block_tensors, kernel_tensors
 
 
 def plain(graph: MuGraph) -> MuGraph:
@@ -85,7 +85,7 @@ def _accumulated(kernel: Kernel, device: Mapping[str, Dims]) -> Kernel:
     steps: list[BlockStep] = []
 
     def after(name: str) -> str:
-        if stages[name] is not Stage.INVARIANT:
+        if stages[name] is not BlockStage.INVARIANT:
             return name
         if name not in kept:
             kept[name] = f"{name} kept"
@@ -95,10 +95,10 @@ def _accumulated(kernel: Kernel, device: Mapping[str, Dims]) -> Kernel:
     for step in block.steps:
         if not isinstance(step, Operation):
             steps.append(step)
-        elif stages[step.output] is Stage.AFTER:
+        elif stages[step.output] is BlockStage.AFTER:
             operands = tuple(map(after, step.operands))
             steps.append(replace(step, operands=operands))
-        elif step.op == "max" and stages[step.output] is Stage.INVARIANT:
+        elif step.op == "max" and stages[step.output] is BlockStage.INVARIANT:
             steps.append(RunningMax(step.operands[0], step.output, names(step.attrs, "over")))
         else:
             steps.append(step)
@@ -325,13 +325,13 @@ def _named(step: BlockStep) -> str:
     return "a thread graph"
 
 
-def check_stages(where: str, step: MirageStep, stages: Mapping[str, Stage]) -> None:
+def check_stages(where: str, step: MirageStep, stages: Mapping[str, BlockStage]) -> None:
     """Check that operands all are of before the loop's sums, or all of after them.
 
     Raises:
         InputError: they are not; Mirage's operators must be.
     """
-    given = {stages[name] is Stage.AFTER for name in step.operands}
+    given = {stages[name] is BlockStage.AFTER for name in step.operands}
     if len(given) > 1:
         raise InputError(
             f"{where}: {step.output} reads what the loop adds up and what it does not, "

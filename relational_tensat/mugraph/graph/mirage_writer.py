@@ -32,8 +32,8 @@ from relational_tensat.mugraph.graph.mirage_steps import (
 )
 from relational_tensat.mugraph.graph.mugraph import AXES, Kernel, MuGraph
 from relational_tensat.mugraph.graph.well_formed import (
+    BlockStage,
     BlockTensors,
-    Stage,
     block_tensors,
     kernel_tensors,
 )
@@ -46,7 +46,7 @@ MOST_DIMS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Solution:
+class PlaceSolution:
     """Where all variables stand.
 
     Attributes:
@@ -156,7 +156,7 @@ class Positions:
             cell = self._parent[cell]
         return cell
 
-    def solution(self) -> Solution | None:
+    def solution(self) -> PlaceSolution | None:
         """Return where all variables stand, in as few dims as possible; None for nowhere."""
         fewest = max([1, *map(len, self._tensors.values())])
         for rank in range(fewest, MOST_DIMS + 1):
@@ -166,7 +166,7 @@ class Positions:
                     key: {name: rank + chosen[self._root((key, name))] for name in names}
                     for key, names in self._tensors.items()
                 }
-                return Solution(rank, places)
+                return PlaceSolution(rank, places)
         return None
 
     def _solve(self, rank: int) -> dict[_Cell, int] | None:
@@ -245,7 +245,7 @@ def to_mirage(graph: MuGraph, accumulators: str = ACCUMULATORS[0]) -> list[dict[
         raise InputError(
             f"{graph.name}: elements of {min(graph.conditions)} are bools, as none are in Mirage's JSON"
         )
-    return _Writer(plain(graph), accumulators).document()
+    return _MirageWriter(plain(graph), accumulators).document()
 
 
 @dataclass(slots=True)
@@ -257,7 +257,7 @@ class _Level:
     used_bytes: int = 0
 
 
-class _Writer:
+class _MirageWriter:
     def __init__(self, graph: MuGraph, accumulators: str) -> None:
         self._graph = graph
         self._accumulators = accumulators
@@ -274,7 +274,7 @@ class _Writer:
             for largest in tensors.running:
                 for name in (moved_of(largest), factor_of(largest)):
                     tensors.dims[name] = tensors.dims[largest]
-                    tensors.stages[name] = Stage.LOOP
+                    tensors.stages[name] = BlockStage.LOOP
             if tensors.partial:
                 raise InputError(
                     f"{graph.name}: {kernel.name}: the last tile of {min(tensors.partial)} is smaller, "
@@ -431,7 +431,7 @@ class _Writer:
         return _operator("kn_customized_op", read, stored, bgraph=bgraph)
 
     def _check_stored(self, kernel: Kernel, tile: str) -> None:
-        if self._blocks[kernel.name].stages[tile] is not Stage.AFTER:
+        if self._blocks[kernel.name].stages[tile] is not BlockStage.AFTER:
             raise InputError(
                 f"{kernel.name}: {tile} is stored without an accumulator, as nothing is in Mirage's JSON"
             )
@@ -491,7 +491,7 @@ class _Writer:
         }  # fmt: skip
         if level.scope:
             stages = self._blocks[level.scope].stages
-            tensor["after_accum"] = stages[name] is Stage.AFTER
+            tensor["after_accum"] = stages[name] is BlockStage.AFTER
             tensor["smem_offset"] = level.used_bytes
             level.used_bytes += math.prod(sizes) * _ELEMENT_BYTES
         level.tensors[name] = tensor

@@ -119,7 +119,7 @@ class Rename(View):
         return operands[0].renamed(str(attrs["variable"]), str(attrs["into"]))
 
 
-class Split(View):
+class MuSplit(View):
     """One index variable as several (names ``into``, of sizes ``sizes``), the slowest first."""
 
     name = "split"
@@ -151,7 +151,7 @@ class Split(View):
         return tuple(map(Dim, names(attrs, "into"), sizes))
 
 
-class Merge(View):
+class MuMerge(View):
     """Several index variables as one (``into``), the first the slowest."""
 
     name = "merge"
@@ -171,7 +171,7 @@ class Merge(View):
         return operands[0].merged(names(attrs, "variables"), str(attrs["into"]))
 
 
-class Repeat(View):
+class MuRepeat(View):
     """The same elements for each value of a new index variable."""
 
     name = "repeat"
@@ -211,4 +211,4 @@ class WindowOf(View):
 
 
 #: One of each.
-VIEWS: tuple[MuOperator, ...] = (Rename(), Split(), Merge(), Repeat(), WindowOf())
+VIEWS: tuple[MuOperator, ...] = (Rename(), MuSplit(), MuMerge(), MuRepeat(), WindowOf())

@@ -20,19 +20,19 @@ from relational_tensat.mugraph.graph.mugraph import (
     RunningMax,
     ThreadGraph,
 )
-from relational_tensat.mugraph.graph.partial_tiles import Split
+from relational_tensat.mugraph.graph.partial_tiles import TileSplit
 from relational_tensat.mugraph.graph.well_formed import (
+    BlockStage,
     BlockTensors,
-    Stage,
     block_tensors,
     kernel_tensors,
 )
 from relational_tensat.tensor.types import AttrValue
 
 _TITLES = (
-    (Stage.INVARIANT, "before the loop"),
-    (Stage.LOOP, "loop"),
-    (Stage.AFTER, "after the loop"),
+    (BlockStage.INVARIANT, "before the loop"),
+    (BlockStage.LOOP, "loop"),
+    (BlockStage.AFTER, "after the loop"),
 )
 
 
@@ -70,12 +70,12 @@ def _kernel_lines(kernel: Kernel, device: Mapping[str, Dims]) -> list[str]:
         steps = [step for step in block.steps if tensors.stages[step.outputs[0]] is stage]
         if not steps:
             continue
-        is_flat = block.loop == 1 and stage is not Stage.LOOP
+        is_flat = block.loop == 1 and stage is not BlockStage.LOOP
         indent = "  " if is_flat else "    "
         lines += (
             []
             if is_flat
-            else [f"  {title}{f' {block.loop} times' if stage is Stage.LOOP else ''}:"]
+            else [f"  {title}{f' {block.loop} times' if stage is BlockStage.LOOP else ''}:"]
         )
         for step in steps:
             lines.append(f"{indent}{step_text(step, tensors.dims)}")
@@ -85,7 +85,7 @@ def _kernel_lines(kernel: Kernel, device: Mapping[str, Dims]) -> list[str]:
     return lines
 
 
-def last_tile_text(split: Split) -> str:
+def last_tile_text(split: TileSplit) -> str:
     """Return how large the last tile is, where it is smaller than the others."""
     last = split.whole - (split.count - 1) * split.tile
     return f"last of {split.count} tiles of {split.variable}={split.whole}: {split.variable}={last}"
@@ -197,14 +197,16 @@ def _cluster_lines(kernel: Kernel, device: Mapping[str, Dims]) -> Iterator[str]:
     if block.loop > 1:
         yield f"  subgraph {_quoted(f'cluster {kernel.name} loop')} {{"
         yield f"    label={_quoted(f'loop {block.loop} times')}; style=dashed;"
-        yield from (f"    {line}" for stage, line in nodes if stage is Stage.LOOP)
+        yield from (f"    {line}" for stage, line in nodes if stage is BlockStage.LOOP)
         yield "  }"
-    yield from (f"  {line}" for stage, line in nodes if stage is not Stage.LOOP or block.loop == 1)
+    yield from (
+        f"  {line}" for stage, line in nodes if stage is not BlockStage.LOOP or block.loop == 1
+    )
     yield "}"
     yield from _edges(kernel)
 
 
-def _nodes(kernel: Kernel, tensors: BlockTensors) -> Iterator[tuple[Stage, str]]:
+def _nodes(kernel: Kernel, tensors: BlockTensors) -> Iterator[tuple[BlockStage, str]]:
     """Yield a node for each load and each step, with its stage."""
     for it in kernel.block.iterators:
         text = (

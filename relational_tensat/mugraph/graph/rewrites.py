@@ -32,8 +32,8 @@ from relational_tensat.mugraph.graph.mugraph import (
     ThreadGraph,
 )
 from relational_tensat.mugraph.graph.operators import (
-    Elementwise,
-    Function,
+    MuElementwise,
+    MuFunction,
     Power,
     Scale,
     Shift,
@@ -313,4 +313,4 @@ def _chains(block: BlockGraph, tensors: BlockTensors) -> list[list[Operation]]:
 
 
 def _is_elementwise(step: Operation) -> bool:
-    return isinstance(mu_operator(step.op), (Function, Elementwise, Power, Scale, Shift))
+    return isinstance(mu_operator(step.op), (MuFunction, MuElementwise, Power, Scale, Shift))

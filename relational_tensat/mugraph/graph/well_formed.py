@@ -32,7 +32,7 @@ from relational_tensat.mugraph.graph.mugraph import (
 )
 from relational_tensat.mugraph.graph.operators import mu_operator
 from relational_tensat.mugraph.graph.partial_tiles import (
-    Split,
+    TileSplit,
     partial_splits,
     sized_tile,
     splits_of,
@@ -45,7 +45,7 @@ _WHOLE_ONLY = {
 }  # fmt: skip
 
 
-class Stage(Enum):
+class BlockStage(Enum):
     """When a block computes a tensor: once before the loop, in each iteration, once after it."""
 
     INVARIANT = "before"
@@ -62,9 +62,9 @@ class BlockTensors:
     """
 
     dims: dict[str, Dims] = field(default_factory=dict)
-    stages: dict[str, Stage] = field(default_factory=dict)
+    stages: dict[str, BlockStage] = field(default_factory=dict)
     running: set[str] = field(default_factory=set)
-    partial: dict[str, Split] = field(default_factory=dict)
+    partial: dict[str, TileSplit] = field(default_factory=dict)
 
 
 def kernel_tensors(graph: MuGraph) -> dict[str, Dims]:
@@ -122,7 +122,7 @@ def block_tensors(kernel: Kernel, device: Mapping[str, Dims]) -> BlockTensors:
         dims = loaded_dims(iterator, device, where)
         tile = sized_tile(dims, splits_of(iterator, dims, block, where))
         _add_new(tensors.dims, {iterator.output: tile}, where)
-        tensors.stages[iterator.output] = Stage.LOOP if iterator.fmap else Stage.INVARIANT
+        tensors.stages[iterator.output] = BlockStage.LOOP if iterator.fmap else BlockStage.INVARIANT
     tensors.partial = partial_splits(block, device, where)
     for iterator in block.iterators:
         _check_not_mixed(where, iterator.output, tensors.dims[iterator.output], tensors)
@@ -288,7 +288,7 @@ def _check_has(where: str, output: str, needed: Sequence[str], operand: Dims) ->
 
 
 def _looped(
-    where: str, step: Accumulate | RunningMax, operand: Dims, partial: Mapping[str, Split]
+    where: str, step: Accumulate | RunningMax, operand: Dims, partial: Mapping[str, TileSplit]
 ) -> set[str]:
     """Return the variables of an operand whose last tile, in the loop's last iteration, is smaller.
 
@@ -311,34 +311,34 @@ def _looped(
     return looped
 
 
-def _stage(where: str, step: BlockStep, stages: Mapping[str, Stage]) -> Stage:
+def _stage(where: str, step: BlockStep, stages: Mapping[str, BlockStage]) -> BlockStage:
     """Return when a step is computed."""
     operands = {stages[name] for name in step.operands}
     if isinstance(step, Accumulate):
-        if Stage.AFTER in operands:
+        if BlockStage.AFTER in operands:
             raise InputError(f"{where}: {step.output} accumulates what comes after the loop")
-        return Stage.AFTER
+        return BlockStage.AFTER
     if isinstance(step, RunningMax):
-        if Stage.AFTER in operands:
+        if BlockStage.AFTER in operands:
             raise InputError(
                 f"{where}: {step.output} is a running maximum of what comes after the loop"
             )
-        return Stage.LOOP
-    if {Stage.LOOP, Stage.AFTER} <= operands:
+        return BlockStage.LOOP
+    if {BlockStage.LOOP, BlockStage.AFTER} <= operands:
         raise InputError(
             f"{where}: {step.outputs[0]} reads one tensor of the loop and one after it"
         )
-    for stage in (Stage.LOOP, Stage.AFTER):
+    for stage in (BlockStage.LOOP, BlockStage.AFTER):
         if stage in operands:
             return stage
-    return Stage.INVARIANT
+    return BlockStage.INVARIANT
 
 
 def _check_saver(where: str, saver: Saver, block: BlockGraph, tensors: BlockTensors) -> None:
     checked(saver.dims, saver.output)
     if saver.tile not in tensors.dims:
         raise InputError(f"{where}: {saver.output} stores {saver.tile!r}, which nothing computes")
-    if tensors.stages[saver.tile] is Stage.LOOP:
+    if tensors.stages[saver.tile] is BlockStage.LOOP:
         raise InputError(f"{where}: {saver.output} stores {saver.tile!r} of one iteration only")
     if len(saver.omap) != len(block.grid):
         raise InputError(

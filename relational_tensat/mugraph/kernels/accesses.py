@@ -24,7 +24,7 @@ from relational_tensat.mugraph.kernels.indices import Indexing, viewed_index
 from relational_tensat.mugraph.kernels.layouts import Layout
 from relational_tensat.mugraph.kernels.statements import (
     Compute,
-    Frame,
+    KernelFrame,
     Load,
     Multiply,
     Program,
@@ -212,7 +212,7 @@ def _over(program: Program, operand: str, order: Dims | None) -> _Lanes:
     return _registers(frame)
 
 
-def _registers(frame: Frame) -> _Lanes:
+def _registers(frame: KernelFrame) -> _Lanes:
     """Return what threads do that go over a product's registers."""
     lane, element = np.arange(_LANES), np.arange(4)[:, None]
     row, column = lane // 4 + element // 2 * 8, lane % 4 * 2 + element % 2
@@ -221,7 +221,7 @@ def _registers(frame: Frame) -> _Lanes:
     return _Lanes(_framed(frame, row, column), (row < rows) & (column < columns), times)
 
 
-def _framed(frame: Frame, row: Ints, column: Ints) -> At:
+def _framed(frame: KernelFrame, row: Ints, column: Ints) -> At:
     zero = np.zeros((1, 1), np.int64)
     return {
         **numbers_of(zero, frame.batch),
@@ -319,7 +319,7 @@ def paired(summed: Dims) -> str:
 def _operand(
     program: Program,
     name: str,
-    frame: Frame,
+    frame: KernelFrame,
     outer: tuple[Dims, Ints, int],
     inner: tuple[Dims, Ints],
     times: int,

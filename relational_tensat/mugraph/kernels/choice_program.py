@@ -23,7 +23,7 @@ Costs = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class CostTable:
     """What some variables cost together.
 
     Attributes:
@@ -49,7 +49,7 @@ class Limit:
 
 
 @dataclass(frozen=True, eq=False)
-class Choices:
+class CostedChoices:
     """An integer program.
 
     Attributes:
@@ -58,7 +58,7 @@ class Choices:
     """
 
     sizes: tuple[int, ...]
-    tables: tuple[Table, ...]
+    tables: tuple[CostTable, ...]
     limits: tuple[Limit, ...] = ()
 
     def cost(self, values: Sequence[int]) -> int:
@@ -80,7 +80,7 @@ class Choices:
 
 
 @dataclass(frozen=True, slots=True)
-class Solution:
+class ChoiceSolution:
     """The cheapest choice.
 
     Attributes:
@@ -99,7 +99,7 @@ class Solution:
         return self.bound >= self.cost
 
 
-def solve(choices: Choices) -> Solution:
+def solve(choices: CostedChoices) -> ChoiceSolution:
     """Return the cheapest choice.
 
     A column for each value of each variable, of which one is chosen; a column for each entry of a table of
@@ -119,7 +119,7 @@ def solve(choices: Choices) -> Solution:
     )
     cost = choices.cost(values)
     bound = cost if result.proven else math.ceil(result.bound + program.least - _ROUNDING)
-    return Solution(values, cost, min(cost, bound))
+    return ChoiceSolution(values, cost, min(cost, bound))
 
 
 #: What a bound of whole numbers may be too large by.
@@ -129,7 +129,7 @@ _ROUNDING = 1e-4
 class _Program:
     """The integer program; costs are without ``least``, what each table costs whatever is chosen."""
 
-    def __init__(self, choices: Choices) -> None:
+    def __init__(self, choices: CostedChoices) -> None:
         self._choices = choices
         sizes = choices.sizes
         self.least = sum(int(table.costs.min()) for table in choices.tables)
@@ -140,7 +140,7 @@ class _Program:
         for table in choices.tables:
             self._add(table)
 
-    def _add(self, table: Table) -> None:
+    def _add(self, table: CostTable) -> None:
         costs = (table.costs - table.costs.min()).astype(np.float64)
         if len(table.variables) == 1:
             (variable,) = table.variables

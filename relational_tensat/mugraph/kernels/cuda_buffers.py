@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from relational_tensat.mugraph.graph.dims import Dim, Dims, count
 from relational_tensat.mugraph.graph.mugraph import Kernel
-from relational_tensat.mugraph.graph.well_formed import Stage
+from relational_tensat.mugraph.graph.well_formed import BlockStage
 from relational_tensat.mugraph.kernels.layouts import PADDING_BYTES, row_major
 from relational_tensat.mugraph.kernels.loop_rewrites import with_shorter_steps
 from relational_tensat.mugraph.kernels.lowering import lower
@@ -25,7 +25,7 @@ from relational_tensat.mugraph.kernels.statements import (
     Program,
     Reduce,
     Statement,
-    Stored,
+    StoredTensor,
     partials_of,
 )
 
@@ -42,7 +42,7 @@ def with_partials(program: Program) -> Program:
                 results = _shared_results(program, statement)
                 if results:
                     dims = (Dim("@result", results), Dim("@warp", WARPS))
-                    stored[partials_of(statement.output)] = Stored(dims, is_wide=True)
+                    stored[partials_of(statement.output)] = StoredTensor(dims, is_wide=True)
     return replace(program, stored=stored)
 
 
@@ -62,11 +62,11 @@ def _shared_results(program: Program, reduce: Reduce) -> int:
 
 #: Where tensors in shared memory begin: at a multiple of so many bytes.
 ALIGNMENT_BYTES = 16
-_ORDER = (Stage.INVARIANT, Stage.LOOP, Stage.AFTER)
+_ORDER = (BlockStage.INVARIANT, BlockStage.LOOP, BlockStage.AFTER)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BufferPlace:
     """Where a tensor lies in a block's shared memory, and while which statements it is needed.
 
     Attributes:
@@ -79,7 +79,7 @@ class Place:
     first: int
     last: int
 
-    def overlaps(self, other: Place) -> bool:
+    def overlaps(self, other: BufferPlace) -> bool:
         """Return whether they have a byte in common."""
         return (
             self.offset_bytes < other.offset_bytes + other.size_bytes
@@ -88,7 +88,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ScheduleStep:
     """A statement, and whether threads wait for each other before it."""
 
     statement: Statement
@@ -96,7 +96,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class BlockSchedule:
     """The order, the places, the barriers.
 
     Attributes:
@@ -106,8 +106,8 @@ class Schedule:
         buffers: of such a tile; an iteration computes with one of them while the others are filled.
     """
 
-    steps: Mapping[Stage, tuple[Step, ...]]
-    places: Mapping[str, Place]
+    steps: Mapping[BlockStage, tuple[ScheduleStep, ...]]
+    places: Mapping[str, BufferPlace]
     ahead: frozenset[str] = frozenset()
     buffers: int = 1
 
@@ -118,7 +118,7 @@ class Schedule:
         return max(ends, default=0)
 
     @property
-    def barriers(self) -> Mapping[Stage, int]:
+    def barriers(self) -> Mapping[BlockStage, int]:
         """How often a block's threads wait: before the loop, in each iteration, after it."""
         return {stage: sum(step.waits for step in steps) for stage, steps in self.steps.items()}
 
@@ -128,7 +128,7 @@ def schedule(
     sizes_bytes: Mapping[str, int],
     ahead: Collection[str] = (),
     buffers: int = 1,
-) -> Schedule:
+) -> BlockSchedule:
     """Return a schedule: by depth, memory by lifetimes, barriers where a byte changes hands.
 
     Args:
@@ -139,9 +139,11 @@ def schedule(
     """
     ahead = frozenset(ahead if buffers > 1 else ())
     order = {stage: _by_depth(program, program.statements[stage]) for stage in _ORDER}
-    order[Stage.LOOP] = tuple(sorted(order[Stage.LOOP], key=lambda s: s.output not in ahead))
+    order[BlockStage.LOOP] = tuple(
+        sorted(order[BlockStage.LOOP], key=lambda s: s.output not in ahead)
+    )
     lifetimes = _lifetimes(program, order, sizes_bytes)
-    end = len(order[Stage.INVARIANT]) + len(order[Stage.LOOP]) - 1
+    end = len(order[BlockStage.INVARIANT]) + len(order[BlockStage.LOOP]) - 1
     for name in ahead:  # the first ones are loaded before the loop
         lifetimes[name] = 0, max(end, lifetimes[name][1])
     room = {
@@ -149,7 +151,7 @@ def schedule(
         for name, size in sizes_bytes.items()
     }
     places = _placed(lifetimes, room)
-    return Schedule(_with_barriers(program, order, places, ahead), places, ahead, buffers)
+    return BlockSchedule(_with_barriers(program, order, places, ahead), places, ahead, buffers)
 
 
 def lifetimes(program: Program) -> dict[str, tuple[int, int]]:
@@ -190,14 +192,14 @@ def _by_depth(program: Program, statements: Sequence[Statement]) -> tuple[Statem
 
 
 def _lifetimes(
-    program: Program, order: Mapping[Stage, Sequence[Statement]], names: Collection[str]
+    program: Program, order: Mapping[BlockStage, Sequence[Statement]], names: Collection[str]
 ) -> dict[str, tuple[int, int]]:
     """Return the first and the last statement that needs each tensor.
 
     What comes into the loop from outside, or from one iteration into the next, is needed in all of it.
     """
-    begin = len(order[Stage.INVARIANT])
-    end = begin + len(order[Stage.LOOP]) - 1
+    begin = len(order[BlockStage.INVARIANT])
+    end = begin + len(order[BlockStage.LOOP]) - 1
     statements = [statement for stage in _ORDER for statement in order[stage]]
     result = {}
     for name in names:
@@ -218,7 +220,7 @@ def _lifetimes(
 
 def _placed(
     lifetimes: Mapping[str, tuple[int, int]], sizes_bytes: Mapping[str, int]
-) -> dict[str, Place]:
+) -> dict[str, BufferPlace]:
     """Return where tensors lie: the best of first fits in several orders."""
     orders = (
         lambda name: (-sizes_bytes[name], lifetimes[name]),
@@ -236,8 +238,8 @@ def _placed(
 
 def _first_fit(
     order: Sequence[str], lifetimes: Mapping[str, tuple[int, int]], sizes_bytes: Mapping[str, int]
-) -> dict[str, Place]:
-    places: dict[str, Place] = {}
+) -> dict[str, BufferPlace]:
+    places: dict[str, BufferPlace] = {}
     for name in order:
         first, last = lifetimes[name]
         size = -(-sizes_bytes[name] // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
@@ -250,34 +252,34 @@ def _first_fit(
             if offset + size <= rival.offset_bytes:
                 break
             offset = max(offset, rival.offset_bytes + rival.size_bytes)
-        places[name] = Place(offset, size, first, last)
+        places[name] = BufferPlace(offset, size, first, last)
     return places
 
 
 def _with_barriers(
     program: Program,
-    order: Mapping[Stage, Sequence[Statement]],
-    places: Mapping[str, Place],
+    order: Mapping[BlockStage, Sequence[Statement]],
+    places: Mapping[str, BufferPlace],
     ahead: Collection[str],
-) -> dict[Stage, tuple[Step, ...]]:
+) -> dict[BlockStage, tuple[ScheduleStep, ...]]:
     """Put a barrier before each statement that touches a byte which another thread wrote or reads still.
 
     The loop is gone through twice, so that what the end of an iteration leaves to the next one is seen.
     Tiles that are loaded ahead have one barrier in each iteration: behind it this one's are there, and
     the buffers of the one before may be filled again.
     """
-    waits: dict[Stage, list[bool]] = {stage: [False] * len(order[stage]) for stage in _ORDER}
-    written: list[Place] = []
-    read: list[Place] = []
+    waits: dict[BlockStage, list[bool]] = {stage: [False] * len(order[stage]) for stage in _ORDER}
+    written: list[BufferPlace] = []
+    read: list[BufferPlace] = []
 
-    def touches(names: set[str], others: Sequence[Place]) -> bool:
+    def touches(names: set[str], others: Sequence[BufferPlace]) -> bool:
         return any(places[n].overlaps(other) for n in names if n in places for other in others)
 
     # What is carried gets its initial values before anything else.
     written += [p for name, p in places.items() if program.stored[name].initial is not None]
-    for stage in (Stage.INVARIANT, Stage.LOOP, Stage.LOOP, Stage.AFTER):
+    for stage in (BlockStage.INVARIANT, BlockStage.LOOP, BlockStage.LOOP, BlockStage.AFTER):
         for i, statement in enumerate(order[stage]):
-            if statement.output in ahead and stage is Stage.LOOP:
+            if statement.output in ahead and stage is BlockStage.LOOP:
                 if i == 0:
                     waits[stage][i] = True
                     written.clear()
@@ -291,7 +293,8 @@ def _with_barriers(
             written += [places[name] for name in writes if name in places]
             read += [places[name] for name in reads if name in places]
     return {
-        stage: tuple(map(Step, statements, waits[stage])) for stage, statements in order.items()
+        stage: tuple(map(ScheduleStep, statements, waits[stage]))
+        for stage, statements in order.items()
     }
 
 
@@ -324,7 +327,7 @@ class Roomy:
 
 def schedule_with_buffers(
     program: Program, sizes_bytes: Mapping[str, int], ahead: Collection[str], most_bytes: int
-) -> Schedule:
+) -> BlockSchedule:
     """Return a schedule with as many buffers as there is room for.
 
     Args:
@@ -354,7 +357,7 @@ def with_room_for_buffers(
     program = with_partials(lower(kernel, device, wide=wide))
     sizes = _sizes_bytes(program, item_bytes)
     most_bytes = _room(program, schedule(program, sizes).shared_bytes)
-    products = [s for s in program.statements[Stage.LOOP] if isinstance(s, Multiply)]
+    products = [s for s in program.statements[BlockStage.LOOP] if isinstance(s, Multiply)]
     is_rescaled = any(product.rescale for product in products)
     wanted = _WANTED_OF_RESCALED if is_rescaled else _WANTED
     best, most = kernel, 1
@@ -373,7 +376,7 @@ def with_room_for_buffers(
 
 def _loaded(program: Program) -> list[str]:
     """Return the tiles of the loop that may be copied without waiting: bools are not."""
-    loads = [s for s in program.statements[Stage.LOOP] if isinstance(s, Load)]
+    loads = [s for s in program.statements[BlockStage.LOOP] if isinstance(s, Load)]
     return [load.output for load in loads if not load.iterator.is_condition]
 
 

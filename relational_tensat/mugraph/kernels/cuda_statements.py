@@ -32,7 +32,7 @@ from relational_tensat.mugraph.kernels.indices import (
 from relational_tensat.mugraph.kernels.layout_choice import KernelLayouts, key_of
 from relational_tensat.mugraph.kernels.statements import (
     Compute,
-    Frame,
+    KernelFrame,
     Load,
     Multiply,
     Program,
@@ -119,7 +119,7 @@ class Loops:
             yield
 
     @contextmanager
-    def each(self, frame: Frame) -> Iterator[Mapping[str, str]]:
+    def each(self, frame: KernelFrame) -> Iterator[Mapping[str, str]]:
         """Have the threads go over their registers; yield an index for each variable."""
         _, rows, columns = frame.sizes
         with (
@@ -131,7 +131,7 @@ class Loops:
             yield frame_index(frame)
 
     @contextmanager
-    def batch(self, frame: Frame) -> Iterator[None]:
+    def batch(self, frame: KernelFrame) -> Iterator[None]:
         """Have the threads go over the matrices of a product, if it has several."""
         if frame.sizes[0] == 1:
             yield
@@ -141,7 +141,7 @@ class Loops:
             yield
 
 
-def frame_index(frame: Frame) -> dict[str, str]:
+def frame_index(frame: KernelFrame) -> dict[str, str]:
     """Return an index for each variable of a product, in its batch b, row and column."""
     return {
         **parts_of("b", frame.batch),
@@ -376,15 +376,15 @@ class Statements(Formulas):
     def _fade(self, running_max: str, at: Mapping[str, str]) -> str:
         return self.cell(fade_of(running_max), at)
 
-    def _frame_of(self, name: str) -> Frame:
+    def _frame_of(self, name: str) -> KernelFrame:
         frame = self._program.stored[name].frame
         assert frame is not None, name
         return frame
 
-    def _register_array(self, name: str, frame: Frame) -> str:
+    def _register_array(self, name: str, frame: KernelFrame) -> str:
         return f"{registers(name)}[{'b' if frame.sizes[0] > 1 else '0'}]"
 
-    def clear(self, name: str, frame: Frame) -> None:
+    def clear(self, name: str, frame: KernelFrame) -> None:
         """Write zeros to what threads add up in registers."""
         with self._loops.batch(frame):
             self._text.line(f"clear({self._register_array(name, frame)});")

@@ -25,7 +25,7 @@ from relational_tensat.mugraph.graph.dims import text_of, variables
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph, Operation
 from relational_tensat.mugraph.graph.mugraph_text import step_text
 from relational_tensat.mugraph.graph.rewrites import expanded
-from relational_tensat.mugraph.graph.well_formed import Stage, kernel_tensors
+from relational_tensat.mugraph.graph.well_formed import BlockStage, kernel_tensors
 from relational_tensat.mugraph.kernels.emit_c import emit_c
 from relational_tensat.mugraph.kernels.emit_cuda import CudaKernel, compile_cuda, emit_cuda
 from relational_tensat.mugraph.kernels.emit_triton import TritonKernel, emit_triton
@@ -348,7 +348,7 @@ def _not_compiled(arch: str) -> MachineCode:
 def _plan(kernel: CudaKernel) -> tuple[PlanRow, ...]:
     rows: list[PlanRow] = []
     program = kernel.program
-    for stage in (Stage.INVARIANT, Stage.LOOP, Stage.AFTER):
+    for stage in (BlockStage.INVARIANT, BlockStage.LOOP, BlockStage.AFTER):
         for step in kernel.schedule.steps[stage]:
             output = step.statement.output
             others = sorted(program.writes(step.statement) - {output})

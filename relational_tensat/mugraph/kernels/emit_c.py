@@ -23,7 +23,7 @@ from relational_tensat.base.errors import InputError, MissingDependencyError
 from relational_tensat.base.escaping import escaped_in_code
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
-from relational_tensat.mugraph.graph.well_formed import Stage, kernel_tensors
+from relational_tensat.mugraph.graph.well_formed import BlockStage, kernel_tensors
 from relational_tensat.mugraph.kernels.indices import (
     ITERATION,
     Formulas,
@@ -57,7 +57,7 @@ from relational_tensat.mugraph.kernels.statements import (
 from relational_tensat.tensor.spellings import SPELLINGS, definitions
 
 _BLOCKS = ("block_x", "block_y", "block_z")
-_STAGES = (Stage.INVARIANT, Stage.LOOP, Stage.AFTER)
+_STAGES = (BlockStage.INVARIANT, BlockStage.LOOP, BlockStage.AFTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def emit_c(
     """
     results = {saver.output: saver.dims for saver in kernel.block.savers}
     program = lower(kernel, device, keeps_repeated=True)
-    return _Emission(program, {**device, **results, **(lying or {})}).kernel()
+    return _CEmission(program, {**device, **results, **(lying or {})}).kernel()
 
 
 def read_functions() -> str:
@@ -103,7 +103,7 @@ def read_functions() -> str:
     return own + definitions("static inline float", called, exp="exp_of", erf="erf_of")
 
 
-class _Emission(Formulas):
+class _CEmission(Formulas):
     names = MappingProxyType({"exp": "exp_of({})", "erf": "erf_of({})", "tanh": "tanh_of({})"})
 
     def __init__(self, program: Program, lying: Mapping[str, Dims]) -> None:
@@ -138,13 +138,13 @@ class _Emission(Formulas):
                     blocks.enter_context(text.block(head))
             self._ends(in_loop=False)
             self._declare()
-            self._run(Stage.INVARIANT)
-            if program.statements[Stage.LOOP]:
+            self._run(BlockStage.INVARIANT)
+            if program.statements[BlockStage.LOOP]:
                 head = f"for (long {ITERATION} = 0; {ITERATION} < {program.block.loop}; ++{ITERATION}) {{"
                 with text.block(head):
                     self._ends(in_loop=True)
-                    self._run(Stage.LOOP)
-            self._run(Stage.AFTER)
+                    self._run(BlockStage.LOOP)
+            self._run(BlockStage.AFTER)
         source = f"{read_functions()}\n{text}"
         return CKernel(name, source, (*parameters, *results), bytes_of)
 
@@ -166,7 +166,7 @@ class _Emission(Formulas):
             tile = partial[name].tile
             self._text.line(f"const long {end_name(name)} = fewer({tile}, {rest});")
 
-    def _run(self, stage: Stage) -> None:
+    def _run(self, stage: BlockStage) -> None:
         for statement in self._program.statements[stage]:
             self._statement(statement)
 

@@ -15,10 +15,10 @@ from relational_tensat.gpu.catalogue import FLOAT_TYPES, HEADERS, read_source
 from relational_tensat.gpu.nvrtc import Compiled, compile_source
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Kernel
-from relational_tensat.mugraph.graph.well_formed import Stage
+from relational_tensat.mugraph.graph.well_formed import BlockStage
 from relational_tensat.mugraph.kernels.cuda_buffers import (
     WARPS,
-    Schedule,
+    BlockSchedule,
     schedule,
     schedule_with_buffers,
     with_partials,
@@ -68,7 +68,7 @@ class CudaKernel:
     dtype: str
     program: Program
     chosen: KernelLayouts
-    schedule: Schedule
+    schedule: BlockSchedule
     least_bytes: int
 
 
@@ -97,10 +97,10 @@ def emit_cuda(
     wide = wide if dtype != "float32" else ()
     chosen = chosen or kernel_layouts(kernel, device, dtype, wide)
     program = with_partials(lower(chosen.kernel, device, wide=wide))
-    return _Emission(program, chosen, dtype, wide).kernel()
+    return _CudaEmission(program, chosen, dtype, wide).kernel()
 
 
-class _Emission:
+class _CudaEmission:
     def __init__(
         self, program: Program, chosen: KernelLayouts, dtype: str, wide: Collection[str]
     ) -> None:
@@ -114,7 +114,7 @@ class _Emission:
         self._text, self._copies = Text(), False
         self._loops = Loops(self._text)
         self._statements = Statements(program, chosen, self._wide, item_bytes, self._text)
-        loads = [s for s in program.statements[Stage.LOOP] if isinstance(s, Load)]
+        loads = [s for s in program.statements[BlockStage.LOOP] if isinstance(s, Load)]
         ahead = [load.output for load in loads if self._statements.copied(load)[1]]
         self._schedule = schedule_with_buffers(program, self._sizes, ahead, chosen.most_bytes)
 
@@ -144,17 +144,17 @@ class _Emission:
             text.line(f"alignas(16) {'' if is_static else 'extern '}__shared__ u8 arena{size};")
             self._ends(in_loop=False)
             self._declare()
-            self._run(Stage.INVARIANT)
+            self._run(BlockStage.INVARIANT)
             if plan.ahead:
                 self._begin_loads()
-            if plan.steps[Stage.LOOP]:
+            if plan.steps[BlockStage.LOOP]:
                 head = f"for (int {ITERATION} = 0; {ITERATION} < {program.block.loop}; ++{ITERATION}) {{"
                 with text.block(head):
                     self._ends(in_loop=True)
                     if plan.ahead:
                         self._load_ahead()
-                    self._run(Stage.LOOP)
-            self._run(Stage.AFTER)
+                    self._run(BlockStage.LOOP)
+            self._run(BlockStage.AFTER)
         grid = (*program.block.grid, 1, 1, 1)
         dynamic = 0 if is_static else plan.shared_bytes
         return CudaKernel(
@@ -194,7 +194,7 @@ class _Emission:
         """Write a function that begins an iteration's loads, and begin those of the first iterations."""
         with self._text.block(f"const auto load = [&](int {ITERATION}) {{", "};"):
             self._ends(in_loop=True)
-            for step in self._schedule.steps[Stage.LOOP]:
+            for step in self._schedule.steps[BlockStage.LOOP]:
                 if step.statement.output in self._schedule.ahead:
                     self._declare_tile(step.statement.output)
                     self._statements.write(step.statement)
@@ -221,9 +221,9 @@ class _Emission:
         for name, rest in ends(program.partial, program.block, BLOCKS, in_loop).items():
             self._text.line(f"const int {end_name(name)} = {rest};")
 
-    def _run(self, stage: Stage) -> None:
+    def _run(self, stage: BlockStage) -> None:
         for step in self._schedule.steps[stage]:
-            if stage is Stage.LOOP and step.statement.output in self._schedule.ahead:
+            if stage is BlockStage.LOOP and step.statement.output in self._schedule.ahead:
                 continue
             if step.waits:
                 self._wait()

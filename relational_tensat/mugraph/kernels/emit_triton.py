@@ -19,7 +19,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     ThreadGraph,
 )
 from relational_tensat.mugraph.graph.rewrites import flat_steps
-from relational_tensat.mugraph.graph.well_formed import BlockTensors, Stage, block_tensors
+from relational_tensat.mugraph.graph.well_formed import BlockStage, BlockTensors, block_tensors
 from relational_tensat.mugraph.kernels.indices import (
     ITERATION,
     end_name,
@@ -46,7 +46,7 @@ from relational_tensat.mugraph.kernels.triton_expressions import (
 from relational_tensat.mugraph.kernels.triton_tensors import (
     MOST_STAGES,
     Axes,
-    Value,
+    TritonValue,
     check_tiles,
     fitted,
     real,
@@ -113,10 +113,12 @@ def emit_triton(
     check_tiles(kernel, device, dtype, wide)
     tensors, lying = block_tensors(kernel, device), {**device, **results, **(lying or {})}
     stages = stages_of(kernel, device, dtype, wide)
-    return _Emission(kernel, tensors, lying, dtype, wide).kernel(warps_of(kernel, device), stages)
+    return _TritonEmission(kernel, tensors, lying, dtype, wide).kernel(
+        warps_of(kernel, device), stages
+    )
 
 
-class _Emission:
+class _TritonEmission:
     def __init__(
         self,
         kernel: Kernel,
@@ -135,7 +137,7 @@ class _Emission:
         self._axes = Axes(multiplied(self._steps, self._dims), looped)
         tiles = {identifier(iterator.output) for iterator in kernel.block.iterators}
         self._expressions = Expressions(kernel.name, self._dims, self._axes, dtype, tiles)
-        self._lines: dict[Stage, list[str]] = {stage: [] for stage in Stage}
+        self._lines: dict[BlockStage, list[str]] = {stage: [] for stage in BlockStage}
         self._initial: list[str] = []
         uses = Counter(name for step in self._steps for name in step.operands)
         uses.update(saver.tile for saver in kernel.block.savers)
@@ -164,7 +166,9 @@ class _Emission:
             mask = self._axes.mask(axes)
             is_wide = self._dtype == "float32" or saver.is_wide
             stored = text if is_wide else f"{text}.to({TYPES[self._dtype]})"
-            self._lines[Stage.AFTER].append(f"tl.store({to}, {stored}{mask and f', mask={mask}'})")
+            self._lines[BlockStage.AFTER].append(
+                f"tl.store({to}, {stored}{mask and f', mask={mask}'})"
+            )
         parameters = (
             *(f"in_{identifier(name)}" for name in kernel.operands),
             *(f"out_{identifier(name)}" for name in kernel.outputs),
@@ -191,11 +195,11 @@ class _Emission:
         text.line("@triton.jit")
         with text.block(f"def {name}({', '.join(parameters)}):", ""):
             text.line(*self._axes.declarations(), *self._ends(in_loop=False))
-            text.line(*self._lines[Stage.INVARIANT], *self._initial)
-            if self._lines[Stage.LOOP]:
+            text.line(*self._lines[BlockStage.INVARIANT], *self._initial)
+            if self._lines[BlockStage.LOOP]:
                 with text.block(f"for {ITERATION} in {self._iterations(stages)}:", ""):
-                    text.line(*self._ends(in_loop=True), *self._lines[Stage.LOOP])
-            text.line(*self._lines[Stage.AFTER])
+                    text.line(*self._ends(in_loop=True), *self._lines[BlockStage.LOOP])
+            text.line(*self._lines[BlockStage.AFTER])
         text.line("", "", f"{name}{WARPS_SUFFIX} = {warps}  # for the launch")
         return str(text)
 
@@ -214,7 +218,7 @@ class _Emission:
             return f"range({loop})"
         return f"tl.range(0, {loop}, num_stages={stages})"
 
-    def _inner_stages(self) -> dict[str, Stage]:
+    def _inner_stages(self) -> dict[str, BlockStage]:
         graphs = (step for step in self._kernel.block.steps if isinstance(step, ThreadGraph))
         return {
             inner.output: self._stages[graph.outputs[0]]
@@ -237,7 +241,7 @@ class _Emission:
         text = f"tl.load({source}{mask and f', mask={mask}, other={other}'})"
         if iterator.is_condition:
             text += ".to(tl.float32)" if is_wide else f".to({TYPES[self._dtype]})"
-        self._let(iterator.output, Value(text, axes, is_wide))
+        self._let(iterator.output, TritonValue(text, axes, is_wide))
 
     def _pointers(self, pointer: str, start: str, strides: Mapping[str, int], axes: Dims) -> str:
         parts = [pointer, *([start] if start != "0" else [])]
@@ -247,11 +251,11 @@ class _Emission:
             parts.append(index if stride == 1 else f"{index} * {stride}")
         return " + ".join(parts)
 
-    def _let(self, name: str, value: Value) -> None:
+    def _let(self, name: str, value: TritonValue) -> None:
         """Add a line that gives a tensor its name."""
         variable = identifier(name)
         self._lines[self._stages[name]].append(f"{variable} = {value.text}")
-        self._expressions.values[name] = Value(variable, value.axes, value.is_wide)
+        self._expressions.values[name] = TritonValue(variable, value.axes, value.is_wide)
 
     def _step(self, step: Operation | Accumulate | RunningMax) -> None:
         match step:
@@ -268,19 +272,19 @@ class _Emission:
         value = self._expressions.reduced(self._expressions.values[step.operand], step.over, "max")
         name, fade = identifier(step.output), identifier(fade_of(step.output))
         self._begin(name, value.axes, LOWEST)
-        lines = self._lines[Stage.LOOP]
+        lines = self._lines[BlockStage.LOOP]
         lines.append(f"{name}_now = tl.maximum({name}, {value.text})")
         lines.append(f"{fade} = tl.where({name} == {name}_now, 1.0, tl.exp({name} - {name}_now))")
         lines.append(f"{name} = {name}_now")
-        self._expressions.values[step.output] = Value(name, value.axes, True)
-        self._expressions.values[fade_of(step.output)] = Value(fade, value.axes, True)
+        self._expressions.values[step.output] = TritonValue(name, value.axes, True)
+        self._expressions.values[fade_of(step.output)] = TritonValue(fade, value.axes, True)
 
     def _begin(self, name: str, axes: Dims, initial: str) -> None:
         """Give something a value before the loop."""
         self._initial.append(f"{name} = tl.full({self._axes.shape(axes)}, {initial}, tl.float32)")
 
     def _accumulate(self, step: Accumulate) -> None:
-        varies = self._stages[step.operand] is Stage.LOOP
+        varies = self._stages[step.operand] is BlockStage.LOOP
         match step.kind:
             case "sum" if varies:
                 self._add_up(step)
@@ -288,7 +292,7 @@ class _Emission:
                 value = self._expressions.values[step.operand]
                 self._let(
                     step.output,
-                    Value(f"{value.wide} * {self._kernel.block.loop}.0", value.axes, True),
+                    TritonValue(f"{value.wide} * {self._kernel.block.loop}.0", value.axes, True),
                 )
             case "rms" if not step.rescale:
                 self._accumulate_squares(step, varies)
@@ -299,8 +303,8 @@ class _Emission:
             case "max":
                 value, name = self._expressions.values[step.operand], identifier(step.output)
                 self._begin(name, value.axes, LOWEST)
-                self._lines[Stage.LOOP].append(f"{name} = tl.maximum({name}, {value.wide})")
-                self._expressions.values[step.output] = Value(name, value.axes, True)
+                self._lines[BlockStage.LOOP].append(f"{name} = tl.maximum({name}, {value.wide})")
+                self._expressions.values[step.output] = TritonValue(name, value.axes, True)
             case _:
                 raise InputError(
                     f"{self._kernel.name}: {step.output}: Triton has no {step.kind} of iterations"
@@ -315,16 +319,16 @@ class _Emission:
         else:
             product = self._expressions.values[step.operand]
         own = {dim.variable: dim for dim in self._dims[step.output]}
-        target = Value(name, tuple(own[dim.variable] for dim in product.axes), True)
+        target = TritonValue(name, tuple(own[dim.variable] for dim in product.axes), True)
         if step.rescale:
             fade = self._expressions.values[fade_of(step.rescale)]
             factor = self._axes.aligned(fade, product.axes, fade.text)
-            self._lines[Stage.LOOP].append(f"{name} = {name} * {factor}")
+            self._lines[BlockStage.LOOP].append(f"{name} = {name} * {factor}")
         self._begin(name, product.axes, "0.0")
         is_added = is_product and step.operand in self._sums
         added = self._expressions.existing(product.wide, product.axes)
         text = product.text if is_added else f"{name} + {added}"
-        self._lines[Stage.LOOP].append(f"{name} = {text}")
+        self._lines[BlockStage.LOOP].append(f"{name} = {text}")
         self._expressions.values[step.output] = target
 
     def _accumulate_largest(self, step: Accumulate, varies: bool) -> None:
@@ -334,10 +338,10 @@ class _Emission:
             return
         name, now = identifier(step.output), f"{identifier(step.output)}_now"
         self._begin(name, largest.axes, 'float("-inf")')
-        lines = self._lines[Stage.LOOP]
+        lines = self._lines[BlockStage.LOOP]
         lines.append(f"{now} = {largest.text}")
         lines.append(f"{name} = tl.where(({now} > {name}) | ({now} != {now}), {now}, {name})")
-        self._expressions.values[step.output] = Value(name, largest.axes, True)
+        self._expressions.values[step.output] = TritonValue(name, largest.axes, True)
 
     def _accumulate_squares(self, step: Accumulate, varies: bool) -> None:
         value = self._expressions.values[step.operand]
@@ -345,7 +349,7 @@ class _Emission:
         if varies:
             name = identifier(f"{step.output}_squares")
             self._begin(name, squares.axes, "0.0")
-            self._lines[Stage.LOOP].append(f"{name} = {name} + {squares.text}")
-            squares = Value(name, squares.axes, True)
+            self._lines[BlockStage.LOOP].append(f"{name} = {name} + {squares.text}")
+            squares = TritonValue(name, squares.axes, True)
             size = size_in_loop(value.axes, step.along, self._kernel.block.loop)
         self._let(step.output, root_of(squares, size, step.epsilon))

@@ -13,10 +13,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar, cast
 
-from relational_tensat.mugraph.graph.dims import Bound, Dim, Dims, Window, count, size_of, source_of
+from relational_tensat.mugraph.graph.dims import (
+    Dim,
+    Dims,
+    Window,
+    WindowBound,
+    count,
+    size_of,
+    source_of,
+)
 from relational_tensat.mugraph.graph.mu_operator import names
 from relational_tensat.mugraph.graph.mugraph import BlockGraph, InputIterator, Operation, Saver
-from relational_tensat.mugraph.graph.partial_tiles import Split
+from relational_tensat.mugraph.graph.partial_tiles import TileSplit
 from relational_tensat.mugraph.kernels.layouts import Layout, are_copied, row_major, sum_text
 from relational_tensat.mugraph.kernels.statements import (
     MAXIMA,
@@ -327,13 +335,13 @@ def _are_copied(
     return is_even and layout.moves(order[-1].variable, width, order)
 
 
-def _bounds(iterator: InputIterator) -> Sequence[Bound]:
+def _bounds(iterator: InputIterator) -> Sequence[WindowBound]:
     """Return what is 0 of windows: that does not depend on how the tensor lies."""
     bounds = []
     for window in iterator.windows:
         if window.is_bounded:
             dims = tuple(map(Dim, window.into, window.sizes))
-            bounds.append(Bound(dims, window.first, window.last))
+            bounds.append(WindowBound(dims, window.first, window.last))
     return bounds
 
 
@@ -388,7 +396,7 @@ def end_name(variable: str) -> str:
 
 
 def ends(
-    partial: Mapping[str, Split], block: BlockGraph, blocks: Sequence[str], in_loop: bool
+    partial: Mapping[str, TileSplit], block: BlockGraph, blocks: Sequence[str], in_loop: bool
 ) -> dict[str, str]:
     """Return how many values of each variable there are from a tile's first one on.
 

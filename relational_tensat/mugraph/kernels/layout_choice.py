@@ -25,7 +25,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     MuGraph,
     Operation,
 )
-from relational_tensat.mugraph.graph.well_formed import Stage, kernel_tensors
+from relational_tensat.mugraph.graph.well_formed import BlockStage, kernel_tensors
 from relational_tensat.mugraph.kernels.accesses import (
     CLOCK,
     accesses,
@@ -33,7 +33,13 @@ from relational_tensat.mugraph.kernels.accesses import (
     order_of,
     shared_cost,
 )
-from relational_tensat.mugraph.kernels.choice_program import Choices, Costs, Limit, Table, solve
+from relational_tensat.mugraph.kernels.choice_program import (
+    CostedChoices,
+    Costs,
+    CostTable,
+    Limit,
+    solve,
+)
 from relational_tensat.mugraph.kernels.cuda_buffers import (
     ALIGNMENT_BYTES,
     Roomy,
@@ -200,7 +206,7 @@ class LayoutProblem:
         self._wide = frozenset(wide if dtype != "float32" else ())
         self._most_bytes = most_bytes
         self._variables: list[_Variable] = []
-        self._tables: list[Table] = []
+        self._tables: list[CostTable] = []
         self._limits: list[Limit] = []
         self._kernels: list[_KernelProblem] = []
         self._lying = {name: self._variable(orders(device[name])) for name in sorted(between)}
@@ -228,10 +234,10 @@ class LayoutProblem:
         return cls(device, dtype, wide, graph.kernels, between, most_bytes)
 
     @property
-    def choices(self) -> Choices:
+    def choices(self) -> CostedChoices:
         """The integer program."""
         sizes = tuple(len(variable.values) for variable in self._variables)
-        return Choices(sizes, tuple(self._tables), tuple(self._limits))
+        return CostedChoices(sizes, tuple(self._tables), tuple(self._limits))
 
     @property
     def plain(self) -> tuple[int, ...]:
@@ -254,7 +260,7 @@ class LayoutProblem:
             if stored.frame is None:
                 mine.shared[name] = self._shared(mine, name, blocks)
         for stage, statements in program.statements.items():
-            times = blocks * (kernel.block.loop if stage is Stage.LOOP else 1)
+            times = blocks * (kernel.block.loop if stage is BlockStage.LOOP else 1)
             for statement in statements:
                 self._statement(mine, statement, times)
         self._limit(mine)
@@ -282,7 +288,7 @@ class LayoutProblem:
         number = self._variable(values, 1 if len(values) > 1 and not stored.is_wide else 0)
         padding = [(v.elements - count(stored.dims)) * item_bytes for v in values]
         costs = np.array([-(-size // 128) * CLOCK * blocks for size in padding], np.int64)
-        self._tables.append(Table((number,), costs))
+        self._tables.append(CostTable((number,), costs))
         return number
 
     def _bytes_of(self, mine: _KernelProblem, name: str) -> int:
@@ -293,7 +299,7 @@ class LayoutProblem:
         dims = order_of(mine.program, statement)
         if dims is None:
             for other, costs in self._touched(mine, statement, None).items():
-                self._tables.append(Table((other,), costs * times))
+                self._tables.append(CostTable((other,), costs * times))
             return
         number = self._variable(orders(dims))
         mine.orders[key_of(statement)] = number
@@ -303,7 +309,7 @@ class LayoutProblem:
         rows = [self._touched(mine, statement, order) for order in orders(dims)]
         for other in dict.fromkeys(variable for row in rows for variable in row):
             table = np.stack([row[other] for row in rows])
-            self._tables.append(Table((number, other), table * times))
+            self._tables.append(CostTable((number, other), table * times))
 
     def _touched(
         self, mine: _KernelProblem, statement: Statement, order: Dims | None
@@ -347,7 +353,7 @@ class LayoutProblem:
             lies = source_layout(load.iterator, device)
             table[place] = device_cost(source, lies, device_bytes)
             table[place] += shared_cost(target, layout, tile, item_bytes)
-        self._tables.append(Table((number, lying, shared), table * times))
+        self._tables.append(CostTable((number, lying, shared), table * times))
 
     def _limit(self, mine: _KernelProblem) -> None:
         """Add that a block's tensors fit: sizes were chosen so that plain ones do."""

@@ -21,18 +21,18 @@ from relational_tensat.mugraph.graph.mugraph import (
     ThreadGraph,
 )
 from relational_tensat.mugraph.graph.operators import mu_operator
-from relational_tensat.mugraph.graph.well_formed import Stage, block_tensors
+from relational_tensat.mugraph.graph.well_formed import BlockStage, block_tensors
 from relational_tensat.mugraph.kernels.statements import (
     MAXIMA,
     Compute,
-    Frame,
+    KernelFrame,
     Load,
     Multiply,
     Program,
     Reduce,
     Save,
     Statement,
-    Stored,
+    StoredTensor,
     fade_of,
     is_row_sum,
 )
@@ -60,10 +60,10 @@ def lower(
     Raises:
         InputError: it is not well-formed, or accumulates in a way that has no statement.
     """
-    return _Lowering(kernel, device, keeps_repeated, frozenset(wide)).program()
+    return _BlockLowering(kernel, device, keeps_repeated, frozenset(wide)).program()
 
 
-class _Lowering:
+class _BlockLowering:
     def __init__(
         self,
         kernel: Kernel,
@@ -77,10 +77,10 @@ class _Lowering:
         tensors = block_tensors(kernel, device)
         self._dims, self._stages = dict(tensors.dims), dict(tensors.stages)
         self._partial = tensors.partial
-        self._statements: dict[Stage, list[Statement]] = {stage: [] for stage in Stage}
-        self._stored: dict[str, Stored] = {}
+        self._statements: dict[BlockStage, list[Statement]] = {stage: [] for stage in BlockStage}
+        self._stored: dict[str, StoredTensor] = {}
         self._formulas: dict[str, Operation] = {}
-        self._frames: dict[str, Frame] = {}
+        self._frames: dict[str, KernelFrame] = {}
         self._steps = tuple(self._flat())
         self._uses = Counter(name for step in self._steps for name in step.operands)
         self._uses.update(saver.tile for saver in kernel.block.savers)
@@ -105,7 +105,7 @@ class _Lowering:
                 case Accumulate():
                     self._accumulate(step)
         for saver in block.savers:
-            self._emit(Stage.AFTER, Save(saver))
+            self._emit(BlockStage.AFTER, Save(saver))
         return Program(
             self._kernel,
             {name: self._device[name] for name in self._kernel.operands},
@@ -138,7 +138,7 @@ class _Lowering:
 
     def _accumulator(self, name: str) -> Accumulate | None:
         """Return the sum over the loop that reads a tensor of it."""
-        if self._stages[name] is not Stage.LOOP:
+        if self._stages[name] is not BlockStage.LOOP:
             return None
         return next(
             (
@@ -160,7 +160,7 @@ class _Lowering:
             w, x, y, z = step.operands
             pairs = [(w, y, over[:1]), (x, z, over[1:])]
         frame = frame_of(self._dims[pairs[0][0]], self._dims[pairs[0][1]], pairs[0][2])
-        stage = Stage.LOOP if adds else self._stages[output]
+        stage = BlockStage.LOOP if adds else self._stages[output]
         tiles = [(self._tile(a), self._tile(b), summed) for a, b, summed in pairs]
         self._store(output, frame.dims, is_wide=True, frame=frame, initial=0.0 if adds else None)
         self._emit(stage, Multiply(output, tuple(tiles), adds, rescale))
@@ -191,7 +191,7 @@ class _Lowering:
         self._store(statement.output, self._dims[like], is_wide=True, initial=initial)
         if statement.fade:
             self._store(statement.fade, self._dims[like], is_wide=True, initial=1.0)
-        stage = Stage.LOOP if initial is not None else self._stages[like]
+        stage = BlockStage.LOOP if initial is not None else self._stages[like]
         changed = Reduce(
             statement.output, operand, statement.over, statement.kind,
             initial is not None, statement.rescale, statement.fade,
@@ -227,7 +227,7 @@ class _Lowering:
             self._store(step.output, dims, is_wide=True, frame=frame)
             self._emit(self._stages[step.output], Compute(step.output, formula))
 
-    def _frame(self, step: Operation) -> Frame | None:
+    def _frame(self, step: Operation) -> KernelFrame | None:
         """Return the frame that a function of registers has, if there is one for all its elements."""
         frames = {self._frames[name] for name in step.operands if name in self._frames}
         if len(frames) != 1 or step.op in (*_VIEWS, "window"):
@@ -237,13 +237,13 @@ class _Lowering:
         return frame if set(variables(frame.dims)) == set(variables(dims)) else None
 
     def _running_max(self, step: RunningMax) -> None:
-        self._stages[fade_of(step.output)] = Stage.LOOP
+        self._stages[fade_of(step.output)] = BlockStage.LOOP
         self._dims[fade_of(step.output)] = self._dims[step.output]
         statement = Reduce(step.output, step.operand, step.over, "max", fade=fade_of(step.output))
         self._reduce(statement, step.output, MAXIMA["max"])
 
     def _accumulate(self, step: Accumulate) -> None:
-        varies = self._stages[step.operand] is Stage.LOOP
+        varies = self._stages[step.operand] is BlockStage.LOOP
         match step.kind:
             case "sum" if varies:
                 self._add_up(step)
@@ -252,7 +252,7 @@ class _Lowering:
                 self._formula(Operation("scale", (step.operand,), step.output, times))
             case "concat" if not step.rescale:
                 self._store(step.output, self._dims[step.output], is_wide=True)
-                self._emit(Stage.LOOP, Compute(step.output, step.operand, along=step.along[0]))
+                self._emit(BlockStage.LOOP, Compute(step.output, step.operand, along=step.along[0]))
             case "max" if not varies or step.output in self._kernel.block.final_maxima:
                 self._formula(Operation("same", (step.operand,), step.output))
             case "max":
@@ -290,7 +290,7 @@ class _Lowering:
         else:
             frame = self._frames.get(step.operand)
             self._store(step.output, self._dims[step.output], True, frame, 0.0)
-            self._emit(Stage.LOOP, Compute(step.output, step.operand, True, step.rescale))
+            self._emit(BlockStage.LOOP, Compute(step.output, step.operand, True, step.rescale))
 
     def _tile(self, name: str) -> str:
         """Return a tensor that a product can read: a tile in shared memory, or a view of one."""
@@ -314,24 +314,24 @@ class _Lowering:
         return copy
 
     def _store(
-        self, name: str, dims: Dims, is_wide: bool, frame: Frame | None = None,
+        self, name: str, dims: Dims, is_wide: bool, frame: KernelFrame | None = None,
         initial: float | None = None,
     ) -> None:  # fmt: skip
-        self._stored[name] = Stored(dims, is_wide, frame, initial)
+        self._stored[name] = StoredTensor(dims, is_wide, frame, initial)
         self._dims.setdefault(name, dims)
         if frame is not None:
             self._frames[name] = frame
 
-    def _emit(self, stage: Stage, statement: Statement) -> None:
+    def _emit(self, stage: BlockStage, statement: Statement) -> None:
         self._statements[stage].append(statement)
 
 
-def frame_of(first: Dims, second: Dims, over: tuple[str, ...]) -> Frame:
+def frame_of(first: Dims, second: Dims, over: tuple[str, ...]) -> KernelFrame:
     """Return the frame of a product: what both operands have is its batch."""
     shared = (set(variables(first)) & set(variables(second))) - set(over)
     batch = tuple(dim for dim in first if dim.variable in shared)
     rows, columns = (without(dims, {*over, *shared}) for dims in (first, second))
-    return Frame(batch, rows, columns)
+    return KernelFrame(batch, rows, columns)
 
 
 def size_in_loop(dims: Dims, over: tuple[str, ...], loop: int) -> int:

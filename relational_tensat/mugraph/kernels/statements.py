@@ -28,8 +28,8 @@ from relational_tensat.mugraph.graph.mugraph import (
     Operation,
     Saver,
 )
-from relational_tensat.mugraph.graph.partial_tiles import Split
-from relational_tensat.mugraph.graph.well_formed import Stage
+from relational_tensat.mugraph.graph.partial_tiles import TileSplit
+from relational_tensat.mugraph.graph.well_formed import BlockStage
 
 
 class Text:
@@ -82,7 +82,7 @@ MAXIMA: Mapping[str, float] = {"max": -3.4028234663852886e38, "reduce_max": -mat
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class KernelFrame:
     """How a product's dims are those of matrices: a batch of them, rows, columns."""
 
     batch: Dims
@@ -101,7 +101,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredTensor:
     """A tensor that lies somewhere between two statements.
 
     Attributes:
@@ -113,7 +113,7 @@ class Stored:
 
     dims: Dims
     is_wide: bool
-    frame: Frame | None = None
+    frame: KernelFrame | None = None
     initial: float | None = None
 
 
@@ -212,11 +212,11 @@ class Program:
 
     kernel: Kernel
     device: Mapping[str, Dims]
-    statements: Mapping[Stage, tuple[Statement, ...]]
-    stored: Mapping[str, Stored]
+    statements: Mapping[BlockStage, tuple[Statement, ...]]
+    stored: Mapping[str, StoredTensor]
     formulas: Mapping[str, Operation]
     dims: Mapping[str, Dims]
-    partial: Mapping[str, Split] = field(default_factory=dict)
+    partial: Mapping[str, TileSplit] = field(default_factory=dict)
 
     @property
     def block(self) -> BlockGraph:
@@ -229,7 +229,7 @@ class Program:
             return {name}
         return set().union(*(self.sources(operand) for operand in self.formulas[name].operands))
 
-    def frame(self, name: str) -> Frame | None:
+    def frame(self, name: str) -> KernelFrame | None:
         """Return the frame of the registers that a tensor is a formula of; None where it needs none."""
         frames = (self.stored[source].frame for source in sorted(self.sources(name)))
         return next((frame for frame in frames if frame is not None), None)
@@ -272,7 +272,7 @@ def partials_of(output: str) -> str:
     return f"{output}_partials"
 
 
-def is_row_sum(frame: Frame, over: tuple[str, ...]) -> bool:
+def is_row_sum(frame: KernelFrame, over: tuple[str, ...]) -> bool:
     """Return whether summing over these variables leaves the rows of a frame."""
     columns = set(variables(frame.columns))
     return bool(columns) and set(over) == columns

@@ -16,7 +16,7 @@ from relational_tensat.mugraph.graph.mu_operator import names
 from relational_tensat.mugraph.graph.mugraph import Operation
 from relational_tensat.mugraph.kernels.triton_tensors import (
     Axes,
-    Value,
+    TritonValue,
     count_of,
     real,
     renamed,
@@ -25,7 +25,7 @@ from relational_tensat.mugraph.kernels.triton_tensors import (
 from relational_tensat.tensor.spellings import SPELLINGS
 
 
-def windowed(value: Value, window: Window, axes: Axes, where: str) -> Value:
+def windowed(value: TritonValue, window: Window, axes: Axes, where: str) -> TritonValue:
     """Return a window of a tensor.
 
     Args:
@@ -48,7 +48,7 @@ def windowed(value: Value, window: Window, axes: Axes, where: str) -> Value:
     if not into:
         chosen = f"tl.where({axes.along(old, value.axes)} == {window.offset}, {value.wide}, 0.0)"
         rest = tuple(dim for dim in value.axes if dim != old)
-        return Value(f"tl.sum({chosen}, axis={place})", rest, True)
+        return TritonValue(f"tl.sum({chosen}, axis={place})", rest, True)
     (new,) = into
     moved = (*value.axes[:place], new, *value.axes[place + 1 :])
     index = axes.along(new, moved)
@@ -58,11 +58,15 @@ def windowed(value: Value, window: Window, axes: Axes, where: str) -> Value:
     if min(ends) < 0 or max(ends) >= axes.length(old):
         index = f"tl.minimum(tl.maximum({index}, 0), {axes.length(old) - 1})"
     indices = f"tl.broadcast_to({index}, {axes.shape(moved)})"
-    gathered = Value(f"tl.gather({value.text}, {indices}, axis={place})", moved, value.is_wide)
+    gathered = TritonValue(
+        f"tl.gather({value.text}, {indices}, axis={place})", moved, value.is_wide
+    )
     return _bounded(gathered, window, moved, axes)
 
 
-def _bounded(value: Value, window: Window, axes: tuple[Dim, ...], lengths: Axes) -> Value:
+def _bounded(
+    value: TritonValue, window: Window, axes: tuple[Dim, ...], lengths: Axes
+) -> TritonValue:
     """Return a tensor that is zero where the window is, its padding included."""
     (new,) = real(tuple(map(Dim, window.into, window.sizes)))
     index = lengths.along(new, axes)
@@ -71,7 +75,7 @@ def _bounded(value: Value, window: Window, axes: tuple[Dim, ...], lengths: Axes)
     if not conditions:
         return value
     text = f"tl.where({' & '.join(conditions)}, {lengths.aligned(value, axes, value.text)}, 0.0)"
-    return Value(text, axes, value.is_wide)
+    return TritonValue(text, axes, value.is_wide)
 
 
 #: What a maximum is at least. Where a mask left nothing but -inf, differences from it have exponentials 0.
@@ -119,9 +123,9 @@ class Expressions:
         self._where, self._dims, self._dtype = where, dims, dtype
         self._tiles = frozenset(tiles)
         self.axes = axes
-        self.values: dict[str, Value] = {}
+        self.values: dict[str, TritonValue] = {}
 
-    def of(self, step: Operation) -> Value:
+    def of(self, step: Operation) -> TritonValue:
         """Return what an operation is."""
         if step.op in PRODUCTS:
             return self.product(step)
@@ -137,17 +141,17 @@ class Expressions:
                 return self.root_mean_square(step)
         return self.function(step)
 
-    def function(self, step: Operation) -> Value:
+    def function(self, step: Operation) -> TritonValue:
         """Return a function of one element, or other variables of the same elements."""
         values = [self.values[name] for name in step.operands]
         match step.op:
             case "scale":
-                return Value(
+                return TritonValue(
                     f"{values[0].wide} * {_number(step.attrs['value'])}", values[0].axes, True
                 )
             case "shift":
                 text = f"{values[0].wide} + {_number(step.attrs['value'])}"
-                return Value(text, values[0].axes, True)
+                return TritonValue(text, values[0].axes, True)
             case "rename":
                 return renamed(values[0], str(step.attrs["variable"]), str(step.attrs["into"]))
             case "repeat":
@@ -162,9 +166,9 @@ class Expressions:
         axes = union(values)
         operands = [self.axes.aligned(value, axes, value.wide) for value in values]
         value = _number(step.attrs.get("value", 0.0))
-        return Value(SPELLINGS[step.op].triton.format(*operands, value=value), axes, True)
+        return TritonValue(SPELLINGS[step.op].triton.format(*operands, value=value), axes, True)
 
-    def _reshaped(self, step: Operation, value: Value) -> Value:
+    def _reshaped(self, step: Operation, value: TritonValue) -> TritonValue:
         """Return other variables of the same elements, which must be without padding."""
         before = self._dims[step.operands[0]]
         if step.op == "merge":
@@ -182,14 +186,14 @@ class Expressions:
                 f"{self._where}: {step.output}: Triton reshapes nothing that has padding"
             )
         text = self.axes.spread(value, source, value.text)
-        return Value(f"tl.reshape({text}, {self.axes.shape(axes)})", axes, value.is_wide)
+        return TritonValue(f"tl.reshape({text}, {self.axes.shape(axes)})", axes, value.is_wide)
 
     def _operation_dims(self, step: Operation, before: Dims) -> Dims:
         if step.output in self._dims:
             return self._dims[step.output]
         return before
 
-    def product(self, step: Operation, total: str = "") -> Value:
+    def product(self, step: Operation, total: str = "") -> TritonValue:
         """Return a product, added to ``total``."""
         over = names(step.attrs, "over")
         if step.op == "matmul":
@@ -218,7 +222,7 @@ class Expressions:
         tiles = sum(value.text in self._tiles for value in turned)
         return len(turned) - tiles, tiles
 
-    def _dot(self, a: str, b: str, over: Sequence[str], total: str) -> Value:
+    def _dot(self, a: str, b: str, over: Sequence[str], total: str) -> TritonValue:
         left, right = self.values[a], self.values[b]
         left_dims, right_dims = self._full_axes(a, left), self._full_axes(b, right)
         summed = tuple(dim for dim in left_dims if dim.variable in over)
@@ -230,8 +234,8 @@ class Expressions:
             axes = batch + rows + columns
             x, y = (self.axes.aligned(v, axes, v.wide) for v in (left, right))
             if not total:
-                return Value(f"{x} * {y}", axes, True)
-            return Value(f"{total} + {self.existing(f'{x} * {y}', axes)}", axes, True)
+                return TritonValue(f"{x} * {y}", axes, True)
+            return TritonValue(f"{total} + {self.existing(f'{x} * {y}', axes)}", axes, True)
         operands = [
             self.axes.matrix(left, (batch, rows, summed), self._narrow(left, over)),
             self.axes.matrix(right, (batch, summed, columns), self._narrow(right, over)),
@@ -252,12 +256,12 @@ class Expressions:
             text = f"tl.sum(tl.reshape({text}, {[count_of(shape)]}), axis=0)"
         if total and not is_plain:
             text = f"{total} + {text}"
-        return Value(text, axes, True)
+        return TritonValue(text, axes, True)
 
-    def _full_axes(self, name: str, value: Value) -> Dims:
+    def _full_axes(self, name: str, value: TritonValue) -> Dims:
         return real(self._dims[name]) if name in self._dims else value.axes
 
-    def _narrow(self, value: Value, over: Sequence[str]) -> str:
+    def _narrow(self, value: TritonValue, over: Sequence[str]) -> str:
         """Return a product's operand as the kernel's elements, zero in the padding of what is summed.
 
         What the loop's last iteration lacks is zero, too: it may add up the product's rows and columns.
@@ -278,7 +282,9 @@ class Expressions:
         """Return the variables that a tensor has fewer of in the loop's last iteration."""
         return [dim.variable for dim in axes if dim.whole and dim.variable in self.axes.looped]
 
-    def reduced(self, value: Value, over: Sequence[str], op: str, text: str = "") -> Value:
+    def reduced(
+        self, value: TritonValue, over: Sequence[str], op: str, text: str = ""
+    ) -> TritonValue:
         """Return sums or maxima; ``text`` is an expression of the same axes instead of the tensor."""
         text = text or value.wide
         axes = value.axes
@@ -290,9 +296,9 @@ class Expressions:
         for dim in present:
             text = f"tl.{op}({text}, axis={axes.index(dim)})"
             axes = tuple(other for other in axes if other != dim)
-        return Value(text, axes, True)
+        return TritonValue(text, axes, True)
 
-    def reduce_max(self, value: Value, over: Sequence[str]) -> Value:
+    def reduce_max(self, value: TritonValue, over: Sequence[str]) -> TritonValue:
         """Return the largest elements; NaN where one is, which Triton's maxima leave out."""
         largest = self.reduced(value, over, "max")
         has_nan = self.reduced(
@@ -301,24 +307,24 @@ class Expressions:
         text = f'tl.where({has_nan.text} > 0.0, float("nan"), {largest.text})'
         return replace(largest, text=text)
 
-    def squares(self, value: Value, over: Sequence[str]) -> Value:
+    def squares(self, value: TritonValue, over: Sequence[str]) -> TritonValue:
         """Return sums of squares."""
         return self.reduced(value, over, "sum", f"{value.wide} * {value.wide}")
 
-    def root_mean_square(self, step: Operation) -> Value:
+    def root_mean_square(self, step: Operation) -> TritonValue:
         """Return roots of means of squares."""
         over = names(step.attrs, "over")
         value = self.values[step.operands[0]]
         return root_of(self.squares(value, over), size_of(value, over), step.attrs["epsilon"])
 
 
-def root_of(squares: Value, size: int, epsilon: object) -> Value:
+def root_of(squares: TritonValue, size: int, epsilon: object) -> TritonValue:
     """Return the roots of means of so many squares."""
     text = f"tl.sqrt({squares.text} * {_number(1.0 / size)} + {_number(epsilon)})"
-    return Value(text, squares.axes, True)
+    return TritonValue(text, squares.axes, True)
 
 
-def size_of(value: Value, over: Sequence[str]) -> int:
+def size_of(value: TritonValue, over: Sequence[str]) -> int:
     """Return how many elements are reduced to one."""
     return count_of([dim.size for dim in value.axes if dim.variable in over])
 

@@ -25,7 +25,7 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.dims import Dim, Dims
 from relational_tensat.mugraph.graph.mugraph import WIDE_BYTES, Kernel, Operation
 from relational_tensat.mugraph.graph.rewrites import flat_steps
-from relational_tensat.mugraph.graph.well_formed import BlockTensors, Stage, block_tensors
+from relational_tensat.mugraph.graph.well_formed import BlockStage, BlockTensors, block_tensors
 from relational_tensat.mugraph.kernels.indices import end_name
 from relational_tensat.mugraph.kernels.loop_rewrites import (
     PAIRS,
@@ -40,7 +40,7 @@ LEAST_PRODUCT = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class TritonValue:
     """A tensor in a Triton program.
 
     Attributes:
@@ -116,7 +116,7 @@ class Axes:
         """Whether an axis is longer than its variable, in the last tile at least."""
         return dim.whole > 0 or self.length(dim) != dim.size
 
-    def aligned(self, value: Value, axes: Sequence[Dim], text: str) -> str:
+    def aligned(self, value: TritonValue, axes: Sequence[Dim], text: str) -> str:
         """Return an expression of a tensor's axes as one of these axes, which include them."""
         order = [dim for dim in axes if dim in value.axes]
         if order != list(value.axes):
@@ -126,14 +126,14 @@ class Axes:
             text = f"{_atom(text)}{_places([dim in value.axes for dim in axes])}"
         return text
 
-    def spread(self, value: Value, axes: Sequence[Dim], text: str) -> str:
+    def spread(self, value: TritonValue, axes: Sequence[Dim], text: str) -> str:
         """Return the same with axes that it lacks repeated, rather than of length 1."""
         aligned = self.aligned(value, axes, text)
         if set(value.axes) == set(axes) or not axes:
             return aligned
         return f"tl.broadcast_to({aligned}, {self.shape(axes)})"
 
-    def matrix(self, value: Value, groups: Sequence[Dims], text: str) -> str:
+    def matrix(self, value: TritonValue, groups: Sequence[Dims], text: str) -> str:
         """Return an expression with the axes of each group as one; the first group may be absent."""
         present = [group for place, group in enumerate(groups) if place or group]
         axes = [dim for group in present for dim in group]
@@ -148,14 +148,14 @@ def real(dims: Dims) -> Dims:
     return tuple(dim for dim in dims if dim.size > 1)
 
 
-def union(values: Sequence[Value]) -> Dims:
+def union(values: Sequence[TritonValue]) -> Dims:
     """Return the axes of several tensors together, those of the one that has most first."""
     most = max(values, key=lambda value: len(value.axes)).axes
     more = (dim for value in values for dim in value.axes)
     return tuple(dict.fromkeys([*most, *more]))
 
 
-def renamed(value: Value, old: str, new: str) -> Value:
+def renamed(value: TritonValue, old: str, new: str) -> TritonValue:
     """Return a tensor with another name of a variable."""
     axes = (Dim(new, dim.size) if dim.variable == old else dim for dim in value.axes)
     return replace(value, axes=tuple(axes))
@@ -219,7 +219,7 @@ def operand_bytes(
             continue
         is_wide = dtype == "float32" or (is_tile and iterators[name].tensor in wide)
         item_bytes = WIDE_BYTES if is_wide else 2
-        copies = max(stages - 1, 1) if is_tile and tensors.stages[name] is Stage.LOOP else 1
+        copies = max(stages - 1, 1) if is_tile and tensors.stages[name] is BlockStage.LOOP else 1
         total += count_of(axes.shape(real(tensors.dims[name]))) * item_bytes * copies
     return total
 
@@ -300,7 +300,7 @@ def _largest(kernel: Kernel, device: Mapping[str, Dims], in_loop: bool) -> int:
     found = (
         elements
         for name, elements in _elements(kernel, tensors).items()
-        if not in_loop or tensors.stages[name] is Stage.LOOP
+        if not in_loop or tensors.stages[name] is BlockStage.LOOP
     )
     return max(found, default=1)
 

@@ -18,8 +18,8 @@ from functools import partial, reduce
 from typing import cast
 
 from relational_tensat.base.errors import ShapeError
-from relational_tensat.mugraph.regions.parts import Cut, Parts
-from relational_tensat.mugraph.regions.region_program import Atoms, Building, Root, Value
+from relational_tensat.mugraph.regions.parts import Cut, ValueParts
+from relational_tensat.mugraph.regions.region_program import Atoms, Building, RegionValue, Root
 from relational_tensat.tensor import Graph, Node, TensorType
 
 
@@ -31,7 +31,7 @@ class RootMeanSquares:
         value: returns a value of the model.
     """
 
-    def __init__(self, building: Building, value: Callable[[str], Value]) -> None:
+    def __init__(self, building: Building, value: Callable[[str], RegionValue]) -> None:
         self._building = building
         self._value = value
         self._roots: dict[str, Root] = {}
@@ -51,7 +51,7 @@ class RootMeanSquares:
         """Return the chain whose root a value is."""
         return self._at(name, "root")
 
-    def stage(self, name: str) -> Value | None:
+    def stage(self, name: str) -> RegionValue | None:
         """Return a part of a chain as what it is; None for what is none."""
         if name not in self._roots:
             return None
@@ -69,13 +69,13 @@ class RootMeanSquares:
             return size
         return self._building.emit("reciprocal", [size], size.dims)
 
-    def mean(self, x: Value, over: Atoms) -> Value:
+    def mean(self, x: RegionValue, over: Atoms) -> RegionValue:
         """Return a mean that keeps the dims that it is over, with one element."""
         total = self._building.emit("sum", [x], without(x.dims, over), over)
         factor = 1.0 / self._building.atoms.size(over)
         return self._building.emit("scale", [total], total.dims, value=factor)
 
-    def size(self, root: Root) -> Value:
+    def size(self, root: Root) -> RegionValue:
         """Return the root mean square."""
         dims = without(root.x.dims, root.over)
         return self._building.emit("rms", [root.x], dims, root.over, epsilon=root.epsilon)
@@ -128,10 +128,10 @@ class Concatenations:
     def __init__(
         self,
         graph: Graph,
-        parts: Parts,
+        parts: ValueParts,
         building: Building,
-        value: Callable[[str], Value],
-        binary: Callable[[str, Value, Value], Value],
+        value: Callable[[str], RegionValue],
+        binary: Callable[[str, RegionValue, RegionValue], RegionValue],
     ) -> None:
         self._graph = graph
         self._parts = parts
@@ -144,7 +144,7 @@ class Concatenations:
         """Take a concatenation: what it becomes depends on what reads it."""
         self._joined[node.outputs[0]] = cast(int, node.attrs["axis"]), node.inputs
 
-    def stage(self, name: str) -> Value | None:
+    def stage(self, name: str) -> RegionValue | None:
         """Return a concatenation as a sum; None where a value is none.
 
         Raises:
@@ -152,7 +152,7 @@ class Concatenations:
         """
         return self._sum_of_joined(name) if name in self._joined else None
 
-    def factors(self, a: str, b: str) -> list[tuple[Value, Value]]:
+    def factors(self, a: str, b: str) -> list[tuple[RegionValue, RegionValue]]:
         """Return what a product is the sum of: several where an operand is joined along the sum."""
         axes = (-1, -2)  # that is summed over
         joined = [self._joined_along(name, axis) for name, axis in zip((a, b), axes, strict=True)]
@@ -182,7 +182,7 @@ class Concatenations:
         kinds = (self._graph.types[name] for name in names)
         return [kind.shape[axis] for kind in kinds if isinstance(kind, TensorType)]
 
-    def _sum_of_joined(self, name: str) -> Value:
+    def _sum_of_joined(self, name: str) -> RegionValue:
         axis, names = self._joined[name]
         values = [self._value(one) for one in names]
         if any(value.number is not None for value in values):
@@ -196,7 +196,7 @@ class Concatenations:
         operands = [factored.factor, others][:: 1 if factored.is_first else -1]
         return self._building.emit("matmul", operands, dims, factored.over)
 
-    def added(self, values: Sequence[Value]) -> Value:
+    def added(self, values: Sequence[RegionValue]) -> RegionValue:
         """Return the sum of values."""
         return reduce(partial(self._binary, "add"), values)
 
@@ -222,14 +222,14 @@ class Conditions:
     def __init__(
         self,
         building: Building,
-        value: Callable[[str], Value],
-        broadcast: Callable[[Value, Value], list[Atoms]],
+        value: Callable[[str], RegionValue],
+        broadcast: Callable[[RegionValue, RegionValue], list[Atoms]],
     ) -> None:
         self._building = building
         self._value = value
         self._broadcast = broadcast
 
-    def condition(self, node: Node) -> Value:
+    def condition(self, node: Node) -> RegionValue:
         """Return a condition.
 
         Raises:
@@ -245,7 +245,7 @@ class Conditions:
             return self._emit("mul", first, second)
         return self._not(self._emit("mul", self._not(first), self._not(second)))
 
-    def chosen(self, node: Node) -> Value:
+    def chosen(self, node: Node) -> RegionValue:
         """Return what a condition chooses of two values.
 
         Raises:
@@ -261,7 +261,7 @@ class Conditions:
         others = self._kept(self._not(condition), second, _NOTHING)
         return self._emit("add", self._kept(condition, first, _NOTHING), others)
 
-    def _comparison(self, node: Node) -> Value:
+    def _comparison(self, node: Node) -> RegionValue:
         a, b = map(self._value, node.inputs)
         for x in (a, b):
             if x.number is None and self._building.made_by(x.name) is not None:
@@ -276,9 +276,11 @@ class Conditions:
         op = node.op if a.number is None else _TURNED[node.op]
         return self._building.emit(f"is_{op}", [x], self._broadcast(a, b), value=number or 0.0)
 
-    def _of_numbers(self, condition: Value, first: Value, second: Value) -> Value:
+    def _of_numbers(
+        self, condition: RegionValue, first: RegionValue, second: RegionValue
+    ) -> RegionValue:
         """Return one of two numbers: a finite one times the condition, kept where that holds."""
-        dims = self._broadcast(Value("", tuple(self._broadcast(condition, first))), second)
+        dims = self._broadcast(RegionValue("", tuple(self._broadcast(condition, first))), second)
         one, other = first.number or 0.0, second.number or 0.0
         if not math.isfinite(one):
             condition, one, other = self._not(condition), other, one
@@ -287,16 +289,22 @@ class Conditions:
         times = self._building.emit("scale", [condition], condition.dims, value=one)
         return self._building.emit("keep", [condition, times], dims, value=other)
 
-    def _kept(self, condition: Value, x: Value, value: float, number: Value | None = None) -> Value:
+    def _kept(
+        self,
+        condition: RegionValue,
+        x: RegionValue,
+        value: float,
+        number: RegionValue | None = None,
+    ) -> RegionValue:
         dims = self._broadcast(condition, x)
         if number is not None:
-            dims = self._broadcast(Value("", tuple(dims)), number)
+            dims = self._broadcast(RegionValue("", tuple(dims)), number)
         return self._building.emit("keep", [condition, x], dims, value=value)
 
-    def _not(self, condition: Value) -> Value:
+    def _not(self, condition: RegionValue) -> RegionValue:
         return self._building.emit("is_equal", [condition], condition.dims, value=0.0)
 
-    def _emit(self, op: str, a: Value, b: Value) -> Value:
+    def _emit(self, op: str, a: RegionValue, b: RegionValue) -> RegionValue:
         return self._building.emit(op, [a, b], self._broadcast(a, b))
 
 
@@ -308,13 +316,13 @@ class Softmaxes:
         value: returns a value of the model.
     """
 
-    def __init__(self, building: Building, value: Callable[[str], Value]) -> None:
+    def __init__(self, building: Building, value: Callable[[str], RegionValue]) -> None:
         self._building = building
         self._value = value
-        self._quotients: dict[str, tuple[Value, Value]] = {}
+        self._quotients: dict[str, tuple[RegionValue, RegionValue]] = {}
         self._nan_of: dict[str, str] = {}
 
-    def softmax(self, node: Node) -> Value:
+    def softmax(self, node: Node) -> RegionValue:
         """Return a softmax as its parts."""
         emit, x = self._building.emit, self._value(node.inputs[0])
         axis = cast(int, node.attrs["axis"])
@@ -332,7 +340,7 @@ class Softmaxes:
         """Whether what a ``where`` chooses by is whether something is NaN."""
         return node.inputs[0] in self._nan_of
 
-    def without_nan(self, node: Node) -> Value:
+    def without_nan(self, node: Node) -> RegionValue:
         """Return a value with 0 in place of NaN, which is what a ``where`` may do.
 
         Of a softmax either no element of a row is NaN or all are: where the sum of exponentials is NaN, or

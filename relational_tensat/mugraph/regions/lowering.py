@@ -25,8 +25,8 @@ from relational_tensat.mugraph.regions.composites import (
     RootMeanSquares,
     Softmaxes,
 )
-from relational_tensat.mugraph.regions.parts import Cut, Parts, gathered
-from relational_tensat.mugraph.regions.region_program import Atoms, Building, Root, Value
+from relational_tensat.mugraph.regions.parts import Cut, ValueParts, gathered
+from relational_tensat.mugraph.regions.region_program import Atoms, Building, RegionValue, Root
 from relational_tensat.tensor import Graph, Node, TensorType
 from relational_tensat.tensor.types import FLOAT_DTYPES
 
@@ -68,7 +68,7 @@ def lowered(
     for has_views in (False, True):
         for is_aligned in (True, False) if len(outputs) > 1 else (False,):
             try:
-                lowering = _Lowering(graph, name, has_views=has_views)
+                lowering = _RegionLowering(graph, name, has_views=has_views)
                 return lowering.lower(nodes, outputs, is_aligned=is_aligned)
             except RelationalTensatError as error:
                 first = first or error
@@ -76,7 +76,7 @@ def lowered(
     raise first
 
 
-class _Lowering:
+class _RegionLowering:
     def __init__(self, graph: Graph, name: str, *, has_views: bool) -> None:
         self._graph = graph
         self._name = name
@@ -84,8 +84,8 @@ class _Lowering:
         self._building = Building()
         self._atoms = self._building.atoms
         self._emit = self._building.emit
-        self._parts = Parts(self._building)
-        self._values: dict[str, Value] = {}
+        self._parts = ValueParts(self._building)
+        self._values: dict[str, RegionValue] = {}
         self._roots = RootMeanSquares(self._building, self._value)
         self._softmaxes = Softmaxes(self._building, self._value)
         self._conditions = Conditions(self._building, self._value, self._broadcast)
@@ -108,7 +108,7 @@ class _Lowering:
         program, inputs, orders = self._building.program(self._name, results)
         return LoweredRegion(program, tuple(inputs), tuple(map(variables, orders)))
 
-    def _align(self, values: Sequence[Value]) -> None:
+    def _align(self, values: Sequence[RegionValue]) -> None:
         first, *others = values
         for other in others:
             for mine, its in zip(first.dims, other.dims, strict=False):
@@ -117,7 +117,7 @@ class _Lowering:
 
     # --- operands ---
 
-    def _value(self, name: str) -> Value:
+    def _value(self, name: str) -> RegionValue:
         if name in self._values:
             return self._values[name]
         stage = self._roots.stage(name)
@@ -128,7 +128,7 @@ class _Lowering:
         self._values[name] = stage
         return stage
 
-    def _input(self, name: str) -> Value:
+    def _input(self, name: str) -> RegionValue:
         kind = self._graph.types[name]
         is_condition = isinstance(kind, TensorType) and kind.dtype == "bool"
         if not isinstance(kind, TensorType) or not (kind.is_float or is_condition):
@@ -137,7 +137,9 @@ class _Lowering:
             self._building.conditions.add(name)
         weight = self._graph.weights.get(name)
         if weight is not None and weight.data is not None and kind.size == 1:
-            return Value("", tuple(() for _ in kind.shape), float(np.asarray(weight.data).item()))
+            return RegionValue(
+                "", tuple(() for _ in kind.shape), float(np.asarray(weight.data).item())
+            )
         is_again = name in self._building.inputs
         value = self._building.read(name, kind.shape)
         return self._parts.view(value) if is_again and self._has_views else value
@@ -163,23 +165,23 @@ class _Lowering:
         else:
             raise ShapeError(f"{node.op} is no operator of μGraphs")
 
-    def _normalized(self, x: Value, root: Root) -> Value:
+    def _normalized(self, x: RegionValue, root: Root) -> RegionValue:
         return self._binary("div", x, self._roots.size(root))
 
-    def _mul(self, node: Node) -> Value:
+    def _mul(self, node: Node) -> RegionValue:
         for own, other in (node.inputs, node.inputs[::-1]):
             root = self._roots.inverse(other)
             if root is not None:
                 return self._normalized(self._value(own), root)
         return self._elementwise(node)
 
-    def _div(self, node: Node) -> Value:
+    def _div(self, node: Node) -> RegionValue:
         root = self._roots.root(node.inputs[1])
         if root is not None:
             return self._normalized(self._value(node.inputs[0]), root)
         return self._elementwise(node)
 
-    def _elementwise(self, node: Node) -> Value:
+    def _elementwise(self, node: Node) -> RegionValue:
         a, b = map(self._value, node.inputs)
         if node.op in ("mul", "div") and b.number is not None:
             factor = b.number if node.op == "mul" else 1.0 / b.number
@@ -191,7 +193,7 @@ class _Lowering:
             return self._emit("shift", [a], self._broadcast(a, b), value=addend)
         return self._binary(node.op, a, b)
 
-    def _of_number(self, op: str, number: Value, x: Value) -> Value:
+    def _of_number(self, op: str, number: RegionValue, x: RegionValue) -> RegionValue:
         """Return a function of a number and a tensor."""
         assert number.number is not None
         dims = self._broadcast(number, x)
@@ -208,7 +210,7 @@ class _Lowering:
                 x = self._emit("neg", [x], dims)
         return self._emit("shift", [x], dims, value=number.number)
 
-    def _pow(self, node: Node) -> Value:
+    def _pow(self, node: Node) -> RegionValue:
         """Return a power; squares are taken before, and cubes are those of GELU's approximation by tanh."""
         x, exponent = map(self._value, node.inputs)
         if x.number is not None:
@@ -221,19 +223,19 @@ class _Lowering:
         square = self._emit("square", [x], dims)
         return self._binary("mul", square, x)
 
-    def _where(self, node: Node) -> Value:
+    def _where(self, node: Node) -> RegionValue:
         if self._softmaxes.has_condition(node):
             return self._softmaxes.without_nan(node)
         return self._conditions.chosen(node)
 
-    def _smul(self, node: Node) -> Value:
+    def _smul(self, node: Node) -> RegionValue:
         x = self._value(node.inputs[0])
         return self._emit("scale", [x], x.dims, value=cast(float, node.attrs["value"]))
 
-    def _binary(self, op: str, a: Value, b: Value) -> Value:
+    def _binary(self, op: str, a: RegionValue, b: RegionValue) -> RegionValue:
         return self._emit(op, [a, b], self._broadcast(a, b))
 
-    def _broadcast(self, a: Value, b: Value) -> list[Atoms]:
+    def _broadcast(self, a: RegionValue, b: RegionValue) -> list[Atoms]:
         """Align dims from the last one on; return those of the result."""
         result: list[Atoms] = []
         longest = max(len(a.dims), len(b.dims))
@@ -244,7 +246,7 @@ class _Lowering:
             result.append(first or second)
         return result
 
-    def _matmul(self, node: Node) -> Value:
+    def _matmul(self, node: Node) -> RegionValue:
         pieces = [self._product(a, b) for a, b in self._concatenations.factors(*node.inputs[:2])]
         result = self._concatenations.added([*pieces, *map(self._value, node.inputs[2:])])
         act = str(node.attrs.get("act", "none"))
@@ -254,15 +256,15 @@ class _Lowering:
             raise ShapeError(f"{act} is no function of μGraphs")
         return self._emit(act, [result], result.dims)
 
-    def _product(self, a: Value, b: Value) -> Value:
+    def _product(self, a: RegionValue, b: RegionValue) -> RegionValue:
         if len(a.dims) < 2 or len(b.dims) < 2:
             raise ShapeError("a product of vectors")
         self._atoms.identify(a.dims[-1], b.dims[-2])
-        batch = self._broadcast(Value("", a.dims[:-2]), Value("", b.dims[:-2]))
+        batch = self._broadcast(RegionValue("", a.dims[:-2]), RegionValue("", b.dims[:-2]))
         dims = [*batch, a.dims[-2], b.dims[-1]]
         return self._emit("matmul", [a, b], dims, a.dims[-1])
 
-    def _reduced(self, node: Node, op: str = "sum") -> Value:
+    def _reduced(self, node: Node, op: str = "sum") -> RegionValue:
         x = self._value(node.inputs[0])
         axes = cast(tuple[int, ...], node.attrs["axes"])
         over = tuple(atom for axis in axes for atom in x.dims[axis])
@@ -270,14 +272,14 @@ class _Lowering:
         keeps = bool(node.attrs["keepdims"])
         return self._emit(op, [x], [d for place, d in kept if keeps or place not in axes], over)
 
-    def _reduce_mean(self, node: Node) -> Value:
+    def _reduce_mean(self, node: Node) -> RegionValue:
         x = self._value(node.inputs[0])
         axes = cast(tuple[int, ...], node.attrs["axes"])
         size = self._atoms.size(tuple(atom for axis in axes for atom in x.dims[axis]))
         total = self._reduced(node)
         return self._emit("scale", [total], total.dims, value=1.0 / size)
 
-    def _layer_norm(self, node: Node) -> Value:
+    def _layer_norm(self, node: Node) -> RegionValue:
         x, gain, *bias = map(self._value, node.inputs)
         over = tuple(atom for dim in x.dims[cast(int, node.attrs["axis"]) :] for atom in dim)
         mean = self._roots.mean(x, over)
@@ -289,33 +291,33 @@ class _Lowering:
 
     # --- what moves elements only ---
 
-    def _transpose(self, node: Node) -> Value:
+    def _transpose(self, node: Node) -> RegionValue:
         x = self._value(node.inputs[0])
         perm = cast(tuple[int, ...], node.attrs["perm"])
-        return Value(x.name, tuple(x.dims[place] for place in perm), x.number)
+        return RegionValue(x.name, tuple(x.dims[place] for place in perm), x.number)
 
-    def _reshape(self, node: Node) -> Value:
+    def _reshape(self, node: Node) -> RegionValue:
         x = self._value(node.inputs[0])
         shape = cast(tuple[int, ...], node.attrs["shape"])
-        return Value(x.name, tuple(self._atoms.regrouped(x.dims, shape)), x.number)
+        return RegionValue(x.name, tuple(self._atoms.regrouped(x.dims, shape)), x.number)
 
-    def _opaque(self, node: Node) -> Value:
+    def _opaque(self, node: Node) -> RegionValue:
         raise ShapeError(f"{node.attrs['op_type']} is no operator of μGraphs")
 
-    def _expand(self, node: Node) -> Value:
+    def _expand(self, node: Node) -> RegionValue:
         x = self._value(node.inputs[0])
         shape = cast(tuple[int, ...], node.attrs["shape"])
         dims = ((),) * (len(shape) - len(x.dims)) + x.dims
         wide = (d or self._atoms.new(size) for d, size in zip(dims, shape, strict=True))
-        return Value(x.name, tuple(wide), x.number)
+        return RegionValue(x.name, tuple(wide), x.number)
 
-    def _cast(self, node: Node) -> Value:
+    def _cast(self, node: Node) -> RegionValue:
         """Return the operand: between floats a cast changes no value but by rounding."""
         if node.attrs["dtype"] not in FLOAT_DTYPES:
             raise ShapeError(f"a cast to {node.attrs['dtype']} is no operator of μGraphs")
         return self._value(node.inputs[0])
 
-    def _slice(self, node: Node) -> Value:
+    def _slice(self, node: Node) -> RegionValue:
         value = self._tensor(node)
         lists = [cast(tuple[int, ...], node.attrs[n]) for n in ("axes", "starts", "ends", "steps")]
         for axis, start, end, step in zip(*lists, strict=True):
@@ -330,7 +332,7 @@ class _Lowering:
             self._values[output] = self._parts.part(self._tensor(node), axis, Cut(start), size)
             start += size
 
-    def _gather(self, node: Node) -> Value:
+    def _gather(self, node: Node) -> RegionValue:
         """Return the elements that constant indices name: one, or several at one distance."""
         value, axis = self._tensor(node), cast(int, node.attrs["axis"])
         indices = self._graph.weights.get(node.inputs[1])
@@ -338,35 +340,35 @@ class _Lowering:
         part = self._parts.part(value, axis, cut, size)
         rank = cast(TensorType, self._graph.types[node.inputs[1]]).rank
         dims = (part.dims[axis],) if size > 1 else ((),) * rank
-        return Value(part.name, (*part.dims[:axis], *dims, *part.dims[axis + 1 :]))
+        return RegionValue(part.name, (*part.dims[:axis], *dims, *part.dims[axis + 1 :]))
 
-    def _tensor(self, node: Node) -> Value:
+    def _tensor(self, node: Node) -> RegionValue:
         value = self._value(node.inputs[0])
         if value.number is not None:
             raise ShapeError(f"{node.op} of a number")
         return self._parts.view(value) if self._has_views else value
 
 
-_OPERATORS: Mapping[str, Callable[[_Lowering, Node], Value]] = {
-    "add": _Lowering._elementwise,
-    "cast": _Lowering._cast,
-    "div": _Lowering._div,
-    "expand": _Lowering._expand,
-    "gather": _Lowering._gather,
-    "layer_norm": _Lowering._layer_norm,
-    "matmul": _Lowering._matmul,
-    "mul": _Lowering._mul,
-    "opaque": _Lowering._opaque,
-    "pow": _Lowering._pow,
+_OPERATORS: Mapping[str, Callable[[_RegionLowering, Node], RegionValue]] = {
+    "add": _RegionLowering._elementwise,
+    "cast": _RegionLowering._cast,
+    "div": _RegionLowering._div,
+    "expand": _RegionLowering._expand,
+    "gather": _RegionLowering._gather,
+    "layer_norm": _RegionLowering._layer_norm,
+    "matmul": _RegionLowering._matmul,
+    "mul": _RegionLowering._mul,
+    "opaque": _RegionLowering._opaque,
+    "pow": _RegionLowering._pow,
     "reduce_max": lambda lowering, node: lowering._reduced(node, "reduce_max"),
-    "reduce_mean": _Lowering._reduce_mean,
-    "reduce_sum": _Lowering._reduced,
-    "reshape": _Lowering._reshape,
-    "slice": _Lowering._slice,
-    "smul": _Lowering._smul,
+    "reduce_mean": _RegionLowering._reduce_mean,
+    "reduce_sum": _RegionLowering._reduced,
+    "reshape": _RegionLowering._reshape,
+    "slice": _RegionLowering._slice,
+    "smul": _RegionLowering._smul,
     "softmax": lambda lowering, node: lowering._softmaxes.softmax(node),
-    "sub": _Lowering._elementwise,
-    "transpose": _Lowering._transpose,
-    "where": _Lowering._where,
+    "sub": _RegionLowering._elementwise,
+    "transpose": _RegionLowering._transpose,
+    "where": _RegionLowering._where,
     **dict.fromkeys(CONDITIONS, lambda lowering, node: lowering._conditions.condition(node)),
 }

@@ -12,7 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from relational_tensat.base.errors import ShapeError
-from relational_tensat.mugraph.regions.region_program import Atoms, Building, Step, Taken, Value
+from relational_tensat.mugraph.regions.region_program import (
+    Atoms,
+    Building,
+    RegionStep,
+    RegionValue,
+    TakenPart,
+)
 from relational_tensat.tensor import Weight
 from relational_tensat.tensor.spellings import FUNCTIONS
 
@@ -33,9 +39,9 @@ class Factored:
         over: what they are summed over.
     """
 
-    factor: Value
+    factor: RegionValue
     is_first: bool
-    others: tuple[Value, ...]
+    others: tuple[RegionValue, ...]
     axis: int
     over: Atoms
 
@@ -69,7 +75,7 @@ def gathered(weight: Weight | None, size: int) -> tuple[Cut, int]:
     return Cut(int(indices[0]), int(steps[0])), indices.size
 
 
-class Parts:
+class ValueParts:
     """Takes parts of the values of a program.
 
     Args:
@@ -78,10 +84,10 @@ class Parts:
 
     def __init__(self, building: Building) -> None:
         self._building = building
-        self._known: dict[tuple[str, Atoms, Cut, Atoms], Value] = {}
+        self._known: dict[tuple[str, Atoms, Cut, Atoms], RegionValue] = {}
         self._into: dict[tuple[str, Atoms, Cut, int], Atoms] = {}
 
-    def part(self, value: Value, axis: int, cut: Cut, size: int) -> Value:
+    def part(self, value: RegionValue, axis: int, cut: Cut, size: int) -> RegionValue:
         """Return so many elements along an axis.
 
         Raises:
@@ -93,7 +99,7 @@ class Parts:
             self._into[key] = self._building.atoms.new(size)
         return self._taken(value, axis, cut, self._into[key])
 
-    def joined(self, values: Sequence[Value], axis: int) -> list[Value]:
+    def joined(self, values: Sequence[RegionValue], axis: int) -> list[RegionValue]:
         """Return values as they are within their concatenation along an axis, each with zeros beside it.
 
         Raises:
@@ -109,7 +115,7 @@ class Parts:
             start += size
         return result
 
-    def factored(self, values: Sequence[Value], axis: int) -> Factored | None:
+    def factored(self, values: Sequence[RegionValue], axis: int) -> Factored | None:
         """Return values as products of one factor that has nothing of an axis; None where they are none.
 
         Joined along the axis, they are its product with the others, joined: [X·V | X·W] is X·[V | W],
@@ -135,7 +141,7 @@ class Parts:
                 return Factored(factor, place == 0, others, min(axes), steps[0].over)
         return None
 
-    def view(self, value: Value) -> Value:
+    def view(self, value: RegionValue) -> RegionValue:
         """Return a value with index variables of its own, computed of windows of inputs.
 
         Raises:
@@ -149,13 +155,13 @@ class Parts:
         self._building.note_view(value, view)
         return view
 
-    def _taken(self, value: Value, axis: int, cut: Cut, into: Atoms) -> Value:
+    def _taken(self, value: RegionValue, axis: int, cut: Cut, into: Atoms) -> RegionValue:
         along = self._building.atoms.resolved(value.dims[axis])
         dims = (*value.dims[:axis], into, *value.dims[axis + 1 :])
         taken = self._of(value.name, along, cut, into)
-        return Value(taken.name, dims)
+        return RegionValue(taken.name, dims)
 
-    def _of(self, name: str, along: Atoms, cut: Cut, into: Atoms) -> Value:
+    def _of(self, name: str, along: Atoms, cut: Cut, into: Atoms) -> RegionValue:
         """Return a window of an input, or the operator of windows of its operands."""
         key = name, along, cut, into
         if key not in self._known:
@@ -167,13 +173,13 @@ class Parts:
             )
         return self._known[key]
 
-    def _of_input(self, name: str, along: Atoms, cut: Cut, into: Atoms) -> Value:
+    def _of_input(self, name: str, along: Atoms, cut: Cut, into: Atoms) -> RegionValue:
         value = self._building.value(name)
         dims = self._replaced(value, along, into) if along else (*value.dims, into)
-        taken = Taken(name, "", along, into, cut.offset, cut.step, cut.first, cut.last)
+        taken = TakenPart(name, "", along, into, cut.offset, cut.step, cut.first, cut.last)
         return self._building.take(taken, dims)
 
-    def _of_result(self, maker: Step, along: Atoms, cut: Cut, into: Atoms) -> Value:
+    def _of_result(self, maker: RegionStep, along: Atoms, cut: Cut, into: Atoms) -> RegionValue:
         building = self._building
         if not along:
             raise ShapeError(f"a concatenation of {maker.op} along a dim of one element")
@@ -187,13 +193,13 @@ class Parts:
         dims = self._replaced(building.value(maker.output), along, into)
         return building.emit(maker.op, operands, dims, maker.over, **dict(maker.attrs))
 
-    def _carries(self, value: Value, along: Atoms) -> bool:
+    def _carries(self, value: RegionValue, along: Atoms) -> bool:
         own = {atom for dim in value.dims for atom in self._building.atoms.resolved(dim)}
         if own & set(along) and not own >= set(along):
             raise ShapeError("a part along a dim that an operand has only some of")
         return own >= set(along)
 
-    def _replaced(self, value: Value, along: Atoms, into: Atoms) -> tuple[Atoms, ...]:
+    def _replaced(self, value: RegionValue, along: Atoms, into: Atoms) -> tuple[Atoms, ...]:
         """Return dims with some atoms of one of them replaced."""
         dims, found = [], False
         for dim in value.dims:

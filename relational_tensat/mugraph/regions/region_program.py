@@ -105,7 +105,7 @@ class IndexAtoms:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class RegionValue:
     """A tensor of the region: its name in the program, its dims by position; ``number`` if it is one."""
 
     name: str
@@ -117,14 +117,14 @@ class Value:
 class Root:
     """A root of a mean square of ``x`` over the atoms ``over``, or a part on the way to it."""
 
-    x: Value
+    x: RegionValue
     over: Atoms
     stage: str
     epsilon: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RegionStep:
     """An operator of the program; ``over`` are atoms."""
 
     op: str
@@ -135,7 +135,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenPart:
     """A window of an operand, by atoms: see ``Window``."""
 
     operand: str
@@ -162,40 +162,40 @@ class Building:
 
     def __init__(self) -> None:
         self.atoms = IndexAtoms()
-        self.inputs: dict[str, Value] = {}
+        self.inputs: dict[str, RegionValue] = {}
         self.conditions: set[str] = set()
-        self._steps: dict[str, Step] = {}
-        self._taken: dict[str, Taken] = {}
-        self._values: dict[str, Value] = {}
-        self._views: list[tuple[Value, Value]] = []
+        self._steps: dict[str, RegionStep] = {}
+        self._taken: dict[str, TakenPart] = {}
+        self._values: dict[str, RegionValue] = {}
+        self._views: list[tuple[RegionValue, RegionValue]] = []
 
-    def value(self, name: str) -> Value:
+    def value(self, name: str) -> RegionValue:
         """Return a tensor of the program."""
         return self._values[name]
 
-    def made_by(self, name: str) -> Step | None:
+    def made_by(self, name: str) -> RegionStep | None:
         """Return the operator that makes a tensor; None for inputs and windows of them."""
         return self._steps.get(name)
 
-    def read(self, name: str, shape: Sequence[int]) -> Value:
+    def read(self, name: str, shape: Sequence[int]) -> RegionValue:
         """Return an input of the program, that value of the model."""
         if name not in self.inputs:
             output = f"in{len(self.inputs)}"
             self.inputs[name] = self._added(output, tuple(map(self.atoms.new, shape)))
         return self.inputs[name]
 
-    def note_view(self, whole: Value, view: Value) -> None:
+    def note_view(self, whole: RegionValue, view: RegionValue) -> None:
         """Note that a value is another one with index variables of its own."""
         self._views.append((whole, view))
 
     def emit(
         self,
         op: str,
-        operands: Sequence[Value],
+        operands: Sequence[RegionValue],
         dims: Sequence[Atoms],
         over: Atoms = (),
         **attrs: AttrValue,
-    ) -> Value:
+    ) -> RegionValue:
         """Add a step; return its result.
 
         Raises:
@@ -206,19 +206,19 @@ class Building:
                 raise ShapeError(f"{op} of a number")
         output = f"t{len(self._steps) + 1}"
         names = tuple(operand.name for operand in operands)
-        self._steps[output] = Step(op, names, output, over, tuple(attrs.items()))
+        self._steps[output] = RegionStep(op, names, output, over, tuple(attrs.items()))
         return self._added(output, tuple(dims))
 
-    def take(self, taken: Taken, dims: Sequence[Atoms]) -> Value:
+    def take(self, taken: TakenPart, dims: Sequence[Atoms]) -> RegionValue:
         """Add a window of an input, or of a window of one; return it."""
         output = f"w{len(self._taken) + 1}"
-        self._taken[output] = Taken(
+        self._taken[output] = TakenPart(
             taken.operand, output, taken.along, taken.into,
             taken.offset, taken.step, taken.first, taken.last,
         )  # fmt: skip
         return self._added(output, tuple(dims))
 
-    def join_views(self, outputs: Sequence[Value]) -> None:
+    def join_views(self, outputs: Sequence[RegionValue]) -> None:
         """Let views be what they are views of, unless a tensor has an index variable twice then."""
         live = self._live(outputs)
         for whole, view in self._views:
@@ -235,7 +235,9 @@ class Building:
             if not is_joined:
                 self.atoms = before
 
-    def program(self, name: str, outputs: Sequence[Value]) -> tuple[MuGraph, list[str], list[Dims]]:
+    def program(
+        self, name: str, outputs: Sequence[RegionValue]
+    ) -> tuple[MuGraph, list[str], list[Dims]]:
         """Return the program, the model's values that it reads, and of each result its dims in order.
 
         Raises:
@@ -252,13 +254,13 @@ class Building:
         conditions = frozenset(own for own, read in named if read in self.conditions)
         return replace(program, conditions=conditions), inputs, orders
 
-    def _inputs_among(self, live: frozenset[str]) -> dict[str, Value]:
+    def _inputs_among(self, live: frozenset[str]) -> dict[str, RegionValue]:
         return {name: value for name, value in self.inputs.items() if value.name in live}
 
-    def _windows(self, live: frozenset[str]) -> list[Taken]:
+    def _windows(self, live: frozenset[str]) -> list[TakenPart]:
         return [taken for taken in self._taken.values() if taken.output in live]
 
-    def _live(self, outputs: Sequence[Value]) -> frozenset[str]:
+    def _live(self, outputs: Sequence[RegionValue]) -> frozenset[str]:
         """Return what results are computed of, and themselves."""
         live: set[str] = set()
         pending = [value.name for value in outputs]
@@ -283,8 +285,8 @@ class Building:
                 return True
         return False
 
-    def _added(self, name: str, dims: tuple[Atoms, ...]) -> Value:
-        self._values[name] = Value(name, dims)
+    def _added(self, name: str, dims: tuple[Atoms, ...]) -> RegionValue:
+        self._values[name] = RegionValue(name, dims)
         return self._values[name]
 
 
@@ -298,11 +300,11 @@ class _Naming:
     def program(
         self,
         name: str,
-        outputs: Sequence[Value],
-        inputs: Mapping[str, Value],
-        taken: Sequence[Taken],
-        steps: Sequence[Step],
-        values: Mapping[str, Value],
+        outputs: Sequence[RegionValue],
+        inputs: Mapping[str, RegionValue],
+        taken: Sequence[TakenPart],
+        steps: Sequence[RegionStep],
+        values: Mapping[str, RegionValue],
     ) -> tuple[MuGraph, list[str], list[Dims]]:
         given = {value.name: self._dims(value) for value in inputs.values()}
         for step in steps:
@@ -331,7 +333,7 @@ class _Naming:
         return program, list(inputs), orders
 
     def _windows(
-        self, taken: Sequence[Taken], read: set[str]
+        self, taken: Sequence[TakenPart], read: set[str]
     ) -> tuple[list[Operation], dict[str, str]]:
         """Return windows as operations, windows of windows as one where they are, and what each is called.
 
@@ -358,7 +360,7 @@ class _Naming:
             called[output] = base
         return operations, called
 
-    def _window(self, taken: Taken) -> Iterator[Window]:
+    def _window(self, taken: TakenPart) -> Iterator[Window]:
         along, into = self._named(taken.along), self._dims_of(taken.into)
         size = self._atoms.size(taken.into)
         if taken.last is None and not taken.offset and taken.step == 1 and along == variables(into):
@@ -369,7 +371,7 @@ class _Naming:
             taken.offset, taken.step, taken.first, last,
         )  # fmt: skip
 
-    def _dims(self, value: Value) -> Dims:
+    def _dims(self, value: RegionValue) -> Dims:
         return tuple(dim for part in value.dims for dim in self._dims_of(part))
 
     def _dims_of(self, part: Atoms) -> Dims:

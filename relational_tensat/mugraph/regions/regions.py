@@ -81,7 +81,7 @@ _LONGEST_CHAIN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class ModelRegion:
     """A part of a model that is a program.
 
     Attributes:
@@ -103,7 +103,7 @@ class Region:
         return [self.outputs[start : start + self.values] for start in starts]
 
 
-def find_regions(graph: Graph) -> tuple[list[Region], list[RegionRow]]:
+def find_regions(graph: Graph) -> tuple[list[ModelRegion], list[RegionRow]]:
     """Return the regions of a model, recurring ones once, and what was left out, with their borders.
 
     Those of one value come first, then those of two, of three, and of four.
@@ -112,7 +112,7 @@ def find_regions(graph: Graph) -> tuple[list[Region], list[RegionRow]]:
         graph: the model.
     """
     cones = Cones(graph)
-    regions: dict[str, Region] = {}
+    regions: dict[str, ModelRegion] = {}
     left_out: list[RegionRow] = []
     within: list[frozenset[str]] = []
     parts: list[tuple[Node, ...]] = []
@@ -132,12 +132,12 @@ def find_regions(graph: Graph) -> tuple[list[Region], list[RegionRow]]:
             continue  # what it computes, a larger region does, too
         within.append(names)
         left_out += cones.borders(cone, "model")
-        _add(regions, Region(node.outputs[:1], len(cone.nodes), program))
+        _add(regions, ModelRegion(node.outputs[:1], len(cone.nodes), program))
     for group, program in _programs_of_groups(graph, parts):
         names = _names(group.nodes)
         if not any(names <= other for other in within):
             within.append(names)
-            _add(regions, Region(group.outputs, len(group.nodes), program, len(group.outputs)))
+            _add(regions, ModelRegion(group.outputs, len(group.nodes), program, len(group.outputs)))
     return list(regions.values()), left_out
 
 
@@ -157,7 +157,7 @@ def _names(nodes: Sequence[Node]) -> frozenset[str]:
     return frozenset(node.outputs[0] for node in nodes)
 
 
-def _add(regions: dict[str, Region], region: Region) -> None:
+def _add(regions: dict[str, ModelRegion], region: ModelRegion) -> None:
     """Add a region, or its outputs to those of an equal one."""
     key = content_hash(replace(region.program, name=""))
     known = regions.get(key)
@@ -357,7 +357,7 @@ _CHAIN = frozenset({"reciprocal", "sqrt", "add", "reduce_mean", "pow", "div", "w
 _OF_RUNS = "schema/shared"
 
 
-def write_regions(path: Path, regions: Sequence[Region], rows: Iterable[RegionRow]) -> None:
+def write_regions(path: Path, regions: Sequence[ModelRegion], rows: Iterable[RegionRow]) -> None:
     """Write a new database.
 
     Args:
@@ -384,14 +384,14 @@ def write_regions(path: Path, regions: Sequence[Region], rows: Iterable[RegionRo
     database.close()
 
 
-def regions_of(rows: Iterable[tuple[Any, ...]]) -> list[Region]:
+def regions_of(rows: Iterable[tuple[Any, ...]]) -> list[ModelRegion]:
     """Return the regions that rows of ``inspect/regions`` are.
 
     Raises:
         InputError: a program is malformed.
     """
     return [
-        Region(
+        ModelRegion(
             tuple(name for outputs in places for name in outputs),
             nodes,
             decoded(json.loads(program), f"region {number}"),
@@ -401,7 +401,7 @@ def regions_of(rows: Iterable[tuple[Any, ...]]) -> list[Region]:
     ]
 
 
-def _rows(regions: Sequence[Region]) -> Iterator[tuple[Any, ...]]:
+def _rows(regions: Sequence[ModelRegion]) -> Iterator[tuple[Any, ...]]:
     for number, region in enumerate(regions):
         operators = [step.op for step in region.program.operators]
         program = json.dumps(encoded(region.program), ensure_ascii=False)

@@ -164,7 +164,7 @@ def abstract_program(program: MuGraph) -> AbstractProgram:
     Raises:
         InputError: it is malformed, has kernels, or an operator that has no abstract expression.
     """
-    builder = _Builder(program)
+    builder = _AbstractBuilder(program)
     for step in program.steps:
         if not isinstance(step, Operation):
             raise InputError(f"{program.name}: expected operators of libraries, not kernels")
@@ -188,7 +188,7 @@ def function_name(op: str, attrs: Attrs, elements: int) -> str:
     return f"{op} {attrs['value']}" if op in _WITH_NUMBERS else op
 
 
-class _Builder:
+class _AbstractBuilder:
     def __init__(self, program: MuGraph) -> None:
         self._program = program
         self._dims = kernel_tensors(program)

@@ -21,10 +21,10 @@ from relational_tensat.mugraph.search.block_search import BlockSearch
 from relational_tensat.mugraph.search.block_terms import Job, Operand, fingerprint
 from relational_tensat.mugraph.search.kernel_outputs import KernelOutputs, KernelTensor, needed_sets
 from relational_tensat.mugraph.search.routes import (
-    Bound,
     FoundKernel,
     NoBound,
     Route,
+    SearchBound,
     Ways,
     cheapest_kernel,
 )
@@ -34,7 +34,7 @@ from relational_tensat.mugraph.search.structure import (
     configurations,
     structure_of,
 )
-from relational_tensat.mugraph.search.term_growth import Grower, Growth
+from relational_tensat.mugraph.search.term_growth import Grower, TermGrowth
 from relational_tensat.tensor.field import Undefined
 
 #: Draws of inputs until no denominator is 0.
@@ -52,7 +52,7 @@ class SearchProgress:
     """
 
     level: int
-    growth: Growth
+    growth: TermGrowth
     routes: int
 
 
@@ -102,7 +102,7 @@ def search_kernels(
     watch: Watch | None = None,
     progress: Progress | None = None,
     tables: SearchTables | None = None,
-    bound: Bound | None = None,
+    bound: SearchBound | None = None,
 ) -> SearchResult:
     """Search kernels that compute a program.
 
@@ -121,7 +121,9 @@ def search_kernels(
     watch = watch or Watch()
     if options.time_limit_s is not None:
         watch = watch.within(options.time_limit_s)
-    return _Search(program, options, watch, progress or _silent, tables, bound or NoBound()).run()
+    return _KernelSearch(
+        program, options, watch, progress or _silent, tables, bound or NoBound()
+    ).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,7 @@ class _Work:
     least_us: float = 0.0
 
 
-class _Search:
+class _KernelSearch:
     def __init__(
         self,
         program: MuGraph,
@@ -147,7 +149,7 @@ class _Search:
         watch: Watch,
         progress: Progress,
         tables: SearchTables | None,
-        bound: Bound,
+        bound: SearchBound,
     ) -> None:
         made = {step.outputs[0] for step in program.steps}
         if not program.outputs or not made.issuperset(program.outputs):

@@ -32,10 +32,10 @@ from relational_tensat.mugraph.graph.mugraph import (
 )
 from relational_tensat.mugraph.graph.operators import mu_operator
 from relational_tensat.mugraph.graph.partial_tiles import LOOP
-from relational_tensat.mugraph.graph.well_formed import Stage, block_tensors, saved_dims
+from relational_tensat.mugraph.graph.well_formed import BlockStage, block_tensors, saved_dims
 from relational_tensat.mugraph.search.block_search import BlockSearch
-from relational_tensat.mugraph.search.block_terms import Derivation, Operand, step_of
-from relational_tensat.mugraph.search.structure import Configuration, part_of
+from relational_tensat.mugraph.search.block_terms import Operand, TermDerivation, step_of
+from relational_tensat.mugraph.search.structure import BlockConfiguration, part_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ def _saver(
 _OPTIONS = ExtractionOptions(extractor="greedy-dag", time_limit_s=5.0)
 
 #: By their numbers in the table of terms.
-_STAGES = (Stage.LOOP.value, Stage.AFTER.value, Stage.INVARIANT.value)
+_STAGES = (BlockStage.LOOP.value, BlockStage.AFTER.value, BlockStage.INVARIANT.value)
 
 #: Operations of an element. What is concatenated lies in shared memory whole, and seldom fits: it is for
 #: what cannot be computed iteration by iteration.
@@ -257,7 +257,9 @@ def cheapest_kernel(
     """
     _, configuration = search.configurations[config]
     derivations = search.derivations(config)
-    steps, chosen = _choose(search, derivations, terms, _Costs(search, configuration, sizes))
+    steps, chosen = _choose(
+        search, derivations, terms, _DerivationCosts(search, configuration, sizes)
+    )
     names: dict[int, str] = {}
     loads: list[tuple[str, str]] = []
     for term in steps:
@@ -288,23 +290,23 @@ def _row(
     search: BlockSearch,
     term: int,
     tensor: str,
-    chosen: Derivation | None,
+    chosen: TermDerivation | None,
     where: tuple[int, int, int],
 ) -> FoundRow:
     """Return the row of a term; of where it is: level, configuration, number of derivations."""
     (level, config, count), (operators, stage, klass, value) = where, search.term_row(term)
-    made = chosen or Derivation("load", "", "", 0, 0)
+    made = chosen or TermDerivation("load", "", "", 0, 0)
     return FoundRow(
         "", tensor, level, config, term, operators, _STAGES[stage], made.op, made.name,
         made.variable, made.a, made.b, klass, value, count,
     )  # fmt: skip
 
 
-class _Costs:
+class _DerivationCosts:
     """Operations of derivations, per block and in all iterations."""
 
     def __init__(
-        self, search: BlockSearch, configuration: Configuration, sizes: Mapping[str, int]
+        self, search: BlockSearch, configuration: BlockConfiguration, sizes: Mapping[str, int]
     ) -> None:
         self._search = search
         self._configuration = configuration
@@ -314,7 +316,7 @@ class _Costs:
         if loop:
             self._tiles[loop.name] /= loop.factor
 
-    def of(self, term: int, derivation: Derivation) -> float:
+    def of(self, term: int, derivation: TermDerivation) -> float:
         """Return the operations of a derivation of a term."""
         labels = {*self._search.value(derivation.a).labels}
         if derivation.b:
@@ -326,14 +328,14 @@ class _Costs:
 
 def _choose(
     search: BlockSearch,
-    derivations: Mapping[int, list[Derivation]],
+    derivations: Mapping[int, list[TermDerivation]],
     terms: Sequence[int],
-    costs: _Costs,
-) -> tuple[list[int], dict[int, Derivation]]:
+    costs: _DerivationCosts,
+) -> tuple[list[int], dict[int, TermDerivation]]:
     """Return the terms that are needed, operands first, and how each is derived."""
     needed = _needed(derivations, terms)
     number = {term: place for place, term in enumerate(needed)}
-    nodes: list[tuple[int, float, list[int], Derivation | None]] = []
+    nodes: list[tuple[int, float, list[int], TermDerivation | None]] = []
     for term in needed:
         if search.loaded(term) is not None:  # nothing is computed that is loaded
             nodes.append((number[term], 0.0, [], None))
@@ -358,7 +360,7 @@ def _choose(
     return [needed[klass] for klass in order], {t: d for t, d in chosen.items() if d is not None}
 
 
-def _needed(derivations: Mapping[int, list[Derivation]], terms: Sequence[int]) -> list[int]:
+def _needed(derivations: Mapping[int, list[TermDerivation]], terms: Sequence[int]) -> list[int]:
     """Return all terms that some derivation of these needs."""
     found = dict.fromkeys(terms)
     waiting = list(terms)
@@ -375,7 +377,7 @@ def _needed(derivations: Mapping[int, list[Derivation]], terms: Sequence[int]) -
 Ways: TypeAlias = tuple[tuple[tuple[FoundKernel, ...], ...], ...]
 
 
-class Bound(Protocol):
+class SearchBound(Protocol):
     """Knows what was found so far, and what kernels take at least.
 
     All times are of the program's own sizes. The search leaves out what was stored by some kernels if

@@ -109,7 +109,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class Configuration:
+class BlockConfiguration:
     """Which variables the grid splits, in order of its axes, and which one the loop traverses."""
 
     grid: tuple[Variable, ...]
@@ -257,7 +257,7 @@ def resized(program: MuGraph, sizes: Mapping[str, int]) -> MuGraph:
 
 def configurations(
     inputs: Sequence[Dims], known: Mapping[str, Variable], *, concatenate: bool
-) -> Iterator[Configuration]:
+) -> Iterator[BlockConfiguration]:
     """Yield the configurations of blocks with these inputs.
 
     Args:
@@ -270,7 +270,7 @@ def configurations(
     for axes in range(len(AXES) + 1):
         for grid in itertools.combinations(present, axes):
             for loop in loops:
-                configuration = Configuration(grid, loop)
+                configuration = BlockConfiguration(grid, loop)
                 if all(v.tile(configuration.splits(v)) for v in present):
                     yield configuration
 

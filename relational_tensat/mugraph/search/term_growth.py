@@ -32,7 +32,7 @@ _PARTS_OF_EACH = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
+class TermGrowth:
     """How far the growth of a level is.
 
     Attributes:
@@ -45,7 +45,7 @@ class Growth:
     counts: SearchCounts
 
 
-Report: TypeAlias = Callable[[Growth], None]
+Report: TypeAlias = Callable[[TermGrowth], None]
 
 
 class Grower:
@@ -123,12 +123,12 @@ class Grower:
         done: dict[int, tuple[GrownTerms, bool]] = {}
         with guard.watching():
             for part, mine in enumerate(numbers):
-                task = _Part(rows, self._structure, self._options, _jobs(search, mine))
+                task = _GrowthPart(rows, self._structure, self._options, _jobs(search, mine))
                 futures[pool.submit(_grow_part, task)] = part
             try:
                 for future in as_completed(futures):
                     done[futures[future]] = future.result()
-                    report(Growth(len(done), parts, _sum([g.counts for g, _ in done.values()])))
+                    report(TermGrowth(len(done), parts, _sum([g.counts for g, _ in done.values()])))
             except BrokenProcessPool as error:
                 raise NoSolutionError(
                     "a process of the search ended before it was done; perhaps memory did not suffice"
@@ -155,7 +155,7 @@ class Grower:
 
 def _grow(search: BlockSearch, max_operators: int, report: Report) -> None:
     for size in range(max_operators + 1):
-        report(Growth(max(0, size - 1), max_operators, search.counts))
+        report(TermGrowth(max(0, size - 1), max_operators, search.counts))
         search.grow(size, max_operators)
 
 
@@ -184,7 +184,7 @@ def _sum(counts: Sequence[SearchCounts]) -> SearchCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _GrowthPart:
     """What a process needs: the abstract e-graph's rows, and jobs."""
 
     abstract: Sequence[Sequence[Any]]
@@ -202,7 +202,7 @@ def _begin(stop: Event) -> None:
     _stopping.append(stop)
 
 
-def _grow_part(part: _Part) -> tuple[GrownTerms, bool]:
+def _grow_part(part: _GrowthPart) -> tuple[GrownTerms, bool]:
     """Return the terms of a part, and whether it came to its end."""
     database = Database(process=ProcessOptions(threads=1))
     database.script("mugraph/abstract_table")

@@ -33,8 +33,8 @@ from relational_tensat.mugraph.graph.mugraph import (
 from relational_tensat.mugraph.graph.operators import mu_operator
 from relational_tensat.mugraph.graph.rewrites import core
 from relational_tensat.mugraph.graph.well_formed import (
+    BlockStage,
     BlockTensors,
-    Stage,
     block_tensors,
     kernel_tensors,
     loaded_dims,
@@ -223,17 +223,17 @@ def _kernel_us(
 
 def _sizes_of(kernel: Kernel, tensors: BlockTensors, device: Mapping[str, Dims]) -> Sizes:
     block = kernel.block
-    tile = _extents(tensors, (Stage.LOOP, Stage.INVARIANT))
+    tile = _extents(tensors, (BlockStage.LOOP, BlockStage.INVARIANT))
     return Sizes(
         whole=_sizes(loaded_dims(iterator, device) for iterator in block.iterators),
         tile=tile,
-        after=tile | _extents(tensors, (Stage.AFTER,)),
+        after=tile | _extents(tensors, (BlockStage.AFTER,)),
         blocks=_one(math.prod(block.grid)),
         loop=_one(block.loop),
     )
 
 
-def _extents(tensors: BlockTensors, stages: tuple[Stage, ...]) -> dict[str, Floats]:
+def _extents(tensors: BlockTensors, stages: tuple[BlockStage, ...]) -> dict[str, Floats]:
     return _sizes(dims for name, dims in tensors.dims.items() if tensors.stages[name] in stages)
 
 

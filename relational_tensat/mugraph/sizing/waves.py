@@ -39,8 +39,8 @@ from relational_tensat.mugraph.graph.mugraph import (
     ThreadGraph,
 )
 from relational_tensat.mugraph.graph.well_formed import (
+    BlockStage,
     BlockTensors,
-    Stage,
     block_tensors,
     kernel_tensors,
 )
@@ -119,7 +119,7 @@ def _registers(step: Operation, tensors: BlockTensors, sizes: Sizes) -> Floats:
     other = 1 if step.op == "matmul" else 2
     dims = [tensors.dims[step.operands[place]] for place in (0, other)]
     frame = frame_of(dims[0], dims[1], names(step.attrs, "over"))
-    extents = sizes.after if tensors.stages[step.output] is Stage.AFTER else sizes.tile
+    extents = sizes.after if tensors.stages[step.output] is BlockStage.AFTER else sizes.tile
     matrices, rows, columns = (
         product_of((dim.variable for dim in part), extents, sizes)
         for part in (frame.batch, frame.rows, frame.columns)
@@ -155,7 +155,7 @@ def shared_bytes(
     def size_of(name: str) -> Floats:
         stored = program.stored[name]
         owner = name.removesuffix("_tile").removesuffix("_shared")
-        extents = sizes.after if stages.get(owner) is Stage.AFTER else sizes.tile
+        extents = sizes.after if stages.get(owner) is BlockStage.AFTER else sizes.tile
         variables = [dim.variable for dim in stored.dims]
         size = product_of(variables, extents, sizes)
         if stored.is_wide:
@@ -297,17 +297,17 @@ def kernel_times(
 
 def _elements(name: str, tensors: BlockTensors, sizes: Sizes) -> Floats:
     """Return how many elements a block has of a tensor."""
-    extents = sizes.after if tensors.stages[name] is Stage.AFTER else sizes.tile
+    extents = sizes.after if tensors.stages[name] is BlockStage.AFTER else sizes.tile
     return product_of((dim.variable for dim in tensors.dims[name]), extents, sizes)
 
 
 def _flops(step: BlockStep, tensors: BlockTensors, sizes: Sizes, device: Multiprocessors) -> Floats:
     """Return the operations of a step in all iterations of a block."""
     stage = max(
-        (tensors.stages[name] for name in step.operands), key=_ORDER.index, default=Stage.LOOP
+        (tensors.stages[name] for name in step.operands), key=_ORDER.index, default=BlockStage.LOOP
     )
-    extents = sizes.after if stage is Stage.AFTER else sizes.tile
-    loop = sizes.loop if stage is Stage.LOOP else np.ones_like(sizes.loop)
+    extents = sizes.after if stage is BlockStage.AFTER else sizes.tile
+    loop = sizes.loop if stage is BlockStage.LOOP else np.ones_like(sizes.loop)
     inner = step.steps if isinstance(step, ThreadGraph) else (step,)
     own = tensors.dims[
         step.outputs[0]
@@ -350,7 +350,7 @@ def _padded(
     return {name: np.ceil(extents[name] / size) * size for name, size in padding.items()}
 
 
-_ORDER = (Stage.INVARIANT, Stage.LOOP, Stage.AFTER)
+_ORDER = (BlockStage.INVARIANT, BlockStage.LOOP, BlockStage.AFTER)
 
 
 def _bytes(

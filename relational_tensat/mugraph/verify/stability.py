@@ -28,8 +28,8 @@ from relational_tensat.mugraph.graph.mugraph import (
 )
 from relational_tensat.mugraph.graph.rewrites import flat_steps
 from relational_tensat.mugraph.graph.well_formed import (
+    BlockStage,
     BlockTensors,
-    Stage,
     block_tensors,
     kernel_tensors,
     saved_dims,
@@ -300,7 +300,7 @@ class _Block:
         loops = {iterator.fmap for iterator in self._block.iterators} - {""}
         *first, difference, exponential = _shifted(step, over)
         (largest,) = first
-        if stage is Stage.LOOP and loops <= set(over):
+        if stage is BlockStage.LOOP and loops <= set(over):
             self.steps.append(RunningMax(operand, largest.output, over))
             self._running.add(largest.output)
         else:

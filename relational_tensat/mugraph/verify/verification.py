@@ -24,7 +24,7 @@ from relational_tensat.mugraph.graph.rewrites import core, core_like, has_window
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.verify.masks import takes_masks
 from relational_tensat.mugraph.verify.random_tests import (
-    Difference,
+    TestDifference,
     check_signature,
     first_difference,
     free_of_exponentials,
@@ -42,7 +42,7 @@ from relational_tensat.mugraph.verify.stability import stable_if_possible
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class LaxBound:
     """What Theorem 4 says of a program at its sizes.
 
     Attributes:
@@ -74,7 +74,7 @@ class _Quotient:
     inner: int = 0
 
 
-def bound(program: MuGraph, factor: int = 2) -> Bound | None:
+def bound(program: MuGraph, factor: int = 2) -> LaxBound | None:
     """Return what the theorem says of a program; None where it says nothing.
 
     It says nothing of functions that are not LAX, of two exponentials on a path, and where d k^4 ≥ q.
@@ -94,7 +94,7 @@ class _NotLaxError(Exception):
     """An operator that the theorem is not about."""
 
 
-def _bound(program: MuGraph, factor: int) -> Bound | None:
+def _bound(program: MuGraph, factor: int) -> LaxBound | None:
     dims = kernel_tensors(program)
     forms = {name: _Quotient(1, 1, frozenset()) for name in program.inputs}
     for step in program.steps:
@@ -108,7 +108,7 @@ def _bound(program: MuGraph, factor: int) -> Bound | None:
         bottom_degree = sum(degree for _, _, _, degree in form.divisors)
         k = max(k, factor * form.terms * bottom_terms)
         d = max(d, form.degree + bottom_degree, form.inner)
-    return Bound(k, d) if d * k**4 < LARGE.q else None
+    return LaxBound(k, d) if d * k**4 < LARGE.q else None
 
 
 def _form(step: Operation, forms: Mapping[str, _Quotient], dims: Mapping[str, Dims]) -> _Quotient:
@@ -195,7 +195,7 @@ _LEVEL_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
+class MuGraphVerification:
     """What was tested, and what came out.
 
     Attributes:
@@ -216,7 +216,7 @@ class Verification:
             little; None where there are none of either.
     """
 
-    difference: Difference | None
+    difference: TestDifference | None
     small_tests: int = 0
     error: float | None = None
     full_tests: int = 0
@@ -251,7 +251,7 @@ class Verification:
         return is_right and self.small_tests + self.full_tests > 0
 
 
-def verify_mugraph(program: MuGraph, graph: MuGraph, seed: int = 0) -> Verification:
+def verify_mugraph(program: MuGraph, graph: MuGraph, seed: int = 0) -> MuGraphVerification:
     """Test whether a μGraph computes a program.
 
     Args:
@@ -277,11 +277,13 @@ def verify_mugraph(program: MuGraph, graph: MuGraph, seed: int = 0) -> Verificat
             f"{graph.name}: it loads other parts of inputs than its program takes"
         )
     difference = first_difference(program, graph, seed, _TESTS_WITHOUT_BOUND)
-    passed = Verification(difference, full_tests=_TESTS_WITHOUT_BOUND)
+    passed = MuGraphVerification(difference, full_tests=_TESTS_WITHOUT_BOUND)
     return passed if difference else _with_floats(passed, program, graph, seed)
 
 
-def _with_whole(passed: Verification, program: MuGraph, graph: MuGraph, seed: int) -> Verification:
+def _with_whole(
+    passed: MuGraphVerification, program: MuGraph, graph: MuGraph, seed: int
+) -> MuGraphVerification:
     """Return a verification of a core with tests of the whole, if it is small enough."""
     if passed.difference is not None or not (is_small_enough(program) and is_small_enough(graph)):
         return passed
@@ -290,17 +292,17 @@ def _with_whole(passed: Verification, program: MuGraph, graph: MuGraph, seed: in
     return replace(passed, difference=difference, full_tests=passed.full_tests + TESTS)
 
 
-def _verified(program: MuGraph, graph: MuGraph, seed: int) -> Verification:
+def _verified(program: MuGraph, graph: MuGraph, seed: int) -> MuGraphVerification:
     """Return what tests of a program and a μGraph without windows say."""
     check_signature(program, graph)
     own = graph if graph.inputs == program.inputs else with_variables_of(program, graph)
     small = None if own is None else shrunk(program, own)
-    passed = Verification(None)
+    passed = MuGraphVerification(None)
     if small is not None:
         theorem = bound(small[0])
         tests = theorem.tests(ERROR) if theorem else _TESTS_WITHOUT_BOUND
         difference = first_difference(*small, seed, tests, LARGE)
-        passed = Verification(difference, tests, ERROR if theorem else None)
+        passed = MuGraphVerification(difference, tests, ERROR if theorem else None)
         if difference is not None:
             return passed
     is_own = small is not None and own is graph  # else only this tests it as it was imported
@@ -317,8 +319,8 @@ def _verified(program: MuGraph, graph: MuGraph, seed: int) -> Verification:
 
 
 def _with_entries(
-    passed: Verification, program: MuGraph, graph: MuGraph, seed: int
-) -> Verification:
+    passed: MuGraphVerification, program: MuGraph, graph: MuGraph, seed: int
+) -> MuGraphVerification:
     """Return a verification with tests of some entries, whose sums are those of the graph's own sizes.
 
     Where all sums together are too large (both dims of a weight are summed over), each is in some test at
@@ -367,7 +369,9 @@ def _largest(graph: MuGraph) -> int:
     return max(map(count, kernel_tensors(graph).values()))
 
 
-def _with_floats(passed: Verification, program: MuGraph, graph: MuGraph, seed: int) -> Verification:
+def _with_floats(
+    passed: MuGraphVerification, program: MuGraph, graph: MuGraph, seed: int
+) -> MuGraphVerification:
     """Return a verification with the errors of floating point."""
     reference, large, level = stable_if_possible(program), None, None
     if has_exponentials(program):

@@ -13,7 +13,13 @@ import pytest
 from relational_tensat.cost import open_source
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion import kernel_fusion
-from relational_tensat.mugraph.fusion.candidates import Candidate, Key, Plan, Planned, Version
+from relational_tensat.mugraph.fusion.candidates import (
+    FusionPlan,
+    KernelCandidate,
+    Key,
+    Planned,
+    Version,
+)
 from relational_tensat.mugraph.fusion.kernel_fusion import Sought, own_kernels
 from relational_tensat.mugraph.search.structure import SearchOptions
 from relational_tensat.tensor import Graph
@@ -21,14 +27,14 @@ from relational_tensat.tensor import Graph
 _LAUNCH_US = 5.0
 
 
-def _part(inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Candidate:
-    return cast(Candidate, SimpleNamespace(inputs=inputs, outputs=outputs))
+def _part(inputs: tuple[str, ...], outputs: tuple[str, ...]) -> KernelCandidate:
+    return cast(KernelCandidate, SimpleNamespace(inputs=inputs, outputs=outputs))
 
 
 def _cheapest(
-    graph: Graph, parts: list[tuple[str, Candidate]], costs_us: dict[Key, float]
+    graph: Graph, parts: list[tuple[str, KernelCandidate]], costs_us: dict[Key, float]
 ) -> Planned:
-    plan = Plan(lambda node, graph: 4.0)
+    plan = FusionPlan(lambda node, graph: 4.0)
     plan.add(Version(graph), parts)
     return plan.cheapest(costs_us)
 
@@ -121,7 +127,7 @@ def test_the_cheapest_graph_may_have_parts_of_several_versions() -> None:
     costs_us: dict[Key, float] = {("begun", 1): 1.0, ("ended", 1): 3.0}
     found = []
     for classes in (shared, {}):  # without, what gives other values is of no use
-        plan = Plan(lambda node, graph: 4.0)
+        plan = FusionPlan(lambda node, graph: 4.0)
         plan.add(Version(one, "model", ends), [begun])
         plan.add(Version(other, "cheapest", classes), [ended])
         found.append(plan.cheapest(costs_us))

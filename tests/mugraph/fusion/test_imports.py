@@ -15,7 +15,7 @@ from relational_tensat.cli.main import main
 from relational_tensat.formats import save_model
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph import kernel_finder
-from relational_tensat.mugraph.candidate_cache import Candidates
+from relational_tensat.mugraph.candidate_cache import SizedCandidates
 from relational_tensat.mugraph.graph.mugraph_json import load_mugraph
 from relational_tensat.mugraph.graph.rewrites import named_by_place, with_inputs_called
 
@@ -67,7 +67,7 @@ def test_a_run_chooses_among_imported_kernels(model: Path, monkeypatch: pytest.M
     assert main(["kernels", "import", str(path), str(model), "--region", "0"]) == 0
     search = kernel_finder.searched
 
-    def nothing(*given: Any) -> Candidates:
+    def nothing(*given: Any) -> SizedCandidates:
         return replace(search(*given), graphs=(), is_complete=False)
 
     monkeypatch.setattr(kernel_finder, "searched", nothing)

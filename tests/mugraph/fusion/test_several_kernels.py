@@ -15,7 +15,7 @@ from relational_tensat.cli.main import main
 from relational_tensat.formats import save_model
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion import kernel_fusion
-from relational_tensat.mugraph.fusion.candidates import Candidate, region_candidates
+from relational_tensat.mugraph.fusion.candidates import KernelCandidate, region_candidates
 from relational_tensat.mugraph.graph.mugraph_json import load_mugraph
 from relational_tensat.tensor import Graph
 
@@ -41,7 +41,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
         kernels=folder / "kernels", db=folder / "run.duckdb",
     )  # fmt: skip
 
-    def whole(*given: Any) -> list[Candidate]:  # parts of it would be sought as well
+    def whole(*given: Any) -> list[KernelCandidate]:  # parts of it would be sought as well
         return [c for c in region_candidates(*given) if len(c.program.steps) == 5]
 
     with pytest.MonkeyPatch.context() as patch:

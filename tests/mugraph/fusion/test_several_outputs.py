@@ -23,7 +23,7 @@ from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.formats import load_model, save_model
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion.candidates import (
-    Candidate,
+    KernelCandidate,
     chain_candidates,
     region_candidates,
 )
@@ -276,7 +276,7 @@ def test_pairs_of_regions_compute_what_their_nodes_do() -> None:
         _check_other_program(candidate)
 
 
-def _check_other_program(candidate: Candidate) -> None:
+def _check_other_program(candidate: KernelCandidate) -> None:
     """Where the first output is another tensor of the same dims, the check finds that it is wrong."""
     program, dims = candidate.program, kernel_tensors(candidate.program)
     first, *rest = program.outputs

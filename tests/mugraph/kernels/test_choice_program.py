@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from relational_tensat.base.errors import NoSolutionError
-from relational_tensat.mugraph.kernels.choice_program import Choices, Limit, Table, solve
+from relational_tensat.mugraph.kernels.choice_program import CostedChoices, CostTable, Limit, solve
 
 
-def drawn(seed: int) -> Choices:
+def drawn(seed: int) -> CostedChoices:
     """Return a few variables with tables of one, two and three of them, and a limit."""
     random = np.random.default_rng(seed)
     sizes = tuple(int(size) for size in random.integers(1, 5, 5))
@@ -19,9 +19,9 @@ def drawn(seed: int) -> Choices:
     for count in (1, 1, 2, 2, 2, 3):
         picked = tuple(int(v) for v in random.choice(5, count, replace=False))
         costs = random.integers(0, 1000, [sizes[v] for v in picked])
-        tables.append(Table(picked, costs))
+        tables.append(CostTable(picked, costs))
     terms = {v: random.integers(0, 10, size).tolist() for v, size in enumerate(sizes)}
-    return Choices(sizes, tuple(tables), (Limit(terms, int(random.integers(12, 30))),))
+    return CostedChoices(sizes, tuple(tables), (Limit(terms, int(random.integers(12, 30))),))
 
 
 def test_the_cheapest_choice_is_found_and_proven() -> None:

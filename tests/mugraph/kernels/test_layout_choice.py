@@ -15,7 +15,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     Saver,
 )
 from relational_tensat.mugraph.kernels.accesses import accesses, order_of
-from relational_tensat.mugraph.kernels.choice_program import Choices, solve
+from relational_tensat.mugraph.kernels.choice_program import CostedChoices, solve
 from relational_tensat.mugraph.kernels.cuda_buffers import with_partials
 from relational_tensat.mugraph.kernels.layout_choice import (
     LayoutProblem,
@@ -34,7 +34,7 @@ from tests.mugraph.kernels.mugraphs import (
 )
 
 
-def least(choices: Choices) -> int:
+def least(choices: CostedChoices) -> int:
     """Return the cost of the cheapest choice, by looking at all of them."""
     total = np.zeros(choices.sizes, np.int64)
     for table in choices.tables:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from relational_tensat.base.errors import ShapeError
-from relational_tensat.mugraph.fusion.candidates import Candidate, region_candidates
+from relational_tensat.mugraph.fusion.candidates import KernelCandidate, region_candidates
 from relational_tensat.mugraph.fusion.kernel_builder import computes_nodes
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.residues import Residues
@@ -267,7 +267,7 @@ def test_another_number_for_nan_ends_a_region() -> None:
         lowered(model, model.nodes, "region")
 
 
-def whole() -> Candidate:
+def whole() -> KernelCandidate:
     """Return all of the model as a candidate."""
     candidates = region_candidates(guarded_model(), 8)
     return max(candidates, key=lambda candidate: len(candidate.nodes))

@@ -12,7 +12,7 @@ from relational_tensat.mugraph.graph.mugraph import Accumulate, BlockStep, MuGra
 from relational_tensat.mugraph.graph.partial_tiles import LOOP
 from relational_tensat.mugraph.graph.residues import Residues
 from relational_tensat.mugraph.search.block_terms import fingerprint, iterator_of
-from relational_tensat.mugraph.search.structure import Configuration
+from relational_tensat.mugraph.search.structure import BlockConfiguration
 from relational_tensat.tensor.field import Undefined
 
 
@@ -28,7 +28,7 @@ class Block:
     def __init__(
         self,
         original: MuGraph,
-        configuration: Configuration,
+        configuration: BlockConfiguration,
         values: dict[str, Labelled],
         most: int,
     ) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from relational_tensat.base.watch import Watch
 from relational_tensat.mugraph import kernel_finder
-from relational_tensat.mugraph.candidate_cache import Candidates
+from relational_tensat.mugraph.candidate_cache import SizedCandidates
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.kernel_finder import CheapestSoFar, find_kernels, searched
@@ -20,7 +20,7 @@ from relational_tensat.mugraph.search.routes import NoBound, Route
 from relational_tensat.mugraph.search.structure import SearchOptions
 from relational_tensat.mugraph.sizing.cost_model import Traffic, least_kernel_us
 from relational_tensat.mugraph.sizing.waves import a100
-from relational_tensat.mugraph.verify.verification import Verification
+from relational_tensat.mugraph.verify.verification import MuGraphVerification
 from tests.mugraph.search.test_several_outputs import gate_and_up, sum_and_norm
 
 #: Of these one kernel is best, or two, or a library's operator and a kernel.
@@ -37,7 +37,7 @@ EVERY = replace(THREE, disable=("bounds",))
 
 
 @cache
-def with_and_without(name: str) -> tuple[Candidates, Candidates]:
+def with_and_without(name: str) -> tuple[SizedCandidates, SizedCandidates]:
     """Return what is found for a program with bounds, and all there is."""
     return searched(PROGRAMS[name], THREE), searched(PROGRAMS[name], EVERY)
 
@@ -89,8 +89,8 @@ def test_where_the_cheapest_is_refused_what_was_left_out_is_searched(
     every = with_and_without("lora")[1].graphs
     first = next(made for made in every if len(made.graph.steps) > 1)
 
-    def verify(_: MuGraph, graph: MuGraph, __: int) -> Verification:
-        return Verification(None, small_tests=1 if len(graph.steps) > 1 else 0)
+    def verify(_: MuGraph, graph: MuGraph, __: int) -> MuGraphVerification:
+        return MuGraphVerification(None, small_tests=1 if len(graph.steps) > 1 else 0)
 
     monkeypatch.setattr(kernel_finder, "verify_mugraph", verify)
     found = find_kernels(PROGRAMS["lora"], THREE)

@@ -21,7 +21,7 @@ from relational_tensat.mugraph.graph.well_formed import block_tensors
 from relational_tensat.mugraph.programs import ProgramBuilder, program
 from relational_tensat.mugraph.verify.random_tests import first_difference, relative_error
 from relational_tensat.mugraph.verify.small_sizes import resized, shrunk, with_full_sums
-from relational_tensat.mugraph.verify.verification import Bound, bound, verify_mugraph
+from relational_tensat.mugraph.verify.verification import LaxBound, bound, verify_mugraph
 from tests.mugraph.mugraphs import flash_attention
 from tests.mugraph.saved import saved
 
@@ -156,8 +156,8 @@ def test_what_adds_up_copies_beyond_the_end_is_refused(monkeypatch: pytest.Monke
 
 
 def test_the_bound_is_that_of_the_theorem_where_it_applies() -> None:
-    assert bound(program("attention", h=1, q=1, d=2, k=2, e=1)) == Bound(8, 2)
-    assert Bound(8, 2).tests(1e-6) == 111
+    assert bound(program("attention", h=1, q=1, d=2, k=2, e=1)) == LaxBound(8, 2)
+    assert LaxBound(8, 2).tests(1e-6) == 111
     assert bound(program("lora", m=2, k=2, n=2, r=2)) is not None
     for name in ("attention", "mlp", "gated_mlp", "rmsnorm_linear"):  # too large, or not LAX
         assert bound(program(name)) is None
