@@ -1,4 +1,8 @@
-"""What a plan consists of: calls of kernels, in terms of buffers that have no address yet."""
+"""What a plan consists of: calls of kernels, in terms of buffers that have no address yet.
+
+A lowering adds calls through a ``CallEmitter``; a ``KernelLibrary``, of a device or of its double, runs
+them.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Which kernels there are: files under kernels/, for which types each is compiled, its parameters.
+"""The kernels that there are: files under kernels/, the types each is compiled for, its parameters.
 
-Parameters are read off the sources, the one place where they are written down.
-
-Numbers and names that Python and the kernels agree on.
+Parameters are read off the sources, the one place where they are written down. The numbers of operators are
+those that the sources switch by.
 """
 
 from __future__ import annotations

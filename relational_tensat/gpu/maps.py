@@ -1,7 +1,4 @@
-"""Operators that compute element by element.
-
-Operators that reduce along axes, and those that normalize by what they reduce to.
-"""
+"""Lowering of what computes on elements and rows: element by element, reductions, norms, softmaxes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Placing buffers in one piece of memory, reused as soon as nothing needs what is in it.
+"""Tensors as bytes in one piece of memory: elements, strides of views, places of buffers.
 
-Greedy by size: the largest buffers first, each at the lowest address at which no buffer that lives
-at the same time lies (Pisarchyk and Lee, "Efficient memory management for deep neural net
-inference", 2020, section 5.2).
+Buffers are placed greedily by size: the largest first, each at the lowest address at which no buffer that
+lives at the same time lies (Pisarchyk and Lee, "Efficient memory management for deep neural net inference",
+2020, section 5.2). So memory is used again as soon as nothing needs what is in it. A view is walked through
+in as few axes as possible.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
-"""Operators that move elements: axes, borders, weights re-arranged. Reshapes are views.
+"""Lowering of what moves elements: axes, borders, weights in another order, joins and parts of tensors.
 
-Operators that join tensors along an axis, or take parts of them.
-
-A part that lies in one piece in its operand is a view, if it begins where 16 divides the address;
-any other is copied.
-
-Moving elements between strided views, as large pieces as alignment allows.
+A reshape is a view. So is a part that lies in one piece in its operand, if it begins where 16 divides the
+address; any other is copied, in pieces as large as alignment allows.
 """
 
 from __future__ import annotations

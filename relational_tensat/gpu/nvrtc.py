@@ -1,12 +1,8 @@
 """Compiling the kernels with NVRTC: no driver, GPU, toolkit or header is needed.
 
-NVRTC is reached through ``cuda.bindings``, which finds its library in the wheel
-``nvidia-cuda-nvrtc``, in a CUDA toolkit or on the system. What has been compiled is kept in the
-user's cache folder, by the sources, the architecture and NVRTC's version.
-
-What comes from ``cuda.bindings``: functions of the driver that PyCUDA has not, and what calls answer.
-
-What to install where something of NVIDIA's is missing.
+NVRTC is reached through ``cuda.bindings``, which finds its library in the wheel ``nvidia-cuda-nvrtc``, in a
+CUDA toolkit or on the system; so are the functions of the driver that PyCUDA has not. What has been
+compiled is kept in the user's cache folder, by the sources, the architecture and NVRTC's version.
 """
 
 from __future__ import annotations

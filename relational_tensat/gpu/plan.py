@@ -1,7 +1,4 @@
-"""A graph as a plan: which kernels run, in which order, on which memory.
-
-Running a plan, any number of times.
-"""
+"""A graph as a plan: which kernels run, in which order, on which memory; and what runs it, many times."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Matrix products: batches broadcast; scale, transposed factors, an addend, bias and activation fused.
+"""Lowering of products, convolutions and pools.
 
-Convolutions and pools: windows over one to three spatial dimensions, always lowered as three.
+Matrix products broadcast batches, and fuse scale, transposed factors, an addend, bias and activation.
+Windows over one to three spatial dimensions are always lowered as three.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Which calls NVIDIA's libraries take, in their own terms; pure arithmetic on calls.
+"""Which calls NVIDIA's libraries take, in their own terms, and launches of our own kernels for the rest.
 
-Products, convolutions and pools as launches of our own kernels.
-
-NVIDIA's libraries are faster; these need no more than the driver, take what the libraries refuse
-(padding that differs at the two ends, pools over partial windows), and are what libraries can be
-held against.
+NVIDIA's libraries are faster. Our kernels need no more than the driver, take what the libraries refuse
+(padding that differs at the two ends, pools over partial windows), and are what libraries can be held
+against. All of this is arithmetic on calls.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""What a search found, with sizes: what verification chooses from, and what is kept for later.
-
-The cache of searches: the cheapest candidates of each, a file of JSON by content hash.
+"""What a search found, with sizes, and the cache of it: files of JSON by content hash.
 
 Any number of processes may share the folder: a file is written aside and renamed, and two that search the
 same write the same. A candidate from it is verified as if it had just been found, so nothing rests on what
-is in the folder; a file that cannot be read is as good as none.
+is in the folder; a file that cannot be read counts as missing.
 """
 
 from __future__ import annotations

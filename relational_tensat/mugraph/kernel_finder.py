@@ -1,10 +1,8 @@
-"""The whole way: search, sizes, verification of the cheapest.
+"""The whole way to a kernel: search, sizes, verification of the cheapest.
 
-What a search has found so far, with sizes, and what cannot become cheaper than that.
-
-A candidate made ready for verification: its exponentials stable, its operators in thread graphs.
-
-The search for kernels with products: once for a program, in a share of the time.
+While a search runs, it leaves out what cannot become cheaper than the cheapest found so far. A candidate is
+made ready for verification: its exponentials stable, its operators in thread graphs. Searches for the parts
+of a model share their time, and each program is searched for once.
 """
 
 from __future__ import annotations
@@ -394,7 +392,7 @@ class KernelSearcher:
         self._cache = cache
         self._known: dict[tuple[str, str, SearchEffort], MuGraph | RelationalTensatError] = {}
 
-    def seek(self, program: MuGraph, device: Multiprocessors, effort: SearchEffort) -> MuGraph:
+    def search(self, program: MuGraph, device: Multiprocessors, effort: SearchEffort) -> MuGraph:
         """Return the cheapest verified μGraph that a search finds.
 
         Raises:

@@ -1,6 +1,6 @@
 """The kernel library of a real GPU: NVIDIA's libraries where they serve, our kernels elsewhere.
 
-Microseconds between two events on the GPU's stream; clean caches; how fast the clock is.
+Its timer takes microseconds between two events of the stream, with clean caches, and knows the clock.
 """
 
 from __future__ import annotations
@@ -164,7 +164,6 @@ class CudaLibrary:
         return running, reason
 
     def _fastest(self, running: Mapping[int, BoundCall]) -> int:
-        """Return the number of the fastest of some calls."""
         numbers = list(running)
         needed = max(call.workspace_bytes for call in running.values())
         workspace = self.allocate(needed) if needed and len(numbers) > 1 else 0

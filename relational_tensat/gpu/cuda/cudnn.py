@@ -1,14 +1,10 @@
 """Convolutions and pools through cuDNN's functions of fixed operations.
 
-The algorithm is the fastest that fits into the workspace (``cudnn_algorithms``): in a process the same one
-whenever the configuration is the same, on its own or in a graph. Addend, bias and relu are fused where
-cuDNN does so; what is left is one launch of ours.
-
-Which of its algorithms cuDNN runs a convolution by: the fastest, as its own search times them.
-
-That is what TASO measures by, too (``cudnnFindConvolutionForwardAlgorithmEx``). What cuDNN's heuristic
-names first is often far from it: on an H100, a convolution of 512 by 512 filters of 3 x 3 on 7 x 7
-elements took 162 µs so, of which reading the filters is 3.
+The algorithm is the fastest that fits into the workspace, as cuDNN's own search times them: in a process
+the same one whenever the configuration is the same, on its own or in a graph. TASO measures by that, too
+(``cudnnFindConvolutionForwardAlgorithmEx``). What cuDNN's heuristic names first is often far from it: on an
+H100, a convolution of 512 by 512 filters of 3 x 3 on 7 x 7 elements took 162 µs so, of which reading the
+filters is 3. Addend, bias and relu are fused where cuDNN does so; what is left is one launch of ours.
 """
 
 from __future__ import annotations
@@ -118,7 +114,6 @@ class Algorithms:
         return performances[: count.value]
 
     def _named(self, descriptors: Descriptors) -> Sequence[AlgorithmPerformance]:
-        """Return algorithms in the order in which cuDNN's heuristic names them."""
         performances, count = (AlgorithmPerformance * ALGORITHM_COUNT)(), ctypes.c_int()
         self._library.call(
             "cudnnGetConvolutionForwardAlgorithm_v7", self._handle, descriptors.x, descriptors.w,
@@ -128,7 +123,6 @@ class Algorithms:
 
 
 def _operand_bytes(call: Convolution) -> tuple[int, int, int]:
-    """Return the bytes of image, filters and result."""
     windows, groups = call.windows, call.groups
     x = call.batch * groups * call.channels * math.prod(windows.sizes)
     w = groups * call.filters * call.channels * math.prod(windows.kernel)

@@ -1,6 +1,6 @@
 """Convolutions and pools of cuDNN with their addresses, ready to be started.
 
-What cuDNN's headers say (cudnn_graph_v9.h, cudnn_ops_v9.h, cudnn_cnn_v9.h): values and signatures.
+Values and signatures are those of cuDNN's headers (cudnn_graph_v9.h, cudnn_ops_v9.h, cudnn_cnn_v9.h).
 """
 
 from __future__ import annotations

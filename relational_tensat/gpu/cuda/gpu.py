@@ -1,12 +1,8 @@
-"""The device: its primary context through PyCUDA, its name, its versions.
+"""The device: its primary context through PyCUDA, its versions, its clock, and what is started on it.
 
-Microseconds between two events on the GPU's stream.
-
-CUDA graphs: a sequence of launches recorded once, started as one.
-
-PyCUDA has none; the driver's functions come from ``cuda.bindings``, on PyCUDA's stream.
-
-The fastest of several ways to start the same work, by a few runs of each.
+A CUDA graph is a sequence of launches, recorded once and started as one. PyCUDA has none; the driver's
+functions come from ``cuda.bindings``, on PyCUDA's stream. Of several ways to start the same work the
+fastest is chosen by a few runs of each.
 """
 
 from __future__ import annotations

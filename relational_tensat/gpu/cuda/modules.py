@@ -1,13 +1,11 @@
-"""Our kernels on the device: compiled when first called, launched through PyCUDA.
+"""Code on the device: our kernels, compiled when first called, and NVIDIA's shared libraries.
 
-NVIDIA's shared libraries through ``ctypes``.
-
-Why not Python bindings: nvmath has no cuDNN, cudnn-frontend has no cuBLAS, and the two with what they
-declare are 20 MB of wheels; the calls used here are 30 C functions whose signatures have not changed
-for years (cuBLASLt since CUDA 11, cuDNN's since version 8), and the libraries themselves (900 MB) are
-mostly there already, where PyTorch, JAX or CuPy are. They are found by ``cuda.pathfinder``: in
-wheels, in conda environments, in a toolkit, or on the system. Where they are not, kernels of our own
-do the work.
+The libraries are called through ``ctypes``, not Python bindings: nvmath has no cuDNN, cudnn-frontend has no
+cuBLAS, and the two with what they declare are 20 MB of wheels; the calls used here are 30 C functions whose
+signatures have not changed for years (cuBLASLt since CUDA 11, cuDNN's since version 8), and the libraries
+themselves (900 MB) are mostly there already, where PyTorch, JAX or CuPy are. ``cuda.pathfinder`` finds them
+in wheels, in conda environments, in a toolkit, or on the system. Where they are not, kernels of our own do
+the work.
 """
 
 from __future__ import annotations

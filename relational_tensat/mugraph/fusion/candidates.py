@@ -1,16 +1,10 @@
-"""Parts of a model that a kernel is sought for: chains, and regions within regions.
+"""Parts of a model that a kernel is sought for, and which of them are worth a search.
 
-Of a region, each smaller one that it was grown from is a candidate, too: which of them become kernels is
-for extraction to choose.
-
-Graphs that compute the same, whose parts kernels are sought for, and where in the e-graph they are.
-
-Which parts of a model are worth a search: those that the cheapest graph could have.
-
-Graphs that compute the same, and all kernels for their parts, are an e-graph: a value is given by an
-operator of one of them, or by a kernel. Where no kernel was sought yet, it is taken to cost the least that
-one could be modelled to take. If then the cheapest graph has kernels that are known only, no other search
-can make it cheaper; else those that it has are sought next.
+A part is a chain, a region, or a smaller region that one was grown from: which of them become kernels is
+for extraction to choose. Graphs that compute the same, and all kernels for their parts, are an e-graph: a
+value is given by an operator of one of them, or by a kernel. Where no kernel was sought yet, it is taken to
+cost the least that one could be modelled to take. If then the cheapest graph has kernels that are known
+only, no other search can make it cheaper; else those that it has are sought next.
 """
 
 from __future__ import annotations
@@ -276,7 +270,7 @@ _TIME_LIMIT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class CheapestPlan:
     """The cheapest graph.
 
     Attributes:
@@ -330,7 +324,7 @@ class FusionPlan:
             self._add(classes, part.outputs, part.inputs, 0.0, pattern)
         self._outputs = self._outputs or _children(classes, graph.outputs)
 
-    def cheapest(self, costs_us: Mapping[Key, float]) -> Planned:
+    def cheapest(self, costs_us: Mapping[Key, float]) -> CheapestPlan:
         """Return the cheapest graph with kernels of these costs."""
         rows: list[tuple[_ENode, Key | None, float]] = []
         for e_node, cost_us in self._e_nodes.items():
@@ -353,7 +347,7 @@ class FusionPlan:
         )
         found = extract(problem, ExtractionOptions(time_limit_s=_TIME_LIMIT_S))
         chosen = (rows[number][1] for number in found.choice if number != UNUSED)
-        return Planned(found.cost_us, frozenset(key for key in chosen if key is not None))
+        return CheapestPlan(found.cost_us, frozenset(key for key in chosen if key is not None))
 
     def _class_of(self, name: str, version: Version) -> int:
         own: Hashable = version.classes.get(name, (self._versions, name))
@@ -380,5 +374,4 @@ class FusionPlan:
 
 
 def _children(classes: Mapping[str, int], names: Iterable[str]) -> tuple[int, ...]:
-    """Return the classes of values that are computed, each once."""
     return tuple(sorted({classes[name] for name in names if name in classes}))

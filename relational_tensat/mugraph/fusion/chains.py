@@ -1,8 +1,7 @@
 """Chains of a model: what a value is computed of by functions and reductions that nothing else uses.
 
-Several of them are one with as many values where one reads the other's, or all read the same.
-
-A chain as a program, and the kernel that does it row by row.
+Several of them are one with as many values where one reads the other's, or all read the same. A chain is a
+program, and one kernel does it row by row.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Kernels for parts of a model, each verified, with a rule that lets it stand for the part.
 
-Whether a program computes what the model's nodes compute that it was read from.
-
-The rule that lets a kernel stand for operators of a model.
-
-Its target means what its source says, operator by operator, so the rule is true by itself; that the
-kernel computes this is what the verification of its μGraph shows.
+A program that was read from a model's nodes is checked to compute what these compute. The rule's target
+means what its source says, operator by operator, so the rule is true by itself; that the kernel computes
+this is what the verification of its μGraph shows.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ from relational_tensat.egraph.loading import CHILD_COLUMNS, single_number
 from relational_tensat.mugraph.fusion.candidates import KernelCandidate
 from relational_tensat.mugraph.fusion.chains import row_kernel
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
-from relational_tensat.mugraph.fusion.savings import Worth
+from relational_tensat.mugraph.fusion.savings import SavingsModel
 from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.evaluation import evaluate
@@ -304,17 +301,17 @@ def _literals(attrs: Attrs) -> tuple[tuple[str, Expr], ...]:
 _SEED = 2_000_000
 
 
-class Maker:
+class KernelBuilder:
     """Makes kernels: functions and reductions by rows, regions with products by search.
 
     Args:
-        worth: what they are modelled, or measured, to take.
-        seeker: searches.
+        savings: what they are modelled, or measured, to take.
+        searcher: searches.
     """
 
-    def __init__(self, worth: Worth, seeker: KernelSearcher) -> None:
-        self._worth = worth
-        self._seeker = seeker
+    def __init__(self, savings: SavingsModel, searcher: KernelSearcher) -> None:
+        self._savings = savings
+        self._searcher = searcher
         self._kernels: dict[str, OwnKernel] = {}
 
     @property
@@ -330,14 +327,14 @@ class Maker:
         """
         if not computes_nodes(candidate, _SEED):
             raise VerificationError("its program computes something else")
-        device = self._worth.device(candidate)
+        device = self._savings.device(candidate)
         if candidate.has_products:
             assert device is not None
-            graph = self._seeker.seek(candidate.program, device, effort)
+            graph = self._searcher.search(candidate.program, device, effort)
         else:
             graph = _by_rows(candidate.program)
         graph = _stored_in_order(graph, candidate)
-        cost_us = self._worth.kernel_us(candidate, graph)
+        cost_us = self._savings.kernel_us(candidate, graph)
         if cost_us is not None and not math.isfinite(cost_us):
             raise UnfitError("a block of it is too large")
         kernel = self._with_rule(candidate, graph, cost_us)

@@ -62,7 +62,6 @@ def write_kernels(
 
 
 def _write(kernel: OwnKernel, folder: Path) -> dict[str, Any]:
-    """Write the files of a kernel; return its entry in the list."""
     save_mugraph(kernel.graph, folder / f"{kernel.key}.json")
     targets = []
     for target, source in _sources(kernel):

@@ -1,6 +1,6 @@
 """Kernels of a model's own: functions and reductions by rows, regions with products by search.
 
-All parts of graphs that kernels may stand for, equal ones once, and in which order they are sought.
+Of all parts of graphs that kernels may stand for, equal ones are sought once, the most promising first.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from relational_tensat.mugraph.fusion.candidates import (
     pattern_hash,
     region_candidates,
 )
-from relational_tensat.mugraph.fusion.kernel_builder import Maker
+from relational_tensat.mugraph.fusion.kernel_builder import KernelBuilder
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel, RegionReport
-from relational_tensat.mugraph.fusion.savings import Worth
+from relational_tensat.mugraph.fusion.savings import SavingsModel
 from relational_tensat.mugraph.kernel_finder import KernelSearcher, SearchEffort, UnfitError
 from relational_tensat.mugraph.regions.regions import RegionRow
 from relational_tensat.mugraph.search.structure import SearchOptions
@@ -46,15 +46,15 @@ class ModelParts:
         left_out: those that are none, and why.
 
     Args:
-        worth: what they cost, and what kernels for them may save.
+        savings: what they cost, and what kernels for them may save.
         most_operators: of a part with products.
     """
 
-    def __init__(self, worth: Worth, most_operators: int) -> None:
+    def __init__(self, savings: SavingsModel, most_operators: int) -> None:
         self.plans: list[FusionPlan] = []
-        self.plan = FusionPlan(worth.operator_us)
+        self.plan = FusionPlan(savings.operator_us)
         self.left_out: list[RegionRow] = []
-        self._worth = worth
+        self._savings = savings
         self._most_operators = most_operators
         self._patterns: set[str] = set()
         self._reasons: set[tuple[object, ...]] = set()
@@ -63,20 +63,20 @@ class ModelParts:
         """Return the parts of one more graph by pattern, without those of graphs before."""
         source, graph = version.source, version.graph
         found = [*chain_candidates(graph, self._leave, source)]
-        if self._worth.profile is not None:
+        if self._savings.profile is not None:
             found += region_candidates(graph, self._most_operators, self._leave, source)
-        elif self._worth.is_measured:  # what has products stays with the runtime
+        elif self._savings.is_measured:  # what has products stays with the runtime
             regions = region_candidates(graph, self._most_operators, self._leave, source)
             found += [c for c in regions if c.has_conditions and not c.has_products]
         places = [(pattern_hash(candidate), candidate) for candidate in found]
-        self.plans.append(FusionPlan(self._worth.operator_us))
+        self.plans.append(FusionPlan(self._savings.operator_us))
         for plan in (self.plans[-1], self.plan):
             plan.add(version, places)
         new = {pattern: c for pattern, c in places if pattern not in self._patterns}
         self._patterns |= new.keys()
         for candidate in new.values():
             if self.saving_us(candidate) <= 0:
-                least = self._worth.least_us(candidate)
+                least = self._savings.least_us(candidate)
                 reason = f"a kernel takes {least:.2f} µs at least, modelled"
                 self.left_out.append(self.row(candidate, "no gain", reason))
         return {pattern: c for pattern, c in new.items() if self.saving_us(c) > 0}
@@ -84,12 +84,12 @@ class ModelParts:
     def row(self, candidate: KernelCandidate, fate: str, reason: str) -> RegionRow:
         """Return what became of a part."""
         operators = tuple(step.op for step in candidate.program.operators)
-        cost_us = self._worth.operators_us(candidate)
+        cost_us = self._savings.operators_us(candidate)
         return RegionRow(candidate.source, candidate.outputs, operators, fate, reason, cost_us)
 
     def saving_us(self, candidate: KernelCandidate) -> float:
         """Return what a kernel might save at best."""
-        return self._worth.operators_us(candidate) - self._worth.least_us(candidate)
+        return self._savings.operators_us(candidate) - self._savings.least_us(candidate)
 
     def in_order(self, parts: Mapping[Key, KernelCandidate]) -> dict[Key, KernelCandidate]:
         """Return parts as they are sought; of those alike first what may save most for its time."""
@@ -129,7 +129,7 @@ Report: TypeAlias = Callable[[RegionReport], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
+class FusionResult:
     """What a search for a model's own kernels came to.
 
     Attributes:
@@ -154,7 +154,7 @@ def own_kernels(
     watch: Watch | None = None,
     report: Report | None = None,
     cache: CandidateCache | None = None,
-) -> Sought:
+) -> FusionResult:
     """Return kernels for the parts of a model, each verified; which are used is for extraction to choose.
 
     Parts overlap. Of a recurring one there is one kernel, which its rule finds everywhere.
@@ -176,9 +176,9 @@ def own_kernels(
     watch = watch or Watch()
     if options.time_limit_s is not None:
         watch = watch.within(options.time_limit_s)
-    worth = Worth(costs)
-    maker = Maker(worth, KernelSearcher(options, watch, cache))
-    return _Fusing(worth, maker, options, watch, report or _silent).run(rounds)
+    savings = SavingsModel(costs)
+    builder = KernelBuilder(savings, KernelSearcher(options, watch, cache))
+    return _KernelFusion(savings, builder, options, watch, report or _silent).run(rounds)
 
 
 class _Stage:
@@ -194,16 +194,26 @@ class _Stage:
         self.is_settled = True
 
 
-class _Fusing:
+class _KernelFusion:
     def __init__(
-        self, worth: Worth, maker: Maker, options: SearchOptions, watch: Watch, report: Report
+        self,
+        savings: SavingsModel,
+        builder: KernelBuilder,
+        options: SearchOptions,
+        watch: Watch,
+        report: Report,
+        savings: SavingsModel,
+        builder: KernelBuilder,
+        options: SearchOptions,
+        watch: Watch,
+        report: Report,
     ) -> None:
-        self._worth = worth
-        self._maker = maker
+        self._savings = savings
+        self._builder = builder
         self._options = options
         self._watch = watch
         self._report = report
-        self._parts = ModelParts(worth, options.max_operators)
+        self._parts = ModelParts(savings, options.max_operators)
         self._candidates: dict[str, KernelCandidate] = {}
         self._few, self._several, self._many = self._stages = _Stage(), _Stage(), _Stage()
         self._rows: list[RegionRow] = []
@@ -212,7 +222,7 @@ class _Fusing:
         self._unfit: set[str] = set()
         self._done = self._total = 0
 
-    def run(self, rounds: Iterable[Iterable[Version]]) -> Sought:
+    def run(self, rounds: Iterable[Iterable[Version]]) -> FusionResult:
         for number, versions in enumerate(rounds):
             new: dict[Key, KernelCandidate] = {}
             for version in versions:
@@ -220,45 +230,43 @@ class _Fusing:
             self._candidates.update({pattern: c for (pattern, _), c in new.items()})
             if number == 0:
                 alone = {key: c for key, c in new.items() if not c.has_products}
-                self._all(self._parts.in_order(alone))
-            if self._worth.profile is None:
+                self._build_all(self._parts.in_order(alone))
+            if self._savings.profile is None:
                 break
-            self._hope(new)
+            self._set_lower_bounds(new)
             if number == 0:  # the most promising graphs, each for itself
-                self._planned(self._parts.plans)
-            self._planned([self._parts.plan])
+                self._build_by_plans(self._parts.plans)
+            self._build_by_plans([self._parts.plan])
             if self._watch.is_over:
                 break
-        rows = tuple(dict.fromkeys([*self._parts.left_out, *self._rows, *self._left()]))
+        rows = tuple(dict.fromkeys([*self._parts.left_out, *self._rows, *self._rows_of_rest()]))
         is_complete = all(stage.is_settled for stage in self._stages)
-        return Sought(self._maker.kernels, self._done, self._total, rows, is_complete)
+        return FusionResult(self._builder.kernels, self._done, self._total, rows, is_complete)
 
-    def _hope(self, new: Mapping[Key, KernelCandidate]) -> None:
-        """Have kernels sought with the least that they can take."""
+    def _set_lower_bounds(self, new: Mapping[Key, KernelCandidate]) -> None:
         for key, candidate in new.items():
             if key not in self._sought:
                 stage = self._many if order(candidate) > _PAIRS else self._few
-                stage.least_us[key] = self._worth.least_us(candidate)
+                stage.least_us[key] = self._savings.least_us(candidate)
 
-    def _planned(self, plans: Sequence[FusionPlan]) -> None:
+    def _build_by_plans(self, plans: Sequence[FusionPlan]) -> None:
         """Seek kernels while one could make a graph cheaper: one for few values, several, one for many."""
-        self._settle(self._few, plans)
+        self._build_until_settled(self._few, plans)
         self._several.least_us.update(self._several_us())
-        self._settle(self._several, plans)
-        self._settle(self._many, plans)
+        self._build_until_settled(self._several, plans)
+        self._build_until_settled(self._many, plans)
 
-    def _settle(self, stage: _Stage, plans: Sequence[FusionPlan]) -> None:
+    def _build_until_settled(self, stage: _Stage, plans: Sequence[FusionPlan]) -> None:
         """Seek kernels until no graph could be cheaper by one of those that are left."""
         stage.is_settled = not stage.least_us
         while not stage.is_settled and not self._watch.is_over:
             wanted = {key for plan in plans for key in self._wanted(plan, stage.least_us)}
-            self._all(self._parts.in_order({key: self._candidates[key[0]] for key in wanted}))
+            self._build_all(self._parts.in_order({key: self._candidates[key[0]] for key in wanted}))
             for key in wanted:
                 del stage.least_us[key]
             stage.is_settled = not wanted
 
-    def _left(self) -> Iterator[RegionRow]:
-        """Yield the parts for which no kernel was sought."""
+    def _rows_of_rest(self) -> Iterator[RegionRow]:
         for stage in self._stages:
             fate, reason = ("no gain", _NO_GAIN) if stage.is_settled else ("no time", _NO_TIME)
             self._total += 0 if stage.is_settled else len(stage.least_us)
@@ -287,31 +295,29 @@ class _Fusing:
             return found
         for pattern, candidate in self._candidates.items():
             one_us = math.inf if pattern in self._unfit else self._known_us.get((pattern, 1), 0.0)
-            now_us = min(one_us, self._worth.operators_us(candidate))
-            least_us = self._worth.least_us(candidate, kernels=2)
+            now_us = min(one_us, self._savings.operators_us(candidate))
+            least_us = self._savings.least_us(candidate, kernels=2)
             # Between kernels all is narrow.
             is_fit = candidate.has_products and not candidate.is_cast
             if is_fit and least_us < now_us and (pattern, 2) not in self._sought:
                 found[pattern, 2] = least_us
         return found
 
-    def _all(self, wanted: Mapping[Key, KernelCandidate]) -> None:
-        """Seek kernels for parts."""
+    def _build_all(self, wanted: Mapping[Key, KernelCandidate]) -> None:
         self._total += len(wanted)
         self._sought |= wanted.keys()
         for place, (key, candidate) in enumerate(wanted.items()):
-            takes_time = candidate.has_products or self._worth.is_measured
+            takes_time = candidate.has_products or self._savings.is_measured
             if self._watch.is_over and takes_time:
                 late = list(wanted.values())[place:]
                 self._rows += [self._parts.row(each, "no time", _NO_TIME) for each in late]
                 break
-            self._one(key, candidate)
+            self._build_one(key, candidate)
 
-    def _one(self, key: Key, candidate: KernelCandidate) -> None:
-        """Seek a kernel for a part."""
+    def _build_one(self, key: Key, candidate: KernelCandidate) -> None:
         kernel_us, reason, mugraph = None, "", ""
         try:
-            kernel = self._maker.make(candidate, self._effort(key))
+            kernel = self._builder.make(candidate, self._effort(key))
             kernel_us, mugraph = kernel.cost_us, kernel.key
             self._known_us[key] = kernel_us or 0.0
         except RelationalTensatError as error:
@@ -327,7 +333,7 @@ class _Fusing:
         self._report(
             RegionReport(
                 self._done, self._total, candidate.outputs, row.operators,
-                self._worth.operators_us(candidate), kernel_us, reason,
+                self._savings.operators_us(candidate), kernel_us, reason,
             )
         )  # fmt: skip
 

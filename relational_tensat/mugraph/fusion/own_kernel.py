@@ -1,10 +1,8 @@
-"""A kernel of a model's own.
+"""A kernel of a model's own: what it is, what it costs, its row in a run's database.
 
-What became of a part of a model for which a kernel was sought.
-
-Kernels of a model's own as rows of the table ``fused_kernel``, from which a run is resumed.
-
-Costs of a run whose model has kernels of its own: of these as modelled or measured, else as before.
+A run is resumed from the rows of ``fused_kernel``. Costs of a model with kernels of its own are those of
+the kernels, modelled or measured, and of all else as before. A ``RegionReport`` says how a search for one
+went.
 """
 
 from __future__ import annotations
@@ -264,7 +262,6 @@ class PlainCosts(CostSource):
 
 
 def _parts(configuration: Configuration) -> list[Configuration]:
-    """Return the operators that an e-node is run by."""
     operator = get_operator(configuration.op)
     if not isinstance(operator, FusedKernel):
         return [configuration]

@@ -1,6 +1,6 @@
-"""What parts of a model cost by operators, and what kernels for them cost at least.
+"""What a kernel can save: what a part costs by operators, and what a kernel for it takes at least.
 
-What a kernel takes as C on this processor: thread CPU time, measured as operators are.
+As C on this processor a kernel's time is measured: thread CPU time, as operators are.
 """
 
 from __future__ import annotations
@@ -146,7 +146,6 @@ def _runs(
 
 
 def _allocated(graph: MuGraph, given: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the inputs, and room for all that kernels write."""
     device = kernel_tensors(graph)
     made = [name for kernel in graph.kernels for name in kernel.outputs]
     return {**given, **{name: np.empty(count(device[name]), np.float32) for name in made}}
@@ -155,7 +154,6 @@ def _allocated(graph: MuGraph, given: Mapping[str, Array]) -> dict[str, Array]:
 def _bound(
     graph: MuGraph, functions: Mapping[str, CFunction], tensors: Mapping[str, Array]
 ) -> Callable[[], None]:
-    """Return the kernels' calls, in order, on these tensors."""
     return _in_turn(
         [
             functions[kernel.name].bound(
@@ -168,7 +166,6 @@ def _bound(
 
 
 def _in_turn(calls: Sequence[Callable[[], object]]) -> Callable[[], None]:
-    """Return what makes calls, one after the other."""
 
     def run() -> None:
         for call in calls:
@@ -183,7 +180,7 @@ def profile_of(costs: CostSource) -> Profile | None:
     return model if isinstance(model, Profile) and model.multiprocessors else None
 
 
-class Worth:
+class SavingsModel:
     """What kernels for parts of a model may save.
 
     Attributes:

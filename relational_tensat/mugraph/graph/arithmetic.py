@@ -1,8 +1,8 @@
-"""What a μGraph computes with: float numbers of some width here, residues in ``mugraph.field``.
+"""What a μGraph computes with: an arithmetic, and arrays whose axes have names.
 
-An array has axes of the arithmetic's own first (none for numbers), then one per index variable.
-
-Arrays whose axes have names: index variables, and within a kernel the grid's axes and the loop.
+Numbers are floats of some width here, ``residues`` has those of finite fields. An array has axes of the
+arithmetic's own first (none for numbers), then one per index variable, and within a kernel per axis of the
+grid and for the loop.
 """
 
 from __future__ import annotations

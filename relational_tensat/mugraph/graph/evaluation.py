@@ -214,7 +214,6 @@ def _accumulate(
 
 
 def _existing(x: Labelled, over: Sequence[str], partial: Partial) -> int:
-    """Return how many elements there are over some labels."""
     count = math.prod(x.size(label) for label in over)
     for split in (partial[name] for name in over if name in partial):
         if split.exists(x) is not None:
@@ -275,7 +274,6 @@ def assemble(tile: Labelled, saver: Saver, grid: Iterable[int]) -> Labelled:
 
 
 def _without_units(x: Labelled, labels: Sequence[str]) -> Labelled:
-    """Return an array without labels of extent 1."""
     kept = tuple(label for label in x.labels if label not in labels)
     data = x.ordered((*kept, *labels)).data
     return Labelled(kept, data.reshape(data.shape[: data.ndim - len(labels)]))

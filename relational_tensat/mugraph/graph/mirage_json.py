@@ -430,7 +430,6 @@ def from_mirage(document: Any, name: str) -> MuGraph:
 
 
 def _reason(error: Exception) -> str:
-    """Return what a malformed document lacks, or has instead."""
     if not isinstance(error, KeyError):
         return f"{error}"
     key = error.args[0]

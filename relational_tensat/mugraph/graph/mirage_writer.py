@@ -533,6 +533,5 @@ def _axes(numbers: Sequence[int]) -> dict[str, int]:
 
 
 def _strides(tensor: Mapping[str, Any]) -> list[int]:
-    """Return the strides of a tensor whose rows lie one after the other."""
     sizes = tensor["dim"][: tensor["num_dims"]]
     return [math.prod(sizes[place + 1 :]) for place in range(len(sizes))]

@@ -1,6 +1,6 @@
-"""What is described of an operator of μGraphs: levels, dims, meaning.
+"""What describes an operator of μGraphs (levels, dims, meaning), and the operators that move nothing.
 
-Operators that move nothing: other names of the same elements, or of a part of them.
+These give other names to the same elements, or to a part of them.
 """
 
 from __future__ import annotations

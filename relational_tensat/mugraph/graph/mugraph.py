@@ -3,9 +3,7 @@
 Grid, loop and maps are those of the paper (section 2): an input map says which index variable each axis of
 the grid splits, an output map which variable of the result it makes longer, and the loop's map which
 variable is traversed. A tensor of a kernel lies in device memory, one of a block in shared memory, one of a
-thread in registers.
-
-The rows of a search that a μGraph came from.
+thread in registers. A graph that a search found knows the rows that it came from.
 """
 
 from __future__ import annotations
@@ -205,7 +203,7 @@ class BlockGraph:
         grid: the extents of the axes x, y, z that there are.
         loop: the number of iterations; 1 for no loop.
         iterators, steps, savers: loads, computation in order, stores. Each step belongs to the loop, or
-            comes after it, or, where it depends on no iteration, before it: see ``well_formed.Stage``.
+            comes after it, or, where it depends on no iteration, before it: see ``well_formed.BlockStage``.
     """
 
     grid: tuple[int, ...]

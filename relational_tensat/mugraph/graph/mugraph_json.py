@@ -1,8 +1,8 @@
-"""μGraphs as JSON, out and in: one object, each step with its kind, maps as lists of index variables.
+"""μGraphs as JSON, out and in, and their files, perhaps compressed.
 
-The fields of a JSON object, each of the type that is expected, and none that nothing reads.
-
-Files of μGraphs: this package's JSON, one graph, or Mirage's, one or a list; perhaps compressed.
+A graph is one object, each step with its kind, maps as lists of index variables. People may have edited it:
+each field is of the type that is expected, and there is none that nothing reads. A file may have Mirage's
+JSON, too, one graph or a list.
 """
 
 from __future__ import annotations

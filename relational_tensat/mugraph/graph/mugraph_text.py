@@ -1,6 +1,7 @@
-"""μGraphs as people read them: loads, the loop, what comes after it, stores; dims on every tensor.
+"""μGraphs as people read them: as text, and as a picture in Graphviz' language.
 
-A picture of the three levels, in Graphviz' language: kernels around blocks, blocks around threads.
+The text has loads, the loop, what comes after it, stores, and dims on every tensor; the picture kernels
+around blocks, blocks around threads.
 """
 
 from __future__ import annotations

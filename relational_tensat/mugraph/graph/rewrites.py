@@ -1,15 +1,10 @@
-"""Thread graphs by rule (section 4.2 of the paper): chains of operators in registers.
+"""The same μGraph written otherwise, with the same kernels or for a reader that needs less.
 
-Names of tensors in device memory: programs that differ in nothing else have the same kernels.
-
-What lies between kernels as float32: sums of parts may be larger than any element of the model's.
-
-Programs without their windows: these are inputs of their own, so a search has nothing to do with them.
-
-A μGraph that computes the core for whatever inputs, and loads the windows that the program has, computes
-the program.
-
-Operators of somebody's own as what they are made of, for searches and code.
+``with_thread_graphs`` puts chains of operators in registers, by rule (section 4.2 of the paper);
+``expanded`` says an operator of somebody's own by what it is made of. ``named_by_place`` renames inputs:
+programs that differ in nothing else have the same kernels. ``with_wide_results`` has float32 between
+kernels: sums of parts may be larger than any element of the model's. ``core`` is a program without its
+windows, which are inputs of their own, so a search has nothing to do with them.
 """
 
 from __future__ import annotations

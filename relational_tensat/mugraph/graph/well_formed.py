@@ -217,7 +217,6 @@ def _check_whole(where: str, step: Operation, dims: Mapping[str, Dims]) -> None:
 
 
 def _step_dims(where: str, step: BlockStep, tensors: BlockTensors, loop: int) -> dict[str, Dims]:
-    """Return the dims of what a step of a block makes."""
     dims = tensors.dims
     if isinstance(step, Operation):
         return {step.output: _infer(where, step, dims, "block")}

@@ -1,13 +1,11 @@
-"""Which elements the threads of a warp touch at once: what ``fused.cuh`` and emitted loops do, in numbers.
+"""Which elements the threads of a warp touch at once, and what that costs, exactly, by their addresses.
 
-Of the passes of a loop the first stands for all, of the strips and pieces of a product one warp's.
+Loads, sweeps and products are those of ``fused.cuh`` and of emitted loops. Of the passes of a loop the
+first stands for all, of the strips and pieces of a product one warp's.
 
-What accesses of a warp's threads to memory cost, exactly, by their addresses.
-
-Shared memory has 32 banks of 4 bytes: a clock serves one word of each bank, whoever wants it. Device memory
-is moved in sectors of 32 bytes, of which the second-level cache brings a multiprocessor two in a clock.
-
-What a statement's accesses to memory cost, by where a layout puts the elements.
+Shared memory has 32 banks of 4 bytes: a clock serves one word of each bank, to all threads that want it.
+Device memory is moved in sectors of 32 bytes, of which the second-level cache brings a multiprocessor two
+in a clock.
 """
 
 from __future__ import annotations

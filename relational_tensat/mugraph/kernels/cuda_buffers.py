@@ -1,10 +1,8 @@
-"""How many buffers a loop's tiles have in shared memory, and how short its steps are so that they fit.
+"""When a block's statements run, where their tensors lie in shared memory, and where threads wait.
 
-While an iteration computes with one buffer, the tiles of those that come next arrive in the others.
-
-Room in shared memory for what each warp contributes to a reduction, where several work on one result.
-
-In which order a block's statements run, where they lie in shared memory, and where threads wait.
+A loop's tiles may have several buffers: while an iteration computes with one, the tiles of those that come
+next arrive in the others; steps are as short as it takes for them to fit. Where several warps work on one
+result of a reduction, there is room for what each contributes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """The statements of a kernel in CUDA C++: loads, products, sweeps, reductions, stores.
 
-Small parts of emitted CUDA: names of what is stored, types, conditions.
-
-The loops of a block's threads as CUDA: over the elements of a tensor, over a product's registers.
+A loop of a block's threads goes over the elements of a tensor, or over a product's registers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The kernels of a μGraph in a target's language, and what there is to know of each.
 
-Emitted Triton as a function, and as machine code; the latter needs neither a GPU nor a driver.
+Triton is loaded as a function, or compiled to machine code, which needs neither a GPU nor a driver.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """C of one kernel without products: blocks one after the other, a loop for each statement.
 
-Emitted C as a function, by the system's compiler.
+The system's compiler makes it a function.
 """
 
 from __future__ import annotations

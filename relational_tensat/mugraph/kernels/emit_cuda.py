@@ -1,6 +1,6 @@
 """CUDA C++ of one kernel: its statements, spelled with the functions of ``fused.cuh``.
 
-Emitted CUDA to machine code; neither a GPU nor a driver is needed.
+NVRTC makes it machine code, which needs neither a GPU nor a driver.
 """
 
 from __future__ import annotations

@@ -252,7 +252,6 @@ class _TritonEmission:
         return " + ".join(parts)
 
     def _let(self, name: str, value: TritonValue) -> None:
-        """Add a line that gives a tensor its name."""
         variable = identifier(name)
         self._lines[self._stages[name]].append(f"{variable} = {value.text}")
         self._expressions.values[name] = TritonValue(variable, value.axes, value.is_wide)

@@ -1,8 +1,6 @@
-"""Where in a tensor of device memory a block's tile lies, as C spells it.
+"""Where an element lies, as C spells it: an index for each variable, of tiles and of what views show.
 
-Formulas as C spells them: an element of a tensor, given an index for each of its variables.
-
-Indices of what is viewed, from those of a view: as text that is emitted, or as numbers.
+Formulas are spelled here, too: an element of a tensor, given an index for each of its variables.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Chosen are, by one integer program: how each tensor lies in shared memory (which dim is innermost; rows
 as they are, longer by 16 bytes, or swizzled), in which order the threads of a copy or a sweep go over its
 elements, and the order of dims of what lies between kernels. What a statement costs by these is counted
-from the addresses of its threads (``accesses``, ``access_costs``); inputs and results are as the model has
+from the addresses of its threads (``accesses``); inputs and results are as the model has
 them.
 """
 
@@ -295,7 +295,6 @@ class LayoutProblem:
         return WIDE_BYTES if mine.program.stored[name].is_wide else self._item_bytes
 
     def _statement(self, mine: _KernelProblem, statement: Statement, times: int) -> None:
-        """Add what a statement costs."""
         dims = order_of(mine.program, statement)
         if dims is None:
             for other, costs in self._touched(mine, statement, None).items():

@@ -1,8 +1,7 @@
-"""Loops that take more and shorter steps, where that is the same sum.
+"""Loops that take more and shorter steps, or are begun where there is none, where that is the same sum.
 
-A loop for a kernel that has none: what it sums over a variable is added up in steps instead.
-
-Which index variables tensor cores need 16 elements of.
+A kernel without a loop gets one: what it sums over a variable is added up in steps instead. No step is
+shorter than tensor cores need: 16 elements of some variables.
 """
 
 from __future__ import annotations

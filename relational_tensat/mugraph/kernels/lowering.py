@@ -117,7 +117,6 @@ class _BlockLowering:
         )
 
     def _flat(self) -> Iterator[Operation | Accumulate | RunningMax]:
-        """Yield the steps, those of thread graphs one by one."""
         for step in self._kernel.block.steps:
             if not isinstance(step, ThreadGraph):
                 yield step

@@ -2,11 +2,8 @@
 
 A statement is one sweep over the elements of a tensor. Between sweeps tensors are *stored*: in memory that
 all threads of the block share, or in registers, laid out as tensor cores leave a product there. All others
-are formulas of stored ones, worked out wherever they are read.
-
-Lines of code with their indentation.
-
-Names of tensors and kernels as identifiers of a programming language.
+are formulas of stored ones, worked out wherever they are read. Names are identifiers of the languages, and
+code is lines with an indentation.
 """
 
 from __future__ import annotations

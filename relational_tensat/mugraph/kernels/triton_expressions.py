@@ -1,6 +1,6 @@
-"""What a block's steps are as expressions of Triton: functions, products, reductions.
+"""What a block's steps are as expressions of Triton: functions, products, reductions, windows.
 
-Windows of tiles in Triton: elements are gathered along an axis, since registers have no parts.
+Registers have no parts, so elements of a window are gathered along an axis.
 """
 
 from __future__ import annotations

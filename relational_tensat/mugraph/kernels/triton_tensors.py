@@ -1,19 +1,17 @@
-"""Tensors of a Triton program: an expression, and which index variable each of its axes runs over.
+"""Tensors of a Triton program, and how long its loop is and how many warps it has so that they fit.
 
-Triton's sizes are powers of 2, so an axis may be longer than its variable: what lies beyond is *padding*,
-which holds zeros where it was loaded and anything after a function of it. So is what a last tile lacks.
-
-What Triton needs of shared memory, before it compiles: the operands of products lie there.
-
-Of the 45 kernels of the paper's benchmarks it is exact for half, and else within 0.6 and 1.8 times what the
-compiler takes: on some architectures an operand stays in registers, or results change places among threads.
-
-How long a kernel's loop is in Triton, and how many warps a block has: tiles within registers.
+A tensor is an expression, and which index variable each of its axes runs over. Triton's sizes are powers of
+2, so an axis may be longer than its variable: what lies beyond is *padding*, which holds zeros where it was
+loaded and anything after a function of it. So is what a last tile lacks.
 
 Sizes are chosen for CUDA, where a product reads shared memory as it goes. Triton has both operands of a
 product in registers, and those of several iterations in shared memory, so its tiles are smaller: the loop
 takes more and shorter steps, where that is the same sum; a kernel without one gets one where its products'
 operands do not fit; and what is still larger gets more warps.
+
+What Triton needs of shared memory is estimated before it compiles: of the 45 kernels of the paper's
+benchmarks exactly for half, and else within 0.6 and 1.8 times what the compiler takes, as on some
+architectures an operand stays in registers, or results change places among threads.
 """
 
 from __future__ import annotations
@@ -316,6 +314,5 @@ def _read_by_functions(kernel: Kernel, device: Mapping[str, Dims]) -> int:
 
 
 def _elements(kernel: Kernel, tensors: BlockTensors) -> dict[str, int]:
-    """Return how many elements each of a block's tensors has, with padding."""
     axes = Axes(multiplied(flat_steps(kernel.block.steps), tensors.dims))
     return {name: count_of(axes.shape(real(dims))) for name, dims in tensors.dims.items()}

@@ -1,10 +1,8 @@
-"""Softmaxes of a region, and what puts 0 in place of NaN, as exports have it behind them.
+"""What a model has as several nodes and a program as one step: softmaxes, norms, joins, choices.
 
-The chain of a root mean square, 1 / sqrt(mean(x²) + epsilon): one operator, unless parts are read.
-
-Concatenations of a region: sums of what is padded with zeros, or of products of their parts.
-
-Conditions that a region computes, and what is chosen by them.
+A softmax with what puts 0 in place of NaN behind it, as exports have it; the chain of a root mean square, 1
+/ sqrt(mean(x²) + epsilon), which is one operator unless its parts are read; a concatenation, which is a sum
+of what is padded with zeros, or of products of its parts; and what is chosen by a condition.
 
 A condition is 1 or 0 within a kernel. What is compared is read as it is, or a number: kernels round
 otherwise than the model's operators do, and that could decide a comparison of computed values otherwise.

@@ -1,11 +1,8 @@
-"""A region's program while it is built: inputs, windows of them, steps; and in the end the program.
-
-Index variables of a model's dims, found by what operators do with them.
+"""A region's program while it is built: values with dims of atoms, inputs, windows of them, steps.
 
 A dim is a sequence of atoms, the slowest first; a reshape that merges dims makes a longer sequence, one
-that splits a dim splits atoms, everywhere at once. What an operator aligns is the same atom.
-
-What a region's values are while it becomes a program: dims of atoms, steps, roots of mean squares.
+that splits a dim splits atoms, everywhere at once. What an operator aligns is the same atom. In the end
+atoms are index variables.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
 """Regions of a model: what one node depends on and nothing else does, as far as operators and limits allow.
 
-All readers of what is within are within, but for the last node's, so a region is convex; and groups
-of these that give several values. Regions may overlap. What was left out, and why, is kept, too.
-
-What became of a part of a model: a row that one can ask for, whether it got a kernel or was left out.
-
-The regions of a model, and why others are none, as a database that one can ask.
-
-Tables ``region`` and ``fused_region``; of the latter a run's database has one, too.
+All readers of what is within are within, but for the last node's, so a region is convex; and groups of
+these that give several values. Regions may overlap. What was left out, and why, is a row, too: in a
+database of the tables ``region`` and ``fused_region``; of the latter a run's database has one.
 """
 
 from __future__ import annotations
@@ -158,7 +153,6 @@ def _names(nodes: Sequence[Node]) -> frozenset[str]:
 
 
 def _add(regions: dict[str, ModelRegion], region: ModelRegion) -> None:
-    """Add a region, or its outputs to those of an equal one."""
     key = content_hash(replace(region.program, name=""))
     known = regions.get(key)
     regions[key] = replace(region, outputs=(*known.outputs, *region.outputs)) if known else region

@@ -1,17 +1,12 @@
-"""The abstract e-graph of a program, saturated.
+"""The abstract e-graph of a program: its expressions on scalars, saturated by the engine.
+
+A tensor's abstract expression (Table 1 of the paper) is a graph of scalars. Sums, products, quotients and
+exponentials are those of tensors; a sum says how many elements it is of; a function is opaque and has a
+name. The axioms are the rules of ``rules/mugraph``, and one for each pair of sizes of a program.
 
 An abstract expression can be completed to the program's if and only if it has a class here: every e-node
 was made as a part of something that equals an output, which is what the subexpression axioms of Table 2
 say, reflexive and transitive closure included. So pruning is an inner join with its e-nodes.
-
-Abstract expressions of a program: Table 1 of the paper, as a graph of scalars.
-
-The axioms as rules of the engine: those of ``rules/mugraph``, and one per pair of sizes of a program.
-
-The operators of abstract expressions, known to the engine while it works on them.
-
-Sums, products, quotients and exponentials are those of tensors, on scalars. A sum says how many elements it
-is of; a function is opaque and has a name.
 """
 
 from __future__ import annotations
@@ -243,7 +238,6 @@ class _AbstractBuilder:
         self._node("add", tuple(sums), step.output)
 
     def _extent(self, step: Operation) -> int:
-        """Return the number of elements that become one."""
         over = names(step.attrs, "over")
         return count(tuple(d for d in self._dims[step.operands[0]] if d.variable in over))
 

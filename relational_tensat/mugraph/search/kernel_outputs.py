@@ -1,6 +1,7 @@
-"""What kernels can store: terms of all blocks together, equal ones as one tensor in device memory.
+"""What kernels can store, and which of it is worth another kernel.
 
-Which tensors in device memory are worth another kernel: those that the program can be computed of.
+Terms of all blocks together, equal ones as one tensor in device memory. Those are worth another kernel that
+the program can be computed of.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What a search finds: kernels without sizes; and the μGraph that they are at given sizes.
+"""What a search finds: kernels without sizes, the ways through them, and the μGraph at given sizes.
 
-The cheapest derivation of terms: extraction, as of any e-graph, from a configuration's e-classes.
+A kernel's steps are the cheapest derivation of its terms: extraction, as of any e-graph, from a
+configuration's e-classes. A ``SearchBound`` leaves out what cannot become cheaper than what was found.
 """
 
 from __future__ import annotations
@@ -361,7 +362,6 @@ def _choose(
 
 
 def _needed(derivations: Mapping[int, list[TermDerivation]], terms: Sequence[int]) -> list[int]:
-    """Return all terms that some derivation of these needs."""
     found = dict.fromkeys(terms)
     waiting = list(terms)
     while waiting:

@@ -1,13 +1,11 @@
-"""Structural sizes and configurations: which variable is split by the grid and by the loop, not how often.
+"""What a search is asked for: a program at structural sizes, its configurations, options and tables.
 
-A search needs no more than that a variable is split, so each split is by the smallest number. A variable
-that is summed has a prime of its own where there are enough and tensors stay small, so that abstract sums
-over different variables differ and prune more; it keeps at least two elements in every tile, so that no
-sum is of one element by chance.
+A configuration says which variables the grid and the loop split, not how often. A search needs no more, so
+each split is by the smallest number. A variable that is summed has a prime of its own where there are
+enough and tensors stay small, so that abstract sums over different variables differ and prune more; it
+keeps at least two elements in every tile, so that no sum is of one element by chance.
 
-What can be chosen for a search of kernels.
-
-A file of DuckDB that keeps the tables of a search, so that a kernel can be asked for its rows.
+The tables may be kept in a file of DuckDB, so that a kernel can be asked for its rows.
 """
 
 from __future__ import annotations

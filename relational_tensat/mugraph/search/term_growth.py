@@ -112,7 +112,6 @@ class Grower:
         parts: int,
         report: Report,
     ) -> bool:
-        """Grow in several processes; return whether all came to their end."""
         for job in jobs:
             search.add(job, with_tiles=False)
         pool, stop = self._started()
@@ -203,7 +202,6 @@ def _begin(stop: Event) -> None:
 
 
 def _grow_part(part: _GrowthPart) -> tuple[GrownTerms, bool]:
-    """Return the terms of a part, and whether it came to its end."""
     database = Database(process=ProcessOptions(threads=1))
     database.script("mugraph/abstract_table")
     database.append("abstract", [tuple(row) for row in part.abstract])

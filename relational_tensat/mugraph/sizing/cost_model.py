@@ -1,14 +1,8 @@
-"""What a μGraph takes at the sizes that it has.
+"""What a μGraph takes: at its sizes, as kernels of a library, and at least, whatever its sizes are.
 
-What a program takes as kernels of a library, one for each operator.
-
-What kernels cannot be modelled to take less than: a launch, and what they move, each element once.
-
-A kernel's time is a launch and at least what device memory takes to bring what it loads and to take what it
-stores, each once (``waves.kernel_us``), whatever its sizes are; an operator of a library likewise
-(``libraries.operation_us``).
-
-What a kernel moves between device memory and its blocks, counted from its maps.
+At least a kernel takes a launch, and what device memory needs to bring what it loads and to take what it
+stores, each element once (``waves.kernel_us``); an operator of a library likewise. What moves between
+device memory and blocks is counted from the maps.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
 """The sizes of found graphs: all splits of one kernel after the other, and the cheapest of them.
 
-What the kernels before one make of partial results are sizes of the next, so a few combinations are
-followed, the cheapest ones. A tile that is smaller than the others is computed as if it were whole, so the
-model counts it so.
-
-Into how many parts the grid and the loop of a kernel may split their variables.
-
-By powers of two; what these do not divide by other divisors, too, or into tiles the last of which is
-smaller.
+Grids and loops split variables by powers of two; what these do not divide by other divisors, too, or into
+tiles the last of which is smaller. Such a tile is counted as if it were whole, as it is computed. What the
+kernels before one make of partial results are sizes of the next, so a few combinations are followed, the
+cheapest ones.
 """
 
 from __future__ import annotations
@@ -190,7 +186,6 @@ def _free_of_divisors(
 
 
 def _total_parts(names: Sequence[str], row: Sequence[int]) -> dict[str, int]:
-    """Return into how many parts each variable is split by all axes and the loop together."""
     total: dict[str, int] = {}
     for name, parts in zip(names, row, strict=True):
         total[name] = total.get(name, 1) * parts
@@ -200,7 +195,6 @@ def _total_parts(names: Sequence[str], row: Sequence[int]) -> dict[str, int]:
 def _fits(
     names: Sequence[str], row: Sequence[int], sizes: Mapping[str, int], free: Collection[str]
 ) -> bool:
-    """Whether splits divide sizes, or leave an element to each tile of what need not be divided."""
     return all(
         sizes[name] % parts == 0 or (name in free and tile_size(sizes[name], parts) > 0)
         for name, parts in _total_parts(names, row).items()
@@ -421,7 +415,6 @@ class Sizing:
         yield from groups.values()
 
     def _after(self, partial: Partial, kernel: FoundKernel) -> _Unsized:
-        """Return a kernel after some others."""
         device = self._tensors_after(partial.kernels)
         key = id(kernel), tuple(device[name] for name, _ in kernel.loads)
         if key not in self._unsized:

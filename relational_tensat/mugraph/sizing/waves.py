@@ -5,13 +5,8 @@ the number of multiprocessors wait for the next wave; and no kernel is faster th
 it reads once and takes what it writes. A roofline without waves never splits keys among blocks, as
 FlashDecoding does.
 
-Many choices of sizes of one kernel at once: arrays with an element per choice.
-
-What products take of a thread's registers, where they lie as tensor cores leave them.
-
-Shared memory of a block: of what its statements store, by lifetimes.
-
-A device of multiprocessors, as the model of a kernel's time sees it.
+How many blocks a multiprocessor has at once is for shared memory, counted by lifetimes of what a block's
+statements store, and for registers, of which products take most, where they lie as tensor cores leave them.
 """
 
 from __future__ import annotations
@@ -296,13 +291,11 @@ def kernel_times(
 
 
 def _elements(name: str, tensors: BlockTensors, sizes: Sizes) -> Floats:
-    """Return how many elements a block has of a tensor."""
     extents = sizes.after if tensors.stages[name] is BlockStage.AFTER else sizes.tile
     return product_of((dim.variable for dim in tensors.dims[name]), extents, sizes)
 
 
 def _flops(step: BlockStep, tensors: BlockTensors, sizes: Sizes, device: Multiprocessors) -> Floats:
-    """Return the operations of a step in all iterations of a block."""
     stage = max(
         (tensors.stages[name] for name in step.operands), key=_ORDER.index, default=BlockStage.LOOP
     )

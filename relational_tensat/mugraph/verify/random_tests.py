@@ -1,8 +1,8 @@
-"""Random tests over two finite fields: section 5 of Mirage's paper, with inputs that are random indeed.
+"""Random tests of a μGraph against its program: over two finite fields, and in floating point.
 
-A μGraph in floating point: in float64 against its program, and in the element type that it will have.
-
-Exponentials of a μGraph, and whether their rows may be scaled without a change of the result.
+The fields are those of section 5 of Mirage's paper, with inputs that are random indeed. Floats are float64,
+and the element type that the kernels will have. Fields show, too, whether the rows of an exponential may be
+scaled without a change of the result.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Where the rows of exp(s) may be scaled by anything without a change of the result, they may be scaled by
 exp(-m), m the largest s of the row so far: the online maximum. Finite fields show where that is so
-(``scaling_rows``); the rest is bookkeeping: whatever is computed of scaled tensors is scaled, a sum
+(``random_tests``); the rest is bookkeeping: whatever is computed of scaled tensors is scaled, a sum
 over a loop is rescaled where the maximum grew, and blocks that have a maximum each store it, so that the
 next kernel brings what they stored to one scale.
 """

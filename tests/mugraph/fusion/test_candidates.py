@@ -14,13 +14,13 @@ from relational_tensat.cost import open_source
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion import kernel_fusion
 from relational_tensat.mugraph.fusion.candidates import (
+    CheapestPlan,
     FusionPlan,
     KernelCandidate,
     Key,
-    Planned,
     Version,
 )
-from relational_tensat.mugraph.fusion.kernel_fusion import Sought, own_kernels
+from relational_tensat.mugraph.fusion.kernel_fusion import FusionResult, own_kernels
 from relational_tensat.mugraph.search.structure import SearchOptions
 from relational_tensat.tensor import Graph
 
@@ -33,7 +33,7 @@ def _part(inputs: tuple[str, ...], outputs: tuple[str, ...]) -> KernelCandidate:
 
 def _cheapest(
     graph: Graph, parts: list[tuple[str, KernelCandidate]], costs_us: dict[Key, float]
-) -> Planned:
+) -> CheapestPlan:
     plan = FusionPlan(lambda node, graph: 4.0)
     plan.add(Version(graph), parts)
     return plan.cheapest(costs_us)
@@ -95,7 +95,7 @@ def _products() -> Graph:
     return b.build(b.op("relu", b.op("matmul", first, b.weight("w", 16, 16))))
 
 
-def _sought(graph: Graph) -> Sought:
+def _sought(graph: Graph) -> FusionResult:
     return own_kernels(
         [[Version(graph)]], open_source("t4"), SearchOptions(max_operators=4, max_kernels=1)
     )
@@ -107,7 +107,9 @@ def test_the_graph_is_as_cheap_as_with_all_parts_and_fewer_are_sought(
     few = _sought(_products())
     left = [row for row in few.regions if row.reason == kernel_fusion._NO_GAIN]
     assert left and few.parts == few.total
-    monkeypatch.setattr(kernel_fusion._Fusing, "_wanted", lambda self, plan, least_us: {*least_us})
+    monkeypatch.setattr(
+        kernel_fusion._KernelFusion, "_wanted", lambda self, plan, least_us: {*least_us}
+    )
     every = _sought(_products())
     assert every.parts == few.parts + len(left)
     assert {kernel.key for kernel in few.kernels} < {kernel.key for kernel in every.kernels}
