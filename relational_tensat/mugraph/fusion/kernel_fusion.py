@@ -202,11 +202,6 @@ class _KernelFusion:
         options: SearchOptions,
         watch: Watch,
         report: Report,
-        savings: SavingsModel,
-        builder: KernelBuilder,
-        options: SearchOptions,
-        watch: Watch,
-        report: Report,
     ) -> None:
         self._savings = savings
         self._builder = builder

@@ -6,7 +6,7 @@ They have no thread graphs, one variable a sum, accumulators to store.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import cast
@@ -24,7 +24,12 @@ from relational_tensat.mugraph.graph.mugraph import (
     RunningMax,
 )
 from relational_tensat.mugraph.graph.rewrites import flat_steps
-from relational_tensat.mugraph.graph.well_formed import BlockStage, block_tensors, kernel_tensors
+from relational_tensat.mugraph.graph.well_formed import (
+    BlockStage,
+    BlockTensors,
+    block_tensors,
+    kernel_tensors,
+)
 
 
 def plain(graph: MuGraph) -> MuGraph:
@@ -337,3 +342,66 @@ def check_stages(where: str, step: MirageStep, stages: Mapping[str, BlockStage])
             f"{where}: {step.output} reads what the loop adds up and what it does not, "
             "which Mirage's JSON has no form for"
         )
+
+
+def with_last_sums(
+    given: Sequence[MirageStep],
+    stored: Collection[str],
+    is_last: Callable[[str, str], bool],
+    mean: Callable[[MirageStep], float | None],
+) -> list[MirageStep]:
+    """Return a block's steps, sums over the last dim together with the accumulator right after them.
+
+    So are their products with what makes them means.
+
+    Args:
+        stored: what the block stores.
+        is_last: whether a tensor has a variable last.
+        mean: what makes an accumulator a mean; None for nothing.
+    """
+    result: list[MirageStep] = []
+    uses = [name for step in given for name in step.operands]
+    for step in given:
+        before = result[-1] if result else None
+        is_next = (
+            before is not None and step.operands[:1] == (before.output,)
+            and uses.count(before.output) == 1 and before.output not in stored
+        )  # fmt: skip
+        if not is_next or before is None:
+            result.append(step)
+        elif (
+            step.op in ("accum_nored", "accum_nored_rescale") and before.op == "reduction"
+            and is_last(before.operands[0], before.over[0])
+        ):  # fmt: skip
+            op = step.op.replace("nored", "red_ld_sum")
+            operands = (*before.operands, *step.operands[1:])
+            result[-1] = MirageStep(op, operands, step.output, before.over)
+        elif step.op == "scale" and step.number == mean(before):
+            result[-1] = replace(before, op="accum_red_ld_mean", output=step.output)
+        else:
+            result.append(step)
+    return result
+
+
+#: What is left of a dim that is summed in strides, where a block has no such sum.
+_REDUCTION = 64
+
+
+def left_of_strided(where: str, steps: Sequence[MirageStep], tensors: BlockTensors) -> int:
+    """Return what a block's sums in strides leave of a dim.
+
+    Raises:
+        InputError: they leave different numbers; Mirage's JSON has one a block.
+    """
+    left = {
+        dim.size
+        for step in steps
+        if step.op == "accum_redtox_ld_sum"
+        for dim in tensors.dims[step.output]
+        if dim.variable == step.into
+    }
+    if len(left) > 1:
+        raise InputError(
+            f"{where}: sums in strides leave {sorted(left)}, Mirage's JSON has one number"
+        )
+    return next(iter(left), _REDUCTION)

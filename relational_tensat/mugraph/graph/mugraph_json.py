@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from relational_tensat.base.errors import InputError, RelationalTensatError, nearest
 from relational_tensat.base.files import whole_content
 from relational_tensat.mugraph.graph.dims import Window, dims_of, text_of
-from relational_tensat.mugraph.graph.mirage_json import from_mirage
+from relational_tensat.mugraph.graph.mirage_reader import from_mirage
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,

@@ -15,7 +15,7 @@ from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.concat_products import with_concat_products
 from relational_tensat.mugraph.graph.dims import Window
 from relational_tensat.mugraph.graph.evaluation import evaluate
-from relational_tensat.mugraph.graph.mirage_json import from_mirage
+from relational_tensat.mugraph.graph.mirage_reader import from_mirage
 from relational_tensat.mugraph.graph.mirage_writer import to_mirage
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
 from relational_tensat.mugraph.graph.mugraph_json import save_mugraph

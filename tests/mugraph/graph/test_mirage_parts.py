@@ -18,7 +18,7 @@ from relational_tensat.cli.main import main
 from relational_tensat.mugraph.fusion.chains import row_kernel
 from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.evaluation import evaluate
-from relational_tensat.mugraph.graph.mirage_json import from_mirage
+from relational_tensat.mugraph.graph.mirage_reader import from_mirage
 from relational_tensat.mugraph.graph.mirage_writer import ACCUMULATORS, to_mirage
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,

@@ -12,7 +12,7 @@ import pytest
 from relational_tensat.base.errors import InputError
 from relational_tensat.cli.main import main
 from relational_tensat.mugraph.graph.dims import dims_of
-from relational_tensat.mugraph.graph.mirage_json import from_mirage
+from relational_tensat.mugraph.graph.mirage_reader import from_mirage
 from relational_tensat.mugraph.graph.mirage_writer import ACCUMULATORS, to_mirage
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,

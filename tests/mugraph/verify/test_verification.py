@@ -7,7 +7,7 @@ import pytest
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.mugraph.graph import evaluation
 from relational_tensat.mugraph.graph.dims import dims_of
-from relational_tensat.mugraph.graph.mirage_json import from_mirage
+from relational_tensat.mugraph.graph.mirage_reader import from_mirage
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,
