@@ -16,7 +16,7 @@ from functools import partial, reduce
 from typing import cast
 
 from relational_tensat.base.errors import ShapeError
-from relational_tensat.mugraph.regions.parts import Cut, ValueParts
+from relational_tensat.mugraph.regions.region_parts import Cut, ValueParts
 from relational_tensat.mugraph.regions.region_program import Atoms, Building, RegionValue, Root
 from relational_tensat.tensor import Graph, Node, TensorType
 

@@ -17,7 +17,7 @@ from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.rewrites import core, with_windows
 from relational_tensat.mugraph.kernels.emit_c import compiled_kernels
 from relational_tensat.mugraph.kernels.emit_cuda import ARCHITECTURES, compile_cuda, emit_cuda
-from relational_tensat.mugraph.regions.lowering import lowered
+from relational_tensat.mugraph.regions.region_lowering import lowered
 from relational_tensat.mugraph.verify.stability import stabilized
 from tests.gpu.test_nvrtc import needs_nvrtc
 from tests.mugraph.conditions import (

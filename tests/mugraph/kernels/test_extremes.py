@@ -23,7 +23,7 @@ from relational_tensat.mugraph.graph.mugraph import Accumulate, MuGraph, Operati
 from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded
 from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
 from relational_tensat.mugraph.kernel_finder import find_kernels
-from relational_tensat.mugraph.regions.lowering import lowered
+from relational_tensat.mugraph.regions.region_lowering import lowered
 from relational_tensat.mugraph.search.structure import SearchOptions
 from relational_tensat.mugraph.verify.verification import verify_mugraph
 from relational_tensat.verify.evaluate import evaluate_graph

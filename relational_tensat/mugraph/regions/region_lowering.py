@@ -25,7 +25,7 @@ from relational_tensat.mugraph.regions.composites import (
     RootMeanSquares,
     Softmaxes,
 )
-from relational_tensat.mugraph.regions.parts import Cut, ValueParts, gathered
+from relational_tensat.mugraph.regions.region_parts import Cut, ValueParts, gathered
 from relational_tensat.mugraph.regions.region_program import Atoms, Building, RegionValue, Root
 from relational_tensat.tensor import Graph, Node, TensorType
 from relational_tensat.tensor.types import FLOAT_DTYPES
