@@ -33,7 +33,7 @@ _NONE_FOUND = 5
 _SHOWN = 8
 _SHOWN_EVERY_S = 5.0
 _LEVEL_COLUMNS = (
-    "kernel", "jobs", "configurations", "candidates", "terms", "tensors", "hits", "too dear",
+    "kernel", "jobs", "configurations", "candidates", "terms", "tensors", "hits", "too costly",
 )  # fmt: skip
 
 

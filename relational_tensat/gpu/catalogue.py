@@ -92,6 +92,8 @@ UNITS: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
 #: Where a file has what ``tensor.spellings`` says.
 _SIGMOID_PLACE, _CASES_PLACE = "// sigmoid\n", "    // functions of one element\n"
 
+#: The functions of ``tensor.spellings`` that common.cuh has.
+COMMON_FUNCTIONS = ("sigmoid",)
 #: What the units include.
 HEADERS = ("common.cuh", "tiles.cuh")
 
@@ -135,7 +137,7 @@ class KernelSignature:
 def read_source(file: str) -> str:
     """Return the text of a file under kernels/, with the functions of ``tensor.spellings`` spelled out."""
     text = (KERNEL_DIR / file).read_text(encoding="utf-8")
-    return text.replace(_SIGMOID_PLACE, _defined(("sigmoid",))).replace(_CASES_PLACE, _cases())
+    return text.replace(_SIGMOID_PLACE, _defined(COMMON_FUNCTIONS)).replace(_CASES_PLACE, _cases())
 
 
 def _defined(names: Sequence[str]) -> str:

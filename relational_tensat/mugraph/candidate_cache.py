@@ -248,7 +248,7 @@ def _candidates(content: dict[str, Any], where: str) -> SizedCandidates:
     """Return candidates from a file's content.
 
     Raises:
-        InputError, KeyError, TypeError, ValueError: it is none of these files.
+        InputError, KeyError, TypeError, ValueError: it is not such a file.
     """
     graphs = tuple(
         Sized(decoded(made["graph"], where), float(made["cost_us"])) for made in content["graphs"]

@@ -92,7 +92,7 @@ _FEWEST_PARTS = 2
 class CheapestSoFar:
     """The graphs of the ways that a search has found, at their best sizes; the search's ``Bound``.
 
-    What is dearer than the cheapest that could be made ready is left out. (Random tests refuse what a
+    What costs more than the cheapest that could be made ready is left out. (Random tests refuse what a
     search finds only where its own tests were in error, so this one is most likely the result; where it
     is not, what was left out is needed: ``complete_to_us``.)
 
@@ -189,8 +189,8 @@ class VerifiedChoice:
     """The first of some graphs that passed verification.
 
     Attributes:
-        best: it, its exponentials made stable, chains of its operators in thread graphs; None where there
-            is none.
+        best: it, its exponentials made stable, chains of its operators in thread graphs; None where
+            nothing was found.
         verification: of ``best``; of the last refused one where there is none.
         refused: how many before it did not pass, or could not be made stable.
         reasons: why they could not.

@@ -235,7 +235,7 @@ class Timer:
 
     def flush_cache(self) -> None:
         """Enqueue writes of twice the L2 cache: nothing else is left in it."""
-        self._turn += 1  # another pattern each time, so that no write is none
+        self._turn += 1  # another pattern each time, so that each write changes something
         self._gpu.driver.memset_d32_async(
             self._flush, self._turn & 0xFFFF, self._flush_words, self._gpu.stream
         )

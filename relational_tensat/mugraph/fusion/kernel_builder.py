@@ -261,7 +261,7 @@ def _fill(graph: Graph, name: str) -> Attrs:
     """Return the operator that gives a weight of one number.
 
     Raises:
-        InputError: it is none: negative zero, say, or no number.
+        InputError: there is no such number: negative zero, say, or no number.
     """
     weight, kind = graph.weights[name], graph.types[name]
     assert isinstance(kind, TensorType)

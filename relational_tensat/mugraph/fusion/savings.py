@@ -212,7 +212,7 @@ class SavingsModel:
         None where neither can be.
 
         Raises:
-            RelationalTensatError: see ``thread_times.measured``.
+            RelationalTensatError: see ``measured``.
         """
         device = self.device(candidate)
         if device is not None:

@@ -222,7 +222,7 @@ def windowed(dims: Dims, windows: Sequence[Window]) -> Dims:
 
 
 def composed(outer: Window, inner: Window) -> Window | None:
-    """Return a window of a window as one; None where it is none, or the inner one is along others.
+    """Return a window of a window as one; None where it cannot be one, or the inner one is along others.
 
     Args:
         outer: of the tensor.

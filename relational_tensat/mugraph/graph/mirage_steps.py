@@ -1,4 +1,4 @@
-"""μGraphs as Mirage's operators need them, and each step as one of these, or why it is none.
+"""μGraphs as Mirage's operators need them, and each step as one of these, or why it cannot be.
 
 They have no thread graphs, one variable a sum, accumulators to store.
 """

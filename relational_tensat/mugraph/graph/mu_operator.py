@@ -68,7 +68,7 @@ def names(attrs: Attrs, attr: str) -> tuple[str, ...]:
     """Return an attribute that is a list of index variables.
 
     Raises:
-        ShapeError: it is none.
+        ShapeError: it is not one.
     """
     value = attrs[attr]
     if not isinstance(value, tuple) or not all(isinstance(each, str) for each in value):

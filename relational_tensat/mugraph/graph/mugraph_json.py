@@ -339,7 +339,7 @@ def _found_row(content: Any, where: str) -> FoundRow:
     """Return the row of a JSON object.
 
     Raises:
-        InputError: it is none; ``where`` it stands, and what was expected.
+        InputError: it is not one; ``where`` it stands, and what was expected.
     """
     row = Fields(content, where, tuple(field.name for field in fields(FoundRow)))
     return FoundRow(

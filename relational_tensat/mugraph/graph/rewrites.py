@@ -156,7 +156,7 @@ def with_windows(graph: MuGraph, program: MuGraph) -> MuGraph:
 
 
 def core_like(graph: MuGraph, program: MuGraph) -> MuGraph | None:
-    """Return a μGraph of a program as one of its core; None where it loads what is none of its inputs.
+    """Return a μGraph of a program as one of its core; None where it loads what is not among its inputs.
 
     Args:
         graph: with inputs in the order of the program's, of the same index variables.

@@ -269,7 +269,7 @@ def emit(graph: MuGraph, target: str, dtype: str | None = None) -> list[Emitted]
         dtype: of elements; float16 by default, in C float32, which it has only.
 
     Raises:
-        UsageError: the target, or its element type, is none.
+        UsageError: the target, or its element type, is not known.
         InputError: there are no kernels in the graph, or the target cannot say one of them.
     """
     if target not in TARGETS:

@@ -31,7 +31,7 @@ PAIRS: Mapping[str, tuple[tuple[int, int], ...]] = {
 }
 #: What gives the elements of an axis to another variable, which needs the same length then.
 RENAMES = ("rename", "split", "merge")
-#: What gives elements of an axis to other indices, so that a tile of it is none of the result's.
+#: What gives elements of an axis to other indices, so that a tile of it is not one of the result's.
 MOVES = (*RENAMES, "window")
 
 

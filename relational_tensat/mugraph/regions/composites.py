@@ -50,7 +50,7 @@ class RootMeanSquares:
         return self._at(name, "root")
 
     def stage(self, name: str) -> RegionValue | None:
-        """Return a part of a chain as what it is; None for what is none."""
+        """Return a part of a chain as what it is; None for anything else."""
         if name not in self._roots:
             return None
         root = self._roots[name]
@@ -143,7 +143,7 @@ class Concatenations:
         self._joined[node.outputs[0]] = cast(int, node.attrs["axis"]), node.inputs
 
     def stage(self, name: str) -> RegionValue | None:
-        """Return a concatenation as a sum; None where a value is none.
+        """Return a concatenation as a sum; None where a value is not one.
 
         Raises:
             ShapeError: it has no such form.

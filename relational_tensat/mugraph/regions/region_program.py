@@ -238,7 +238,7 @@ class Building:
         """Return the program, the model's values that it reads, and of each result its dims in order.
 
         Raises:
-            ShapeError: it is none.
+            ShapeError: it is not one.
         """
         live = self._live(outputs)
         if self._has_twice(live):  # rows and columns of one matrix are the same variable

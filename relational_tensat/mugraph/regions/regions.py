@@ -192,7 +192,7 @@ class Cones:
         """Yield the regions that end in a node, each within the next.
 
         Raises:
-            RelationalTensatError: the node alone is none.
+            RelationalTensatError: the node alone is not one.
         """
         if root.op in self._without:
             raise InputError(f"{root.op} is left to itself")
@@ -218,7 +218,7 @@ class Cones:
         """Return a node as a region, with what its conditions are computed by, if it can be.
 
         Raises:
-            RelationalTensatError: the node alone is none.
+            RelationalTensatError: the node alone is not one.
         """
         *others, plain = self._ways({}, root)
         for region in others:

@@ -66,7 +66,7 @@ class LevelCounts:
     Attributes:
         jobs: sets of tensors that blocks may load.
         hits: terms that are the program's result.
-        too_dear: sets of tensors for the next level's blocks that a bound left out.
+        too_costly: sets of tensors for the next level's blocks that a bound left out.
     """
 
     jobs: int
@@ -75,7 +75,7 @@ class LevelCounts:
     terms: int
     kernel_tensors: int
     hits: int
-    too_dear: int = 0
+    too_costly: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def search_kernels(
         watch: ends the search with what was found so far.
         progress: called before each size of terms, or after each part that a process has done.
         tables: keep those of the search.
-        bound: what is dearer than what was found is left out; without, nothing is.
+        bound: what costs more than what was found is left out; without, nothing is.
 
     Raises:
         InputError: the program is malformed, or has operators that no search knows.
@@ -274,7 +274,7 @@ class _KernelSearch:
         hits: Sequence[tuple[int, Sequence[int]]],
     ) -> list[Route]:
         """Return the ways that end in one of a work's hits."""
-        if not hits or self._is_too_dear(work):
+        if not hits or self._costs_too_much(work):
             return []
         names = self._program.outputs
         last = tuple(self._kernel(search, level, config, terms, names) for config, terms in hits)
@@ -309,7 +309,7 @@ class _KernelSearch:
         """Return what the next kernel can load: what one stores, and inputs that it takes with it."""
         useful = [tensor for tensor in outputs.tensors if tensor.value not in self._targets]
         pairs = [pair for pair in outputs.pairs() if all(tensor in useful for tensor in pair)]
-        works, too_dear = [], 0
+        works, too_costly = [], 0
         for chosen, given in needed_sets(
             self._database,
             [*((t,) for t in useful), *pairs],
@@ -326,12 +326,12 @@ class _KernelSearch:
             )
             before = cache(partial(self._ways, search, level, chosen, work_of))
             work = _Work((*(tensor.operand for tensor in chosen), *given), before, least_us)
-            if self._is_too_dear(work):
-                too_dear += 1
+            if self._costs_too_much(work):
+                too_costly += 1
             else:
                 works.append(work)
         self._is_complete &= not self._watch.is_over
-        self._levels[-1] = replace(self._levels[-1], too_dear=too_dear)
+        self._levels[-1] = replace(self._levels[-1], too_costly=too_costly)
         return works
 
     def _least_storing_us(self, work: _Work, chosen: Sequence[KernelTensor]) -> float:
@@ -343,8 +343,8 @@ class _KernelSearch:
             loads = ()
         return self._bound.least_kernel_us((*loads, *(tensor.operand for tensor in chosen)))
 
-    def _is_too_dear(self, work: _Work) -> bool:
-        """Whether all that begins with a work is dearer than what was found."""
+    def _costs_too_much(self, work: _Work) -> bool:
+        """Whether all that begins with a work costs more than what was found."""
         if not self._bound.is_over(math.inf):  # nothing was: ways need not be asked
             return False
         loads = () if self._has_several else work.operands  # of several outputs, each may need some

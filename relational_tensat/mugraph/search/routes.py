@@ -398,7 +398,7 @@ class SearchBound(Protocol):
         """Return what the cheapest of some ways takes; infinite where none fits a device."""
 
     def is_over(self, least_us: float) -> bool:
-        """Whether something that takes no less is dearer than what was found; never where nothing was."""
+        """Whether something that takes no less costs more than what was found; never where nothing was."""
 
 
 class NoBound:

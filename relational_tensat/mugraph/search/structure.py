@@ -46,7 +46,7 @@ class SearchOptions(OptionGroup):
         raw_exp: else a μGraph whose exponentials cannot be made stable is refused.
         disable: ``pruning`` by abstract expressions; ``canonical`` form of commutative operators;
             ``merging`` of equal terms; ``variables``, which forbid sums that the program has nothing of;
-            ``reachability`` of the program from what a kernel stores; ``bounds``, by which what is dearer
+            ``reachability`` of the program from what a kernel stores; ``bounds``, by which what costs more
             than the cheapest so far is left out.
         time_limit_s: wall seconds; None for no limit. The best so far is returned then.
     """
@@ -215,7 +215,7 @@ def _summable(program: MuGraph, known: Sequence[Variable]) -> Iterator[Summable]
 
     Moving a factor out of a sum, or a sum into one, leaves the inputs that have the variable as they are;
     adding two sums unites them. So no graph that equals the program by the laws of sums needs another sum:
-    one over d of Q alone, say, where the program sums the products of Q and K, is none of its parts.
+    one over d of Q alone, say, where the program sums the products of Q and K, is not among its parts.
     """
     bits = {name: 1 << place for place, name in enumerate(program.inputs)}
     uses = dict(bits)

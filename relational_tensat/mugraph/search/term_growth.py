@@ -132,7 +132,7 @@ class Grower:
                 raise NoSolutionError(
                     "a process of the search ended before it was done; perhaps memory did not suffice"
                 ) from error
-        for part, mine in enumerate(numbers):  # in this order, whoever was first
+        for part, mine in enumerate(numbers):  # in this order, not in that of their ends
             search.absorb(done[part][0], mine)
         self._note(guard)
         return all(is_complete for _, is_complete in done.values())

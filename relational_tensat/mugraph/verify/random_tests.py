@@ -38,7 +38,7 @@ _DRAWS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class TestDifference:
+class OutputDifference:
     """The first entry in which two results differ.
 
     Attributes:
@@ -59,13 +59,13 @@ class TestDifference:
 
 def first_difference(
     program: MuGraph, graph: MuGraph, seed: int, tests: int = 1, primes: Primes = FAST
-) -> TestDifference | None:
+) -> OutputDifference | None:
     """Return where a μGraph differs from its program in random tests; None where it does not.
 
     Args:
         program: what it shall compute.
         graph: the μGraph; inputs and outputs correspond by their order.
-        seed: of the first test; each draws inputs, ω and opaque functions anew.
+        seed: of the first test; each draws inputs, ω and opaque functions again.
         tests: how many.
         primes: of the fields.
 
@@ -82,7 +82,7 @@ def first_difference(
             other = in_order(computed[name[1]], *kind)[0]
             if not np.array_equal(one, other):
                 place = tuple(int(i) for i in np.argwhere(one != other)[0])
-                return TestDifference(name[0], place, float(one[place]), float(other[place]))
+                return OutputDifference(name[0], place, float(one[place]), float(other[place]))
     return None
 
 
@@ -299,7 +299,7 @@ def free_of_exponentials(program: MuGraph) -> tuple[str, ...]:
     return tuple(name for name in program.inputs if name not in used)
 
 
-def scaling_difference(graph: MuGraph, seed: int = 0) -> TestDifference | None:
+def scaling_difference(graph: MuGraph, seed: int = 0) -> OutputDifference | None:
     """Return where a result changes when the rows of exponentials are scaled at random; None if nowhere.
 
     A row has the index variables of the results, but for those that something is summed over.

@@ -22,7 +22,7 @@ from relational_tensat.mugraph.graph.rewrites import core, core_like, has_window
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.verify.masks import takes_masks
 from relational_tensat.mugraph.verify.random_tests import (
-    TestDifference,
+    OutputDifference,
     check_signature,
     first_difference,
     free_of_exponentials,
@@ -214,7 +214,7 @@ class MuGraphVerification:
             little; None where there are none of either.
     """
 
-    difference: TestDifference | None
+    difference: OutputDifference | None
     small_tests: int = 0
     error: float | None = None
     full_tests: int = 0

@@ -1,4 +1,4 @@
-"""What a search leaves out because it is too dear, beside the search without bounds."""
+"""What a search leaves out because it costs too much, beside the search without bounds."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def traffic(graph: MuGraph) -> list[list[Traffic]]:
 def test_up_to_the_cheapest_all_is_found_that_is_found_without_bounds(name: str) -> None:
     few, every = with_and_without(name)
     assert every.complete_to_us == math.inf and few.complete_to_us < math.inf
-    assert few.routes < every.routes and sum(level.too_dear for level in few.levels)
+    assert few.routes < every.routes and sum(level.too_costly for level in few.levels)
     wanted = [made for made in every.graphs if made.cost_us <= few.complete_to_us]
     assert wanted and list(few.graphs[: len(wanted)]) == wanted
 

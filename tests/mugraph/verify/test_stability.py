@@ -13,7 +13,7 @@ from relational_tensat.mugraph.programs import ProgramBuilder, program
 from relational_tensat.mugraph.search.routes import build
 from relational_tensat.mugraph.verify import random_tests, verification
 from relational_tensat.mugraph.verify.random_tests import (
-    TestDifference,
+    OutputDifference,
     first_difference,
     relative_error,
     scaling_difference,
@@ -52,7 +52,7 @@ def test_flash_attention_gets_the_online_maximum() -> None:
 def test_scaling_is_tested_at_small_sizes_of_kernels_too(monkeypatch: pytest.MonkeyPatch) -> None:
     tested: list[int] = []
 
-    def noted(program: MuGraph, graph: MuGraph, seed: int) -> TestDifference | None:
+    def noted(program: MuGraph, graph: MuGraph, seed: int) -> OutputDifference | None:
         tested.extend(dim.size for dims in program.inputs.values() for dim in dims)
         return first_difference(program, graph, seed)
 
