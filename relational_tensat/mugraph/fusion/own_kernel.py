@@ -28,31 +28,6 @@ from relational_tensat.tensor.operators import get_operator
 
 
 @dataclass(frozen=True, slots=True)
-class RegionReport:
-    """What became of a part of a model.
-
-    Attributes:
-        place, total: it is this one of so many.
-        outputs: the values that it computes.
-        operators: of its program.
-        operators_us: what the model's operators cost.
-        kernel_us: what the kernel is modelled to take; None where there is none.
-        reason: why there is none.
-    """
-
-    place: int
-    total: int
-    outputs: tuple[str, ...]
-    operators: tuple[str, ...]
-    operators_us: float
-    kernel_us: float | None
-    reason: str = ""
-
-
-Shape = tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class OwnKernel:
     """A kernel that was made or found for a part of a model, and passed verification.
 
@@ -274,3 +249,28 @@ def _parts(configuration: Configuration) -> list[Configuration]:
         )
         for place, part in enumerate(parts, first)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class RegionReport:
+    """What became of a part of a model.
+
+    Attributes:
+        place, total: it is this one of so many.
+        outputs: the values that it computes.
+        operators: of its program.
+        operators_us: what the model's operators cost.
+        kernel_us: what the kernel is modelled to take; None where there is none.
+        reason: why there is none.
+    """
+
+    place: int
+    total: int
+    outputs: tuple[str, ...]
+    operators: tuple[str, ...]
+    operators_us: float
+    kernel_us: float | None
+    reason: str = ""
+
+
+Shape = tuple[int, ...]

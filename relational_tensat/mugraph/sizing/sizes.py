@@ -96,7 +96,7 @@ class KernelSplits:
         after = dict(tile)
         if self.kernel.loop:
             loop = table[:, axes]
-        if _concatenates(self.step):
+        if any(isinstance(s, Accumulate) and s.kind == "concat" for s in self.step.block.steps):
             name = self.kernel.loop
             after[name] = np.minimum(tile[name] * loop, whole[name])
         blocks: Floats = np.prod(table[:, :axes], axis=1)
@@ -199,10 +199,6 @@ def _fits(
         sizes[name] % parts == 0 or (name in free and tile_size(sizes[name], parts) > 0)
         for name, parts in _total_parts(names, row).items()
     )
-
-
-def _concatenates(kernel: Kernel) -> bool:
-    return any(isinstance(s, Accumulate) and s.kind == "concat" for s in kernel.block.steps)
 
 
 #: So many combinations of sizes of partial results are followed to the next kernel, the cheapest ones.
