@@ -26,6 +26,8 @@ from relational_tensat.rules.targets.known import FUSED_FILE, know_kernels
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.operators import get_operator
 
+Shape = tuple[int, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class OwnKernel:
@@ -271,6 +273,3 @@ class RegionReport:
     operators_us: float
     kernel_us: float | None
     reason: str = ""
-
-
-Shape = tuple[int, ...]

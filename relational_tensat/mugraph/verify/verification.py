@@ -1,10 +1,10 @@
 """Verification of a μGraph, in order: small sizes, with a bound where one is, its own sizes, float64.
 
 The bound is that of section 5.1 of the paper. An entry of a LAX graph's result is a quotient N / D of sums
-of exponentials with polynomials before and rational functions in them. Two are equal if and only if N1 D2 -
-N2 D1 = 0, which has the form of Equation 2; Theorem 3 bounds the odds that it is 0 at random by 1 - 1/k +
-o(1/k), where k counts the exponentials, d is the largest degree, and d k^4 < q. So Theorem 4: k ln(1/δ)
-random tests let a wrong graph pass with odds of δ.
+of exponentials with polynomials before and rational functions in them. Two are equal if and only if
+N1 D2 - N2 D1 = 0, which has the form of Equation 2; Theorem 3 bounds the odds that it is 0 at random by
+1 - 1/k + o(1/k), where k counts the exponentials, d is the largest degree, and d k^4 < q. So Theorem 4:
+k ln(1/δ) random tests let a wrong graph pass with odds of δ.
 """
 
 from __future__ import annotations
