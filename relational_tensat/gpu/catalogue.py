@@ -7,7 +7,7 @@ those that the sources switch by.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -137,11 +137,8 @@ class KernelSignature:
 def read_source(file: str) -> str:
     """Return the text of a file under kernels/, with the functions of ``tensor.spellings`` spelled out."""
     text = (KERNEL_DIR / file).read_text(encoding="utf-8")
-    return text.replace(_SIGMOID_PLACE, _defined(COMMON_FUNCTIONS)).replace(_CASES_PLACE, _cases())
-
-
-def _defined(names: Sequence[str]) -> str:
-    return definitions("CALLED float", names, exp="expf", erf="erff")
+    common = definitions("CALLED float", COMMON_FUNCTIONS, exp="expf", erf="erff")
+    return text.replace(_SIGMOID_PLACE, common).replace(_CASES_PLACE, _cases())
 
 
 def _cases() -> str:

@@ -157,7 +157,11 @@ def region_candidates(
             if not why and len(steps) > most_steps:
                 why = f"{len(steps)} operators, {most_steps} at most (--fuse-operators)"
             if why:
-                leave(RegionRow(source, node.outputs, _operators(steps), "left out", why))
+                leave(
+                    RegionRow(
+                        source, node.outputs, tuple(step.op for step in steps), "left out", why
+                    )
+                )
         found += [_of_region(c.nodes, c.nodes[-1].outputs, c.lowered, graph) for c in grown]
         parts += [cone.nodes for cone in (*grown[:1], *grown[1:][-1:])]
     for group in groups(graph, parts):
@@ -257,10 +261,6 @@ def _dtypes(names: Sequence[str], graph: Graph) -> set[str]:
 def _made_dtypes(nodes: Sequence[Node], graph: Graph) -> set[str]:
     """Return the element types of results within; conditions are no values of a kernel."""
     return _dtypes([name for node in nodes for name in node.outputs], graph) - {"bool"}
-
-
-def _operators(steps: Sequence[Operation]) -> tuple[str, ...]:
-    return tuple(step.op for step in steps)
 
 
 #: A part's pattern, and how many kernels there are for it at most.

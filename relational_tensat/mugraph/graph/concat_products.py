@@ -52,7 +52,7 @@ def with_concat_products(graph: MuGraph) -> MuGraph:
     Raises:
         InputError: the graph is not well-formed.
     """
-    if not any(_is_window(step) for step in _all_steps(graph)):
+    if not any(isinstance(step, Operation) and step.op == "window" for step in _all_steps(graph)):
         return graph
     device = kernel_tensors(graph)
     steps: list[KernelStep] = []
@@ -72,10 +72,6 @@ def with_concat_products(graph: MuGraph) -> MuGraph:
 def _all_steps(graph: MuGraph) -> list[_Step]:
     blocks = (step.block.steps if isinstance(step, Kernel) else (step,) for step in graph.steps)
     return list(chain.from_iterable(blocks))
-
-
-def _is_window(step: _Step) -> bool:
-    return isinstance(step, Operation) and step.op == "window"
 
 
 class _Folding:

@@ -78,7 +78,7 @@ def evaluate(
                 tensors.update(_run_kernel(step, tensors, arithmetic))
             else:
                 tensors[step.output] = _apply(step, tensors, arithmetic)
-    return {name: _in_order(tensors[name], dims[name]) for name in graph.outputs}
+    return {name: tensors[name].ordered(variables(dims[name])).data for name in graph.outputs}
 
 
 def evaluate_block(
@@ -277,7 +277,3 @@ def _without_units(x: Labelled, labels: Sequence[str]) -> Labelled:
     kept = tuple(label for label in x.labels if label not in labels)
     data = x.ordered((*kept, *labels)).data
     return Labelled(kept, data.reshape(data.shape[: data.ndim - len(labels)]))
-
-
-def _in_order(value: Labelled, dims: Dims) -> Elements:
-    return value.ordered(variables(dims)).data
