@@ -164,20 +164,17 @@ class _Positions:
         if any(len(set(group)) < len(group) for group in groups):
             return None
         ordered = [[self._root((k, v)) for v in self._tensors[k]] for k in self._ordered]
-        return _assigned(sorted(domains, key=lambda r: len(domains[r])), domains, groups, ordered)
+        return _assigned(domains, groups, ordered)
 
 
 def _assigned(
-    order: list[_Cell],
-    domains: Mapping[_Cell, set[int]],
-    groups: list[list[_Cell]],
-    ordered: list[list[_Cell]],
+    domains: Mapping[_Cell, set[int]], groups: list[list[_Cell]], ordered: list[list[_Cell]]
 ) -> dict[_Cell, int] | None:
     """Return a position for each class of cells: different in each group, ascending in the ordered ones."""
+    order = sorted(domains, key=lambda root: len(domains[root]))
     chosen: dict[_Cell, int] = {}
 
     def fits(root: _Cell) -> bool:
-        """Whether what is chosen fits in all groups of a class that was placed last."""
         apart, rows = (
             [[chosen[one] for one in group if one in chosen] for group in given if root in group]
             for given in (groups, ordered)
@@ -301,7 +298,7 @@ class _MirageWriter:
         operators: list[dict[str, Any]] = []
         for name, dims in self._graph.inputs.items():
             made = self._made(level, name, dims)
-            operators.append(_operator("kn_input_op", [], [made], input_map=_map(()),
+            operators.append(_operator("kn_input_op", [], [made], input_map=_axes((), -1),
                                        input_strides=_strides(made)))  # fmt: skip
         for step in self._steps:
             if isinstance(step, Kernel):
@@ -310,7 +307,7 @@ class _MirageWriter:
                 operators += self._applied(step, level, self._device)
         for name in self._graph.outputs:
             given = level.tensors[name]
-            operators.append(_operator("kn_output_op", [given], [], output_map=_map(()),
+            operators.append(_operator("kn_output_op", [given], [], output_map=_axes((), -1),
                                        output_strides=_strides(given)))  # fmt: skip
         return operators
 
@@ -372,7 +369,7 @@ class _MirageWriter:
             made = self._made(level, iterator.output, tensors.dims[iterator.output])
             operators.append(_operator(
                 "tb_input_op", [], [made], dtensor=device.tensors[iterator.tensor],
-                input_map=_map([places.get(name, -1) for name in iterator.imap]),
+                input_map=_axes([places.get(name, -1) for name in iterator.imap], -1),
                 forloop_dim=places.get(iterator.fmap, -1),
             ))  # fmt: skip
         steps = with_last_sums(
@@ -393,12 +390,11 @@ class _MirageWriter:
             places = self._places[(_DEVICE, saver.output)]
             operators.append(_operator(
                 "tb_output_op", [given], [], dtensor=made,
-                output_map=_map([places.get(name, -1) for name in saver.omap]),
+                output_map=_axes([places.get(name, -1) for name in saver.omap], -1),
             ))  # fmt: skip
-        grid = (*block.grid, *(1 for _ in AXES[len(block.grid) :]))
         bgraph = {
-            "graph_level": "thread_block_graph", "grid_dim": _axes(grid),
-            "block_dim": _axes((_THREADS, 1, 1)), "forloop_range": block.loop,
+            "graph_level": "thread_block_graph", "grid_dim": _axes(block.grid, 1),
+            "block_dim": _axes((_THREADS,), 1), "forloop_range": block.loop,
             "reduction_dimx": left_of_strided(kernel.name, steps, tensors), "operators": operators,
             "smem_offset": level.used_bytes,
         }  # fmt: skip
@@ -444,12 +440,8 @@ def _operator(
     return {"op_type": op_type, "input_tensors": given, "output_tensors": made, **others}
 
 
-def _map(places: Sequence[int]) -> dict[str, int]:
-    return _axes((*places, *[-1] * (len(AXES) - len(places))))
-
-
-def _axes(numbers: Sequence[int]) -> dict[str, int]:
-    return dict(zip(AXES, numbers, strict=True))
+def _axes(numbers: Sequence[int], other: int) -> dict[str, int]:
+    return {**dict.fromkeys(AXES, other), **dict(zip(AXES, numbers, strict=False))}
 
 
 def _strides(tensor: Mapping[str, Any]) -> list[int]:
