@@ -38,7 +38,7 @@ def test_a_part_that_is_stopped_gives_what_it_has(monkeypatch: pytest.MonkeyPatc
     abstract = saturated(structure.program)
     rows = abstract.database.execute("FROM abstract")
     monkeypatch.setattr(term_growth, "_grow", lambda search, most, report: _wait(search))
-    part = term_growth._Part(rows, structure, SearchOptions(), [Job((), ())])
+    part = term_growth._GrowthPart(rows, structure, SearchOptions(), [Job((), ())])
     grown, is_complete = term_growth._grow_part(part)
     assert not is_complete and not grown.terms
 
