@@ -58,5 +58,5 @@ def _wait(search: object) -> None:
         database.execute("SELECT 1")
 
 
-def _unwanted(growth: term_growth.Growth) -> None:
+def _unwanted(growth: term_growth.TermGrowth) -> None:
     raise AssertionError("nothing grows")

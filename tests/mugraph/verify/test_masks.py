@@ -66,8 +66,8 @@ def test_bools_leave_half_of_a_row_any_part_and_nothing() -> None:
 
 @pytest.mark.parametrize(("program", "graph"), [(PROGRAM, GRAPH), (CHOSEN, CHOOSING)])
 def test_attention_with_a_guard_passes(program: MuGraph, graph: MuGraph) -> None:
-    verification = verify_mugraph(program, graph, 1)
-    assert verification.passed and verification.is_stable and verification.takes_masks
+    checked = verify_mugraph(program, graph, 1)
+    assert checked.passed and checked.is_stable and checked.takes_masks
 
 
 def test_what_bools_do_not_leave_is_what_the_program_says() -> None:
@@ -113,11 +113,9 @@ def test_an_infinite_maximum_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
         return np.asarray(np.max(x, axis=tuple(axes)))
 
     monkeypatch.setattr(Numbers, "largest", infinite)
-    verification = verify_mugraph(PROGRAM, GRAPH, 1)
-    assert verification.takes_masks is False and not verification.passed
-    assert verification.difference is None and verification.float64_error == pytest.approx(
-        0, abs=1e-12
-    )
+    checked = verify_mugraph(PROGRAM, GRAPH, 1)
+    assert checked.takes_masks is False and not checked.passed
+    assert checked.difference is None and checked.float64_error == pytest.approx(0, abs=1e-12)
 
 
 @pytest.mark.parametrize(("program", "graph"), [(PROGRAM, GRAPH), (CHOSEN, CHOOSING)])
