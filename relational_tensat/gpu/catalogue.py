@@ -92,8 +92,6 @@ UNITS: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
 #: Where a file has what ``tensor.spellings`` says.
 _SIGMOID_PLACE, _CASES_PLACE = "// sigmoid\n", "    // functions of one element\n"
 
-#: The functions of ``tensor.spellings`` that common.cuh has.
-COMMON_FUNCTIONS = ("sigmoid",)
 #: What the units include.
 HEADERS = ("common.cuh", "tiles.cuh")
 
@@ -137,7 +135,7 @@ class KernelSignature:
 def read_source(file: str) -> str:
     """Return the text of a file under kernels/, with the functions of ``tensor.spellings`` spelled out."""
     text = (KERNEL_DIR / file).read_text(encoding="utf-8")
-    common = definitions("CALLED float", COMMON_FUNCTIONS, exp="expf", erf="erff")
+    common = definitions("CALLED float", ("sigmoid",), exp="expf", erf="erff")
     return text.replace(_SIGMOID_PLACE, common).replace(_CASES_PLACE, _cases())
 
 

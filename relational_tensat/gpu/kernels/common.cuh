@@ -58,7 +58,7 @@ CALLED float bend(i64 act, float x) {
   return act == 2 ? sigmoid(x) : act == 4 ? gelu_tanh(x) : tanhf(x);
 }
 
-// The activations that kernels have fused, numbered as relational_tensat/gpu/catalogue.py has them.
+// The activations that kernels have fused, numbered as relational_tensat/gpu/codes.py has them.
 DEVICE float activate(i64 act, float x) {
   if (act == 0) return x;
   if (act == 1) return x < 0.0f ? 0.0f : x;

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.escaping import escaped_in_code
-from relational_tensat.gpu.catalogue import COMMON_FUNCTIONS, FLOAT_TYPES, HEADERS, read_source
+from relational_tensat.gpu.catalogue import FLOAT_TYPES, HEADERS, read_source
 from relational_tensat.gpu.nvrtc import Compiled, compile_source
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Kernel
@@ -40,7 +40,7 @@ from relational_tensat.mugraph.kernels.layout_choice import (
 )
 from relational_tensat.mugraph.kernels.lowering import lower
 from relational_tensat.mugraph.kernels.statements import MAXIMA, Load, Program, Text, identifier
-from relational_tensat.tensor.spellings import SPELLINGS, definitions
+from relational_tensat.tensor.spellings import definitions
 
 #: What a maximum of nothing is.
 _NONE = {MAXIMA["max"]: "Largest::none()", MAXIMA["reduce_max"]: "LargestOfAll::none()"}
@@ -244,15 +244,16 @@ class _CudaEmission:
 #: Kernels are made and tested for these: Ampere, Hopper, Blackwell.
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 
+#: The functions of ``tensor.spellings`` that kernels call, in the order of the sources that bench keeps;
+#: common.cuh has sigmoid.
+_CALLED = ("relu", "nan_to_zero", "div_or_zero", "square", "silu", "gelu")
+
 _FUSED = Path(__file__).resolve().parent / "fused.cuh"
 
 
 def read_fused() -> str:
     """Return the text of ``fused.cuh``, and the functions that its kernels call behind it."""
-    called = [
-        name for name, each in SPELLINGS.items() if each.body and name not in COMMON_FUNCTIONS
-    ]
-    functions = definitions("DEVICE float", called, exp="expf", erf="erff")
+    functions = definitions("DEVICE float", _CALLED, exp="expf", erf="erff")
     return _FUSED.read_text(encoding="utf-8") + functions
 
 
