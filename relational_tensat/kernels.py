@@ -26,9 +26,9 @@ from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.dims import Dims, count
 from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
-from relational_tensat.mugraph.graph.mugraph_files import load_mugraph
+from relational_tensat.mugraph.graph.mugraph_json import load_mugraph
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
-from relational_tensat.mugraph.kernels.c.compile_c import compiled_kernels
+from relational_tensat.mugraph.kernels.emit_c import compiled_kernels
 
 #: A kernel: its operands, of the shapes and the element type that it was made for, give its result; where
 #: it has several, a tuple of these.

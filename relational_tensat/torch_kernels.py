@@ -19,8 +19,8 @@ from relational_tensat.base.folders import check_own
 from relational_tensat.kernels import KernelEntry
 from relational_tensat.mugraph.graph.dims import count
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
-from relational_tensat.mugraph.kernels.lowering.names import identifier
-from relational_tensat.mugraph.kernels.triton.emit_triton import WARPS_SUFFIX
+from relational_tensat.mugraph.kernels.emit_triton import WARPS_SUFFIX
+from relational_tensat.mugraph.kernels.statements import identifier
 
 #: The namespace of the operators, beside ``torch.ops``.
 NAMESPACE = "relational_tensat"

@@ -13,8 +13,7 @@ import numpy as np
 from bench.emulation.device_memory import DeviceMemory, check_nothing_was_outside
 from bench.emulation.host import FOLDER, with_meanings
 from relational_tensat.gpu.catalogue import read_source
-from relational_tensat.mugraph.kernels.cuda.compile_cuda import read_fused
-from relational_tensat.mugraph.kernels.cuda.emit_cuda import CudaKernel
+from relational_tensat.mugraph.kernels.emit_cuda import CudaKernel, read_fused
 from relational_tensat.tensor import Array
 
 

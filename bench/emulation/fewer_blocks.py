@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
-from relational_tensat.mugraph.verify.shrinking_sizes import resized
+from relational_tensat.mugraph.verify.small_sizes import resized
 
 #: Blocks along an axis, and iterations.
 _FEW = 2

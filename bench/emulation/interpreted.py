@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from relational_tensat.mugraph.kernels.triton.emit_triton import TritonKernel
-from relational_tensat.mugraph.kernels.triton.machine_code import load_triton
+from relational_tensat.mugraph.kernels.emission import load_triton
+from relational_tensat.mugraph.kernels.emit_triton import TritonKernel
 from relational_tensat.tensor import Array
 
 

@@ -15,14 +15,13 @@ from relational_tensat.base.errors import unknown
 from relational_tensat.mugraph.graph.dims import Dims, variables
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
-from relational_tensat.mugraph.kernels.c.compile_c import compile_c
-from relational_tensat.mugraph.kernels.c.emit_c import emit_c
-from relational_tensat.mugraph.kernels.cuda.emit_cuda import CudaKernel, emit_cuda
-from relational_tensat.mugraph.kernels.layouts.choosing_layouts import (
+from relational_tensat.mugraph.kernels.emit_c import compile_c, emit_c
+from relational_tensat.mugraph.kernels.emit_cuda import CudaKernel, emit_cuda
+from relational_tensat.mugraph.kernels.emit_triton import emit_triton
+from relational_tensat.mugraph.kernels.layout_choice import (
     GraphLayouts,
     chosen_layouts,
 )
-from relational_tensat.mugraph.kernels.triton.emit_triton import emit_triton
 from relational_tensat.tensor import Array
 
 #: The element type that each target's kernels are tried with.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.emulation.device_memory import DeviceMemory, check_nothing_was_outside
 from bench.emulation.host import FOLDER
-from relational_tensat.mugraph.kernels.c.emit_c import CKernel
+from relational_tensat.mugraph.kernels.emit_c import CKernel
 from relational_tensat.tensor import Array
 
 

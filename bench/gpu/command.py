@@ -20,7 +20,7 @@ from bench.common.saving import RESULTS, report_saved, save_result
 from relational_tensat.base.checks import check_choice
 from relational_tensat.base.errors import InputError
 from relational_tensat.cost.device import Device
-from relational_tensat.gpu.codes import MATH_MODES
+from relational_tensat.gpu.catalogue import MATH_MODES
 from relational_tensat.models import MODELS
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ def run(options: argparse.Namespace) -> int:
     from relational_tensat.cost.cuda.cuda_device import CudaDevice
     from relational_tensat.cost.measured import MeasuredSource
     from relational_tensat.gpu.cuda import CudaLibrary, open_gpu
-    from relational_tensat.gpu.cuda.graphs import record_launches
-    from relational_tensat.gpu.cuda.timing import Timer
+    from relational_tensat.gpu.cuda.cuda_library import Timer
+    from relational_tensat.gpu.cuda.gpu import record_launches
 
     until_s = time.perf_counter() + options.limit_s
     names = _names(options.models)

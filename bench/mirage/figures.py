@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 from bench.common.table import table_row
 from bench.mirage.cases import cases
-from relational_tensat.mugraph.finding import first_verified
 from relational_tensat.mugraph.graph.dims import count, size_of, variables
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
-from relational_tensat.mugraph.graph.mugraph_dot import mugraph_dot
-from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
+from relational_tensat.mugraph.graph.mugraph_text import mugraph_dot, mugraph_text
 from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors
+from relational_tensat.mugraph.kernel_finder import first_verified
 from relational_tensat.mugraph.search.kernel_search import search_kernels
-from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.sizing.choosing_sizes import sized
+from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.sizing.sizes import sized
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from bench.mirage.table import Table
 from relational_tensat.base.errors import InputError
 from relational_tensat.gpu.nvrtc import nvrtc_version
 from relational_tensat.mugraph.graph.mugraph_json import decoded
-from relational_tensat.mugraph.kernels.cuda.compile_cuda import ARCHITECTURES, headers
 from relational_tensat.mugraph.kernels.emission import Emitted, emit
-from relational_tensat.mugraph.sizing.multiprocessors import a100
+from relational_tensat.mugraph.kernels.emit_cuda import ARCHITECTURES, headers
+from relational_tensat.mugraph.sizing.waves import a100
 
 HEADER = (
     "benchmark", "kernel", "arch", "registers", "shared bytes", "spilled bytes", "remark", "source",

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bench.mirage.cases import Case
-from relational_tensat.mugraph.candidates import Candidates
-from relational_tensat.mugraph.finding import first_verified, searched
+from relational_tensat.mugraph.candidate_cache import SizedCandidates
 from relational_tensat.mugraph.graph.mugraph_json import encoded
-from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.sizing.libraries import library_us
+from relational_tensat.mugraph.kernel_finder import first_verified, searched
+from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.sizing.cost_model import library_us
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def left_out(case: Case, options: SearchOptions) -> SearchRun:
     )  # fmt: skip
 
 
-def _searched(case: Case, options: SearchOptions) -> tuple[SearchRun, Candidates]:
+def _searched(case: Case, options: SearchOptions) -> tuple[SearchRun, SizedCandidates]:
     start_s, begun_s = cpu_s(), time.monotonic()
     result = searched(case.build(), options)
     taken_s, wall_s = cpu_s() - start_s, time.monotonic() - begun_s

@@ -24,7 +24,7 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import content_hash, decoded
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
-from relational_tensat.mugraph.verify.shrinking_sizes import shrunk
+from relational_tensat.mugraph.verify.small_sizes import shrunk
 from relational_tensat.mugraph.verify.stability import stabilized
 from relational_tensat.tensor import Array
 

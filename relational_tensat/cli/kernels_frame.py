@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import argparse
 
     from relational_tensat.mugraph.graph.mugraph import MuGraph
-    from relational_tensat.mugraph.verify.verifying_mugraphs import Verification
+    from relational_tensat.mugraph.verify.verification import MuGraphVerification
 
 #: Element types that kernels are made for.
 DTYPES = ("float16", "bfloat16", "float32")
@@ -45,7 +45,7 @@ def read_mugraph(args: argparse.Namespace) -> MuGraph:
     Raises:
         InputError: its file is malformed, or has no such graph; or nothing has a kernel of that key.
     """
-    from relational_tensat.mugraph.graph.mugraph_files import load_mugraph
+    from relational_tensat.mugraph.graph.mugraph_json import load_mugraph
 
     key = str(args.file)
     if args.db is not None:
@@ -86,7 +86,7 @@ def read_program(args: argparse.Namespace) -> MuGraph:
         UsageError: there is none of that name, or it has no such variable.
         InputError: its file is malformed.
     """
-    from relational_tensat.mugraph.graph.mugraph_files import load_mugraph
+    from relational_tensat.mugraph.graph.mugraph_json import load_mugraph
     from relational_tensat.mugraph.programs import program
 
     sizes, dims = merged(args.size, "--size"), merged(args.dim, "--dim")
@@ -105,7 +105,7 @@ def read_program(args: argparse.Namespace) -> MuGraph:
 
 def _region(model: Path, number: int | None, dims: Mapping[str, int]) -> MuGraph:
     from relational_tensat.formats import load_model
-    from relational_tensat.mugraph.regions.finding_regions import find_regions
+    from relational_tensat.mugraph.regions.regions import find_regions
 
     regions, _ = find_regions(load_model(model, dims))
     if number is None:
@@ -115,7 +115,7 @@ def _region(model: Path, number: int | None, dims: Mapping[str, int]) -> MuGraph
     return regions[number].program
 
 
-def verification_json(verification: Verification) -> dict[str, Any]:
+def verification_json(verification: MuGraphVerification) -> dict[str, Any]:
     """Return a verification as JSON."""
     return {
         "passed": verification.passed,
@@ -138,7 +138,7 @@ def finite(number: float | None) -> float | None:
     return None if number is None or math.isinf(number) else number
 
 
-def verification_lines(verification: Verification) -> list[str]:
+def verification_lines(verification: MuGraphVerification) -> list[str]:
     """Return a verification for people."""
     if verification.difference is not None:
         return [f"refused: {verification.difference} (modulo p)"]

@@ -42,12 +42,16 @@ def execute(args: argparse.Namespace) -> int:
     from relational_tensat.base.errors import InputError, VerificationError
     from relational_tensat.mugraph.candidate_cache import CandidateCache
     from relational_tensat.mugraph.graph.concat_products import with_concat_products
-    from relational_tensat.mugraph.graph.cores import core, core_like, has_windows
-    from relational_tensat.mugraph.graph.wide_results import with_wide_results
-    from relational_tensat.mugraph.ready_candidates import made_ready
-    from relational_tensat.mugraph.sizing.modelled import graph_us
-    from relational_tensat.mugraph.sizing.multiprocessors import a100
-    from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
+    from relational_tensat.mugraph.graph.rewrites import (
+        core,
+        core_like,
+        has_windows,
+        with_wide_results,
+    )
+    from relational_tensat.mugraph.kernel_finder import made_ready
+    from relational_tensat.mugraph.sizing.cost_model import graph_us
+    from relational_tensat.mugraph.sizing.waves import a100
+    from relational_tensat.mugraph.verify.verification import verify_mugraph
 
     program = with_concat_products(read_program(args))  # as searches have it
     given = read_mugraph(args)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from relational_tensat.mugraph.kernels.emission import Emitted
-    from relational_tensat.mugraph.kernels.layouts.choosing_layouts import GraphLayouts
+    from relational_tensat.mugraph.kernels.layout_choice import GraphLayouts
 
 
 def layouts_json(layouts: GraphLayouts) -> dict[str, Any]:

@@ -16,8 +16,7 @@ from relational_tensat.cli.rules_frame import add_json, report
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from relational_tensat.mugraph.regions.finding_regions import Region
-    from relational_tensat.mugraph.regions.region_row import RegionRow
+    from relational_tensat.mugraph.regions.regions import ModelRegion, RegionRow
 
 HELP = "list the regions of a model that kernels can be sought for, and why others cannot"
 
@@ -55,11 +54,10 @@ def execute(args: argparse.Namespace) -> int:
     return 0
 
 
-def _found(args: argparse.Namespace) -> tuple[list[Region], list[RegionRow]]:
+def _found(args: argparse.Namespace) -> tuple[list[ModelRegion], list[RegionRow]]:
     """Return the regions of a model, and what was left out; written to a database, if one is named."""
     from relational_tensat.formats import load_model
-    from relational_tensat.mugraph.regions.finding_regions import find_regions
-    from relational_tensat.mugraph.regions.region_tables import write_regions
+    from relational_tensat.mugraph.regions.regions import find_regions, write_regions
 
     regions, left_out = find_regions(load_model(args.model, merged(args.dim, "--dim")))
     if args.db is not None:
@@ -67,15 +65,14 @@ def _found(args: argparse.Namespace) -> tuple[list[Region], list[RegionRow]]:
     return regions, left_out
 
 
-def _stored(path: Path) -> tuple[list[Region], list[RegionRow]]:
+def _stored(path: Path) -> tuple[list[ModelRegion], list[RegionRow]]:
     """Return the rows of a database, and the regions, which that of a run has not.
 
     Raises:
         InputError: it is none of a run with ``--fuse``, or of this command.
     """
     from relational_tensat.cli.database import RunDatabase
-    from relational_tensat.mugraph.regions.region_row import RegionRow
-    from relational_tensat.mugraph.regions.region_tables import regions_of
+    from relational_tensat.mugraph.regions.regions import RegionRow, regions_of
 
     database = RunDatabase(path)
     try:
@@ -92,7 +89,7 @@ def _stored(path: Path) -> tuple[list[Region], list[RegionRow]]:
     ]
 
 
-def _json(regions: Sequence[Region], rows: Sequence[RegionRow]) -> dict[str, Any]:
+def _json(regions: Sequence[ModelRegion], rows: Sequence[RegionRow]) -> dict[str, Any]:
     from relational_tensat.mugraph.graph.mugraph_json import encoded
 
     return {
@@ -109,7 +106,7 @@ def _json(regions: Sequence[Region], rows: Sequence[RegionRow]) -> dict[str, Any
     }
 
 
-def _show(regions: Sequence[Region], rows: Sequence[RegionRow], console: Console) -> None:
+def _show(regions: Sequence[ModelRegion], rows: Sequence[RegionRow], console: Console) -> None:
     """Print both; of a region that recurs where it ends first, as --json and --db list each place."""
     from relational_tensat.cli.console import table
 

@@ -23,9 +23,9 @@ from relational_tensat.cli.rules_frame import add_json, report
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from relational_tensat.mugraph.finding import Finding
+    from relational_tensat.mugraph.kernel_finder import Finding
     from relational_tensat.mugraph.search.kernel_search import SearchProgress
-    from relational_tensat.mugraph.search.search_options import SearchOptions
+    from relational_tensat.mugraph.search.structure import SearchOptions
 
 HELP = "search fused kernels that compute a program, choose their sizes, and verify the cheapest"
 
@@ -33,14 +33,14 @@ _NONE_FOUND = 5
 _SHOWN = 8
 _SHOWN_EVERY_S = 5.0
 _LEVEL_COLUMNS = (
-    "kernel", "jobs", "configurations", "candidates", "terms", "tensors", "hits", "too dear",
+    "kernel", "jobs", "configurations", "candidates", "terms", "tensors", "hits", "too costly",
 )  # fmt: skip
 
 
 def add_arguments(parser: Parser) -> None:
     """Declare the flags of ``kernels search``."""
     from relational_tensat.base.option import options_of
-    from relational_tensat.mugraph.search.search_options import SearchOptions
+    from relational_tensat.mugraph.search.structure import SearchOptions
 
     add_program(parser, "program")
     add_options(parser, options_of(SearchOptions))
@@ -69,11 +69,9 @@ def execute(args: argparse.Namespace) -> int:
     from relational_tensat.base.option import options_of
     from relational_tensat.base.watch import Watch
     from relational_tensat.mugraph.candidate_cache import CandidateCache
-    from relational_tensat.mugraph.finding import find_kernels
-    from relational_tensat.mugraph.graph.mugraph_files import save_mugraph
-    from relational_tensat.mugraph.graph.mugraph_json import content_hash
-    from relational_tensat.mugraph.search.search_options import SearchOptions
-    from relational_tensat.mugraph.search.search_tables import SearchTables
+    from relational_tensat.mugraph.graph.mugraph_json import content_hash, save_mugraph
+    from relational_tensat.mugraph.kernel_finder import find_kernels
+    from relational_tensat.mugraph.search.structure import SearchOptions, SearchTables
 
     options = SearchOptions(**written_values(args, options_of(SearchOptions)))
     program = read_program(args)

@@ -59,9 +59,8 @@ def add_arguments(parser: Parser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Read and print."""
     from relational_tensat.mugraph.graph.mirage_writer import to_mirage
-    from relational_tensat.mugraph.graph.mugraph_dot import mugraph_dot
     from relational_tensat.mugraph.graph.mugraph_json import encoded
-    from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
+    from relational_tensat.mugraph.graph.mugraph_text import mugraph_dot, mugraph_text
     from relational_tensat.mugraph.kernels.emission import emit
 
     key = str(args.file)

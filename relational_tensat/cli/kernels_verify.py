@@ -32,7 +32,7 @@ def add_arguments(parser: Parser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Verify and report; 4 where the graph is wrong."""
     limit_blas_threads()
-    from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
+    from relational_tensat.mugraph.verify.verification import verify_mugraph
 
     graph = read_mugraph(args)
     verification = verify_mugraph(read_program(args), graph, args.seed)

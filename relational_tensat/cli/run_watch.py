@@ -11,7 +11,7 @@ from rich.console import Console
 if TYPE_CHECKING:
     from relational_tensat.explore import IterationReport
     from relational_tensat.extract.anytime import ExtractionEntry
-    from relational_tensat.mugraph.fusion.region_report import RegionReport
+    from relational_tensat.mugraph.fusion.own_kernel import RegionReport
     from relational_tensat.run.race_report import RaceRound
 
 #: Phases whose names do not say what is done.

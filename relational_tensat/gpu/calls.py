@@ -1,12 +1,19 @@
-"""What a plan consists of: calls of kernels, in terms of buffers that have no address yet."""
+"""What a plan consists of: calls of kernels, in terms of buffers that have no address yet.
+
+A lowering adds calls through a ``CallEmitter``; a ``KernelLibrary``, of a device or of its double, runs
+them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeAlias
 
-from relational_tensat.tensor import TensorType
+from relational_tensat.base.errors import InputError
+from relational_tensat.gpu.catalogue import FLOAT_TYPES
+from relational_tensat.tensor import Array, TensorType
 
 #: Sizes along three axes; axes that a tensor lacks are of size 1, in front.
 Triple: TypeAlias = tuple[int, int, int]
@@ -25,7 +32,7 @@ _ANYWHERE = Ref("")
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class DeviceTensor:
     """A tensor in memory: row-major, contiguous, at an address that 16 divides."""
 
     type: TensorType
@@ -60,7 +67,7 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class ProductCall:
     """act(alpha A B + addend + bias): row-major A [m, k], B [k, n], C [m, n], for each of a batch.
 
     Attributes:
@@ -98,7 +105,7 @@ class Product:
         yield from (self.c, self.a, self.b)
         yield from (ref for ref in (self.bias, self.addend) if ref is not None)
 
-    def anywhere(self) -> Product:
+    def anywhere(self) -> ProductCall:
         """Return the same product of operands that lie anywhere."""
         bias, addend = self.bias and _ANYWHERE, self.addend and _ANYWHERE
         return replace(self, c=_ANYWHERE, a=_ANYWHERE, b=_ANYWHERE, bias=bias, addend=addend)
@@ -181,4 +188,125 @@ class Pooling:
         yield from (self.y, self.x)
 
 
-Call: TypeAlias = Launch | Product | Convolution | Pooling
+Call: TypeAlias = Launch | ProductCall | Convolution | Pooling
+
+
+#: Gives the address at which a place in a buffer lies.
+Resolve: TypeAlias = Callable[[Ref], int]
+
+
+class BoundCall(Protocol):
+    """A call with addresses in place of buffers, ready to be started any number of times."""
+
+    @property
+    def implementation(self) -> str:
+        """Which library's kernel runs it: ``kernels`` for ours, else ``cublasLt`` or ``cudnn``."""
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Memory that it needs while it runs."""
+
+    def start(self, workspace: int) -> None:
+        """Enqueue it, behind what was enqueued before; ``workspace`` is an address."""
+
+    def close(self) -> None:
+        """Give back what it holds beside memory; it is not started again."""
+
+
+class KernelLibrary(Protocol):
+    """Memory and kernels of one device."""
+
+    def allocate(self, nbytes: int) -> int:
+        """Return the address of new memory, at a multiple of 256; its content is undefined."""
+
+    def free(self, address: int) -> None:
+        """Give back what ``allocate`` returned."""
+
+    def clear(self, address: int, nbytes: int) -> None:
+        """Fill memory with zeros."""
+
+    def write(self, address: int, data: Array) -> None:
+        """Copy bytes to the device."""
+
+    def read(self, address: int, nbytes: int) -> Array:
+        """Copy bytes from the device, once all that was enqueued is done."""
+
+    def bind(self, call: Call, resolve: Resolve) -> BoundCall:
+        """Prepare a call.
+
+        Raises:
+            InputError: no kernel of this library does what it asks for.
+        """
+
+    def synchronize(self) -> None:
+        """Wait for all that was enqueued."""
+
+
+#: Threads of a block where nothing asks for another number.
+THREADS = 256
+#: More blocks than this queue up: kernels step through the rest. A GPU has 100 to 200
+#: multiprocessors, of 8 such blocks each.
+_MOST_BLOCKS = 4096
+#: Kernels count elements in 32 bits.
+_MOST_ELEMENTS = 2**31 - 1
+
+
+@dataclass(slots=True)
+class CallEmitter:
+    """Collects the calls of one plan.
+
+    Attributes:
+        math: how float32 is multiplied, one of ``MATH_MODES``.
+        calls: so far, in the order in which they run.
+        sizes_bytes: of every buffer that was made here, by name.
+    """
+
+    math: str = "fp32"
+    calls: list[Call] = field(default_factory=list)
+    sizes_bytes: dict[str, int] = field(default_factory=dict)
+
+    def tensor(self, kind: TensorType) -> DeviceTensor:
+        """Return a tensor in a buffer of its own, with nothing in it yet.
+
+        Raises:
+            InputError: it has more elements than kernels count.
+        """
+        check_size(kind)
+        name = f"t{len(self.sizes_bytes)}"
+        self.sizes_bytes[name] = kind.nbytes
+        return DeviceTensor(kind, Ref(name))
+
+    def launch(self, kernel: str, grid: Triple, block: Triple, /, **arguments: Argument) -> None:
+        """Add a launch of one of our kernels."""
+        self.calls.append(Launch(kernel, grid, block, arguments))
+
+    def launch_over(self, kernel: str, count: int, /, **arguments: Argument) -> None:
+        """Add a launch of a kernel in which a thread takes one of ``count`` things after another."""
+        self.launch(kernel, blocks_for(count), (THREADS, 1, 1), **arguments)
+
+
+def check_size(kind: TensorType) -> None:
+    """Refuse a tensor of more elements than kernels count.
+
+    Raises:
+        InputError: it is one.
+    """
+    if kind.size > _MOST_ELEMENTS:
+        raise InputError(f"GPU kernels take tensors of under 2^31 elements, not {kind}")
+
+
+def blocks_for(count: int, per_block: int = THREADS) -> Triple:
+    """Return a grid of so many blocks that each has about ``per_block`` things to do."""
+    return max(1, min(math.ceil(count / per_block), _MOST_BLOCKS)), 1, 1
+
+
+def float_type(op: str, kind: TensorType) -> str:
+    """Return what kernels call a tensor's element type.
+
+    Raises:
+        InputError: there are no kernels for it.
+    """
+    if kind.dtype not in FLOAT_TYPES:
+        known = ", ".join(FLOAT_TYPES)
+        raise InputError(f"no GPU kernel for {op} of {kind.dtype}, only of {known}")
+    return FLOAT_TYPES[kind.dtype]

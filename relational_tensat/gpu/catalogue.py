@@ -1,20 +1,66 @@
-"""Which kernels there are: files under kernels/, for which types each is compiled, its parameters.
+"""The kernels that there are: files under kernels/, the types each is compiled for, its parameters.
 
-Parameters are read off the sources, the one place where they are written down.
+Parameters are read off the sources, the one place where they are written down. The numbers of operators are
+those that the sources switch by.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
 from relational_tensat.base.errors import UsageError, nearest
-from relational_tensat.gpu.codes import FLOAT_TYPES, MOVED_TYPES, UNARY_CODES
-from relational_tensat.tensor.spellings import FUNCTIONS, definitions
+from relational_tensat.tensor.spellings import BINARY, FUNCTIONS, definitions
+
+#: ``activate`` in kernels/common.cuh.
+ACTIVATION_CODES = {"none": 0, "relu": 1, "sigmoid": 2, "tanh": 3, "gelu_tanh": 4}
+
+_FUNCTION_CODES = {op: each.number for op, each in FUNCTIONS.items() if each.number is not None}
+#: ``unary`` in kernels/map.cu; gelu's tanh approximation is an operator of its own there.
+UNARY_CODES = {
+    **dict(sorted(_FUNCTION_CODES.items(), key=lambda item: item[1])),
+    "gelu_tanh": 11, "clip": 12, "smul": 13,
+}  # fmt: skip
+
+#: ``binary`` in kernels/map.cu.
+BINARY_CODES = {op: each.number for op, each in BINARY.items() if each.number is not None}
+
+#: ``compare`` in kernels/map.cu.
+COMPARISON_CODES = {"less": 0, "less_or_equal": 1, "equal": 2}
+
+#: ``decide`` in kernels/map.cu.
+LOGIC_CODES = {"logical_and": 0, "logical_or": 1, "logical_not": 2}
+
+#: ``reduce_rows`` and ``reduce_columns`` in kernels/rows.cu.
+REDUCTION_CODES = {
+    "reduce_sum": 0, "reduce_mean": 1, "reduce_max": 2, "reduce_min": 3, "reduce_prod": 4,
+}  # fmt: skip
+
+#: ``pad`` in kernels/move.cu.
+PAD_MODE_CODES = {"constant": 0, "reflect": 1, "edge": 2}
+
+#: ``pool`` in kernels/window.cu.
+POOL_CODES = {"max_pool": 0, "avg_pool": 1}
+
+#: ``cast`` in kernels/move.cu; it has no 64-bit unsigned integers.
+DTYPE_CODES = {
+    "float32": 0, "float16": 1, "bfloat16": 2, "float64": 3, "int64": 4, "int32": 5, "int16": 6,
+    "int8": 7, "uint32": 8, "uint16": 9, "uint8": 10, "bool": 11,
+}  # fmt: skip
+
+#: The element types that kernels compute with, as C++ spells them.
+FLOAT_TYPES = {"float32": "float", "float16": "f16", "bfloat16": "bf16"}
+
+#: What kernels that move elements call an element of so many bytes.
+MOVED_TYPES = {1: "u8", 2: "u16", 4: "u32", 8: "u64", 16: "u128"}
+
+#: How float32 is multiplied: ``fp32`` exactly, ``tf32`` with operands rounded to 10 bits of mantissa.
+MATH_MODES = ("fp32", "tf32")
+
 
 KERNEL_DIR = Path(__file__).resolve().parent / "kernels"
 
@@ -73,7 +119,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class KernelSignature:
     """A kernel's parameters, in order, and the file that it is in."""
 
     name: str
@@ -89,11 +135,8 @@ class Signature:
 def read_source(file: str) -> str:
     """Return the text of a file under kernels/, with the functions of ``tensor.spellings`` spelled out."""
     text = (KERNEL_DIR / file).read_text(encoding="utf-8")
-    return text.replace(_SIGMOID_PLACE, _defined(("sigmoid",))).replace(_CASES_PLACE, _cases())
-
-
-def _defined(names: Sequence[str]) -> str:
-    return definitions("CALLED float", names, exp="expf", erf="erff")
+    common = definitions("CALLED float", ("sigmoid",), exp="expf", erf="erff")
+    return text.replace(_SIGMOID_PLACE, common).replace(_CASES_PLACE, _cases())
 
 
 def _cases() -> str:
@@ -109,17 +152,17 @@ def _cases() -> str:
 
 
 @cache
-def signatures() -> Mapping[str, Signature]:
+def signatures() -> Mapping[str, KernelSignature]:
     """Return the signature of every kernel in ``UNITS``, by name without its type."""
     by_name = {}
     for unit in UNITS:
         for name, parameters in _KERNEL.findall(read_source(unit)):
             texts = re.sub(r"\s+", " ", parameters).split(",")
-            by_name[name] = Signature(name, unit, tuple(_parameter(text) for text in texts))
+            by_name[name] = KernelSignature(name, unit, tuple(_parameter(text) for text in texts))
     return MappingProxyType(by_name)
 
 
-def signature_of(kernel: str) -> Signature:
+def signature_of(kernel: str) -> KernelSignature:
     """Return the signature of a kernel by its full name, e.g. ``unary<float>``.
 
     Raises:

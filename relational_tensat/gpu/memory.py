@@ -1,14 +1,112 @@
-"""Placing buffers in one piece of memory, reused as soon as nothing needs what is in it.
+"""Tensors as bytes in one piece of memory: elements, strides of views, places of buffers.
 
-Greedy by size: the largest buffers first, each at the lowest address at which no buffer that lives
-at the same time lies (Pisarchyk and Lee, "Efficient memory management for deep neural net
-inference", 2020, section 5.2).
+Buffers are placed greedily by size: the largest first, each at the lowest address at which no buffer that
+lives at the same time lies (Pisarchyk and Lee, "Efficient memory management for deep neural net inference",
+2020, section 5.2). So memory is used again as soon as nothing needs what is in it. A view is walked through
+in as few axes as possible.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from relational_tensat.base.errors import InputError
+from relational_tensat.tensor import DTYPE_BYTES, Array, TensorType, numpy_dtype
+
+
+def encode(array: Any, dtype: str) -> Array:
+    """Return an array's elements as bytes, row by row, rounded to ``dtype``.
+
+    bfloat16, which NumPy lacks, rounds to nearest, ties to even.
+    """
+    if dtype != "bfloat16":
+        with np.errstate(over="ignore"):  # what a type cannot hold is infinite there
+            held = np.ascontiguousarray(array, dtype=numpy_dtype(dtype))
+        return held.reshape(-1).view(np.uint8)
+    bits = np.ascontiguousarray(array, dtype=np.float32).reshape(-1).view(np.uint32)
+    rounded = (bits + (0x7FFF + ((bits >> 16) & 1))) >> 16
+    quiet = np.where(np.isnan(bits.view(np.float32)), (bits >> 16) | 0x40, rounded)
+    return quiet.astype(np.uint16).view(np.uint8)
+
+
+def decode(data: Array, kind: TensorType) -> Array:
+    """Return bytes as an array of that type; bfloat16 as float32."""
+    if kind.dtype != "bfloat16":
+        return data.view(numpy_dtype(kind.dtype)).reshape(kind.shape)
+    wide = data.view(np.uint16).astype(np.uint32) << 16
+    return wide.view(np.float32).reshape(kind.shape)
+
+
+def element_bits(value: float, dtype: str) -> int:
+    """Return one number's bytes, little-endian, as an integer."""
+    return int.from_bytes(encode(np.array([value]), dtype).tobytes(), "little")
+
+
+def rounded(array: Any, dtype: str) -> Array:
+    """Return the numbers that an array becomes in ``dtype``, floats in float64."""
+    held = decode(encode(array, dtype), TensorType(dtype, np.shape(array)))
+    return held.astype(np.float64) if held.dtype.kind == "f" else held
+
+
+def item_bytes(dtype: str) -> int:
+    """Return the bytes of one element."""
+    return DTYPE_BYTES[dtype]
+
+
+Strides = tuple[int, ...]
+
+
+def contiguous(shape: Sequence[int]) -> Strides:
+    """Return the strides of a row-major tensor."""
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def broadcast(shape: Sequence[int], target: Sequence[int]) -> Strides:
+    """Return the strides of a row-major tensor repeated to ``target``: 0 along repeated axes."""
+    strides = [0] * len(target)
+    shift = len(target) - len(shape)
+    for axis, (size, stride) in enumerate(zip(shape, contiguous(shape), strict=True)):
+        if size != 1:
+            strides[shift + axis] = stride
+    return tuple(strides)
+
+
+def collapse(sizes: Sequence[int], *views: Sequence[int]) -> tuple[Strides, ...]:
+    """Merge axes that every view walks through as one, and drop those of size 1.
+
+    Returns:
+        The new sizes, then each view's new strides; ``()`` for a single element.
+    """
+    merged: list[list[int]] = []  # per axis: size, then a stride per view
+    for size, *strides in zip(sizes, *views, strict=True):
+        if size == 1:
+            continue
+        if merged and all(
+            outer == inner * size for outer, inner in zip(merged[-1][1:], strides, strict=True)
+        ):
+            merged[-1] = [merged[-1][0] * size, *strides]
+        else:
+            merged.append([size, *strides])
+    if not merged:
+        return ((), *((),) * len(views))
+    return tuple(tuple(column) for column in zip(*merged, strict=True))
+
+
+def padded(values: Sequence[int], rank: int, default: int) -> Strides:
+    """Return ``values`` with ``default`` in front, so that there are ``rank``.
+
+    Raises:
+        InputError: there are more.
+    """
+    if len(values) > rank:
+        raise InputError(f"a GPU kernel walks through {rank} axes at most, not {len(values)}")
+    return (default,) * (rank - len(values)) + tuple(values)
+
 
 #: Where buffers begin; libraries ask for 256 at most.
 ALIGNMENT_BYTES = 256

@@ -1,8 +1,8 @@
 """Compiling the kernels with NVRTC: no driver, GPU, toolkit or header is needed.
 
-NVRTC is reached through ``cuda.bindings``, which finds its library in the wheel
-``nvidia-cuda-nvrtc``, in a CUDA toolkit or on the system. What has been compiled is kept in the
-user's cache folder, by the sources, the architecture and NVRTC's version.
+NVRTC is reached through ``cuda.bindings``, which finds its library in the wheel ``nvidia-cuda-nvrtc``, in a
+CUDA toolkit or on the system; so are the functions of the driver that PyCUDA has not. What has been
+compiled is kept in the user's cache folder, by the sources, the architecture and NVRTC's version.
 """
 
 from __future__ import annotations
@@ -20,9 +20,39 @@ from typing import Any
 from relational_tensat.base.errors import InputError, MissingDependencyError, first_line
 from relational_tensat.base.files import unless_full, write_aside
 from relational_tensat.base.folders import check_own, user_cache
-from relational_tensat.gpu.bindings import checked
 from relational_tensat.gpu.catalogue import HEADERS, UNITS, instances, read_source
-from relational_tensat.gpu.install import INSTALL
+
+#: Ends the one line that says what is missing.
+INSTALL = "pip install 'relational-tensat[gpu]'"
+
+
+def cuda_driver(purpose: str) -> Any:
+    """Return the module of the driver's functions.
+
+    Args:
+        purpose: what needs them, in the plural, for the message where they are not there.
+
+    Raises:
+        MissingDependencyError: cuda-bindings is not installed.
+    """
+    try:
+        from cuda.bindings import driver
+    except ImportError:
+        raise MissingDependencyError(f"{purpose} need cuda-bindings: {INSTALL}") from None
+    return driver
+
+
+def checked(answer: tuple[Any, ...], what: str) -> tuple[Any, ...]:
+    """Return a call's results.
+
+    Raises:
+        InputError: it failed.
+    """
+    status, *results = answer
+    if status.value:
+        raise InputError(f"{what}: {status.name}")
+    return tuple(results)
+
 
 _log = logging.getLogger("relational_tensat")
 _USED = re.compile(r"Used (\d+) registers")

@@ -1,18 +1,36 @@
-"""A graph as a plan: which kernels run, in which order, on which memory."""
+"""A graph as a plan: which kernels run, in which order, on which memory; and what runs it, many times."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from relational_tensat.base.closing import Closing
 from relational_tensat.base.errors import InputError, UsageError, nearest
-from relational_tensat.gpu.calls import Call, Ref, Tensor
-from relational_tensat.gpu.codes import MATH_MODES
+from relational_tensat.gpu.calls import (
+    BoundCall,
+    Call,
+    CallEmitter,
+    DeviceTensor,
+    KernelLibrary,
+    Ref,
+    check_size,
+)
+from relational_tensat.gpu.catalogue import MATH_MODES
 from relational_tensat.gpu.lowering import lower
-from relational_tensat.gpu.lowering.emitter import Emitter, check_size
-from relational_tensat.gpu.memory import Lifetime, Placement, aligned, least_bytes, place
+from relational_tensat.gpu.memory import (
+    Lifetime,
+    Placement,
+    aligned,
+    decode,
+    encode,
+    least_bytes,
+    place,
+)
 from relational_tensat.tensor import (
     DTYPE_BYTES,
     Array,
@@ -27,7 +45,7 @@ from relational_tensat.tensor.operators.attributes import float_of
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlanStep:
     """One call, and the node of the graph that it is a part of."""
 
     call: Call
@@ -35,7 +53,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class GpuPlan:
     """What an executor runs.
 
     Attributes:
@@ -49,10 +67,10 @@ class Plan:
     """
 
     graph: Graph
-    inputs: Mapping[str, Tensor]
-    weights: Mapping[str, Tensor]
-    steps: tuple[Step, ...]
-    outputs: tuple[Tensor, ...]
+    inputs: Mapping[str, DeviceTensor]
+    weights: Mapping[str, DeviceTensor]
+    steps: tuple[PlanStep, ...]
+    outputs: tuple[DeviceTensor, ...]
     offsets: Mapping[str, int]
     total_bytes: int
     least_bytes: int
@@ -73,7 +91,7 @@ class Plan:
         return np.broadcast_to(np.float64(float_of(node.attrs, "value")), kind.shape)
 
 
-def plan_graph(graph: Graph, math: str = "fp32") -> Plan:
+def plan_graph(graph: Graph, math: str = "fp32") -> GpuPlan:
     """Plan a graph; what depends on weights only should have been folded before (``fold_weights``).
 
     Args:
@@ -94,13 +112,13 @@ class _Planner:
 
     def __init__(self, graph: Graph, math: str) -> None:
         self.graph = graph
-        self.emitter = Emitter(math)
-        self.values: dict[str, tuple[Tensor, ...]] = {}
-        self.weights: dict[str, Tensor] = {}
+        self.emitter = CallEmitter(math)
+        self.values: dict[str, tuple[DeviceTensor, ...]] = {}
+        self.weights: dict[str, DeviceTensor] = {}
         self.nodes: list[str] = []  # per call, the node that it is of
         self.permanent: dict[str, int] = {}  # buffers of inputs and weights, with their bytes
 
-    def plan(self) -> Plan:
+    def plan(self) -> GpuPlan:
         read = {name for node in self.graph.nodes for name in node.inputs} | {*self.graph.outputs}
         for name, kind in self.graph.inputs.items():
             self._external(name, kind)
@@ -112,22 +130,22 @@ class _Planner:
         outputs = tuple(tensor for name in self.graph.outputs for tensor in self.values[name])
         placement, least = self._place(outputs)
         steps = tuple(
-            Step(call, node) for call, node in zip(self.emitter.calls, self.nodes, strict=True)
+            PlanStep(call, node) for call, node in zip(self.emitter.calls, self.nodes, strict=True)
         )
         inputs = {name: self.values[name][0] for name in self.graph.inputs}
-        return Plan(
+        return GpuPlan(
             self.graph, inputs, self.weights, steps, outputs,
             placement.offsets, placement.total_bytes, least,
         )  # fmt: skip
 
-    def _external(self, name: str, kind: TensorType) -> Tensor:
+    def _external(self, name: str, kind: TensorType) -> DeviceTensor:
         """Give an input or weight a buffer that lives as long as the plan."""
         if kind.dtype not in DTYPE_BYTES:
             raise InputError(f"{name!r} is {kind}, which no GPU kernel takes")
         check_size(kind)
         buffer = f"in:{name}"
         self.permanent[buffer] = kind.nbytes
-        tensor = Tensor(kind, Ref(buffer))
+        tensor = DeviceTensor(kind, Ref(buffer))
         self.values[name] = (tensor,)
         return tensor
 
@@ -155,7 +173,7 @@ class _Planner:
             return kinds[0]
         return tuple(part for kind in kinds for part in tensors_of(kind))
 
-    def _place(self, outputs: tuple[Tensor, ...]) -> tuple[Placement, int]:
+    def _place(self, outputs: tuple[DeviceTensor, ...]) -> tuple[Placement, int]:
         """Place permanent buffers one after the other, the others behind them by lifetime.
 
         Results stay until the end: they can be read once all steps have run.
@@ -169,7 +187,7 @@ class _Planner:
         least = start + least_bytes(lifetimes)
         return Placement(offsets, start + rest.total_bytes), least
 
-    def _lifetimes(self, outputs: tuple[Tensor, ...]) -> list[Lifetime]:
+    def _lifetimes(self, outputs: tuple[DeviceTensor, ...]) -> list[Lifetime]:
         first: dict[str, int] = {}
         last: dict[str, int] = {}
         for step, call in enumerate(self.emitter.calls):
@@ -180,3 +198,91 @@ class _Planner:
         sizes = self.emitter.sizes_bytes
         return [Lifetime(name, sizes[name], first[name], last[name]) for name in first
                 if name in sizes]  # fmt: skip
+
+
+class Executor(Closing):
+    """A plan in a device's memory: weights uploaded, every call bound to its addresses.
+
+    Use it as a context manager: memory is given back at the end.
+    """
+
+    def __init__(self, plan: GpuPlan, library: KernelLibrary) -> None:
+        """Take the memory and fill in the weights.
+
+        Raises:
+            InputError: a weight has no data, or the library has no kernel for a call.
+        """
+        self._plan = plan
+        self._library = library
+        self._memory: list[int] = []
+        self._calls: list[BoundCall] = []
+        try:
+            self._base = self._allocate(plan.total_bytes)
+            # calls are tried when they are bound: what lies here must not be taken for indices
+            library.clear(self._base, plan.total_bytes)
+            for name, tensor in plan.weights.items():
+                data = encode(plan.weight_data(name), tensor.type.dtype)
+                library.write(self._address(tensor.ref), data)
+            for step in plan.steps:
+                self._calls.append(library.bind(step.call, self._address))
+            needed = max((call.workspace_bytes for call in self._calls), default=0)
+            self._workspace = self._allocate(needed) if needed else 0
+        except BaseException:
+            self.close()
+            raise
+
+    def write_inputs(self, inputs: Mapping[str, Any]) -> None:
+        """Upload the graph's inputs.
+
+        Raises:
+            InputError: one is missing or of the wrong shape.
+        """
+        for name, tensor in self._plan.inputs.items():
+            if name not in inputs:
+                raise InputError(f"the input {name!r} is not given{nearest(name, inputs)}")
+            array = np.asarray(inputs[name])
+            if array.shape != tensor.type.shape:
+                shape = list(array.shape)
+                raise InputError(f"{name!r} has shape {shape}, expected {tensor.type}")
+            self._library.write(self._address(tensor.ref), encode(array, tensor.type.dtype))
+
+    def start(self) -> None:
+        """Enqueue all calls, in order; wait for nothing."""
+        for call in self._calls:
+            call.start(self._workspace)
+
+    def read_outputs(self) -> list[Array]:
+        """Wait, and return the tensors that the graph returns (bfloat16 as float32)."""
+        return [
+            decode(self._library.read(self._address(output.ref), output.type.nbytes), output.type)
+            for output in self._plan.outputs
+        ]
+
+    def run(self, inputs: Mapping[str, Any]) -> list[Array]:
+        """Upload inputs, run all calls once, return the outputs; a tuple output as its parts.
+
+        Raises:
+            InputError: an input is missing or of the wrong shape.
+        """
+        self.write_inputs(inputs)
+        self.start()
+        return self.read_outputs()
+
+    def implementations(self) -> dict[str, int]:
+        """Return how many calls each library runs, by its name."""
+        return dict(sorted(Counter(call.implementation for call in self._calls).items()))
+
+    def close(self) -> None:
+        """Give the memory back."""
+        while self._calls:
+            self._calls.pop().close()
+        while self._memory:
+            self._library.free(self._memory.pop())
+
+    def _allocate(self, nbytes: int) -> int:
+        address = self._library.allocate(max(nbytes, 1))
+        self._memory.append(address)
+        return address
+
+    def _address(self, ref: Ref) -> int:
+        return self._base + self._plan.offsets[ref.buffer] + ref.offset_bytes

@@ -1,4 +1,9 @@
-"""Which calls NVIDIA's libraries take, in their own terms; pure arithmetic on calls."""
+"""Which calls NVIDIA's libraries take, in their own terms, and launches of our own kernels for the rest.
+
+NVIDIA's libraries are faster. Our kernels need no more than the driver, take what the libraries refuse
+(padding that differs at the two ends, pools over partial windows), and are what libraries can be held
+against. All of this is arithmetic on calls.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +12,159 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from relational_tensat.gpu.calls import (
+    THREADS,
     Argument,
+    Call,
     Convolution,
     Launch,
     Pooling,
-    Product,
+    ProductCall,
     Ref,
+    Triple,
     Windows,
+    blocks_for,
 )
-from relational_tensat.gpu.codes import (
+from relational_tensat.gpu.catalogue import (
     ACTIVATION_CODES,
     BINARY_CODES,
     FLOAT_TYPES,
     MOVED_TYPES,
     PAD_MODE_CODES,
+    POOL_CODES,
     UNARY_CODES,
 )
-from relational_tensat.gpu.elements import item_bytes
-from relational_tensat.gpu.lowering.emitter import THREADS, blocks_for
-from relational_tensat.gpu.strides import collapse, contiguous, padded
+from relational_tensat.gpu.memory import collapse, contiguous, item_bytes, padded
+
+_TILE = 64
+_SIMT_THREADS, _MMA_THREADS = 256, 128
+#: What CUDA allows along y and z of a grid; kernels step on along z, not along y.
+_MOST_BLOCKS = 65_535
+
+
+def own_launch(call: Call) -> Launch:
+    """Return the launch of our kernel that does what a call asks for; a launch as it is."""
+    if isinstance(call, ProductCall):
+        return _product(call)
+    if isinstance(call, Convolution):
+        return _depthwise(call) if call.channels == 1 and call.filters < 8 else _convolution(call)
+    if isinstance(call, Pooling):
+        return _pooling(call)
+    return call
+
+
+def _cores(dtype: str, mode: str) -> str:
+    """Return which kernel multiplies: float32 on CUDA cores unless tf32 is asked for."""
+    return "simt" if dtype == "float32" and mode == "fp32" else "mma"
+
+
+def _grid(rows: int, columns: int, depth: int) -> Triple:
+    return math.ceil(columns / _TILE), math.ceil(rows / _TILE), min(depth, _MOST_BLOCKS)
+
+
+def _block(cores: str) -> Triple:
+    return (_SIMT_THREADS if cores == "simt" else _MMA_THREADS), 1, 1
+
+
+def _product(call: ProductCall) -> Launch:
+    cores = _cores(call.dtype, call.math)
+    return Launch(
+        f"gemm_{cores}<{FLOAT_TYPES[call.dtype]}>",
+        _grid(call.m, call.n, math.prod(call.batches)),
+        _block(cores),
+        {
+            "c": call.c,
+            "a": call.a,
+            "b": call.b,
+            "addend": call.addend,
+            "bias": call.bias,
+            "alpha": call.alpha,
+            "act": ACTIVATION_CODES[call.act],
+            "m": call.m,
+            "n": call.n,
+            "k": call.k,
+            "batches": call.batches,
+            "a_strides": call.a_strides,
+            "b_strides": call.b_strides,
+            "bias_strides": call.bias_strides,
+            "transposes_a": int(call.transposes_a),
+            "transposes_b": int(call.transposes_b),
+        },
+    )
+
+
+def _convolution(call: Convolution) -> Launch:
+    cores, windows = _cores(call.dtype, call.math), call.windows
+    return Launch(
+        f"conv_{cores}<{FLOAT_TYPES[call.dtype]}>",
+        _grid(call.filters, call.batch * math.prod(windows.out), call.groups),
+        _block(cores),
+        {
+            "dst": call.y,
+            "x": call.x,
+            "w": call.w,
+            "addend": call.addend,
+            "bias": call.bias,
+            "act": ACTIVATION_CODES[call.act],
+            "batch": call.batch,
+            "groups": call.groups,
+            "channels": call.channels,
+            "filters": call.filters,
+            **_walk(windows),
+        },
+    )
+
+
+def _depthwise(call: Convolution) -> Launch:
+    windows, filters = call.windows, call.groups * call.filters
+    return Launch(
+        f"depthwise<{FLOAT_TYPES[call.dtype]}>",
+        blocks_for(call.batch * filters * math.prod(windows.out)),
+        (THREADS, 1, 1),
+        {
+            "dst": call.y,
+            "x": call.x,
+            "w": call.w,
+            "addend": call.addend,
+            "bias": call.bias,
+            "act": ACTIVATION_CODES[call.act],
+            "batch": call.batch,
+            "channels": call.groups,
+            "filters": filters,
+            **_walk(windows),
+        },
+    )
+
+
+def _pooling(call: Pooling) -> Launch:
+    windows, planes = call.windows, call.batch * call.channels
+    return Launch(
+        f"pool<{FLOAT_TYPES[call.dtype]}>",
+        blocks_for(planes * math.prod(windows.out)),
+        (THREADS, 1, 1),
+        {
+            "dst": call.y,
+            "src": call.x,
+            "kind": POOL_CODES[call.op],
+            "act": ACTIVATION_CODES[call.act],
+            "include_pad": int(call.include_pad),
+            "planes": planes,
+            **_walk(windows),
+            "ends": windows.ends,
+        },
+    )
+
+
+def _walk(windows: Windows) -> dict[str, Triple]:
+    """Return how windows slide, as the kernels' arguments are called."""
+    return {
+        "in": windows.sizes,
+        "out": windows.out,
+        "kernel": windows.kernel,
+        "stride": windows.stride,
+        "dilation": windows.dilation,
+        "begins": windows.begins,
+    }
+
 
 #: What cuBLASLt applies on its way out; its GELU is the approximation by tanh.
 BLAS_ACTIVATIONS = ("none", "relu", "gelu_tanh")
@@ -56,7 +195,7 @@ class BlasProduct:
     rest: Launch | None
 
 
-def blas_product(call: Product, *, fuses: bool = True) -> BlasProduct | None:
+def blas_product(call: ProductCall, *, fuses: bool = True) -> BlasProduct | None:
     """Return a product in cuBLAS's terms, None where its batch has several axes of strides.
 
     Args:
@@ -83,7 +222,7 @@ def blas_product(call: Product, *, fuses: bool = True) -> BlasProduct | None:
     )
 
 
-def product_epilogue(call: Product) -> Launch:
+def product_epilogue(call: ProductCall) -> Launch:
     """Return the launch that adds a product's bias and applies its activation, in place."""
     sizes = (*call.batches, call.m, call.n)
     return _epilogue(call.dtype, call.c, call.bias, sizes, call.bias_strides, call.act)

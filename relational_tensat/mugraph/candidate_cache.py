@@ -1,15 +1,17 @@
-"""The cache of searches: the cheapest candidates of each, a file of JSON by content hash.
+"""What a search found, with sizes, and the cache of it: files of JSON by content hash.
 
 Any number of processes may share the folder: a file is written aside and renamed, and two that search the
 same write the same. A candidate from it is verified as if it had just been found, so nothing rests on what
-is in the folder; a file that cannot be read is as good as none.
+is in the folder; a file that cannot be read counts as missing.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, replace
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,20 +20,76 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.base.files import unless_full, write_aside
 from relational_tensat.base.folders import CACHE_VARIABLE, user_cache
 from relational_tensat.base.resources import resource_dir
-from relational_tensat.mugraph.candidates import Candidates
 from relational_tensat.mugraph.graph.mugraph import MuGraph
-from relational_tensat.mugraph.graph.mugraph_files import load_mugraph, save_mugraph
-from relational_tensat.mugraph.graph.mugraph_json import content_hash, decoded, encoded
-from relational_tensat.mugraph.graph.tensor_names import named_by_place, with_inputs_called
-from relational_tensat.mugraph.search.kernel_search import LevelCounts
-from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.sizing.choosing_sizes import Sized
-from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors, a100
+from relational_tensat.mugraph.graph.mugraph_json import (
+    content_hash,
+    decoded,
+    encoded,
+    load_mugraph,
+    save_mugraph,
+)
+from relational_tensat.mugraph.graph.rewrites import named_by_place, with_inputs_called
+from relational_tensat.mugraph.search.kernel_search import LevelCounts, SearchResult
+from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.sizing.cost_model import graph_us
+from relational_tensat.mugraph.sizing.sizes import Sized
+from relational_tensat.mugraph.sizing.waves import Multiprocessors, a100
+
+
+@dataclass(frozen=True, slots=True)
+class SizedCandidates:
+    """μGraphs with sizes, and how large the search for them was.
+
+    Attributes:
+        graphs: cheapest first; of candidates that were kept from before, only the first ones.
+        fitting: how many fit shared memory.
+        routes: ways of computing the program that were found.
+        levels, abstract_e_nodes, abstract_e_classes, is_complete: see ``SearchResult``.
+        complete_to_us: of what takes longer, some may have been left out.
+        is_kept: whether they are from a search before.
+    """
+
+    graphs: tuple[Sized, ...]
+    fitting: int
+    routes: int
+    levels: tuple[LevelCounts, ...]
+    abstract_e_nodes: int
+    abstract_e_classes: int
+    is_complete: bool
+    complete_to_us: float = math.inf
+    is_kept: bool = False
+
+
+def candidates_of(
+    result: SearchResult, graphs: Sequence[Sized], complete_to_us: float = math.inf
+) -> SizedCandidates:
+    """Return the graphs of a search's result, cheapest first, with what is known of the search."""
+    return SizedCandidates(
+        tuple(graphs),
+        len(graphs),
+        len(result.routes),
+        result.levels,
+        result.abstract_e_nodes,
+        result.abstract_e_classes,
+        result.is_complete,
+        complete_to_us,
+    )
+
+
+def with_more(
+    candidates: SizedCandidates, graphs: Sequence[MuGraph], device: Multiprocessors | None = None
+) -> SizedCandidates:
+    """Return candidates with further graphs of the same program, but for those that do not fit."""
+    more = [Sized(graph, graph_us(graph, device or a100())) for graph in graphs]
+    fitting = [made for made in more if math.isfinite(made.cost_us)]
+    together = sorted([*candidates.graphs, *fitting], key=lambda made: made.cost_us)
+    return replace(candidates, graphs=tuple(together), fitting=candidates.fitting + len(fitting))
+
 
 #: So many candidates are kept of a search, the cheapest ones; where all are refused, it is made again.
 MOST_KEPT = 16
 #: The code that a search's result depends on, below ``relational_tensat/mugraph``.
-_ROOMS = ("abstract", "field", "graph", "search", "sizing")
+_ROOMS = ("graph", "search", "sizing")
 #: What changes no result of a search that ran to its end.
 _NO_MATTER = ("time_limit_s", "processes")
 
@@ -62,7 +120,7 @@ class CandidateCache:
 
     def find(
         self, program: MuGraph, options: SearchOptions, device: Multiprocessors | None = None
-    ) -> Candidates | None:
+    ) -> SizedCandidates | None:
         """Return what a search like this found before; None where there was none."""
         path = self._file(program, options, device)
         try:
@@ -75,7 +133,7 @@ class CandidateCache:
         program: MuGraph,
         options: SearchOptions,
         device: Multiprocessors | None,
-        candidates: Candidates,
+        candidates: SizedCandidates,
     ) -> None:
         """Keep what a search found, if it ran to its end.
 
@@ -174,7 +232,7 @@ def _code_hash() -> str:
     return digest.hexdigest()
 
 
-def _content(candidates: Candidates) -> dict[str, Any]:
+def _content(candidates: SizedCandidates) -> dict[str, Any]:
     graphs = [
         {"cost_us": made.cost_us, "graph": encoded(made.graph)}
         for made in candidates.graphs[:MOST_KEPT]
@@ -186,16 +244,16 @@ def _content(candidates: Candidates) -> dict[str, Any]:
     return {**asdict(replace(kept, graphs=())), "graphs": graphs}
 
 
-def _candidates(content: dict[str, Any], where: str) -> Candidates:
+def _candidates(content: dict[str, Any], where: str) -> SizedCandidates:
     """Return candidates from a file's content.
 
     Raises:
-        InputError, KeyError, TypeError, ValueError: it is none of these files.
+        InputError, KeyError, TypeError, ValueError: it is not such a file.
     """
     graphs = tuple(
         Sized(decoded(made["graph"], where), float(made["cost_us"])) for made in content["graphs"]
     )
-    return Candidates(
+    return SizedCandidates(
         graphs,
         int(content["fitting"]),
         int(content["routes"]),

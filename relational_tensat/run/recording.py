@@ -14,7 +14,7 @@ from relational_tensat.run.progress import Progress
 if TYPE_CHECKING:
     from relational_tensat.explore import IterationReport
     from relational_tensat.extract.anytime import ExtractionEntry
-    from relational_tensat.mugraph.fusion.region_report import RegionReport
+    from relational_tensat.mugraph.fusion.own_kernel import RegionReport
     from relational_tensat.run.race_report import RaceRound
 
 #: A row of the table ``run_event``.

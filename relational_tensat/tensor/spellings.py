@@ -1,7 +1,7 @@
 """How the languages of kernels spell element-wise operators: one table, which all of them read.
 
 Its readers: expressions of Triton and C, functions that CUDA and C call (``fused.cuh``, ``functions.h``,
-``gpu/kernels``), the numbers of GPU kernels (``gpu.codes``), and the arithmetic of μGraphs in NumPy.
+``gpu/kernels``), the numbers of GPU kernels (``gpu.catalogue``), and the arithmetic of μGraphs in NumPy.
 """
 
 from __future__ import annotations

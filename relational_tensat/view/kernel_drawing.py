@@ -12,7 +12,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     WIDE_BYTES,
     Accumulate,
     BlockStep,
-    Iterator,
+    InputIterator,
     Kernel,
     MuGraph,
     Operation,
@@ -27,7 +27,7 @@ from relational_tensat.mugraph.graph.well_formed import (
     kernel_tensors,
 )
 from relational_tensat.mugraph.kernels.emission import Emitted, PlaceRow, emit
-from relational_tensat.mugraph.sizing.transfers import Transfer, transfers
+from relational_tensat.mugraph.sizing.cost_model import Transfer, transfers
 from relational_tensat.tensor.types import AttrValue, TensorType
 from relational_tensat.view.data.kernel_data import MuDrawing, MuKernel, MuNode, MuTransfer
 
@@ -121,7 +121,7 @@ def _place_text(place: PlaceRow) -> str:
 
 def _transfer(transfer: Transfer, item_bytes: Mapping[str, int], loop: int) -> MuTransfer:
     step = transfer.step
-    tensor = step.tensor if isinstance(step, Iterator) else step.output
+    tensor = step.tensor if isinstance(step, InputIterator) else step.output
     return MuTransfer(
         tensor=tensor,
         is_load=transfer.is_load,
@@ -132,11 +132,13 @@ def _transfer(transfer: Transfer, item_bytes: Mapping[str, int], loop: int) -> M
     )
 
 
-def _maps(step: Iterator | Saver, loop: int) -> tuple[str, ...]:
+def _maps(step: InputIterator | Saver, loop: int) -> tuple[str, ...]:
     """Return which variable each axis of the grid splits, or makes longer, and which the loop traverses."""
-    variables = step.imap if isinstance(step, Iterator) else step.omap
+    variables = step.imap if isinstance(step, InputIterator) else step.omap
     grid = " ".join(f"{a}→{v or _NONE}" for a, v in zip(AXES, variables, strict=False))
-    traversed = [f"loop→{step.fmap or _NONE}"] if isinstance(step, Iterator) and loop > 1 else []
+    traversed = (
+        [f"loop→{step.fmap or _NONE}"] if isinstance(step, InputIterator) and loop > 1 else []
+    )
     return tuple(text for text in (grid, *traversed) if text)
 
 

@@ -17,14 +17,14 @@ from bench.common.saving import RESULTS
 from bench.emulation.comparing import exact_outputs
 from bench.mirage.cases import Case, cases
 from bench.mirage.machine_code import kept_runs
+from bench.mirage.tuning import nearly_cheapest
 from relational_tensat.cost.profile_file import load_profile
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded
 from relational_tensat.mugraph.programs import PROGRAMS, program
-from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors
-from relational_tensat.mugraph.tuning import nearly_cheapest
-from relational_tensat.mugraph.verify.shrinking_sizes import shrunk
+from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.sizing.waves import Multiprocessors
+from relational_tensat.mugraph.verify.small_sizes import shrunk
 from tests.mugraph.kernels.mugraphs import rmsnorm_linear
 from tests.with_triton import skip_without_triton
 

@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from relational_tensat.base.escaping import escaped, escaped_in_code
 from relational_tensat.cli.main import main
-from relational_tensat.mugraph.kernels.lowering.names import identifier
+from relational_tensat.mugraph.kernels.statements import identifier
 
 #: A μGraph whose kernel's name is code.
 INJECTION = Path(__file__).parent / "files" / "kernel_name_injection.json"

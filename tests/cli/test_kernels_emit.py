@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from relational_tensat.cli.main import main
-from relational_tensat.mugraph.graph.mugraph_files import save_mugraph
+from relational_tensat.mugraph.graph.mugraph_json import save_mugraph
 from relational_tensat.mugraph.programs import program
 from tests.gpu.test_nvrtc import needs_nvrtc
 from tests.mugraph.kernels.mugraphs import attention, ntrans

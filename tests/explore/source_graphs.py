@@ -9,7 +9,7 @@ from relational_tensat.base.errors import UnsoundRuleError
 from relational_tensat.rules.instance import source_nodes, tensor_vars
 from relational_tensat.rules.model import Rule, Term, Var
 from relational_tensat.tensor import Attrs, Graph, Node, TensorType, build_graph
-from tests.strategies import Configuration, draw_configuration
+from tests.strategies import RuleConfiguration, draw_configuration
 
 _ATTEMPTS = 60
 _INPUTS_PER_TYPE = 2
@@ -23,7 +23,7 @@ class _Sources:
         self.inputs: dict[str, TensorType] = {}
         self.nodes: list[Node] = []
 
-    def add(self, rule: Rule, configuration: Configuration) -> None:
+    def add(self, rule: Rule, configuration: RuleConfiguration) -> None:
         """Add the sources of a rule; equal variables are one input."""
         values = {
             name: self._input(kind)
@@ -69,7 +69,7 @@ def source_graph(rules: Sequence[Rule], random: Random) -> Graph:
     return build_graph("sources", sources.inputs, {}, sources.nodes, outputs)
 
 
-def _applies(rule: Rule, configuration: Configuration) -> bool:
+def _applies(rule: Rule, configuration: RuleConfiguration) -> bool:
     try:
         return configuration.instantiate(rule) is not None
     except UnsoundRuleError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from relational_tensat.gpu.codes import (
+from relational_tensat.gpu.catalogue import (
     BINARY_CODES,
     COMPARISON_CODES,
     LOGIC_CODES,

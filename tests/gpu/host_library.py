@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bench.emulation.host import FOLDER, with_meanings
-from relational_tensat.gpu.calls import Call
+from relational_tensat.gpu.calls import BoundCall, Call, Resolve
 from relational_tensat.gpu.catalogue import (
     HEADERS,
     UNITS,
@@ -26,8 +26,7 @@ from relational_tensat.gpu.catalogue import (
     signature_of,
 )
 from relational_tensat.gpu.cuda.modules import packed
-from relational_tensat.gpu.fallback import own_launch
-from relational_tensat.gpu.library import BoundCall, Resolve
+from relational_tensat.gpu.routing import own_launch
 from relational_tensat.tensor import Array
 
 _GUARD_BYTES, _GUARD = 256, 0xA5

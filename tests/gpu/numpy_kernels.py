@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from relational_tensat.gpu import codes
+from relational_tensat.gpu import catalogue
 from relational_tensat.tensor import DTYPE_BYTES
 from relational_tensat.tensor.operators.activations import activate
 from relational_tensat.tensor.operators.erf import erf
@@ -21,10 +21,10 @@ from tests.gpu.numpy_memory import NumpyMemory, strided
 Arguments = dict[str, Any]
 Kernel = Callable[[NumpyMemory, str, Arguments], None]
 
-_DTYPES = {name: dtype for dtype, name in codes.FLOAT_TYPES.items()}
-_WIDTHS = {name: width for width, name in codes.MOVED_TYPES.items()}
-_ACTS = {code: act for act, code in codes.ACTIVATION_CODES.items()}
-_UNARY = {code: op for op, code in codes.UNARY_CODES.items()}
+_DTYPES = {name: dtype for dtype, name in catalogue.FLOAT_TYPES.items()}
+_WIDTHS = {name: width for width, name in catalogue.MOVED_TYPES.items()}
+_ACTS = {code: act for act, code in catalogue.ACTIVATION_CODES.items()}
+_UNARY = {code: op for op, code in catalogue.UNARY_CODES.items()}
 _BINARY: dict[int, Callable[[Any, Any], Any]] = {
     0: np.add, 1: np.subtract, 2: np.multiply, 3: np.divide, 4: np.power,
 }  # fmt: skip
@@ -187,7 +187,7 @@ def fill(memory: NumpyMemory, kind: str, a: Arguments) -> None:
 
 
 def cast(memory: NumpyMemory, kind: str, a: Arguments) -> None:
-    dtypes = {code: dtype for dtype, code in codes.DTYPE_CODES.items()}
+    dtypes = {code: dtype for dtype, code in catalogue.DTYPE_CODES.items()}
     every, target = np.arange(a["n"]), dtypes[a["target"]]
     values = memory.load(a["src"], dtypes[a["source"]], every)
     if target == "bool":

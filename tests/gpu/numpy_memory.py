@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from relational_tensat.gpu.elements import decode, encode
+from relational_tensat.gpu.memory import decode, encode
 from relational_tensat.tensor import DTYPE_BYTES, TensorType
 
 _FIRST_ADDRESS = 1 << 20

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relational_tensat.gpu.executor import Executor
-from relational_tensat.gpu.plan import plan_graph
+from relational_tensat.gpu.plan import Executor, plan_graph
 from relational_tensat.tensor import Attrs, Graph, Node, TensorType, build_graph, tensors_of
 from relational_tensat.verify.drawing import random_inputs
 from relational_tensat.verify.outputs import compute_outputs

@@ -15,11 +15,9 @@ from relational_tensat.gpu.calls import Launch, Pooling, Ref
 from relational_tensat.gpu.catalogue import signature_of
 from relational_tensat.gpu.cuda import cuda_library as library_module
 from relational_tensat.gpu.cuda import modules as modules_module
-from relational_tensat.gpu.cuda.cuda_library import CudaLibrary
-from relational_tensat.gpu.cuda.gpu import open_gpu
-from relational_tensat.gpu.cuda.graphs import record_launches
+from relational_tensat.gpu.cuda.cuda_library import CudaLibrary, Timer
+from relational_tensat.gpu.cuda.gpu import open_gpu, record_launches
 from relational_tensat.gpu.cuda.modules import Modules, packed
-from relational_tensat.gpu.cuda.timing import Timer
 from relational_tensat.gpu.nvrtc import Compiled
 from relational_tensat.gpu.plan import plan_graph
 from tests.gpu.fake_cuda import fake_gpu

@@ -11,9 +11,8 @@ import pytest
 from relational_tensat.cost.cuda.kernel_check import TOLERANCES, norm_error
 from relational_tensat.cost.cuda.single import draw
 from relational_tensat.gpu.catalogue import UNITS, instances
-from relational_tensat.gpu.executor import Executor
-from relational_tensat.gpu.fallback import own_launch
-from relational_tensat.gpu.plan import plan_graph
+from relational_tensat.gpu.plan import Executor, plan_graph
+from relational_tensat.gpu.routing import own_launch
 from relational_tensat.tensor import Graph
 from relational_tensat.verify.fold import fold_weights
 from relational_tensat.verify.outputs import compute_outputs

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.gpu.calls import Product
-from relational_tensat.gpu.codes import (
+from relational_tensat.gpu.calls import ProductCall
+from relational_tensat.gpu.catalogue import (
     BINARY_CODES,
     COMPARISON_CODES,
     LOGIC_CODES,
@@ -260,7 +260,7 @@ def test_products(
 
 def test_a_batch_that_shares_its_right_factor_is_one_product() -> None:
     (step,) = plan_graph(one_node("matmul", f32(2, 3, 4), f32(4, 5), f32(5))).steps
-    assert isinstance(step.call, Product)
+    assert isinstance(step.call, ProductCall)
     assert (step.call.m, step.call.batches) == (6, (1, 1, 1))
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.gpu.calls import Convolution, Pooling, Product, Ref
-from relational_tensat.gpu.cuda import quickest as quickest_module
+from relational_tensat.gpu.calls import Convolution, Pooling, ProductCall, Ref
+from relational_tensat.gpu.cuda import gpu as gpu_module
 from relational_tensat.gpu.cuda.cublaslt import CublasLt, _Heuristic
 from relational_tensat.gpu.cuda.cudnn import Cudnn
-from relational_tensat.gpu.cuda.cudnn_types import AlgorithmPerformance
-from relational_tensat.gpu.cuda.shared import SharedLibrary
+from relational_tensat.gpu.cuda.cudnn_calls import AlgorithmPerformance
+from relational_tensat.gpu.cuda.modules import SharedLibrary
 from relational_tensat.gpu.plan import plan_graph
 from relational_tensat.rules.targets.target import load_target
 from tests.cost.cuda.double import FakeRecording
@@ -58,9 +58,9 @@ def _blas(**behaviours: Any) -> tuple[CublasLt, FakeHandle, FakeModules]:
     return CublasLt(fake_gpu(), modules, handle), handle, modules  # type: ignore[arg-type]
 
 
-def _product(act: str = "none", bias: tuple[int, ...] | None = None) -> Product:
+def _product(act: str = "none", bias: tuple[int, ...] | None = None) -> ProductCall:
     kinds = [f32(3, 4), f32(4, 5)] + ([] if bias is None else [f32(*bias)])
-    call: Product = _call(one_node("matmul", *kinds, act=act))
+    call: ProductCall = _call(one_node("matmul", *kinds, act=act))
     refs: dict[str, Any] = {"a": Ref("a"), "b": Ref("b"), "c": Ref("c")}
     return replace(call, **refs, bias=None if bias is None else Ref("bias"))
 
@@ -79,7 +79,7 @@ def test_copies_of_a_product_ask_once_and_views_say_how_they_lie() -> None:
 
 
 def test_a_product_runs_by_the_algorithm_that_is_fastest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quickest_module, "record_launches", FakeRecording)
+    monkeypatch.setattr(gpu_module, "record_launches", FakeRecording)
 
     def four(*arguments: Any) -> int:
         results, count = arguments[-2], arguments[-1]._obj

@@ -17,9 +17,8 @@ from relational_tensat.cost.cuda.protocol import Settings
 from relational_tensat.cost.cuda.single import draw
 from relational_tensat.cost.device import TimingSample
 from relational_tensat.gpu.cuda import CudaLibrary, open_gpu
-from relational_tensat.gpu.cuda.timing import Timer
-from relational_tensat.gpu.executor import Executor
-from relational_tensat.gpu.plan import plan_graph
+from relational_tensat.gpu.cuda.cuda_library import Timer
+from relational_tensat.gpu.plan import Executor, plan_graph
 from relational_tensat.models import MODELS
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.verify.drawing import random_inputs

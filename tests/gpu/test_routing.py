@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relational_tensat.gpu.calls import Convolution, Launch, Pooling, Product, Ref
-from relational_tensat.gpu.fallback import own_launch
+from relational_tensat.gpu.calls import Convolution, Launch, Pooling, ProductCall, Ref
 from relational_tensat.gpu.plan import plan_graph
 from relational_tensat.gpu.routing import (
     blas_product,
@@ -17,6 +16,7 @@ from relational_tensat.gpu.routing import (
     cudnn_fuses,
     cudnn_takes_pool,
     even_padding,
+    own_launch,
     padded_bytes,
     with_padded_operand,
 )
@@ -83,7 +83,7 @@ def test_scaled_products_column_by_column(act: str, trans_a: bool, trans_b: bool
 
 def _check_product(graph: Any, act: str) -> None:
     """Check what cuBLASLt is asked for against our own kernel."""
-    call: Product = _call(graph)
+    call: ProductCall = _call(graph)
     names: dict[str, Any] = {"c": call.c, "a": call.a, "b": call.b}
     names |= {name: ref for name in ("bias", "addend") if (ref := getattr(call, name)) is not None}
     of_buffer = {f"in:{name}": kind.size for name, kind in graph.inputs.items()}
@@ -102,7 +102,7 @@ def _check_product(graph: Any, act: str) -> None:
     np.testing.assert_allclose(memory.get("c"), expected, rtol=1e-5, atol=1e-5)
 
 
-def _as_blas_would(blas: Any, call: Product, memory: Memory, act: str) -> Any:
+def _as_blas_would(blas: Any, call: ProductCall, memory: Memory, act: str) -> Any:
     """Column-major matrices: element (row, column) at column * height + row."""
     n, m, k = blas.rows, blas.columns, blas.depth
     result = np.zeros(blas.count * n * m, np.float32)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from relational_tensat.mugraph.fusion.chain_program import row_kernel
+from relational_tensat.mugraph.fusion.chains import row_kernel
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.programs import ProgramBuilder
 from relational_tensat.tensor import Array, Graph, Node, TensorType, Weight, build_graph

@@ -9,7 +9,7 @@ from relational_tensat.mugraph.graph.dims import dims_of
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,
-    Iterator,
+    InputIterator,
     Kernel,
     MuGraph,
     Operation,
@@ -27,7 +27,7 @@ def kernel(loop: int = 1, rows: int = 4, columns: int = 24) -> MuGraph:
     """
     whole = f"m={rows} k={columns}"
     loads = tuple(
-        Iterator(name, name.lower(), ("m",), "k" if loop > 1 else "") for name in ("X", "Y")
+        InputIterator(name, name.lower(), ("m",), "k" if loop > 1 else "") for name in ("X", "Y")
     )
     functions = (
         Operation("abs", ("x",), "a"),

@@ -10,7 +10,7 @@ import numpy as np
 
 from relational_tensat.mugraph.graph.dims import dims_of
 from relational_tensat.mugraph.graph.mugraph import (
-    Iterator,
+    InputIterator,
     Kernel,
     MuGraph,
     Operation,
@@ -52,13 +52,13 @@ def guarded_program(h: int = 2, q: int = 8, d: int = 4, k: int = 8, e: int = 4) 
 def masked_attention(h: int = 2, q: int = 16, d: int = 16, k: int = 64, e: int = 16) -> MuGraph:
     """FlashAttention with a mask, 0 where nothing is left: a loop over keys."""
     plain = attention(h, q, d, k, e)
-    mask = Iterator("mask", "mask_tile", ("", "q"), "k")
+    mask = InputIterator("mask", "mask_tile", ("", "q"), "k")
     return _masked(plain, "masked_attention", f"q={q} k={k}", mask)
 
 
 def masked_split(q: int = 16, d: int = 16, k: int = 96, e: int = 8) -> MuGraph:
     """FlashDecoding with a mask: each of two blocks may meet keys of which nothing is left."""
-    mask = Iterator("mask", "mask_tile", ("k",), "k")
+    mask = InputIterator("mask", "mask_tile", ("k",), "k")
     return _masked(split_attention(q, d, k, e), "masked_split", f"q={q} k={k}", mask)
 
 
@@ -86,7 +86,7 @@ def chosen_attention(**sizes: int) -> MuGraph:
     return replace(program, steps=steps, conditions=frozenset({"mask"}))
 
 
-def _masked(graph: MuGraph, name: str, dims: str, mask: Iterator) -> MuGraph:
+def _masked(graph: MuGraph, name: str, dims: str, mask: InputIterator) -> MuGraph:
     first, *others = graph.kernels
     block = first.block
     adding = Operation("add", ("s", "mask_tile"), "left")

@@ -6,7 +6,7 @@ from relational_tensat.mugraph.graph.dims import dims_of
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,
-    Iterator,
+    InputIterator,
     Kernel,
     MuGraph,
     Operation,
@@ -21,9 +21,9 @@ def flash_attention(h: int = 2, q: int = 4, d: int = 4, k: int = 8, e: int = 2) 
         grid=(2, 2),
         loop=4,
         iterators=(
-            Iterator("Q", "q", ("h", "q")),
-            Iterator("K", "k", ("h", ""), "k"),
-            Iterator("V", "v", ("h", ""), "k"),
+            InputIterator("Q", "q", ("h", "q")),
+            InputIterator("K", "k", ("h", ""), "k"),
+            InputIterator("V", "v", ("h", ""), "k"),
         ),
         steps=(
             Operation("matmul", ("q", "k"), "s", {"over": ("d",)}),

@@ -11,13 +11,13 @@ from relational_tensat.mugraph.graph.dims import Dim, Dims, variables
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,
+    InputIterator,
     Kernel,
     MuGraph,
     Operation,
     RunningMax,
     Saver,
 )
-from relational_tensat.mugraph.graph.mugraph import Iterator as TileIterator
 from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors, saved_dims
 
 
@@ -62,7 +62,7 @@ def _map(block: BlockGraph, draw: random.Random, graph: MuGraph) -> BlockGraph:
     else:
         imap = list(it.imap)
         imap[draw.randrange(len(imap))] = draw.choice(choices)
-        iterators[place] = TileIterator(it.tensor, it.output, tuple(imap), it.fmap)
+        iterators[place] = InputIterator(it.tensor, it.output, tuple(imap), it.fmap)
     return replace(block, iterators=tuple(iterators))
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 
 from relational_tensat.mugraph.programs import program
-from relational_tensat.mugraph.search.found import FoundGraph
 from relational_tensat.mugraph.search.kernel_search import SearchResult, search_kernels
-from relational_tensat.mugraph.search.search_options import SearchOptions
+from relational_tensat.mugraph.search.routes import FoundGraph
+from relational_tensat.mugraph.search.structure import SearchOptions
 
 
 @cache

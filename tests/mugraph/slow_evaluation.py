@@ -17,7 +17,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     RunningMax,
     ThreadGraph,
 )
-from relational_tensat.mugraph.graph.well_formed import Stage, block_tensors, kernel_tensors
+from relational_tensat.mugraph.graph.well_formed import BlockStage, block_tensors, kernel_tensors
 
 Arrays = dict[str, np.ndarray]
 _OF_TWO = {"mul": np.multiply, "div": np.divide, "add": np.add, "sub": np.subtract}
@@ -93,7 +93,7 @@ def run_kernel(kernel: Kernel, device: Arrays, dims: Mapping[str, Dims]) -> Arra
                 if isinstance(step, RunningMax):
                     largest = move(step, tiles[step.operand], maxima, tensors.dims)
                     tiles[step.output] = largest
-                elif tensors.stages[step.outputs[0]] is not Stage.AFTER:
+                elif tensors.stages[step.outputs[0]] is not BlockStage.AFTER:
                     run_step(step, tiles, tensors.dims)
                 elif isinstance(step, Accumulate):
                     if step.rescale and step.output in kept:
@@ -104,7 +104,9 @@ def run_kernel(kernel: Kernel, device: Arrays, dims: Mapping[str, Dims]) -> Arra
                     add(step, tiles[step.operand], kept, variables(tensors.dims[step.operand]))
         finished = {**tiles, **kept}
         for step in block.steps:
-            if tensors.stages[step.outputs[0]] is Stage.AFTER and not isinstance(step, Accumulate):
+            if tensors.stages[step.outputs[0]] is BlockStage.AFTER and not isinstance(
+                step, Accumulate
+            ):
                 run_step(step, finished, tensors.dims)
         for saver in block.savers:
             tile_dims = tensors.dims[saver.tile]

@@ -10,33 +10,32 @@ from pathlib import Path
 import pytest
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.mugraph import candidate_cache, finding
-from relational_tensat.mugraph.candidate_cache import CandidateCache
-from relational_tensat.mugraph.candidates import Candidates
-from relational_tensat.mugraph.finding import find_kernels
+from relational_tensat.mugraph import candidate_cache, kernel_finder
+from relational_tensat.mugraph.candidate_cache import CandidateCache, SizedCandidates
 from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.kernel_finder import find_kernels
 from relational_tensat.mugraph.programs import program
-from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.sizing.choosing_sizes import Sized
-from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors, a100
+from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.sizing.sizes import Sized
+from relational_tensat.mugraph.sizing.waves import Multiprocessors, a100
 
 SIZES = {"m": 16, "k": 64, "r": 16, "n": 64}
 
 
-def found() -> Candidates:
+def found() -> SizedCandidates:
     """Return what the search finds for a small MLP."""
-    return finding.searched(program("mlp", **SIZES), SearchOptions(max_kernels=1))
+    return kernel_finder.searched(program("mlp", **SIZES), SearchOptions(max_kernels=1))
 
 
 def count_searches(monkeypatch: pytest.MonkeyPatch) -> list[MuGraph]:
     """Return a list that grows by each search; all return the result of one that was made before."""
     made, result = [], found()
 
-    def search(wanted: MuGraph, *others: object) -> Candidates:
+    def search(wanted: MuGraph, *others: object) -> SizedCandidates:
         made.append(wanted)
         return result
 
-    monkeypatch.setattr(finding, "searched", search)
+    monkeypatch.setattr(kernel_finder, "searched", search)
     return made
 
 

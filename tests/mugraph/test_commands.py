@@ -12,17 +12,16 @@ from relational_tensat.cli.main import main
 from relational_tensat.mugraph.graph.dims import dims_of
 from relational_tensat.mugraph.graph.mugraph import (
     BlockGraph,
-    Iterator,
+    InputIterator,
     Kernel,
     KernelStep,
     MuGraph,
     Operation,
     Saver,
 )
-from relational_tensat.mugraph.graph.mugraph_files import load_mugraph, save_mugraph
-from relational_tensat.mugraph.graph.mugraph_json import encoded
+from relational_tensat.mugraph.graph.mugraph_json import encoded, load_mugraph, save_mugraph
 from relational_tensat.mugraph.programs import program
-from relational_tensat.mugraph.verify import verifying_mugraphs
+from relational_tensat.mugraph.verify import verification
 from tests.mugraph.mugraphs import flash_attention
 from tests.mugraph.saved import saved
 
@@ -33,7 +32,7 @@ SIZES = ["--size", "m=16,k=64,r=16,n=64"]
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep what is found apart from the user's; and be content with fewer random tests."""
     monkeypatch.setenv("RELATIONAL_TENSAT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(verifying_mugraphs, "ERROR", 0.1)
+    monkeypatch.setattr(verification, "ERROR", 0.1)
 
 
 def test_what_search_writes_verify_accepts(
@@ -114,7 +113,7 @@ def hidden_and_product(*, is_renamed: bool) -> MuGraph:
     """mlp: relu(X·A) as a kernel, the product with B by a library, perhaps by another name of a dim."""
     whole = program("mlp", m=4, k=8, r=4, n=8)
     block = BlockGraph(
-        (2,), 1, (Iterator("X", "x", ("m",)), Iterator("A", "a", ("",))),
+        (2,), 1, (InputIterator("X", "x", ("m",)), InputIterator("A", "a", ("",))),
         (Operation("matmul", ("x", "a"), "p", {"over": ("k",)}), Operation("relu", ("p",), "h")),
         (Saver("h", "H", dims_of("m=4 r=4"), ("m",)),),
     )  # fmt: skip

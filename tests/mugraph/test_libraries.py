@@ -11,33 +11,30 @@ import pytest
 from bench.emulation.comparing import drawn, exact
 from relational_tensat.cli.main import main
 from relational_tensat.kernels import KernelEntry, function_of
-from relational_tensat.mugraph.finding import first_verified
 from relational_tensat.mugraph.graph.dims import dims_of
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,
-    Iterator,
+    InputIterator,
     Kernel,
     MuGraph,
     Operation,
     Saver,
 )
-from relational_tensat.mugraph.graph.mugraph_dot import mugraph_dot
-from relational_tensat.mugraph.graph.mugraph_files import save_mugraph
-from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded
-from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
+from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded, save_mugraph
+from relational_tensat.mugraph.graph.mugraph_text import mugraph_dot, mugraph_text
+from relational_tensat.mugraph.graph.rewrites import with_wide_results
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
-from relational_tensat.mugraph.graph.wide_results import with_wide_results
+from relational_tensat.mugraph.kernel_finder import first_verified
 from relational_tensat.mugraph.kernels.emission import emit, order_of_steps
 from relational_tensat.mugraph.programs import program
-from relational_tensat.mugraph.search.found import FoundKernel, library_operation
 from relational_tensat.mugraph.search.kernel_search import search_kernels
-from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.sizing.choosing_sizes import sized
-from relational_tensat.mugraph.sizing.libraries import operation_us
-from relational_tensat.mugraph.sizing.modelled import graph_us
-from relational_tensat.mugraph.sizing.multiprocessors import a100
-from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
+from relational_tensat.mugraph.search.routes import FoundKernel, library_operation
+from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.sizing.cost_model import graph_us, operation_us
+from relational_tensat.mugraph.sizing.sizes import sized
+from relational_tensat.mugraph.sizing.waves import a100
+from relational_tensat.mugraph.verify.verification import verify_mugraph
 from tests.with_compilers import needs_c
 
 OVER_K = {"over": ("k",)}
@@ -48,7 +45,7 @@ def functions() -> Kernel:
     """Return relu(XA)·XA, as a kernel of two blocks."""
     steps = (Operation("relu", ("t",), "r"), Operation("mul", ("r", "t"), "y"))
     saver = Saver("y", "Y", dims_of("m=8 n=6"), ("m",))
-    return Kernel("k2", BlockGraph((2,), 1, (Iterator("XA", "t", ("m",)),), steps, (saver,)))
+    return Kernel("k2", BlockGraph((2,), 1, (InputIterator("XA", "t", ("m",)),), steps, (saver,)))
 
 
 def mixed() -> MuGraph:
@@ -83,7 +80,7 @@ def test_it_is_verified_and_what_is_wrong_refused() -> None:
 def test_what_libraries_read_is_not_widened() -> None:
     inputs = {"X": dims_of("m=8 n=6"), "B": dims_of("n=6 e=2")}
     block = functions().block
-    kernel = Kernel("k", replace(block, iterators=(Iterator("X", "t", ("m",)),)))
+    kernel = Kernel("k", replace(block, iterators=(InputIterator("X", "t", ("m",)),)))
     after = Operation("matmul", ("Y", "B"), "Z", {"over": ("n",)})
     assert not with_wide_results(MuGraph("g", inputs, (kernel, after), ("Z",))).wide
 

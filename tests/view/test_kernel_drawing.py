@@ -12,7 +12,7 @@ import pytest
 from relational_tensat.base.duckdb import open_database
 from relational_tensat.cli.main import main
 from relational_tensat.explain.stored import StoredEGraph
-from relational_tensat.mugraph.graph.mugraph_files import save_mugraph
+from relational_tensat.mugraph.graph.mugraph_json import save_mugraph
 from relational_tensat.view.data.graph_data import plain
 from relational_tensat.view.data.kernel_data import MuNode
 from relational_tensat.view.fused_kernels import fused_kernels

@@ -11,16 +11,14 @@ import torch
 
 from bench.mirage.on_gpu.operators import Placed, apply
 from relational_tensat.base.files import write_aside
-from relational_tensat.gpu.bindings import checked, cuda_driver
-from relational_tensat.gpu.nvrtc import cache_folder
+from relational_tensat.gpu.nvrtc import cache_folder, checked, cuda_driver
 from relational_tensat.mugraph.graph.dims import Dims, variables
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph, Operation
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
-from relational_tensat.mugraph.kernels.cuda.compile_cuda import compile_cuda, headers
-from relational_tensat.mugraph.kernels.cuda.emit_cuda import CudaKernel, emit_cuda
-from relational_tensat.mugraph.kernels.layouts.choosing_layouts import KernelLayouts, chosen_layouts
-from relational_tensat.mugraph.kernels.triton.emit_triton import emit_triton
-from relational_tensat.mugraph.kernels.triton.machine_code import load_triton
+from relational_tensat.mugraph.kernels.emission import load_triton
+from relational_tensat.mugraph.kernels.emit_cuda import CudaKernel, compile_cuda, emit_cuda, headers
+from relational_tensat.mugraph.kernels.emit_triton import emit_triton
+from relational_tensat.mugraph.kernels.layout_choice import KernelLayouts, chosen_layouts
 
 #: Enqueues a kernel on tensors: its operands, then its results.
 Launch = Callable[..., None]

@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.dims import Dims, variables
+from relational_tensat.mugraph.graph.mu_operator import names
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.tensor.types import Attrs

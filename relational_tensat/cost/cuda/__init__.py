@@ -23,7 +23,7 @@ def open_device(math: str = "fp32") -> Device:
         UsageError: there is no such way to multiply.
     """
     from relational_tensat.base.checks import check_choice
-    from relational_tensat.gpu.codes import MATH_MODES
+    from relational_tensat.gpu.catalogue import MATH_MODES
     from relational_tensat.gpu.cuda import CudaLibrary, open_gpu
 
     check_choice("math mode", math, MATH_MODES)

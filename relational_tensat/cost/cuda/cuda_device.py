@@ -20,8 +20,7 @@ from relational_tensat.cost.device import (
     Unmeasurable,
 )
 from relational_tensat.cost.end_to_end import WholeTiming
-from relational_tensat.gpu.cuda.cuda_library import CudaLibrary
-from relational_tensat.gpu.cuda.timing import Timer
+from relational_tensat.gpu.cuda.cuda_library import CudaLibrary, Timer
 from relational_tensat.tensor import Array, Graph
 
 KIND = "cuda"

@@ -9,9 +9,8 @@ import numpy as np
 
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.cost.cuda.kernel_check import TOLERANCES, norm_error
-from relational_tensat.gpu.executor import Executor
-from relational_tensat.gpu.library import KernelLibrary
-from relational_tensat.gpu.plan import plan_graph
+from relational_tensat.gpu.calls import KernelLibrary
+from relational_tensat.gpu.plan import Executor, plan_graph
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.verify.equivalence import check_signatures
 from relational_tensat.verify.fold import fold_weights

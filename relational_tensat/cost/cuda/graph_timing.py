@@ -17,11 +17,9 @@ from relational_tensat.cost.cuda.protocol import (
 )
 from relational_tensat.cost.device import Unmeasurable
 from relational_tensat.cost.end_to_end import ENOUGH_ROUNDS, WholeTiming
-from relational_tensat.gpu.cuda.cuda_library import CudaLibrary
-from relational_tensat.gpu.cuda.graphs import RecordedLaunches, record_launches
-from relational_tensat.gpu.cuda.timing import Timer
-from relational_tensat.gpu.executor import Executor
-from relational_tensat.gpu.plan import Plan, plan_graph
+from relational_tensat.gpu.cuda.cuda_library import CudaLibrary, Timer
+from relational_tensat.gpu.cuda.gpu import RecordedLaunches, record_launches
+from relational_tensat.gpu.plan import Executor, GpuPlan, plan_graph
 from relational_tensat.tensor import Array, Graph
 
 #: Records what a function enqueues on a GPU.
@@ -178,7 +176,7 @@ def loaded(
 
 def _load(
     library: CudaLibrary,
-    plan: Plan,
+    plan: GpuPlan,
     inputs: Mapping[str, Array],
     record: Record,
 ) -> Whole:

@@ -16,8 +16,7 @@ from relational_tensat.cost.cuda.graph_timing import (
 )
 from relational_tensat.cost.cuda.protocol import WARM
 from relational_tensat.cost.rounds import times_as_fast_as_first
-from relational_tensat.gpu.cuda.cuda_library import CudaLibrary
-from relational_tensat.gpu.cuda.timing import Timer
+from relational_tensat.gpu.cuda.cuda_library import CudaLibrary, Timer
 from relational_tensat.tensor import Array, Graph
 
 #: Rounds of a heat, each graph once in each, all several times if one is quick.

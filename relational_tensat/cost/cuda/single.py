@@ -8,7 +8,7 @@ import numpy as np
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.cost.device import Configuration
-from relational_tensat.gpu.elements import rounded
+from relational_tensat.gpu.memory import rounded
 from relational_tensat.tensor import (
     DTYPE_BYTES,
     Array,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from relational_tensat.cost.cuda.protocol import WARM
 from relational_tensat.cost.cuda.subject import Subject
-from relational_tensat.gpu.cuda.graphs import RecordedLaunches, record_launches
-from relational_tensat.gpu.cuda.timing import Timer
-from relational_tensat.gpu.library import BoundCall
+from relational_tensat.gpu.calls import BoundCall
+from relational_tensat.gpu.cuda.cuda_library import Timer
+from relational_tensat.gpu.cuda.gpu import RecordedLaunches, record_launches
 
 #: Stands for the launch that is not timed, among the modes.
 _FIRST = "first"

@@ -9,11 +9,10 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.cost.cuda.kernel_check import fault
 from relational_tensat.cost.cuda.single import draw, graph_of, weight_inputs
 from relational_tensat.cost.device import Configuration
-from relational_tensat.gpu.calls import Ref
+from relational_tensat.gpu.calls import BoundCall, Ref
 from relational_tensat.gpu.cuda.cuda_library import CudaLibrary
-from relational_tensat.gpu.elements import decode, encode
-from relational_tensat.gpu.library import BoundCall
-from relational_tensat.gpu.plan import Plan, plan_graph
+from relational_tensat.gpu.memory import decode, encode
+from relational_tensat.gpu.plan import GpuPlan, plan_graph
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify.outputs import compute_outputs
@@ -38,7 +37,7 @@ class Subject:
     """
 
     library: CudaLibrary
-    plan: Plan
+    plan: GpuPlan
     weights: frozenset[str]
     copies: list[int] = field(default_factory=list)
     first: list[BoundCall] = field(default_factory=list)
@@ -128,7 +127,7 @@ def _check(subject: Subject, graph: Graph, math: str) -> None:
         raise InputError(f"{graph.name} on {names}: {wrong}")
 
 
-def _read(library: CudaLibrary, plan: Plan, address: int, index: int) -> Array:
+def _read(library: CudaLibrary, plan: GpuPlan, address: int, index: int) -> Array:
     tensor = plan.outputs[index]
     place = address + plan.offsets[tensor.ref.buffer] + tensor.ref.offset_bytes
     return decode(library.read(place, tensor.type.nbytes), tensor.type)
@@ -164,7 +163,7 @@ def _bind_again(subject: Subject, base: Callable[[str], int]) -> list[BoundCall]
     ]
 
 
-def _resolver(plan: Plan, base: Callable[[str], int]) -> Callable[[Ref], int]:
+def _resolver(plan: GpuPlan, base: Callable[[str], int]) -> Callable[[Ref], int]:
     """Return what gives a place its address, where ``base`` says where a buffer's copy begins."""
 
     def resolve(ref: Ref) -> int:

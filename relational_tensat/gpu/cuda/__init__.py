@@ -1,8 +1,8 @@
 """Kernels on a real GPU.
 
-PyCUDA owns device, memory, modules, streams and events, in the primary context, which the libraries
-share. Products go to cuBLASLt, convolutions and pools to cuDNN, through ``ctypes`` on their shared
-libraries (see ``shared.py`` for why); what they refuse, and all else, runs on kernels of our own.
+PyCUDA owns device, memory, modules, streams and events, in the primary context, which the libraries share.
+Products go to cuBLASLt, convolutions and pools to cuDNN, through ``ctypes`` on their shared libraries
+(``modules`` says why); what they refuse, and all else, runs on kernels of our own.
 """
 
 from __future__ import annotations

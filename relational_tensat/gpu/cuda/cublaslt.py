@@ -12,20 +12,20 @@ from functools import partial
 from typing import Any
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.gpu.calls import Product
-from relational_tensat.gpu.cuda.gpu import Gpu
-from relational_tensat.gpu.cuda.modules import OWN, BoundLaunch, Modules
-from relational_tensat.gpu.cuda.quickest import quickest
-from relational_tensat.gpu.cuda.shared import (
+from relational_tensat.gpu.calls import ProductCall, Resolve
+from relational_tensat.gpu.cuda.gpu import Gpu, quickest
+from relational_tensat.gpu.cuda.modules import (
     INT,
     INT64,
+    OWN,
     POINTER,
     SIZE,
+    BoundLaunch,
+    Modules,
     Objects,
     SharedLibrary,
     find_library,
 )
-from relational_tensat.gpu.library import Resolve
 from relational_tensat.gpu.routing import BlasProduct, blas_product
 
 NAME = "cublasLt"
@@ -95,9 +95,9 @@ class CublasLt:
         self._modules = modules
         self._handle = self.library.create("cublasLtCreate")
         #: By the call, wherever its operands lie, and whether bias and activation are part of it.
-        self._chosen: dict[tuple[Product, bool, tuple[int, ...]], _Heuristic] = {}
+        self._chosen: dict[tuple[ProductCall, bool, tuple[int, ...]], _Heuristic] = {}
 
-    def bind(self, call: Product, resolve: Resolve, *, fused: bool) -> BoundProduct:
+    def bind(self, call: ProductCall, resolve: Resolve, *, fused: bool) -> BoundProduct:
         """Prepare a product.
 
         Args:
@@ -120,7 +120,7 @@ class CublasLt:
 
     def _bind(
         self,
-        call: Product,
+        call: ProductCall,
         product: BlasProduct,
         resolve: Resolve,
         objects: Objects,
@@ -161,7 +161,12 @@ class CublasLt:
         return replace(bare, heuristic=self._chosen[key], rest=rest)
 
     def _describe(
-        self, call: Product, product: BlasProduct, dtype: int, resolve: Resolve, objects: Objects
+        self,
+        call: ProductCall,
+        product: BlasProduct,
+        dtype: int,
+        resolve: Resolve,
+        objects: Objects,
     ) -> int:
         tf32 = call.dtype == "float32" and call.math == "tf32"
         compute = _COMPUTE_TF32 if tf32 else _COMPUTE_FLOAT32

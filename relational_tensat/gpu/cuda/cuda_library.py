@@ -1,4 +1,7 @@
-"""The kernel library of a real GPU: NVIDIA's libraries where they serve, our kernels elsewhere."""
+"""The kernel library of a real GPU: NVIDIA's libraries where they serve, our kernels elsewhere.
+
+Its timer takes microseconds between two events of the stream, with clean caches, and knows the clock.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,21 @@ from typing import Any
 import numpy as np
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.gpu.calls import Call, Convolution, Pooling, Product
+from relational_tensat.gpu.calls import (
+    BoundCall,
+    Call,
+    Convolution,
+    Pooling,
+    ProductCall,
+    Ref,
+    Resolve,
+)
 from relational_tensat.gpu.cuda.cublaslt import open_cublaslt
 from relational_tensat.gpu.cuda.cudnn import open_cudnn
-from relational_tensat.gpu.cuda.gpu import Gpu
+from relational_tensat.gpu.cuda.gpu import Events, Gpu, quickest
 from relational_tensat.gpu.cuda.modules import Modules
-from relational_tensat.gpu.cuda.quickest import quickest
-from relational_tensat.gpu.fallback import own_launch
-from relational_tensat.gpu.library import BoundCall, Resolve
 from relational_tensat.gpu.nvrtc import nvrtc_version, sources_hash
+from relational_tensat.gpu.routing import own_launch
 from relational_tensat.tensor import Array
 
 
@@ -36,7 +45,7 @@ class CudaLibrary:
         self._dnn = None if own_only else open_cudnn(gpu, self._modules)
         self._memory: dict[int, Any] = {}
         #: The numbers of the candidates that calls run by, wherever their operands lie.
-        self._chosen: dict[Product | Convolution, int] = {}
+        self._chosen: dict[ProductCall | Convolution, int] = {}
 
     def versions(self) -> dict[str, str]:
         """Return the versions of all that runs kernels here, by name; "none" for what is missing."""
@@ -116,7 +125,7 @@ class CudaLibrary:
         Raises:
             InputError: as ``bind``.
         """
-        key = call.anywhere() if isinstance(call, (Product, Convolution)) else None
+        key = call.anywhere() if isinstance(call, (ProductCall, Convolution)) else None
         if key is not None and key in self._chosen:
             with suppress(InputError):  # its operands lie as no algorithm takes them
                 return self._chosen[key], self.bind_again(call, resolve, self._chosen[key])
@@ -155,7 +164,6 @@ class CudaLibrary:
         return running, reason
 
     def _fastest(self, running: Mapping[int, BoundCall]) -> int:
-        """Return the number of the fastest of some calls."""
         numbers = list(running)
         needed = max(call.workspace_bytes for call in running.values())
         workspace = self.allocate(needed) if needed and len(numbers) > 1 else 0
@@ -176,7 +184,7 @@ class CudaLibrary:
 
     def _candidates(self, call: Call, resolve: Resolve) -> Iterator[Callable[[], BoundCall]]:
         blas, dnn = self._blas, self._dnn
-        if isinstance(call, Product) and blas is not None:
+        if isinstance(call, ProductCall) and blas is not None:
             yield lambda: blas.bind(call, resolve, fused=True)
             yield lambda: blas.bind(call, resolve, fused=False)
         if isinstance(call, Convolution) and dnn is not None:
@@ -199,3 +207,56 @@ class CudaLibrary:
         finally:
             if workspace:
                 self.free(workspace)
+
+
+#: Edge of the product that tells how fast the clock is: about half a millisecond on a data-centre GPU.
+_REFERENCE_EDGE = 1024
+_REFERENCE_REPEATS = 4
+
+
+class Timer:
+    """Events, a buffer that fills the L2 cache, and the fixed product.
+
+    The product runs on our own kernel: whichever libraries there are, it is the same.
+    """
+
+    def __init__(self, library: CudaLibrary) -> None:
+        self._library = library
+        self._gpu: Gpu = library.gpu
+        self._events = Events(library.gpu)
+        self._flush_words = max(2 * self._gpu.l2_bytes, 64 << 20) // 4
+        self._flush = library.allocate(4 * self._flush_words)
+        self._turn = 0
+        self._reference = self._make_reference()
+
+    def time_us(self, before: Callable[[], None], work: Callable[[], None]) -> float:
+        """Return how long ``work`` takes on the GPU, see ``Events``."""
+        return self._events.time_us(before, work)
+
+    def flush_cache(self) -> None:
+        """Enqueue writes of twice the L2 cache: nothing else is left in it."""
+        self._turn += 1  # another pattern each time, so that each write changes something
+        self._gpu.driver.memset_d32_async(
+            self._flush, self._turn & 0xFFFF, self._flush_words, self._gpu.stream
+        )
+
+    def reference_us(self) -> float:
+        """Return the microseconds of the fixed product: less than usual, and the clock is faster."""
+        return self.time_us(self._reference, self._repeat_reference) / _REFERENCE_REPEATS
+
+    def _repeat_reference(self) -> None:
+        for _ in range(_REFERENCE_REPEATS):
+            self._reference()
+
+    def _make_reference(self) -> Callable[[], None]:
+        n = _REFERENCE_EDGE
+        call = ProductCall(
+            c=Ref("c"), a=Ref("a"), b=Ref("b"), bias=None, dtype="float32", math="fp32",
+            m=n, n=n, k=n, batches=(1, 1, 1), a_strides=(0, 0, 0), b_strides=(0, 0, 0),
+            bias_strides=(0, 0, 0, 0, 0), act="none",
+        )  # fmt: skip
+        addresses = {name: self._library.allocate(4 * n * n) for name in "abc"}
+        for address in addresses.values():
+            self._gpu.driver.memset_d32(address, 0x3F000000, n * n)  # 0.5, everywhere
+        bound = self._library.bind(own_launch(call), lambda ref: addresses[ref.buffer])
+        return lambda: bound.start(0)

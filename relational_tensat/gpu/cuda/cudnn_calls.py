@@ -1,4 +1,7 @@
-"""Convolutions and pools of cuDNN with their addresses, ready to be started."""
+"""Convolutions and pools of cuDNN with their addresses, ready to be started.
+
+Values and signatures are those of cuDNN's headers (cudnn_graph_v9.h, cudnn_ops_v9.h, cudnn_cnn_v9.h).
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,71 @@ import ctypes
 from dataclasses import dataclass, field
 from typing import Any
 
-from relational_tensat.gpu.calls import Launch, Ref
-from relational_tensat.gpu.cuda.modules import OWN, BoundLaunch, Modules
-from relational_tensat.gpu.cuda.shared import Objects, SharedLibrary
-from relational_tensat.gpu.library import Resolve
+from relational_tensat.gpu.calls import Launch, Ref, Resolve
+from relational_tensat.gpu.cuda.modules import (
+    DOUBLE,
+    INT,
+    OWN,
+    POINTER,
+    SIZE,
+    BoundLaunch,
+    Modules,
+    Objects,
+    SharedLibrary,
+)
+
+DTYPES = {"float32": 0, "float16": 2, "bfloat16": 9}
+COMPUTE_FLOAT = 0
+NCHW = 0
+CROSS_CORRELATION = 1
+PROPAGATE_NAN = 1
+RELU, IDENTITY = 1, 5
+#: By how float32 is multiplied; ``half`` is for the 16-bit types.
+MATH = {"fp32": 3, "tf32": 0, "half": 1}
+#: By operator, and whether padding counts.
+POOLING_MODES = {
+    ("max_pool", False): 0, ("avg_pool", True): 1, ("avg_pool", False): 2,
+}  # fmt: skip
+#: How many algorithms there are, and the implicit product of precomputed indices among them.
+ALGORITHM_COUNT, ALGORITHM_PRECOMPUTED = 8, 1
+
+FUNCTIONS: dict[str, list[Any]] = {
+    "cudnnCreate": [POINTER],
+    "cudnnSetStream": [POINTER, POINTER],
+    **{
+        f"cudnn{verb}{what}Descriptor": [POINTER]
+        for verb in ("Create", "Destroy")
+        for what in ("Tensor", "Filter", "Convolution", "Pooling", "Activation")
+    },
+    "cudnnSetTensorNdDescriptor": [POINTER, INT, INT, POINTER, POINTER],
+    "cudnnSetFilterNdDescriptor": [POINTER, INT, INT, INT, POINTER],
+    "cudnnSetConvolutionNdDescriptor": [POINTER, INT, POINTER, POINTER, POINTER, INT, INT],
+    "cudnnSetConvolutionGroupCount": [POINTER, INT],
+    "cudnnSetConvolutionMathType": [POINTER, INT],
+    "cudnnSetPoolingNdDescriptor": [POINTER, INT, INT, INT, POINTER, POINTER, POINTER],
+    "cudnnSetActivationDescriptor": [POINTER, INT, INT, DOUBLE],
+    "cudnnGetConvolutionForwardAlgorithm_v7": [POINTER] * 5 + [INT, POINTER, POINTER],
+    "cudnnFindConvolutionForwardAlgorithmEx": [POINTER] * 8
+    + [INT, POINTER, POINTER, POINTER, SIZE],
+    "cudnnConvolutionForward": [POINTER] * 7 + [INT, POINTER, SIZE] + [POINTER] * 3,
+    "cudnnConvolutionBiasActivationForward": [POINTER] * 7 + [INT, POINTER, SIZE] + [POINTER] * 8,
+    "cudnnPoolingForward": [POINTER] * 8,
+}
+
+
+class AlgorithmPerformance(ctypes.Structure):
+    """``cudnnConvolutionFwdAlgoPerf_t``."""
+
+    _fields_ = (
+        ("algorithm", ctypes.c_int),
+        ("status", ctypes.c_int),
+        ("time", ctypes.c_float),
+        ("memory", ctypes.c_size_t),
+        ("determinism", ctypes.c_int),
+        ("math", ctypes.c_int),
+        ("reserved", ctypes.c_int * 3),
+    )
+
 
 #: How calls are called in ``implementation``; also the library's name.
 NAME = "cudnn"

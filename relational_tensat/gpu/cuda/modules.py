@@ -1,17 +1,107 @@
-"""Our kernels on the device: compiled when first called, launched through PyCUDA."""
+"""Code on the device: our kernels, compiled when first called, and NVIDIA's shared libraries.
+
+The libraries are called through ``ctypes``, not Python bindings: nvmath has no cuDNN, cudnn-frontend has no
+cuBLAS, and the two with what they declare are 20 MB of wheels; the calls used here are 30 C functions whose
+signatures have not changed for years (cuBLASLt since CUDA 11, cuDNN's since version 8), and the libraries
+themselves (900 MB) are mostly there already, where PyTorch, JAX or CuPy are. ``cuda.pathfinder`` finds them
+in wheels, in conda environments, in a toolkit, or on the system. Where they are not, kernels of our own do
+the work.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.gpu.calls import Argument, Launch, Ref
-from relational_tensat.gpu.catalogue import Signature, signature_of
+from relational_tensat.gpu.calls import Argument, Launch, Ref, Resolve
+from relational_tensat.gpu.catalogue import KernelSignature, signature_of
 from relational_tensat.gpu.cuda.gpu import Gpu
-from relational_tensat.gpu.library import Resolve
 from relational_tensat.gpu.nvrtc import cached_unit
+
+#: How C types are written in the tables of functions.
+POINTER, SIZE, INT, INT64, DOUBLE = (
+    ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int64, ctypes.c_double,
+)  # fmt: skip
+
+
+class SharedLibrary:
+    """Functions of a C library that return a status; 0 is success.
+
+    Args:
+        handle: what ``ctypes.CDLL`` returns.
+        functions: the types of each function's parameters, by name.
+        describe: returns the text of a status.
+    """
+
+    def __init__(
+        self,
+        handle: Any,
+        functions: Mapping[str, Sequence[Any]],
+        describe: Callable[[int], str],
+    ) -> None:
+        self._functions = {}
+        self._describe = describe
+        for name, parameters in functions.items():
+            function = getattr(handle, name)
+            function.argtypes, function.restype = list(parameters), ctypes.c_int
+            self._functions[name] = function
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Call a function.
+
+        Raises:
+            InputError: it returned another status than success.
+        """
+        status = self._functions[name](*arguments)
+        if status:
+            raise InputError(f"{name}: {self._describe(status)}")
+
+    def create(self, name: str, *arguments: Any) -> int:
+        """Call a function whose first parameter takes the address of a new object; return that."""
+        made = ctypes.c_void_p()
+        self.call(name, ctypes.byref(made), *arguments)
+        return made.value or 0
+
+
+class Objects:
+    """Objects of a library that are given back together."""
+
+    def __init__(self, library: SharedLibrary) -> None:
+        self._library = library
+        self._made: list[tuple[str, int]] = []
+
+    def create(self, name: str, *arguments: Any) -> int:
+        """Create an object, see ``SharedLibrary.create``."""
+        made = self._library.create(name, *arguments)
+        self._made.append((name.replace("Create", "Destroy"), made))
+        return made
+
+    def close(self) -> None:
+        """Give all of them back."""
+        while self._made:
+            self._library.call(*self._made.pop())
+
+
+def find_library(name: str) -> Any | None:
+    """Return one of NVIDIA's libraries, e.g. ``cublasLt``; None where it is not installed."""
+    try:
+        from cuda.pathfinder import load_nvidia_dynamic_lib
+    except ImportError:
+        return None
+    try:
+        loaded = load_nvidia_dynamic_lib(name)
+    except RuntimeError:  # pathfinder's own exceptions: not found, or not loadable
+        return None
+    return ctypes.CDLL(loaded.abs_path)
+
+
+def int_array(values: Sequence[int]) -> Any:
+    """Return a C array of ints."""
+    return (ctypes.c_int * len(values))(*values)
+
 
 #: How launches are called in ``implementation``.
 OWN = "kernels"
@@ -24,7 +114,7 @@ class Modules:
         self._gpu = gpu
         self._units: dict[str, tuple[Any, Any]] = {}
 
-    def function(self, kernel: str, signature: Signature) -> Callable[..., None]:
+    def function(self, kernel: str, signature: KernelSignature) -> Callable[..., None]:
         """Return a kernel ready for ``prepared_async_call``.
 
         Raises:
@@ -53,7 +143,7 @@ class Modules:
         )
 
 
-def packed(signature: Signature, launch: Launch, resolve: Resolve) -> tuple[int | float, ...]:
+def packed(signature: KernelSignature, launch: Launch, resolve: Resolve) -> tuple[int | float, ...]:
     """Return a launch's arguments in the order and number in which the kernel declares them.
 
     Raises:

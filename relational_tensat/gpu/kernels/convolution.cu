@@ -82,7 +82,7 @@ template <class T> struct Planes {
 };
 
 // dst [batch, groups * filters, out] of x [batch, groups * channels, in] and w [groups * filters,
-// channels, kernel]; a group per block in z. An addend (as dst) or bias of address 0 is none.
+// channels, kernel]; a group per block in z. An addend (as dst) or bias of address 0 is absent.
 template <class T>
 __global__ void __launch_bounds__(256)
 conv_simt(T* dst, const T* x, const T* w, const T* addend, const T* bias, i64 act, i64 batch, i64 groups,

@@ -51,7 +51,7 @@ DEVICE Operands<T> operands_of(i64 product, T* c, const T* a, const T* b, const 
 }
 
 // `batches` are the sizes of three batch axes, the strides what a step along them adds; of the
-// bias, strides of rows and columns follow. An addend or bias of address 0 is none.
+// bias, strides of rows and columns follow. An addend or bias of address 0 is absent.
 template <class T>
 __global__ void __launch_bounds__(256)
 gemm_simt(T* c, const T* a, const T* b, const T* addend, const T* bias, f64 alpha, i64 act, i64 m, i64 n,

@@ -95,7 +95,7 @@ DEVICE void normalize(T* dst, const T* src, const T* skip, const T* scale, const
   }
 }
 
-// A skip or bias of address 0 is none.
+// A skip or bias of address 0 is absent.
 template <class T>
 __global__ void layer_norm(T* dst, const T* src, const T* skip, const T* scale, const T* bias, f64 epsilon,
                            i64 rows, i64 width) {

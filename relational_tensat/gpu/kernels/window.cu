@@ -43,7 +43,7 @@ __global__ void pool(T* dst, const T* src, i64 kind, i64 act, i64 include_pad, i
 }
 
 // x [batch, channels, in] with w [filters, 1, kernel] to dst [batch, filters, out]; filters are a
-// multiple of channels. An addend (as dst) or bias of address 0 is none.
+// multiple of channels. An addend (as dst) or bias of address 0 is absent.
 template <class T>
 __global__ void depthwise(T* dst, const T* x, const T* w, const T* addend, const T* bias, i64 act,
                           i64 batch, i64 channels, i64 filters, Sizes<3> in, Sizes<3> out,

@@ -1,31 +1,58 @@
-"""Parts of a model that a kernel is sought for: chains, and regions within regions.
+"""Parts of a model that a kernel is sought for, and which of them are worth a search.
 
-Of a region, each smaller one that it was grown from is a candidate, too: which of them become kernels is
-for extraction to choose.
+A part is a chain, a region, or a smaller region that one was grown from: which of them become kernels is
+for extraction to choose. Graphs that compute the same, and all kernels for their parts, are an e-graph: a
+value is given by an operator of one of them, or by a kernel. Where no kernel was sought yet, it is taken to
+cost the least that one could be modelled to take. If then the cheapest graph has kernels that are known
+only, no other search can make it cheaper; else those that it has are sought next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import cast
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, cast
 
 import numpy as np
 
 from relational_tensat.base.errors import InputError, RelationalTensatError
-from relational_tensat.mugraph.fusion.chain_program import dims_of_value, program_of
-from relational_tensat.mugraph.fusion.chains import MOST_INPUTS, chains
+from relational_tensat.extract.extraction import extract
+from relational_tensat.extract.extraction_options import ExtractionOptions
+from relational_tensat.extract.problem import UNUSED, ExtractionProblem
+from relational_tensat.mugraph.fusion.chains import MOST_INPUTS, chains, dims_of_value, program_of
 from relational_tensat.mugraph.graph.arithmetic import COMPARISONS
 from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
 from relational_tensat.mugraph.graph.mugraph_json import content_hash
-from relational_tensat.mugraph.regions.finding_regions import Cone, Cones
 from relational_tensat.mugraph.regions.groups import groups
-from relational_tensat.mugraph.regions.lowering_regions import LoweredRegion, lowered
-from relational_tensat.mugraph.regions.region_row import Leave, RegionRow, no_matter
+from relational_tensat.mugraph.regions.region_lowering import LoweredRegion, lowered
+from relational_tensat.mugraph.regions.regions import (
+    Cone,
+    Cones,
+    Leave,
+    RegionRow,
+    no_matter,
+)
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.tensor.types import numpy_dtype
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Version:
+    """The model, or another graph that computes the same.
+
+    Attributes:
+        graph: the graph.
+        source: what it is, as rows of ``fused_region`` name it: ``model``, ``cheapest`` or ``other``.
+        classes: of the values that it computes, by their names. Values of one class are the same in all
+            graphs; those without one are the graph's own.
+    """
+
+    graph: Graph
+    source: str = "model"
+    classes: Mapping[str, int] = field(default_factory=dict)
+
 
 #: Element types that kernels are made for.
 _DTYPES = ("float32", "float16")
@@ -40,7 +67,7 @@ _UNMATCHED = ("opaque",)
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class KernelCandidate:
     """Nodes of a model that a kernel may stand for.
 
     Attributes:
@@ -83,7 +110,7 @@ class Candidate:
 
 def chain_candidates(
     graph: Graph, leave: Leave = no_matter, source: str = "model"
-) -> Iterator[Candidate]:
+) -> Iterator[KernelCandidate]:
     """Yield the chains of a model; leave those that are no program."""
     for chain in chains(graph):
         try:
@@ -94,14 +121,14 @@ def chain_candidates(
             continue
         orders = tuple(variables(dims_of_value(graph, output)) for output in chain.outputs)
         named = named_by_order(program)
-        yield Candidate(
+        yield KernelCandidate(
             chain.nodes, chain.outputs, chain.inputs, named, orders, "float32", graph, source
         )
 
 
 def region_candidates(
     graph: Graph, most_steps: int, leave: Leave = no_matter, source: str = "model"
-) -> list[Candidate]:
+) -> list[KernelCandidate]:
     """Return the regions of a model that are no chains of functions, and groups of these.
 
     A group is of regions as they begin, at their last nodes, or as large as they become.
@@ -113,7 +140,7 @@ def region_candidates(
         source: what the graph is, for these rows.
     """
     cones = Cones(graph, without=_UNMATCHED)
-    found: list[Candidate | None] = []
+    found: list[KernelCandidate | None] = []
     parts: list[tuple[Node, ...]] = []
     for node in reversed(graph.nodes):
         grown: list[Cone] = []
@@ -130,7 +157,11 @@ def region_candidates(
             if not why and len(steps) > most_steps:
                 why = f"{len(steps)} operators, {most_steps} at most (--fuse-operators)"
             if why:
-                leave(RegionRow(source, node.outputs, _operators(steps), "left out", why))
+                leave(
+                    RegionRow(
+                        source, node.outputs, tuple(step.op for step in steps), "left out", why
+                    )
+                )
         found += [_of_region(c.nodes, c.nodes[-1].outputs, c.lowered, graph) for c in grown]
         parts += [cone.nodes for cone in (*grown[:1], *grown[1:][-1:])]
     for group in groups(graph, parts):
@@ -157,7 +188,7 @@ def with_numbers(graph: Graph) -> Graph:
     return build_graph(graph.name, graph.inputs, weights, nodes, graph.outputs)
 
 
-def pattern_hash(candidate: Candidate) -> str:
+def pattern_hash(candidate: KernelCandidate) -> str:
     """Return a hash that candidates share which one rule finds: the same program, by the same nodes."""
     types = candidate.graph.types
     places = {name: place for place, name in enumerate(candidate.inputs)}
@@ -188,13 +219,13 @@ def named_by_order(program: MuGraph) -> MuGraph:
 
 def _of_region(
     nodes: tuple[Node, ...], outputs: tuple[str, ...], region: LoweredRegion, graph: Graph
-) -> Candidate | None:
+) -> KernelCandidate | None:
     """Return a region as a candidate; None where no kernel or no rule is made of its like."""
     if _why_not(nodes, outputs, region, graph):
         return None
     program = named_by_order(region.program)
     (dtype,) = _dtypes(outputs, graph)
-    return Candidate(nodes, outputs, region.inputs, program, region.orders, dtype, graph)
+    return KernelCandidate(nodes, outputs, region.inputs, program, region.orders, dtype, graph)
 
 
 def _why_not(
@@ -232,5 +263,115 @@ def _made_dtypes(nodes: Sequence[Node], graph: Graph) -> set[str]:
     return _dtypes([name for node in nodes for name in node.outputs], graph) - {"bool"}
 
 
-def _operators(steps: Sequence[Operation]) -> tuple[str, ...]:
-    return tuple(step.op for step in steps)
+#: A part's pattern, and how many kernels there are for it at most.
+Key: TypeAlias = tuple[str, int]
+
+_TIME_LIMIT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class CheapestPlan:
+    """The cheapest graph.
+
+    Attributes:
+        cost_us: of it, or no more.
+        keys: of the kernels that it has.
+    """
+
+    cost_us: float
+    keys: frozenset[Key]
+
+
+@dataclass(frozen=True, slots=True)
+class _ENode:
+    klass: int
+    children: tuple[int, ...]
+    pattern: str = ""
+
+
+class FusionPlan:
+    """Graphs that compute the same, as one e-graph, and where in it parts are.
+
+    Args:
+        operator_us: what an operator of a graph costs.
+    """
+
+    def __init__(self, operator_us: Callable[[Node, Graph], float]) -> None:
+        self._operator_us = operator_us
+        self._numbers: dict[Hashable, int] = {}
+        self._e_nodes: dict[_ENode, float] = {}
+        self._outputs: tuple[int, ...] = ()
+        self._versions = 0
+
+    def add(self, version: Version, parts: Iterable[tuple[str, KernelCandidate]]) -> None:
+        """Add a graph.
+
+        Args:
+            version: the graph; what it gives is what those before give.
+            parts: all of it that kernels may stand for, with their patterns.
+        """
+        self._versions += 1
+        graph = version.graph
+        classes = {name: self._class_of(name, version) for n in graph.nodes for name in n.outputs}
+        known = set(graph.weights)
+        for node in graph.nodes:
+            is_known = known.issuperset(node.inputs)  # folded, so free
+            if is_known:
+                known.update(node.outputs)
+            cost_us = 0.0 if is_known else self._operator_us(node, graph)
+            self._add(classes, node.outputs, node.inputs, cost_us)
+        for pattern, part in parts:
+            self._add(classes, part.outputs, part.inputs, 0.0, pattern)
+        self._outputs = self._outputs or _children(classes, graph.outputs)
+
+    def cheapest(self, costs_us: Mapping[Key, float]) -> CheapestPlan:
+        """Return the cheapest graph with kernels of these costs."""
+        rows: list[tuple[_ENode, Key | None, float]] = []
+        for e_node, cost_us in self._e_nodes.items():
+            if e_node.pattern:
+                keys = [(e_node.pattern, n) for n in (1, 2)]
+                rows += [(e_node, key, costs_us[key]) for key in keys if key in costs_us]
+            else:
+                rows.append((e_node, None, cost_us))
+        root = len(self._numbers)
+        rows.append((_ENode(root, self._outputs), None, 0.0))
+        children = [e_node.children for e_node, _, _ in rows]
+        problem = ExtractionProblem(
+            np.array([cost_us for _, _, cost_us in rows]),
+            np.array([e_node.klass for e_node, _, _ in rows], np.int32),
+            np.cumsum([0, *map(len, children)], dtype=np.int32),
+            np.array([child for each in children for child in each], np.int32),
+            root + 1,
+            root,
+            np.full(root + 1, UNUSED, np.int32),
+        )
+        found = extract(problem, ExtractionOptions(time_limit_s=_TIME_LIMIT_S))
+        chosen = (rows[number][1] for number in found.choice if number != UNUSED)
+        return CheapestPlan(found.cost_us, frozenset(key for key in chosen if key is not None))
+
+    def _class_of(self, name: str, version: Version) -> int:
+        own: Hashable = version.classes.get(name, (self._versions, name))
+        return self._numbers.setdefault(own, len(self._numbers))
+
+    def _add(
+        self,
+        classes: Mapping[str, int],
+        outputs: Sequence[str],
+        inputs: Sequence[str],
+        cost_us: float,
+        pattern: str = "",
+    ) -> None:
+        """Add what gives values; several of them are parts of one."""
+        values, children = tuple(classes[name] for name in outputs), _children(classes, inputs)
+        klass, *others = values
+        if others:
+            klass = self._numbers.setdefault((values, children), len(self._numbers))
+            for value in values:
+                self._e_nodes[_ENode(value, (klass,))] = 0.0
+        if klass not in children:
+            e_node = _ENode(klass, children, pattern)
+            self._e_nodes[e_node] = min(cost_us, self._e_nodes.get(e_node, cost_us))
+
+
+def _children(classes: Mapping[str, int], names: Iterable[str]) -> tuple[int, ...]:
+    return tuple(sorted({classes[name] for name in names if name in classes}))

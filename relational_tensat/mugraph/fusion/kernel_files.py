@@ -10,9 +10,9 @@ from typing import Any
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.files import write_aside
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
-from relational_tensat.mugraph.graph.mugraph_files import save_mugraph
-from relational_tensat.mugraph.kernels.cuda.compile_cuda import headers
+from relational_tensat.mugraph.graph.mugraph_json import save_mugraph
 from relational_tensat.mugraph.kernels.emission import SUFFIXES, TARGETS, emit
+from relational_tensat.mugraph.kernels.emit_cuda import headers
 from relational_tensat.tensor import Graph
 
 #: The list of kernels in a folder.
@@ -62,7 +62,6 @@ def write_kernels(
 
 
 def _write(kernel: OwnKernel, folder: Path) -> dict[str, Any]:
-    """Write the files of a kernel; return its entry in the list."""
     save_mugraph(kernel.graph, folder / f"{kernel.key}.json")
     targets = []
     for target, source in _sources(kernel):

@@ -12,9 +12,8 @@ from itertools import chain, count, pairwise
 from typing import TypeAlias, cast
 
 from relational_tensat.base.errors import RelationalTensatError
-from relational_tensat.mugraph.graph.described import names
-from relational_tensat.mugraph.graph.dims import Dims, size_of, variables
-from relational_tensat.mugraph.graph.input_windows import Window
+from relational_tensat.mugraph.graph.dims import Dims, Window, size_of, variables
+from relational_tensat.mugraph.graph.mu_operator import names
 from relational_tensat.mugraph.graph.mugraph import (
     BlockStep,
     Kernel,
@@ -23,14 +22,14 @@ from relational_tensat.mugraph.graph.mugraph import (
     Operation,
 )
 from relational_tensat.mugraph.graph.operators import mu_operator
-from relational_tensat.mugraph.graph.thread_graphs import flat_steps
+from relational_tensat.mugraph.graph.rewrites import flat_steps
 from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors
 
 _Step: TypeAlias = BlockStep | KernelStep
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _ProductPart:
     """What a concatenation has from one place to another: all of a tensor, along a variable of it.
 
     Attributes:
@@ -53,7 +52,7 @@ def with_concat_products(graph: MuGraph) -> MuGraph:
     Raises:
         InputError: the graph is not well-formed.
     """
-    if not any(_is_window(step) for step in _all_steps(graph)):
+    if not any(isinstance(step, Operation) and step.op == "window" for step in _all_steps(graph)):
         return graph
     device = kernel_tensors(graph)
     steps: list[KernelStep] = []
@@ -73,10 +72,6 @@ def with_concat_products(graph: MuGraph) -> MuGraph:
 def _all_steps(graph: MuGraph) -> list[_Step]:
     blocks = (step.block.steps if isinstance(step, Kernel) else (step,) for step in graph.steps)
     return list(chain.from_iterable(blocks))
-
-
-def _is_window(step: _Step) -> bool:
-    return isinstance(step, Operation) and step.op == "window"
 
 
 class _Folding:
@@ -113,7 +108,7 @@ class _Folding:
                 used.update(step.operands)
         return tuple(reversed(left))
 
-    def _sides(self, step: _Step) -> tuple[list[_Part], list[_Part]] | None:
+    def _sides(self, step: _Step) -> tuple[list[_ProductPart], list[_ProductPart]] | None:
         """Return the parts of both factors, if a step multiplies two that are joined of equal ones."""
         if (
             not isinstance(step, Operation)
@@ -133,7 +128,7 @@ class _Folding:
         )
         return (left, right) if is_alike else None
 
-    def _parts(self, name: str, along: str) -> list[_Part]:
+    def _parts(self, name: str, along: str) -> list[_ProductPart]:
         """Return what a tensor is joined of along a variable, in order; nothing if it is not."""
         step = self._made.get(name)
         if step is not None and step.op == "add":
@@ -159,10 +154,10 @@ class _Folding:
             or window.offset != -window.first or size != window.last - window.first
         ):  # fmt: skip
             return []
-        return [_Part(operand, "".join(window.variables), window.first, window.last)]
+        return [_ProductPart(operand, "".join(window.variables), window.first, window.last)]
 
     def _sum(
-        self, product: Operation, left: Sequence[_Part], right: Sequence[_Part]
+        self, product: Operation, left: Sequence[_ProductPart], right: Sequence[_ProductPart]
     ) -> list[Operation]:
         """Return the sum of the products of parts, under the product's name."""
         steps: list[Operation] = []
@@ -204,7 +199,7 @@ class _Folding:
         return True
 
     def _as_joined(
-        self, steps: list[Operation], product: Operation, part: _Part
+        self, steps: list[Operation], product: Operation, part: _ProductPart
     ) -> tuple[str, str]:
         """Add the steps that rename a part's variables; return it, and the one along which it is joined."""
         tensor, along = part.tensor, part.variable

@@ -1,18 +1,26 @@
-"""Dims: each carries the index variable that it runs over, as in an einsum.
+"""Dims, each with the index variable that it runs over, as in an einsum; and windows of tensors.
 
-A tensor has each variable at most once, so operands are aligned by name and no operator needs to say
-which of its dims is which: what ONNX writes as Transpose, Reshape, Expand or Split renames, splits and
-merges variables, and moves nothing.
+A tensor has each variable at most once, so operands are aligned by name and no operator needs to say which
+of its dims is which: what ONNX writes as Transpose, Reshape, Expand or Split renames, splits and merges
+variables, and moves nothing.
+
+A window is what a kernel loads of an input where a model slices, splits, gathers or joins: its index may be
+offset and strided, so a slice of an input moves nothing, and a piece of a concatenation is the piece with
+zeros beside it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias, cast
+
+import numpy as np
 
 from relational_tensat.base.errors import ShapeError
+from relational_tensat.mugraph.graph.arithmetic import Labelled
+from relational_tensat.tensor.types import Attrs
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +120,184 @@ def union(first: Dims, second: Dims, what: str) -> Dims:
 def text_of(dims: Iterable[Dim]) -> str:
     """Return dims as ``dims_of`` reads them; "≤" of tiles the last of which is smaller."""
     return " ".join(map(str, dims))
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Element i of a window is element ``offset + step i`` of what it is taken of, or 0.
+
+    Attributes:
+        variables: what it is taken along, as one index, the first the slowest; none where nothing has more
+            than one element there.
+        into: the variables that i runs over, the first the slowest; none for one element.
+        sizes: of these.
+        offset, step: in elements along ``variables``.
+        first, last: elements below ``first`` and from ``last`` on are 0.
+    """
+
+    variables: tuple[str, ...]
+    into: tuple[str, ...]
+    sizes: tuple[int, ...]
+    offset: int
+    step: int
+    first: int
+    last: int
+
+    @classmethod
+    def of(cls, attrs: Attrs) -> Window:
+        """Return the window that an operation's attributes, or JSON's, are.
+
+        Raises:
+            ShapeError: they are none.
+        """
+        lists = [attrs["variables"], attrs["into"], attrs["sizes"]]
+        numbers = [attrs[name] for name in ("offset", "step", "first", "last")]
+        if not all(isinstance(one, (tuple, list)) for one in lists):
+            raise ShapeError("window: variables, into and sizes are lists")
+        if not all(isinstance(number, int) for number in (*numbers, *cast(Any, lists[2]))):
+            raise ShapeError("window: sizes, offset, step, first and last are whole numbers")
+        along, into, sizes = (tuple(cast(Any, one)) for one in lists)
+        return cls(along, into, sizes, *cast(Any, numbers))
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """The attributes of an operation."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @property
+    def size(self) -> int:
+        """The number of elements along it."""
+        return math.prod(self.sizes)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether some elements are 0, whatever it is taken of."""
+        return self.first > 0 or self.last < self.size
+
+    def dims(self, source: Dims) -> Dims:
+        """Return the dims of a window of a tensor.
+
+        Raises:
+            ShapeError: the tensor lacks a variable, or has fewer elements along them.
+        """
+        missing = set(self.variables) - set(variables(source))
+        if missing or len(self.into) != len(self.sizes) or self.step == 0:
+            raise ShapeError(f"window: no window of [{variables(source)}] along {self.variables}")
+        length = math.prod(size_of(source, name) for name in self.variables)
+        if not 0 <= self.first < self.last <= self.size:
+            raise ShapeError(f"window: {self.first} to {self.last} of {self.size} elements")
+        ends = [self.offset + self.step * place for place in (self.first, self.last - 1)]
+        if min(ends) < 0 or max(ends) >= length:
+            raise ShapeError(f"window: elements {ends[0]} to {ends[1]} of {length}")
+        into = tuple(map(Dim, self.into, self.sizes))
+        if not self.variables:
+            return checked((*source, *into), "window")
+        result: list[Dim] = []
+        for dim in source:
+            result += into if dim.variable == self.variables[0] else []
+            result += [] if dim.variable in self.variables else [dim]
+        return checked(tuple(result), "window")
+
+    def taken(self, source: Labelled) -> Labelled:
+        """Return the elements; the new axes come last."""
+        kept = [label for label in source.labels if label not in self.variables]
+        moved = source.ordered([*kept, *self.variables]).data
+        own = moved.shape[: moved.ndim - len(self.variables)]
+        flat = moved.reshape(*own, -1)
+        places = self.offset + self.step * np.arange(self.first, self.last)
+        data = np.zeros((*own, self.size), flat.dtype)
+        data[..., self.first : self.last] = flat[..., places]
+        return Labelled((*kept, *self.into), data.reshape(*own, *self.sizes))
+
+
+def windowed(dims: Dims, windows: Sequence[Window]) -> Dims:
+    """Return the dims of windows of windows, the first of the tensor.
+
+    Raises:
+        ShapeError: it has no such windows.
+    """
+    for window in windows:
+        dims = window.dims(dims)
+    return dims
+
+
+def composed(outer: Window, inner: Window) -> Window | None:
+    """Return a window of a window as one; None where it cannot be one, or the inner one is along others.
+
+    Args:
+        outer: of the tensor.
+        inner: of that.
+    """
+    if outer.into != inner.variables or math.prod(outer.sizes) < 1:
+        return None
+    places = [
+        place
+        for place in range(inner.first, inner.last)
+        if outer.first <= inner.offset + inner.step * place < outer.last
+    ]
+    if not places:
+        return None
+    offset = outer.offset + outer.step * inner.offset
+    return Window(
+        outer.variables, inner.into, inner.sizes, offset, outer.step * inner.step,
+        places[0], places[-1] + 1,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class WindowBound:
+    """Elements are 0 unless ``first`` ≤ i < ``last``; i runs over ``dims``, the last the fastest."""
+
+    dims: Dims
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where elements of windows lie in the tensor in device memory.
+
+    Attributes:
+        start: of the element at 0 of all variables, in elements; it may lie outside where that is 0.
+        strides: by variable, in elements.
+        bounds: what is 0.
+    """
+
+    start: int
+    strides: Mapping[str, int]
+    bounds: tuple[WindowBound, ...] = ()
+
+
+def source_of(tensor: Dims, windows: Sequence[Window]) -> Source:
+    """Return where windows of windows of a tensor lie.
+
+    Args:
+        tensor: its dims in their order in memory, the last one contiguous.
+        windows: the first is of the tensor.
+
+    Raises:
+        ShapeError: one is along variables that do not lie side by side, or along what another leaves at 0.
+    """
+    strides = {dim.variable: count(tensor[place + 1 :]) for place, dim in enumerate(tensor)}
+    start, dims = 0, tensor
+    bounds: tuple[WindowBound, ...] = ()
+    for window in windows:
+        taken = {name: strides.pop(name) for name in window.variables}
+        if any(set(taken) & set(variables(bound.dims)) for bound in bounds):
+            raise ShapeError("window: of what another leaves at 0")
+        stride = 0
+        for name in reversed(window.variables):
+            stride = stride or taken[name]
+        expected = stride
+        for name in reversed(window.variables):
+            if taken[name] != expected:
+                raise ShapeError(f"window: {window.variables} do not lie side by side")
+            expected *= size_of(dims, name)
+        dims = window.dims(dims)
+        start += window.offset * stride
+        into = tuple(map(Dim, window.into, window.sizes))
+        for place, dim in enumerate(into):
+            strides[dim.variable] = window.step * stride * count(into[place + 1 :])
+        if window.is_bounded:
+            bounds = (*bounds, WindowBound(into, window.first, window.last))
+    return Source(start, strides, bounds)

@@ -14,15 +14,20 @@ from typing import TypeAlias
 
 import numpy as np
 
-from relational_tensat.mugraph.graph.arithmetic import Arithmetic, Elements
-from relational_tensat.mugraph.graph.described import names
+from relational_tensat.mugraph.graph.arithmetic import (
+    Arithmetic,
+    Elements,
+    Labelled,
+    elementwise,
+    summed,
+)
 from relational_tensat.mugraph.graph.dims import Dim, Dims, size_of, variables
-from relational_tensat.mugraph.graph.labelled import Labelled, elementwise, summed
+from relational_tensat.mugraph.graph.mu_operator import names
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,
     BlockStep,
-    Iterator,
+    InputIterator,
     Kernel,
     MuGraph,
     Operation,
@@ -34,7 +39,7 @@ from relational_tensat.mugraph.graph.operators import mu_operator, root_mean_squ
 from relational_tensat.mugraph.graph.partial_tiles import (
     GRID,
     LOOP,
-    Split,
+    TileSplit,
     only_existing,
     partial_splits,
     splits_of,
@@ -42,7 +47,7 @@ from relational_tensat.mugraph.graph.partial_tiles import (
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 
 #: The splits of a block whose last tile is smaller, by variable.
-Partial: TypeAlias = Mapping[str, Split]
+Partial: TypeAlias = Mapping[str, TileSplit]
 #: The operators that add up elements; of these, those beyond the end are left out.
 _SUMS = ("sum", "matmul", "concat_matmul")
 _NONE: Partial = MappingProxyType({})
@@ -73,7 +78,7 @@ def evaluate(
                 tensors.update(_run_kernel(step, tensors, arithmetic))
             else:
                 tensors[step.output] = _apply(step, tensors, arithmetic)
-    return {name: _in_order(tensors[name], dims[name]) for name in graph.outputs}
+    return {name: tensors[name].ordered(variables(dims[name])).data for name in graph.outputs}
 
 
 def evaluate_block(
@@ -125,7 +130,7 @@ def _apply(
     return mu_operator(step.op).evaluate(arithmetic, operands, step.attrs)
 
 
-def tile_of(iterator: Iterator, tensor: Labelled, grid: Sequence[int], loop: int) -> Labelled:
+def tile_of(iterator: InputIterator, tensor: Labelled, grid: Sequence[int], loop: int) -> Labelled:
     """Return what blocks load: the grid's axes split a dim first, the loop what is left of it."""
     for window in iterator.windows:
         tensor = window.taken(tensor)
@@ -209,7 +214,6 @@ def _accumulate(
 
 
 def _existing(x: Labelled, over: Sequence[str], partial: Partial) -> int:
-    """Return how many elements there are over some labels."""
     count = math.prod(x.size(label) for label in over)
     for split in (partial[name] for name in over if name in partial):
         if split.exists(x) is not None:
@@ -270,11 +274,6 @@ def assemble(tile: Labelled, saver: Saver, grid: Iterable[int]) -> Labelled:
 
 
 def _without_units(x: Labelled, labels: Sequence[str]) -> Labelled:
-    """Return an array without labels of extent 1."""
     kept = tuple(label for label in x.labels if label not in labels)
     data = x.ordered((*kept, *labels)).data
     return Labelled(kept, data.reshape(data.shape[: data.ndim - len(labels)]))
-
-
-def _in_order(value: Labelled, dims: Dims) -> Elements:
-    return value.ordered(variables(dims)).data

@@ -1,4 +1,4 @@
-"""μGraphs as Mirage's operators need them, and each step as one of these, or why it is none.
+"""μGraphs as Mirage's operators need them, and each step as one of these, or why it cannot be.
 
 They have no thread graphs, one variable a sum, accumulators to store.
 """
@@ -6,15 +6,14 @@ They have no thread graphs, one variable a sum, accumulators to store.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import cast
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.mugraph.graph.described import names
-from relational_tensat.mugraph.graph.dims import Dims
-from relational_tensat.mugraph.graph.input_windows import Window
+from relational_tensat.mugraph.graph.dims import Dims, Window
+from relational_tensat.mugraph.graph.mu_operator import names
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockStep,
@@ -24,8 +23,13 @@ from relational_tensat.mugraph.graph.mugraph import (
     Operation,
     RunningMax,
 )
-from relational_tensat.mugraph.graph.thread_graphs import flat_steps
-from relational_tensat.mugraph.graph.well_formed import Stage, block_tensors, kernel_tensors
+from relational_tensat.mugraph.graph.rewrites import flat_steps
+from relational_tensat.mugraph.graph.well_formed import (
+    BlockStage,
+    BlockTensors,
+    block_tensors,
+    kernel_tensors,
+)
 
 
 def plain(graph: MuGraph) -> MuGraph:
@@ -86,7 +90,7 @@ def _accumulated(kernel: Kernel, device: Mapping[str, Dims]) -> Kernel:
     steps: list[BlockStep] = []
 
     def after(name: str) -> str:
-        if stages[name] is not Stage.INVARIANT:
+        if stages[name] is not BlockStage.INVARIANT:
             return name
         if name not in kept:
             kept[name] = f"{name} kept"
@@ -96,10 +100,10 @@ def _accumulated(kernel: Kernel, device: Mapping[str, Dims]) -> Kernel:
     for step in block.steps:
         if not isinstance(step, Operation):
             steps.append(step)
-        elif stages[step.output] is Stage.AFTER:
+        elif stages[step.output] is BlockStage.AFTER:
             operands = tuple(map(after, step.operands))
             steps.append(replace(step, operands=operands))
-        elif step.op == "max" and stages[step.output] is Stage.INVARIANT:
+        elif step.op == "max" and stages[step.output] is BlockStage.INVARIANT:
             steps.append(RunningMax(step.operands[0], step.output, names(step.attrs, "over")))
         else:
             steps.append(step)
@@ -326,15 +330,78 @@ def _named(step: BlockStep) -> str:
     return "a thread graph"
 
 
-def check_stages(where: str, step: MirageStep, stages: Mapping[str, Stage]) -> None:
+def check_stages(where: str, step: MirageStep, stages: Mapping[str, BlockStage]) -> None:
     """Check that operands all are of before the loop's sums, or all of after them.
 
     Raises:
         InputError: they are not; Mirage's operators must be.
     """
-    given = {stages[name] is Stage.AFTER for name in step.operands}
+    given = {stages[name] is BlockStage.AFTER for name in step.operands}
     if len(given) > 1:
         raise InputError(
             f"{where}: {step.output} reads what the loop adds up and what it does not, "
             "which Mirage's JSON has no form for"
         )
+
+
+def with_last_sums(
+    given: Sequence[MirageStep],
+    stored: Collection[str],
+    is_last: Callable[[str, str], bool],
+    mean: Callable[[MirageStep], float | None],
+) -> list[MirageStep]:
+    """Return a block's steps, sums over the last dim together with the accumulator right after them.
+
+    So are their products with what makes them means.
+
+    Args:
+        stored: what the block stores.
+        is_last: whether a tensor has a variable last.
+        mean: what makes an accumulator a mean; None for nothing.
+    """
+    result: list[MirageStep] = []
+    uses = [name for step in given for name in step.operands]
+    for step in given:
+        before = result[-1] if result else None
+        is_next = (
+            before is not None and step.operands[:1] == (before.output,)
+            and uses.count(before.output) == 1 and before.output not in stored
+        )  # fmt: skip
+        if not is_next or before is None:
+            result.append(step)
+        elif (
+            step.op in ("accum_nored", "accum_nored_rescale") and before.op == "reduction"
+            and is_last(before.operands[0], before.over[0])
+        ):  # fmt: skip
+            op = step.op.replace("nored", "red_ld_sum")
+            operands = (*before.operands, *step.operands[1:])
+            result[-1] = MirageStep(op, operands, step.output, before.over)
+        elif step.op == "scale" and step.number == mean(before):
+            result[-1] = replace(before, op="accum_red_ld_mean", output=step.output)
+        else:
+            result.append(step)
+    return result
+
+
+#: What is left of a dim that is summed in strides, where a block has no such sum.
+_REDUCTION = 64
+
+
+def left_of_strided(where: str, steps: Sequence[MirageStep], tensors: BlockTensors) -> int:
+    """Return what a block's sums in strides leave of a dim.
+
+    Raises:
+        InputError: they leave different numbers; Mirage's JSON has one a block.
+    """
+    left = {
+        dim.size
+        for step in steps
+        if step.op == "accum_redtox_ld_sum"
+        for dim in tensors.dims[step.output]
+        if dim.variable == step.into
+    }
+    if len(left) > 1:
+        raise InputError(
+            f"{where}: sums in strides leave {sorted(left)}, Mirage's JSON has one number"
+        )
+    return next(iter(left), _REDUCTION)

@@ -1,39 +1,40 @@
-"""μGraphs as Mirage's JSON, which ``mirage_json`` reads.
+"""μGraphs as Mirage's JSON, which ``mirage_reader`` reads.
 
 What it has no form for is refused: numbers beside tensors, maxima of one iteration alone, concatenating
 accumulators, merges and splits of dims, one part without the others, more than four dims, dims in an order
 that no product can have.
 
-Where an index variable stands: positions count from the end, as -1. A product contracts the last of its
-first operand with the last but one of its second, what stands before is the batch, and elements of equal
-positions belong together. So each use of a variable by an operator is an equation, and few assignments are
-left to try.
+Positions count from the end, as -1. A product contracts the last of its first operand with the last but one
+of its second, what stands before is the batch, and elements of equal positions belong together. So each use
+of a variable is an equation, and few assignments are left to try.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeAlias
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.dims import Dims, size_of, variables
-from relational_tensat.mugraph.graph.mirage_json import WIDE_TYPES
+from relational_tensat.mugraph.graph.mirage_reader import WIDE_TYPES
 from relational_tensat.mugraph.graph.mirage_steps import (
     BINARY,
     MirageStep,
     check_stages,
     factor_of,
+    left_of_strided,
     mirage_steps,
     moved_of,
     plain,
+    with_last_sums,
 )
 from relational_tensat.mugraph.graph.mugraph import AXES, Kernel, MuGraph
 from relational_tensat.mugraph.graph.well_formed import (
+    BlockStage,
     BlockTensors,
-    Stage,
     block_tensors,
     kernel_tensors,
 )
@@ -45,20 +46,7 @@ _Cell: TypeAlias = tuple[Key, str]
 MOST_DIMS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Solution:
-    """Where all variables stand.
-
-    Attributes:
-        rank: the number of dims of all tensors.
-        places: of each tensor's variables, from 0.
-    """
-
-    rank: int
-    places: Mapping[Key, Mapping[str, int]]
-
-
-class Positions:
+class _Positions:
     """Equations between positions, and their solution."""
 
     def __init__(self) -> None:
@@ -69,7 +57,6 @@ class Positions:
         self._ordered: list[Key] = []
 
     def add(self, key: Key, dims: Dims) -> None:
-        """Add a tensor."""
         self._tensors[key] = variables(dims)
         for variable in variables(dims):
             self._parent[key, variable] = (key, variable)
@@ -79,12 +66,10 @@ class Positions:
         self._ordered.append(key)
 
     def equal(self, one: Key, other: Key, but: Iterable[str] = ()) -> None:
-        """Have the variables that both tensors have at equal positions."""
         for variable in set(self._tensors[one]) & set(self._tensors[other]) - set(but):
             self._join((one, variable), (other, variable))
 
     def apply(self, step: MirageStep, scope: str) -> None:
-        """Add what an operator asks of its operands and its result."""
         result = scope, step.output
         operands = [(scope, name) for name in step.operands]
         if step.op in ("split", "concat"):
@@ -109,7 +94,6 @@ class Positions:
             self._last(operands[0], result, step)
 
     def _parts(self, step: MirageStep, scope: str) -> None:
-        """Have a whole's dim, and those of its parts, at one position."""
         if step.op == "split":
             whole, own = (scope, step.operands[0]), step.over[0]
             parts = [((scope, name), into) for name, into in step.pieces]
@@ -122,7 +106,6 @@ class Positions:
                 self._join((whole, own), (part, variable))
 
     def _last(self, operand: Key, result: Key, step: MirageStep) -> None:
-        """Have what a sum or a mean is over last, or nothing there."""
         if step.over:
             self._allow(operand, step.over[0], {-1})
         elif step.op in ("rms_norm", "accum_red_ld_rms"):
@@ -156,8 +139,8 @@ class Positions:
             cell = self._parent[cell]
         return cell
 
-    def solution(self) -> Solution | None:
-        """Return where all variables stand, in as few dims as possible; None for nowhere."""
+    def solution(self) -> tuple[int, Mapping[Key, Mapping[str, int]]] | None:
+        """Return in how many dims, as few as possible, variables stand where; None for nowhere."""
         fewest = max([1, *map(len, self._tensors.values())])
         for rank in range(fewest, MOST_DIMS + 1):
             chosen = self._solve(rank)
@@ -166,7 +149,7 @@ class Positions:
                     key: {name: rank + chosen[self._root((key, name))] for name in names}
                     for key, names in self._tensors.items()
                 }
-                return Solution(rank, places)
+                return rank, places
         return None
 
     def _solve(self, rank: int) -> dict[_Cell, int] | None:
@@ -181,28 +164,23 @@ class Positions:
         if any(len(set(group)) < len(group) for group in groups):
             return None
         ordered = [[self._root((k, v)) for v in self._tensors[k]] for k in self._ordered]
-        return _assigned(sorted(domains, key=lambda r: len(domains[r])), domains, groups, ordered)
+        return _assigned(domains, groups, ordered)
 
 
 def _assigned(
-    order: list[_Cell],
-    domains: Mapping[_Cell, set[int]],
-    groups: list[list[_Cell]],
-    ordered: list[list[_Cell]],
+    domains: Mapping[_Cell, set[int]], groups: list[list[_Cell]], ordered: list[list[_Cell]]
 ) -> dict[_Cell, int] | None:
     """Return a position for each class of cells: different in each group, ascending in the ordered ones."""
+    order = sorted(domains, key=lambda root: len(domains[root]))
     chosen: dict[_Cell, int] = {}
 
     def fits(root: _Cell) -> bool:
-        for group in groups:
-            known = [chosen[one] for one in group if one in chosen] if root in group else []
-            if len(set(known)) < len(known):
-                return False
-        for group in ordered:
-            known = [chosen[one] for one in group if one in chosen] if root in group else []
-            if known != sorted(known):
-                return False
-        return True
+        apart, rows = (
+            [[chosen[one] for one in group if one in chosen] for group in given if root in group]
+            for given in (groups, ordered)
+        )
+        differ = all(len(set(places)) == len(places) for places in apart)
+        return differ and all(places == sorted(places) for places in rows)
 
     def assign(number: int) -> bool:
         if number == len(order):
@@ -226,17 +204,13 @@ _ELEMENT_BYTES = 2
 #: The scope of tensors in device memory.
 _DEVICE = ""
 _THREADS = 128
-#: What is left of a dim that is summed in strides, where a block has no such sum.
-_REDUCTION = 64
 
 
 def to_mirage(graph: MuGraph, accumulators: str = ACCUMULATORS[0]) -> list[dict[str, Any]]:
-    """Return a μGraph as a list of Mirage's kernel operators.
+    """Return a μGraph, or a program, as a list of Mirage's kernel operators.
 
-    Args:
-        graph: the μGraph, or a program; its elements become float16, but for those that are float32 between
-            kernels.
-        accumulators: one of ``ACCUMULATORS``.
+    Elements become float16, but for those that are float32 between kernels; ``accumulators`` is one of
+    ``ACCUMULATORS``.
 
     Raises:
         InputError: it is malformed, or Mirage's JSON has no form for something; says for what.
@@ -245,7 +219,7 @@ def to_mirage(graph: MuGraph, accumulators: str = ACCUMULATORS[0]) -> list[dict[
         raise InputError(
             f"{graph.name}: elements of {min(graph.conditions)} are bools, as none are in Mirage's JSON"
         )
-    return _Writer(plain(graph), accumulators).document()
+    return _MirageWriter(plain(graph), accumulators).document()
 
 
 @dataclass(slots=True)
@@ -257,7 +231,7 @@ class _Level:
     used_bytes: int = 0
 
 
-class _Writer:
+class _MirageWriter:
     def __init__(self, graph: MuGraph, accumulators: str) -> None:
         self._graph = graph
         self._accumulators = accumulators
@@ -274,7 +248,7 @@ class _Writer:
             for largest in tensors.running:
                 for name in (moved_of(largest), factor_of(largest)):
                     tensors.dims[name] = tensors.dims[largest]
-                    tensors.stages[name] = Stage.LOOP
+                    tensors.stages[name] = BlockStage.LOOP
             if tensors.partial:
                 raise InputError(
                     f"{graph.name}: {kernel.name}: the last tile of {min(tensors.partial)} is smaller, "
@@ -289,10 +263,10 @@ class _Writer:
                 f"{graph.name}: no order of at most {MOST_DIMS} dims is one of Mirage's operators, which "
                 "multiply the last dim with the last but one, and align others by position"
             )
-        self._rank, self._places = solution.rank, solution.places
+        self._rank, self._places = solution
 
-    def _equations(self) -> Positions:
-        positions = Positions()
+    def _equations(self) -> _Positions:
+        positions = _Positions()
         for name, dims in self._device.items():
             positions.add((_DEVICE, name), dims)
         for name in dict.fromkeys((*self._graph.inputs, *self._graph.outputs)):
@@ -304,8 +278,7 @@ class _Writer:
                 self._equations_of(step, positions)
         return positions
 
-    def _equations_of(self, kernel: Kernel, positions: Positions) -> None:
-        """Add a kernel's equations: tiles have the positions of what they are parts of."""
+    def _equations_of(self, kernel: Kernel, positions: _Positions) -> None:
         scope, dims = kernel.name, self._blocks[kernel.name].dims
         steps = self._inner[scope]
         loaded = [iterator.output for iterator in kernel.block.iterators]
@@ -325,7 +298,7 @@ class _Writer:
         operators: list[dict[str, Any]] = []
         for name, dims in self._graph.inputs.items():
             made = self._made(level, name, dims)
-            operators.append(_operator("kn_input_op", [], [made], input_map=_map(()),
+            operators.append(_operator("kn_input_op", [], [made], input_map=_axes((), -1),
                                        input_strides=_strides(made)))  # fmt: skip
         for step in self._steps:
             if isinstance(step, Kernel):
@@ -334,18 +307,14 @@ class _Writer:
                 operators += self._applied(step, level, self._device)
         for name in self._graph.outputs:
             given = level.tensors[name]
-            operators.append(_operator("kn_output_op", [given], [], output_map=_map(()),
+            operators.append(_operator("kn_output_op", [given], [], output_map=_axes((), -1),
                                        output_strides=_strides(given)))  # fmt: skip
         return operators
 
     def _applied(
         self, step: MirageStep, level: _Level, dims: Mapping[str, Dims]
     ) -> Iterator[dict[str, Any]]:
-        """Yield the operator of a step; none where it only has another name for a tensor.
-
-        Raises:
-            InputError: the level has no such operator.
-        """
+        """Yield the operator of a step; none where it only has another name for a tensor."""
         if step.op == "rename":
             level.tensors[step.output] = level.tensors[step.operands[0]]
             return
@@ -360,8 +329,8 @@ class _Writer:
             places = self._places[(level.scope, step.operands[0])]
             place = places[step.over[0]] if step.over else self._rank - 1
             if place == MOST_DIMS - 1:
-                what = "maximum" if op == "reduction_max" else "sum"
-                raise InputError(f"{step.output}: Mirage's JSON has no {what} over a fourth dim")
+                kind = "maximum" if op == "reduction_max" else "sum"
+                raise InputError(f"{step.output}: Mirage's JSON has no {kind} over a fourth dim")
             op = op.replace("reduction", f"reduction_{place}")
         if op in ("split", "concat"):
             op = self._part_op(step, level, dims)
@@ -372,11 +341,7 @@ class _Writer:
         yield _operator(f"{'tb' if level.scope else 'kn'}_{op}_op", operands, made)
 
     def _part_op(self, step: MirageStep, level: _Level, dims: Mapping[str, Dims]) -> str:
-        """Return Mirage's name of a split, of equal parts a chunk, or of a concatenation.
-
-        Raises:
-            InputError: parts are not all of it, or of a fourth dim.
-        """
+        """Return Mirage's name of a split, of equal parts a chunk, or of a concatenation."""
         is_split = step.op == "split"
         name, variable = (step.operands[0], step.over[0]) if is_split else (step.output, step.into)
         place = self._places[(level.scope, name)][variable]
@@ -404,67 +369,39 @@ class _Writer:
             made = self._made(level, iterator.output, tensors.dims[iterator.output])
             operators.append(_operator(
                 "tb_input_op", [], [made], dtensor=device.tensors[iterator.tensor],
-                input_map=_map([places.get(name, -1) for name in iterator.imap]),
+                input_map=_axes([places.get(name, -1) for name in iterator.imap], -1),
                 forloop_dim=places.get(iterator.fmap, -1),
             ))  # fmt: skip
-        steps = self._with_last_sums(kernel)
+        steps = with_last_sums(
+            self._inner[kernel.name], {saver.tile for saver in block.savers},
+            lambda name, variable: self._places[(kernel.name, name)][variable] == self._rank - 1,
+            lambda total: self._mean(kernel, total),
+        )  # fmt: skip
         for step in steps:
             operators += self._applied(step, level, tensors.dims)
         for saver in block.savers:
-            self._check_stored(kernel, saver.tile)
+            if tensors.stages[saver.tile] is not BlockStage.AFTER:
+                raise InputError(
+                    f"{kernel.name}: {saver.tile} is stored without an accumulator, as nothing is in "
+                    "Mirage's JSON"
+                )
             given = level.tensors[saver.tile]
             made = self._made(device, saver.output, saver.dims)
             places = self._places[(_DEVICE, saver.output)]
             operators.append(_operator(
                 "tb_output_op", [given], [], dtensor=made,
-                output_map=_map([places.get(name, -1) for name in saver.omap]),
+                output_map=_axes([places.get(name, -1) for name in saver.omap], -1),
             ))  # fmt: skip
-        grid = (*block.grid, *(1 for _ in AXES[len(block.grid) :]))
         bgraph = {
-            "graph_level": "thread_block_graph", "grid_dim": _axes(grid),
-            "block_dim": _axes((_THREADS, 1, 1)), "forloop_range": block.loop,
-            "reduction_dimx": _strided(kernel.name, steps, tensors), "operators": operators,
+            "graph_level": "thread_block_graph", "grid_dim": _axes(block.grid, 1),
+            "block_dim": _axes((_THREADS,), 1), "forloop_range": block.loop,
+            "reduction_dimx": left_of_strided(kernel.name, steps, tensors), "operators": operators,
             "smem_offset": level.used_bytes,
         }  # fmt: skip
-        read = [device.tensors[name] for name in kernel.operands]
-        stored = [device.tensors[name] for name in kernel.outputs]
+        read, stored = (
+            [device.tensors[name] for name in names] for names in (kernel.operands, kernel.outputs)
+        )
         return _operator("kn_customized_op", read, stored, bgraph=bgraph)
-
-    def _check_stored(self, kernel: Kernel, tile: str) -> None:
-        if self._blocks[kernel.name].stages[tile] is not Stage.AFTER:
-            raise InputError(
-                f"{kernel.name}: {tile} is stored without an accumulator, as nothing is in Mirage's JSON"
-            )
-
-    def _with_last_sums(self, kernel: Kernel) -> list[MirageStep]:
-        """Return the steps, sums over the last dim together with the accumulator right after them.
-
-        So are their products with what makes them means.
-        """
-        result: list[MirageStep] = []
-        given = self._inner[kernel.name]
-        uses = [name for step in given for name in step.operands]
-        stored = {saver.tile for saver in kernel.block.savers}
-        for step in given:
-            before = result[-1] if result else None
-            is_next = (
-                before is not None and step.operands[:1] == (before.output,)
-                and uses.count(before.output) == 1 and before.output not in stored
-            )  # fmt: skip
-            if not is_next or before is None:
-                result.append(step)
-            elif (
-                step.op in ("accum_nored", "accum_nored_rescale") and before.op == "reduction"
-                and self._places[(kernel.name, before.operands[0])][before.over[0]] == self._rank - 1
-            ):  # fmt: skip
-                op = step.op.replace("nored", "red_ld_sum")
-                operands = (*before.operands, *step.operands[1:])
-                result[-1] = MirageStep(op, operands, step.output, before.over)
-            elif step.op == "scale" and step.number == self._mean(kernel, before):
-                result[-1] = replace(before, op="accum_red_ld_mean", output=step.output)
-            else:
-                result.append(step)
-        return result
 
     def _mean(self, kernel: Kernel, total: MirageStep) -> float | None:
         """Return what makes an accumulator the mean of the last dim and all iterations; None if nothing."""
@@ -476,7 +413,6 @@ class _Writer:
         return 1.0 / loop if total.op == "accum_nored" and not has_last else None
 
     def _made(self, level: _Level, name: str, dims: Dims) -> dict[str, Any]:
-        """Return a new tensor, which is noted at its level."""
         places = self._places[(level.scope, name)]
         sizes = [1] * self._rank
         for dim in dims:
@@ -491,31 +427,11 @@ class _Writer:
         }  # fmt: skip
         if level.scope:
             stages = self._blocks[level.scope].stages
-            tensor["after_accum"] = stages[name] is Stage.AFTER
+            tensor["after_accum"] = stages[name] is BlockStage.AFTER
             tensor["smem_offset"] = level.used_bytes
             level.used_bytes += math.prod(sizes) * _ELEMENT_BYTES
         level.tensors[name] = tensor
         return tensor
-
-
-def _strided(where: str, steps: Sequence[MirageStep], tensors: BlockTensors) -> int:
-    """Return what a block's sums in strides leave of a dim.
-
-    Raises:
-        InputError: they leave different numbers; Mirage's JSON has one a block.
-    """
-    left = {
-        dim.size
-        for step in steps
-        if step.op == "accum_redtox_ld_sum"
-        for dim in tensors.dims[step.output]
-        if dim.variable == step.into
-    }
-    if len(left) > 1:
-        raise InputError(
-            f"{where}: sums in strides leave {sorted(left)}, Mirage's JSON has one number"
-        )
-    return next(iter(left), _REDUCTION)
 
 
 def _operator(
@@ -524,15 +440,10 @@ def _operator(
     return {"op_type": op_type, "input_tensors": given, "output_tensors": made, **others}
 
 
-def _map(places: Sequence[int]) -> dict[str, int]:
-    return _axes((*places, *[-1] * (len(AXES) - len(places))))
-
-
-def _axes(numbers: Sequence[int]) -> dict[str, int]:
-    return dict(zip(AXES, numbers, strict=True))
+def _axes(numbers: Sequence[int], other: int) -> dict[str, int]:
+    return {**dict.fromkeys(AXES, other), **dict(zip(AXES, numbers, strict=False))}
 
 
 def _strides(tensor: Mapping[str, Any]) -> list[int]:
-    """Return the strides of a tensor whose rows lie one after the other."""
     sizes = tensor["dim"][: tensor["num_dims"]]
     return [math.prod(sizes[place + 1 :]) for place in range(len(sizes))]

@@ -3,19 +3,59 @@
 Grid, loop and maps are those of the paper (section 2): an input map says which index variable each axis of
 the grid splits, an output map which variable of the result it makes longer, and the loop's map which
 variable is traversed. A tensor of a kernel lies in device memory, one of a block in shared memory, one of a
-thread in registers.
+thread in registers. A graph that a search found knows the rows that it came from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeAlias
 
-from relational_tensat.mugraph.graph.dims import Dims
-from relational_tensat.mugraph.graph.found_row import FoundRow
-from relational_tensat.mugraph.graph.input_windows import Window
+from relational_tensat.mugraph.graph.dims import Dims, Window
 from relational_tensat.tensor.types import Attrs
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRow:
+    """A term of the search, and the derivation of it that was chosen, as a step of a kernel.
+
+    Attributes:
+        kernel, tensor: the step: its kernel, and the name of what it makes in the block.
+        level: of kernels: 1 for those that load inputs.
+        config: the configuration's number: which variables the grid splits and the loop traverses.
+        term: the number of the row of ``term``, the first of its e-class.
+        operators: how many operators it takes to compute.
+        stage: ``loop``, ``after`` or ``before``.
+        op: ``load``, or the operator of the derivation; of accumulators, their kind, too.
+        function: of an opaque function, with its parameters; else empty.
+        variable: what is reduced; empty for nothing.
+        a, b: the terms of its operands; 0 for none.
+        abstract_class: of its abstract expression in the e-graph that prunes.
+        fingerprint: of its value in two finite fields: terms that share it are one e-class.
+        derivations: how many the e-class has.
+    """
+
+    kernel: str
+    tensor: str
+    level: int
+    config: int
+    term: int
+    operators: int
+    stage: str
+    op: str
+    function: str
+    variable: str
+    a: int
+    b: int
+    abstract_class: int
+    fingerprint: int
+    derivations: int
+
+    def content(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return asdict(self)
+
 
 #: The axes of a grid, in order.
 AXES = ("x", "y", "z")
@@ -114,7 +154,7 @@ BlockStep: TypeAlias = Operation | ThreadGraph | Accumulate | RunningMax
 
 
 @dataclass(frozen=True, slots=True)
-class Iterator:
+class InputIterator:
     """What a block loads of a tensor in device memory.
 
     Attributes:
@@ -163,12 +203,12 @@ class BlockGraph:
         grid: the extents of the axes x, y, z that there are.
         loop: the number of iterations; 1 for no loop.
         iterators, steps, savers: loads, computation in order, stores. Each step belongs to the loop, or
-            comes after it, or, where it depends on no iteration, before it: see ``well_formed.Stage``.
+            comes after it, or, where it depends on no iteration, before it: see ``well_formed.BlockStage``.
     """
 
     grid: tuple[int, ...]
     loop: int
-    iterators: tuple[Iterator, ...]
+    iterators: tuple[InputIterator, ...]
     steps: tuple[BlockStep, ...]
     savers: tuple[Saver, ...]
 

@@ -1,22 +1,30 @@
-"""μGraphs as JSON, out and in: one object, each step with its kind, maps as lists of index variables."""
+"""μGraphs as JSON, out and in, and their files, perhaps compressed.
+
+A graph is one object, each step with its kind, maps as lists of index variables. People may have edited it:
+each field is of the type that is expected, and there is none that nothing reads. A file may have Mirage's
+JSON, too, one graph or a list.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
-from typing import Any
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NoReturn
 
-from relational_tensat.base.errors import InputError, RelationalTensatError
-from relational_tensat.mugraph.graph.dims import dims_of, text_of
-from relational_tensat.mugraph.graph.found_row import found_row
-from relational_tensat.mugraph.graph.input_windows import Window
-from relational_tensat.mugraph.graph.json_fields import Fields
+from relational_tensat.base.errors import InputError, RelationalTensatError, nearest
+from relational_tensat.base.files import whole_content
+from relational_tensat.mugraph.graph.dims import Window, dims_of, text_of
+from relational_tensat.mugraph.graph.mirage_reader import from_mirage
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,
     BlockStep,
-    Iterator,
+    FoundRow,
+    InputIterator,
     Kernel,
     KernelStep,
     MuGraph,
@@ -27,6 +35,89 @@ from relational_tensat.mugraph.graph.mugraph import (
 )
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.tensor.types import Attrs, AttrValue
+
+_REQUIRED: Any = object()
+
+
+class Fields:
+    """An object of a document that people may have edited: what is read of it is checked.
+
+    Args:
+        content: what stands there.
+        where: what it is, for errors.
+        known: the keys that it may have; ``None`` where each is a name.
+
+    Raises:
+        InputError: it is no object, or has a key that it cannot have.
+    """
+
+    def __init__(self, content: Any, where: str, known: Sequence[str] | None = None) -> None:
+        if not isinstance(content, Mapping):
+            raise InputError(f"{where}: expected an object, not {_shown(content)}")
+        self.where = where
+        self._content = content
+        for key in content:
+            if known is not None and key not in known:
+                raise InputError(f"{where}: unknown key {key!r}{nearest(key, known)}")
+
+    def value(self, key: str, default: Any = _REQUIRED) -> Any:
+        """Return what stands at a key, whatever it is."""
+        if key not in self._content and default is _REQUIRED:
+            raise InputError(f"{self.where}: the key {key!r} is missing")
+        return self._content.get(key, default)
+
+    def text(self, key: str) -> str:
+        """Return a text."""
+        value = self.value(key)
+        return value if isinstance(value, str) else self._refuse(key, "a text", value)
+
+    def whole(self, key: str) -> int:
+        """Return a whole number."""
+        value = self.value(key)
+        return int(value) if _is_whole(value) else self._refuse(key, "a whole number", value)
+
+    def number(self, key: str) -> float:
+        """Return a finite number."""
+        value = self.value(key)
+        is_number = _is_whole(value) or (isinstance(value, float) and math.isfinite(value))
+        return float(value) if is_number else self._refuse(key, "a finite number", value)
+
+    def flag(self, key: str) -> bool:
+        """Return true or false, which is meant where there is none."""
+        value = self.value(key, False)
+        return value if isinstance(value, bool) else self._refuse(key, "true or false", value)
+
+    def items(self, key: str, default: Any = _REQUIRED) -> list[Any]:
+        """Return a list."""
+        value = self.value(key, default)
+        return value if isinstance(value, list) else self._refuse(key, "a list", value)
+
+    def texts(self, key: str, default: Any = _REQUIRED) -> tuple[str, ...]:
+        """Return a list of names."""
+        values = self.value(key, default)
+        if not isinstance(values, list) or not all(isinstance(each, str) for each in values):
+            self._refuse(key, "a list of names", values)
+        return tuple(values)
+
+    def wholes(self, key: str) -> tuple[int, ...]:
+        """Return a list of whole numbers."""
+        values = self.value(key)
+        if not isinstance(values, list) or not all(map(_is_whole, values)):
+            self._refuse(key, "a list of whole numbers", values)
+        return tuple(values)
+
+    def _refuse(self, key: str, expected: str, value: Any) -> NoReturn:
+        raise InputError(f"{self.where}: {key}: expected {expected}, not {_shown(value)}")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
 
 FORMAT = "relational_tensat μGraph 1"
 #: The keys that objects may have.
@@ -90,7 +181,7 @@ def _decoded_graph(content: Fields) -> MuGraph:
     )
     outputs = content.texts("outputs")
     rows = tuple(
-        found_row(row, f"row {place}") for place, row in enumerate(content.items("rows", []))
+        _found_row(row, f"row {place}") for place, row in enumerate(content.items("rows", []))
     )
     conditions = frozenset(content.texts("conditions", []))
     graph = MuGraph(content.text("name"), inputs, steps, outputs, rows, conditions)
@@ -166,9 +257,9 @@ def _decoded_block(kernel: Fields) -> BlockGraph:
     return BlockGraph(kernel.wholes("grid"), kernel.whole("loop"), iterators, steps, savers)
 
 
-def _decoded_iterator(it: Fields) -> Iterator:
+def _decoded_iterator(it: Fields) -> InputIterator:
     windows = tuple(Window.of(_attrs(window, it.where)) for window in it.items("windows", []))
-    return Iterator(
+    return InputIterator(
         it.text("tensor"), it.text("output"), it.texts("imap"), it.text("fmap"), windows,
         it.flag("condition"),
     )  # fmt: skip
@@ -242,3 +333,71 @@ def _value(value: Any, where: str) -> AttrValue:
     if isinstance(value, (bool, int, float, str)) and value == value:  # not NaN
         return value
     raise InputError(f"{where}: {value!r} is no attribute")
+
+
+def _found_row(content: Any, where: str) -> FoundRow:
+    """Return the row of a JSON object.
+
+    Raises:
+        InputError: it is not one; ``where`` it stands, and what was expected.
+    """
+    row = Fields(content, where, tuple(field.name for field in fields(FoundRow)))
+    return FoundRow(
+        row.text("kernel"), row.text("tensor"), row.whole("level"), row.whole("config"),
+        row.whole("term"), row.whole("operators"), row.text("stage"), row.text("op"),
+        row.text("function"), row.text("variable"), row.whole("a"), row.whole("b"),
+        row.whole("abstract_class"), row.whole("fingerprint"), row.whole("derivations"),
+    )  # fmt: skip
+
+
+def load_mugraphs(path: Path) -> list[MuGraph]:
+    """Return the μGraphs of a file, of whichever of the two formats.
+
+    Raises:
+        InputError: it cannot be read, is no JSON, or a graph in it is malformed.
+    """
+    document = _read_json(path)
+    if not isinstance(document, list):
+        return [decoded(document, str(path))]
+    name = path.name.removesuffix(".gz").removesuffix(".json")
+    is_one = all(isinstance(part, dict) for part in document)
+    graphs = []
+    for place, one in enumerate([document] if is_one else document):
+        try:
+            graphs.append(from_mirage(one, name))
+        except InputError as error:
+            raise InputError(f"{path}: graph {place}: {error}") from error
+    return graphs
+
+
+def load_mugraph(path: Path, place: int = 0) -> MuGraph:
+    """Return one μGraph of a file.
+
+    Raises:
+        InputError: as ``load_mugraphs``, or there is none at that place.
+    """
+    graphs = load_mugraphs(path)
+    if place >= len(graphs):
+        raise InputError(f"{path}: no graph {place}, the file has {len(graphs)}")
+    return graphs[place]
+
+
+def save_mugraph(graph: MuGraph, path: Path) -> None:
+    """Write a μGraph as JSON."""
+    text = json.dumps(encoded(graph), indent=1, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        content = whole_content(path)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+    if not content.strip():
+        raise InputError(f"{path}: the file is empty")
+    try:
+        return json.loads(content)
+    except ValueError as error:
+        raise InputError(f"{path}: no JSON: {error}") from error
+    except RecursionError as error:
+        raise InputError(f"{path}: no μGraph: lists within lists, too many") from error

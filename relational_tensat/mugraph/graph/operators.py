@@ -1,6 +1,6 @@
 """The operators of μGraphs, one description each: levels, dims, meaning.
 
-They are those of the paper's Table 1 (Repeat and Reshape included, in ``view_operators``; Reshape is
+They are those of the paper's Table 1 (Repeat and Reshape included, in ``mu_operator``; Reshape is
 ``split``, ``merge`` and ``rename``), functions of one element, the root mean square, and the product of
 two concatenations that the paper adds for LoRA. Operands are aligned by index variables.
 """
@@ -14,8 +14,16 @@ from functools import partial
 from typing import ClassVar, cast
 
 from relational_tensat.base.errors import ShapeError, UsageError, unknown
-from relational_tensat.mugraph.graph.arithmetic import COMPARISONS, FUNCTIONS, Arithmetic, Elements
-from relational_tensat.mugraph.graph.described import MuOperator, names, require
+from relational_tensat.mugraph.graph.arithmetic import (
+    COMPARISONS,
+    FUNCTIONS,
+    Arithmetic,
+    Elements,
+    Labelled,
+    contract,
+    elementwise,
+    summed,
+)
 from relational_tensat.mugraph.graph.dims import (
     Dims,
     count,
@@ -23,8 +31,7 @@ from relational_tensat.mugraph.graph.dims import (
     variables,
     without,
 )
-from relational_tensat.mugraph.graph.labelled import Labelled, contract, elementwise, summed
-from relational_tensat.mugraph.graph.view_operators import VIEWS
+from relational_tensat.mugraph.graph.mu_operator import VIEWS, MuOperator, names, require
 from relational_tensat.tensor.types import Attrs
 
 
@@ -36,7 +43,7 @@ class _OfOneElement(MuOperator):
         return operands[0]
 
 
-class Function(_OfOneElement):
+class MuFunction(_OfOneElement):
     """A function of one element."""
 
     def __init__(self, name: str) -> None:
@@ -113,7 +120,7 @@ class ComparedWith(_OfOneElement):
 _Binary = Callable[[Arithmetic], Callable[[Elements, Elements], Elements]]
 
 
-class Elementwise(MuOperator):
+class MuElementwise(MuOperator):
     """A function of two elements; each operand is repeated over the variables that it lacks."""
 
     arity = 2
@@ -133,9 +140,9 @@ class Elementwise(MuOperator):
         return elementwise(self._method(arithmetic), *operands)
 
 
-def _comparison(name: str) -> Elementwise:
+def _comparison(name: str) -> MuElementwise:
     """Return 1 where a comparison of two elements holds, and 0 elsewhere, as an operator."""
-    return Elementwise(name, lambda arithmetic: partial(arithmetic.compared, name))
+    return MuElementwise(name, lambda arithmetic: partial(arithmetic.compared, name))
 
 
 class Keep(MuOperator):
@@ -166,7 +173,7 @@ class _Reduction(MuOperator):
         return without(operands[0], names(attrs, "over"))
 
 
-class Sum(_Reduction):
+class MuSum(_Reduction):
     """The sum over index variables."""
 
     name = "sum"
@@ -192,7 +199,7 @@ class Largest(_Reduction):
         return Labelled(kept, arithmetic.largest(x.data, x.axes(over)))
 
 
-class ReduceMax(_Reduction):
+class MuReduceMax(_Reduction):
     """The largest element over index variables as a model has it: -inf where all are."""
 
     name = "reduce_max"
@@ -220,7 +227,7 @@ class RootMeanSquare(_Reduction):
         return root_mean_square(arithmetic, x, over, cast(float, attrs["epsilon"]))
 
 
-class Matmul(MuOperator):
+class MuMatmul(MuOperator):
     """Products summed over the variables ``over``; the others that both operands have are a batch."""
 
     name = "matmul"
@@ -296,27 +303,27 @@ def root_mean_square(
     return Labelled(total.labels, arithmetic.function("sqrt", shifted))
 
 
-MATMUL = Matmul()
+MATMUL = MuMatmul()
 _DESCRIPTIONS: tuple[MuOperator, ...] = (
     MATMUL,
     ConcatMatmul(),
-    Sum(),
+    MuSum(),
     Largest(),
-    ReduceMax(),
+    MuReduceMax(),
     RootMeanSquare(),
-    Elementwise("add", lambda arithmetic: arithmetic.add),
-    Elementwise("sub", lambda arithmetic: arithmetic.subtract),
-    Elementwise("mul", lambda arithmetic: arithmetic.multiply),
-    Elementwise("div", lambda arithmetic: arithmetic.divide),
-    Elementwise("pow", lambda arithmetic: arithmetic.power),
-    Elementwise("div_or_zero", lambda arithmetic: arithmetic.divide_or_zero),
+    MuElementwise("add", lambda arithmetic: arithmetic.add),
+    MuElementwise("sub", lambda arithmetic: arithmetic.subtract),
+    MuElementwise("mul", lambda arithmetic: arithmetic.multiply),
+    MuElementwise("div", lambda arithmetic: arithmetic.divide),
+    MuElementwise("pow", lambda arithmetic: arithmetic.power),
+    MuElementwise("div_or_zero", lambda arithmetic: arithmetic.divide_or_zero),
     Keep(),
     *map(_comparison, ("less", "less_or_equal", "equal")),
     *map(ComparedWith, COMPARISONS),
     Scale(),
     Shift(),
     Power(),
-    *map(Function, FUNCTIONS),
+    *map(MuFunction, FUNCTIONS),
     *VIEWS,
 )
 

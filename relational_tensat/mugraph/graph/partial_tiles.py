@@ -16,10 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.mugraph.graph.dims import Dim, Dims
-from relational_tensat.mugraph.graph.input_windows import windowed
-from relational_tensat.mugraph.graph.labelled import Labelled
-from relational_tensat.mugraph.graph.mugraph import AXES, BlockGraph, Iterator
+from relational_tensat.mugraph.graph.arithmetic import Labelled
+from relational_tensat.mugraph.graph.dims import Dim, Dims, windowed
+from relational_tensat.mugraph.graph.mugraph import AXES, BlockGraph, InputIterator
 
 #: The label of a loop's iterations, and those of a grid's axes.
 LOOP = "@loop"
@@ -27,7 +26,7 @@ GRID = tuple(f"@{axis}" for axis in AXES)
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class TileSplit:
     """How grid and loop split a variable of a tensor.
 
     Attributes:
@@ -80,7 +79,9 @@ class Split:
         return np.asarray(index < self.whole)
 
 
-def splits_of(iterator: Iterator, dims: Dims, block: BlockGraph, where: str) -> list[Split]:
+def splits_of(
+    iterator: InputIterator, dims: Dims, block: BlockGraph, where: str
+) -> list[TileSplit]:
     """Return how a block's grid and loop split the variables of a tensor.
 
     Args:
@@ -117,7 +118,7 @@ def splits_of(iterator: Iterator, dims: Dims, block: BlockGraph, where: str) -> 
                 f"{where}: {iterator.tensor}: of {count} parts of {variable}={sizes[variable]} "
                 "some have no element"
             )
-        result.append(Split(variable, sizes[variable], tile, tuple(parts)))
+        result.append(TileSplit(variable, sizes[variable], tile, tuple(parts)))
     return result
 
 
@@ -129,7 +130,7 @@ def tile_size(size: int, parts: int) -> int:
 
 def partial_splits(
     block: BlockGraph, device: Mapping[str, Dims], where: str = ""
-) -> dict[str, Split]:
+) -> dict[str, TileSplit]:
     """Return the splits of a block whose last tile is smaller, by variable.
 
     Raises:
@@ -149,19 +150,19 @@ def partial_splits(
     return partial
 
 
-def sized_tile(dims: Dims, splits: Sequence[Split]) -> Dims:
+def sized_tile(dims: Dims, splits: Sequence[TileSplit]) -> Dims:
     """Return the dims of a tile."""
     by_name = {split.variable: split for split in splits}
     return tuple(_tile_dim(dim, by_name.get(dim.variable)) for dim in dims)
 
 
-def _tile_dim(dim: Dim, split: Split | None) -> Dim:
+def _tile_dim(dim: Dim, split: TileSplit | None) -> Dim:
     if split is None:
         return dim
     return Dim(dim.variable, split.tile, split.whole if split.is_partial else 0)
 
 
-def only_existing(x: Labelled, over: Sequence[str], partial: Mapping[str, Split]) -> Labelled:
+def only_existing(x: Labelled, over: Sequence[str], partial: Mapping[str, TileSplit]) -> Labelled:
     """Return a tensor with zeros instead of copies beyond the end of some variables."""
     data = x.data
     for variable in over:

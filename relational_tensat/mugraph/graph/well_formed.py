@@ -7,15 +7,22 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from relational_tensat.base.errors import InputError, RelationalTensatError
-from relational_tensat.mugraph.graph.described import names
-from relational_tensat.mugraph.graph.dims import Dim, Dims, checked, text_of, variables, without
-from relational_tensat.mugraph.graph.input_windows import windowed
+from relational_tensat.mugraph.graph.dims import (
+    Dim,
+    Dims,
+    checked,
+    text_of,
+    variables,
+    windowed,
+    without,
+)
+from relational_tensat.mugraph.graph.mu_operator import names
 from relational_tensat.mugraph.graph.mugraph import (
     AXES,
     Accumulate,
     BlockGraph,
     BlockStep,
-    Iterator,
+    InputIterator,
     Kernel,
     MuGraph,
     Operation,
@@ -25,7 +32,7 @@ from relational_tensat.mugraph.graph.mugraph import (
 )
 from relational_tensat.mugraph.graph.operators import mu_operator
 from relational_tensat.mugraph.graph.partial_tiles import (
-    Split,
+    TileSplit,
     partial_splits,
     sized_tile,
     splits_of,
@@ -38,7 +45,7 @@ _WHOLE_ONLY = {
 }  # fmt: skip
 
 
-class Stage(Enum):
+class BlockStage(Enum):
     """When a block computes a tensor: once before the loop, in each iteration, once after it."""
 
     INVARIANT = "before"
@@ -55,9 +62,9 @@ class BlockTensors:
     """
 
     dims: dict[str, Dims] = field(default_factory=dict)
-    stages: dict[str, Stage] = field(default_factory=dict)
+    stages: dict[str, BlockStage] = field(default_factory=dict)
     running: set[str] = field(default_factory=set)
-    partial: dict[str, Split] = field(default_factory=dict)
+    partial: dict[str, TileSplit] = field(default_factory=dict)
 
 
 def kernel_tensors(graph: MuGraph) -> dict[str, Dims]:
@@ -115,7 +122,7 @@ def block_tensors(kernel: Kernel, device: Mapping[str, Dims]) -> BlockTensors:
         dims = loaded_dims(iterator, device, where)
         tile = sized_tile(dims, splits_of(iterator, dims, block, where))
         _add_new(tensors.dims, {iterator.output: tile}, where)
-        tensors.stages[iterator.output] = Stage.LOOP if iterator.fmap else Stage.INVARIANT
+        tensors.stages[iterator.output] = BlockStage.LOOP if iterator.fmap else BlockStage.INVARIANT
     tensors.partial = partial_splits(block, device, where)
     for iterator in block.iterators:
         _check_not_mixed(where, iterator.output, tensors.dims[iterator.output], tensors)
@@ -135,7 +142,7 @@ def block_tensors(kernel: Kernel, device: Mapping[str, Dims]) -> BlockTensors:
     return tensors
 
 
-def loaded_dims(iterator: Iterator, device: Mapping[str, Dims], where: str = "") -> Dims:
+def loaded_dims(iterator: InputIterator, device: Mapping[str, Dims], where: str = "") -> Dims:
     """Return the dims of what all blocks together load.
 
     Args:
@@ -210,7 +217,6 @@ def _check_whole(where: str, step: Operation, dims: Mapping[str, Dims]) -> None:
 
 
 def _step_dims(where: str, step: BlockStep, tensors: BlockTensors, loop: int) -> dict[str, Dims]:
-    """Return the dims of what a step of a block makes."""
     dims = tensors.dims
     if isinstance(step, Operation):
         return {step.output: _infer(where, step, dims, "block")}
@@ -281,7 +287,7 @@ def _check_has(where: str, output: str, needed: Sequence[str], operand: Dims) ->
 
 
 def _looped(
-    where: str, step: Accumulate | RunningMax, operand: Dims, partial: Mapping[str, Split]
+    where: str, step: Accumulate | RunningMax, operand: Dims, partial: Mapping[str, TileSplit]
 ) -> set[str]:
     """Return the variables of an operand whose last tile, in the loop's last iteration, is smaller.
 
@@ -304,34 +310,34 @@ def _looped(
     return looped
 
 
-def _stage(where: str, step: BlockStep, stages: Mapping[str, Stage]) -> Stage:
+def _stage(where: str, step: BlockStep, stages: Mapping[str, BlockStage]) -> BlockStage:
     """Return when a step is computed."""
     operands = {stages[name] for name in step.operands}
     if isinstance(step, Accumulate):
-        if Stage.AFTER in operands:
+        if BlockStage.AFTER in operands:
             raise InputError(f"{where}: {step.output} accumulates what comes after the loop")
-        return Stage.AFTER
+        return BlockStage.AFTER
     if isinstance(step, RunningMax):
-        if Stage.AFTER in operands:
+        if BlockStage.AFTER in operands:
             raise InputError(
                 f"{where}: {step.output} is a running maximum of what comes after the loop"
             )
-        return Stage.LOOP
-    if {Stage.LOOP, Stage.AFTER} <= operands:
+        return BlockStage.LOOP
+    if {BlockStage.LOOP, BlockStage.AFTER} <= operands:
         raise InputError(
             f"{where}: {step.outputs[0]} reads one tensor of the loop and one after it"
         )
-    for stage in (Stage.LOOP, Stage.AFTER):
+    for stage in (BlockStage.LOOP, BlockStage.AFTER):
         if stage in operands:
             return stage
-    return Stage.INVARIANT
+    return BlockStage.INVARIANT
 
 
 def _check_saver(where: str, saver: Saver, block: BlockGraph, tensors: BlockTensors) -> None:
     checked(saver.dims, saver.output)
     if saver.tile not in tensors.dims:
         raise InputError(f"{where}: {saver.output} stores {saver.tile!r}, which nothing computes")
-    if tensors.stages[saver.tile] is Stage.LOOP:
+    if tensors.stages[saver.tile] is BlockStage.LOOP:
         raise InputError(f"{where}: {saver.output} stores {saver.tile!r} of one iteration only")
     if len(saver.omap) != len(block.grid):
         raise InputError(

@@ -12,22 +12,22 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from relational_tensat.egraph.database import Database
-from relational_tensat.mugraph.field.residues import Residues
+from relational_tensat.mugraph.graph.arithmetic import Labelled
 from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.evaluation import run_step, tile_of
-from relational_tensat.mugraph.graph.labelled import Labelled
+from relational_tensat.mugraph.graph.residues import Residues
 from relational_tensat.mugraph.search.block_terms import (
-    Derivation,
     GrownTerms,
     Job,
     Operand,
     Output,
     SearchCounts,
+    TermDerivation,
     fingerprint,
     iterator_of,
     step_of,
 )
-from relational_tensat.mugraph.search.structure import Configuration, Structure
+from relational_tensat.mugraph.search.structure import BlockConfiguration, Structure
 from relational_tensat.tensor.field import Undefined
 
 _TABLES = (
@@ -59,7 +59,7 @@ class BlockSearch:
             arithmetic: what values are.
             disable: see ``SearchOptions``.
         """
-        self.configurations: list[tuple[Job, Configuration]] = []
+        self.configurations: list[tuple[Job, BlockConfiguration]] = []
         self.counts = SearchCounts()
         self._database = database
         self._names = {variable.bit: variable.name for variable in structure.variables}
@@ -68,7 +68,7 @@ class BlockSearch:
         self._values: dict[int, Labelled] = {}
         self._loaded: dict[int, Operand] = {}
         self._next = 1
-        self._derivations: dict[int, dict[int, list[Derivation]]] | None = None
+        self._derivations: dict[int, dict[int, list[TermDerivation]]] | None = None
         self._term_rows: dict[int, tuple[int, ...]] | None = None
         self._disable = frozenset(disable)
         for table in _TABLES:
@@ -208,7 +208,7 @@ class BlockSearch:
         """Return the terms that a kernel may store."""
         return [Output(*map(int, row)) for row in self._database.run("mugraph/outputs")]
 
-    def derivations(self, config: int) -> Mapping[int, list[Derivation]]:
+    def derivations(self, config: int) -> Mapping[int, list[TermDerivation]]:
         """Return all derivations of the terms of a configuration; tiles have none."""
         if self._derivations is None:
             self._derivations = self._all_derivations()
@@ -227,11 +227,11 @@ class BlockSearch:
         if self._loaded:
             self.term_row(next(iter(self._loaded)))
 
-    def _all_derivations(self) -> dict[int, dict[int, list[Derivation]]]:
+    def _all_derivations(self) -> dict[int, dict[int, list[TermDerivation]]]:
         """Return all derivations, by configuration and term: one statement is faster than hundreds."""
-        result: dict[int, dict[int, list[Derivation]]] = {}
+        result: dict[int, dict[int, list[TermDerivation]]] = {}
         for config, term, op, name, bit, a, b in self._database.run("mugraph/derivations"):
-            made = Derivation(str(op), str(name), self._names.get(int(bit), ""), int(a), int(b))
+            made = TermDerivation(str(op), str(name), self._names.get(int(bit), ""), int(a), int(b))
             result.setdefault(int(config), {}).setdefault(int(term), []).append(made)
         return result
 
@@ -253,7 +253,9 @@ class BlockSearch:
         """Return which of the noted tensors one configuration can make together."""
         return [(int(one), int(other)) for one, other in self._database.run("mugraph/pairs")]
 
-    def _tiles(self, job: Job, number: int, configuration: Configuration) -> list[tuple[Any, ...]]:
+    def _tiles(
+        self, job: Job, number: int, configuration: BlockConfiguration
+    ) -> list[tuple[Any, ...]]:
         """Return the rows of the tiles that a configuration loads."""
         grid = [variable.factor for variable in configuration.grid]
         rows: list[tuple[Any, ...]] = []
@@ -278,7 +280,9 @@ class BlockSearch:
         self._database.check_interrupt()
         config, op, name, bit, a, b = row[:6]
         _, configuration = self.configurations[int(config)]
-        derivation = Derivation(str(op), str(name), self._names.get(int(bit), ""), int(a), int(b))
+        derivation = TermDerivation(
+            str(op), str(name), self._names.get(int(bit), ""), int(a), int(b)
+        )
         step = step_of(derivation, {int(a): "a", int(b): "b"}, "result")
         tiles = {"a": self._values[int(a)]}
         if b:

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from relational_tensat.mugraph.graph.arithmetic import Labelled
 from relational_tensat.mugraph.graph.dims import Dims, variables
-from relational_tensat.mugraph.graph.labelled import Labelled
-from relational_tensat.mugraph.graph.mugraph import Accumulate, BlockStep, Iterator, Operation
-from relational_tensat.mugraph.search.structure import Configuration
+from relational_tensat.mugraph.graph.mugraph import Accumulate, BlockStep, InputIterator, Operation
+from relational_tensat.mugraph.search.structure import BlockConfiguration
 from relational_tensat.tensor.types import Attrs
 
 
@@ -58,11 +58,11 @@ class Job:
     """The configurations of blocks that load the same tensors."""
 
     operands: tuple[Operand, ...]
-    configurations: tuple[Configuration, ...]
+    configurations: tuple[BlockConfiguration, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Derivation:
+class TermDerivation:
     """How a term is computed; ``a`` and ``b`` are terms, ``b`` is 0 where there is one operand.
 
     Attributes:
@@ -106,7 +106,7 @@ class GrownTerms:
     counts: SearchCounts
 
 
-def step_of(derivation: Derivation, names: Mapping[int, str], output: str) -> BlockStep:
+def step_of(derivation: TermDerivation, names: Mapping[int, str], output: str) -> BlockStep:
     """Return the step of a block that a derivation is.
 
     Args:
@@ -141,12 +141,14 @@ def step_of(derivation: Derivation, names: Mapping[int, str], output: str) -> Bl
     return Operation(derivation.op, operands, output, number)
 
 
-def iterator_of(tensor: str, output: str, dims: Dims, configuration: Configuration) -> Iterator:
+def iterator_of(
+    tensor: str, output: str, dims: Dims, configuration: BlockConfiguration
+) -> InputIterator:
     """Return how blocks of a configuration load a tensor: the maps follow from its index variables."""
     mine = variables(dims)
     imap = tuple(v.name if v.name in mine else "" for v in configuration.grid)
     loop = configuration.loop
-    return Iterator(tensor, output, imap, loop.name if loop and loop.name in mine else "")
+    return InputIterator(tensor, output, imap, loop.name if loop and loop.name in mine else "")
 
 
 def fingerprint(value: Labelled) -> int:

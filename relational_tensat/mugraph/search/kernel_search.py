@@ -10,24 +10,31 @@ from typing import TypeAlias
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.watch import Watch
-from relational_tensat.mugraph.abstract.saturated import AbstractEGraph, saturated
-from relational_tensat.mugraph.field.residues import Residues
+from relational_tensat.mugraph.graph.arithmetic import Labelled
 from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.evaluation import evaluate
-from relational_tensat.mugraph.graph.labelled import Labelled
 from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.graph.residues import Residues
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.search.abstract_egraph import AbstractEGraph, saturated
 from relational_tensat.mugraph.search.block_search import BlockSearch
 from relational_tensat.mugraph.search.block_terms import Job, Operand, fingerprint
-from relational_tensat.mugraph.search.bound import Bound, NoBound, Ways
-from relational_tensat.mugraph.search.deriving import cheapest_kernel
-from relational_tensat.mugraph.search.found import FoundKernel, Route
-from relational_tensat.mugraph.search.growing_terms import Grower, Growth
-from relational_tensat.mugraph.search.kernel_outputs import KernelOutputs, KernelTensor
-from relational_tensat.mugraph.search.reachability import needed_sets
-from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.search.search_tables import SearchTables
-from relational_tensat.mugraph.search.structure import configurations, structure_of
+from relational_tensat.mugraph.search.kernel_outputs import KernelOutputs, KernelTensor, needed_sets
+from relational_tensat.mugraph.search.routes import (
+    FoundKernel,
+    NoBound,
+    Route,
+    SearchBound,
+    Ways,
+    cheapest_kernel,
+)
+from relational_tensat.mugraph.search.structure import (
+    SearchOptions,
+    SearchTables,
+    configurations,
+    structure_of,
+)
+from relational_tensat.mugraph.search.term_growth import Grower, TermGrowth
 from relational_tensat.tensor.field import Undefined
 
 #: Draws of inputs until no denominator is 0.
@@ -45,7 +52,7 @@ class SearchProgress:
     """
 
     level: int
-    growth: Growth
+    growth: TermGrowth
     routes: int
 
 
@@ -59,7 +66,7 @@ class LevelCounts:
     Attributes:
         jobs: sets of tensors that blocks may load.
         hits: terms that are the program's result.
-        too_dear: sets of tensors for the next level's blocks that a bound left out.
+        too_costly: sets of tensors for the next level's blocks that a bound left out.
     """
 
     jobs: int
@@ -68,7 +75,7 @@ class LevelCounts:
     terms: int
     kernel_tensors: int
     hits: int
-    too_dear: int = 0
+    too_costly: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +102,7 @@ def search_kernels(
     watch: Watch | None = None,
     progress: Progress | None = None,
     tables: SearchTables | None = None,
-    bound: Bound | None = None,
+    bound: SearchBound | None = None,
 ) -> SearchResult:
     """Search kernels that compute a program.
 
@@ -105,7 +112,7 @@ def search_kernels(
         watch: ends the search with what was found so far.
         progress: called before each size of terms, or after each part that a process has done.
         tables: keep those of the search.
-        bound: what is dearer than what was found is left out; without, nothing is.
+        bound: what costs more than what was found is left out; without, nothing is.
 
     Raises:
         InputError: the program is malformed, or has operators that no search knows.
@@ -114,7 +121,9 @@ def search_kernels(
     watch = watch or Watch()
     if options.time_limit_s is not None:
         watch = watch.within(options.time_limit_s)
-    return _Search(program, options, watch, progress or _silent, tables, bound or NoBound()).run()
+    return _KernelSearch(
+        program, options, watch, progress or _silent, tables, bound or NoBound()
+    ).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +141,7 @@ class _Work:
     least_us: float = 0.0
 
 
-class _Search:
+class _KernelSearch:
     def __init__(
         self,
         program: MuGraph,
@@ -140,7 +149,7 @@ class _Search:
         watch: Watch,
         progress: Progress,
         tables: SearchTables | None,
-        bound: Bound,
+        bound: SearchBound,
     ) -> None:
         made = {step.outputs[0] for step in program.steps}
         if not program.outputs or not made.issuperset(program.outputs):
@@ -265,7 +274,7 @@ class _Search:
         hits: Sequence[tuple[int, Sequence[int]]],
     ) -> list[Route]:
         """Return the ways that end in one of a work's hits."""
-        if not hits or self._is_too_dear(work):
+        if not hits or self._costs_too_much(work):
             return []
         names = self._program.outputs
         last = tuple(self._kernel(search, level, config, terms, names) for config, terms in hits)
@@ -300,7 +309,7 @@ class _Search:
         """Return what the next kernel can load: what one stores, and inputs that it takes with it."""
         useful = [tensor for tensor in outputs.tensors if tensor.value not in self._targets]
         pairs = [pair for pair in outputs.pairs() if all(tensor in useful for tensor in pair)]
-        works, too_dear = [], 0
+        works, too_costly = [], 0
         for chosen, given in needed_sets(
             self._database,
             [*((t,) for t in useful), *pairs],
@@ -317,12 +326,12 @@ class _Search:
             )
             before = cache(partial(self._ways, search, level, chosen, work_of))
             work = _Work((*(tensor.operand for tensor in chosen), *given), before, least_us)
-            if self._is_too_dear(work):
-                too_dear += 1
+            if self._costs_too_much(work):
+                too_costly += 1
             else:
                 works.append(work)
         self._is_complete &= not self._watch.is_over
-        self._levels[-1] = replace(self._levels[-1], too_dear=too_dear)
+        self._levels[-1] = replace(self._levels[-1], too_costly=too_costly)
         return works
 
     def _least_storing_us(self, work: _Work, chosen: Sequence[KernelTensor]) -> float:
@@ -334,8 +343,8 @@ class _Search:
             loads = ()
         return self._bound.least_kernel_us((*loads, *(tensor.operand for tensor in chosen)))
 
-    def _is_too_dear(self, work: _Work) -> bool:
-        """Whether all that begins with a work is dearer than what was found."""
+    def _costs_too_much(self, work: _Work) -> bool:
+        """Whether all that begins with a work costs more than what was found."""
         if not self._bound.is_over(math.inf):  # nothing was: ways need not be asked
             return False
         loads = () if self._has_several else work.operands  # of several outputs, each may need some

@@ -1,25 +1,80 @@
-"""Structural sizes and configurations: which variable is split by the grid and by the loop, not how often.
+"""What a search is asked for: a program at structural sizes, its configurations, options and tables.
 
-A search needs no more than that a variable is split, so each split is by the smallest number. A variable
-that is summed has a prime of its own where there are enough and tensors stay small, so that abstract sums
-over different variables differ and prune more; it keeps at least two elements in every tile, so that no
-sum is of one element by chance.
+A configuration says which variables the grid and the loop split, not how often. A search needs no more, so
+each split is by the smallest number. A variable that is summed has a prime of its own where there are
+enough and tensors stay small, so that abstract sums over different variables differ and prune more; it
+keeps at least two elements in every tile, so that no sum is of one element by chance.
+
+The tables may be kept in a file of DuckDB, so that a kernel can be asked for its rows.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import or_
+from pathlib import Path
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.mugraph.abstract.abstract_program import OPAQUE_REDUCTIONS
-from relational_tensat.mugraph.graph.described import names
+from relational_tensat.base.option import OptionGroup, option
+from relational_tensat.base.resources import sql
+from relational_tensat.egraph.database import Database
 from relational_tensat.mugraph.graph.dims import Dims, count, variables, with_sizes
+from relational_tensat.mugraph.graph.mu_operator import names
 from relational_tensat.mugraph.graph.mugraph import AXES, MuGraph, Operation
+from relational_tensat.mugraph.graph.mugraph_json import content_hash, encoded
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.search.abstract_egraph import OPAQUE_REDUCTIONS
+
+#: What keeps a search small.
+MEANS = ("pruning", "canonical", "merging", "variables", "reachability", "bounds")
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions(OptionGroup):
+    """How far a search goes; the defaults of the paper (section 7.2).
+
+    Attributes:
+        max_operators: of a block: what it computes between loads and stores, each once.
+        max_kernels: of a μGraph.
+        processes: what is found is the same; small searches stay in this one.
+        concatenate: without, a loop traverses what is summed; the grid splits the rest.
+        libraries: operators of libraries count as kernels, and take their places where they are faster.
+        raw_exp: else a μGraph whose exponentials cannot be made stable is refused.
+        disable: ``pruning`` by abstract expressions; ``canonical`` form of commutative operators;
+            ``merging`` of equal terms; ``variables``, which forbid sums that the program has nothing of;
+            ``reachability`` of the program from what a kernel stores; ``bounds``, by which what costs more
+            than the cheapest so far is left out.
+        time_limit_s: wall seconds; None for no limit. The best so far is returned then.
+    """
+
+    max_operators: int = option(7, "operators in a block at most", metavar="N", minimum=1)
+    max_kernels: int = option(
+        5, "kernels at most, operators of libraries among them", metavar="N", minimum=1
+    )
+    time_limit_s: float | None = option(None, "seconds of search", metavar="S")
+    processes: int = option(
+        1, "processes that configurations are spread over", metavar="N", minimum=1
+    )
+    concatenate: bool = option(
+        False, "loops over variables that are not summed, too, whose results are concatenated"
+    )
+    libraries: bool = option(
+        True, "graph-defined kernels only: no operators of libraries beside them"
+    )
+    raw_exp: bool = option(
+        False,
+        "exponentials as they are, which overflow, where no maximum may be subtracted or even so",
+    )
+    disable: tuple[str, ...] = option(
+        (), "do without one of the means that keep the search small, for comparison",
+        noun="means", choices=MEANS, metavar="MEANS",
+    )  # fmt: skip
+    seed: int = option(0, "of the random tests", metavar="N")
+
 
 #: The largest ones first that leave all of a program's tensors within so many elements, or the last.
 _PRIMES: tuple[tuple[int, ...], ...] = ((2, 3, 5), (2, 3), (2,))
@@ -52,7 +107,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class Configuration:
+class BlockConfiguration:
     """Which variables the grid splits, in order of its axes, and which one the loop traverses."""
 
     grid: tuple[Variable, ...]
@@ -160,7 +215,7 @@ def _summable(program: MuGraph, known: Sequence[Variable]) -> Iterator[Summable]
 
     Moving a factor out of a sum, or a sum into one, leaves the inputs that have the variable as they are;
     adding two sums unites them. So no graph that equals the program by the laws of sums needs another sum:
-    one over d of Q alone, say, where the program sums the products of Q and K, is none of its parts.
+    one over d of Q alone, say, where the program sums the products of Q and K, is not among its parts.
     """
     bits = {name: 1 << place for place, name in enumerate(program.inputs)}
     uses = dict(bits)
@@ -200,7 +255,7 @@ def resized(program: MuGraph, sizes: Mapping[str, int]) -> MuGraph:
 
 def configurations(
     inputs: Sequence[Dims], known: Mapping[str, Variable], *, concatenate: bool
-) -> Iterator[Configuration]:
+) -> Iterator[BlockConfiguration]:
     """Yield the configurations of blocks with these inputs.
 
     Args:
@@ -213,6 +268,71 @@ def configurations(
     for axes in range(len(AXES) + 1):
         for grid in itertools.combinations(present, axes):
             for loop in loops:
-                configuration = Configuration(grid, loop)
+                configuration = BlockConfiguration(grid, loop)
                 if all(v.tile(configuration.splits(v)) for v in present):
                     yield configuration
+
+
+_OF_LEVELS = ("config", "extent", "term", "derivation")
+
+
+class SearchTables:
+    """The file; a search writes it while it goes on."""
+
+    def __init__(self, path: Path) -> None:
+        """Take a file that is not there yet.
+
+        Raises:
+            InputError: it is.
+        """
+        if path.exists():
+            raise InputError(f"{path}: is there already; name another database")
+        self._path = path
+        self._is_begun = False
+
+    def keep(self, database: Database, level: int, variables: Iterable[Variable]) -> None:
+        """Keep the tables of a level.
+
+        Args:
+            database: of the search.
+            level: of kernels, from 1 on.
+            variables: all index variables.
+
+        Raises:
+            InputError: the file cannot be written.
+        """
+        if not self._is_begun:
+            self._begin(database, variables)
+        for table in _OF_LEVELS:
+            text = f"SELECT {level}, * FROM {table}"
+            self._kept.append(table, database.execute(text, name="mugraph/keep"))
+
+    def _begin(self, database: Database, variables: Iterable[Variable]) -> None:
+        self._kept = Database(self._path)  # errors are those of any database
+        self._kept.script("mugraph/kept_tables")
+        self._kept.append("variable", [(variable.bit, variable.name) for variable in variables])
+        self._kept.append("abstract", database.execute("FROM abstract", name="mugraph/keep"))
+        self._is_begun = True
+
+    def begin_again(self) -> None:
+        """Forget what was kept: another search follows."""
+        self._path.unlink(missing_ok=True)
+        self._is_begun = False
+
+    def end(self) -> None:
+        """Leave the file to others."""
+        if self._is_begun:
+            self._kept.close()
+
+    def note(self, graph: MuGraph, cost_us: float) -> str:
+        """Keep what was found; return its key."""
+        key = f"k{content_hash(graph)}"
+        database = Database(self._path, keep=True)
+        try:
+            database.execute_all(sql("schema/kernel_terms"), "schema/kernel_terms")
+            database.append(
+                "fused_kernel", [(key, cost_us, json.dumps(encoded(graph), ensure_ascii=False))]
+            )
+        finally:
+            database.close()
+        return key

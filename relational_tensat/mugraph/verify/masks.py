@@ -15,9 +15,8 @@ from relational_tensat.mugraph.graph.arithmetic import Elements, Numbers
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
-from relational_tensat.mugraph.verify.floats import drawn
-from relational_tensat.mugraph.verify.random_tests import paired, renamed_inputs
-from relational_tensat.mugraph.verify.shrinking_sizes import summed_variables
+from relational_tensat.mugraph.verify.random_tests import drawn, paired, renamed_inputs
+from relational_tensat.mugraph.verify.small_sizes import summed_variables
 from relational_tensat.mugraph.verify.stability import stable_if_possible
 
 #: Relative errors by element type.

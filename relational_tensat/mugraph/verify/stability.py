@@ -2,7 +2,7 @@
 
 Where the rows of exp(s) may be scaled by anything without a change of the result, they may be scaled by
 exp(-m), m the largest s of the row so far: the online maximum. Finite fields show where that is so
-(``scaling_rows``); the rest is bookkeeping: whatever is computed of scaled tensors is scaled, a sum
+(``random_tests``); the rest is bookkeeping: whatever is computed of scaled tensors is scaled, a sum
 over a loop is rescaled where the maximum grew, and blocks that have a maximum each store it, so that the
 next kernel brings what they stored to one scale.
 """
@@ -18,6 +18,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,
     BlockStep,
+    InputIterator,
     Kernel,
     KernelStep,
     MuGraph,
@@ -25,16 +26,15 @@ from relational_tensat.mugraph.graph.mugraph import (
     RunningMax,
     Saver,
 )
-from relational_tensat.mugraph.graph.mugraph import Iterator as TileIterator
-from relational_tensat.mugraph.graph.thread_graphs import flat_steps
+from relational_tensat.mugraph.graph.rewrites import flat_steps
 from relational_tensat.mugraph.graph.well_formed import (
+    BlockStage,
     BlockTensors,
-    Stage,
     block_tensors,
     kernel_tensors,
     saved_dims,
 )
-from relational_tensat.mugraph.verify.scaling_rows import (
+from relational_tensat.mugraph.verify.random_tests import (
     has_exponentials,
     rows_of,
     scaling_difference,
@@ -216,7 +216,7 @@ class _Block:
     """
 
     def __init__(self, owner: _Stabilizer, block: BlockGraph, tensors: BlockTensors) -> None:
-        self.iterators: list[TileIterator] = []
+        self.iterators: list[InputIterator] = []
         self.steps: list[BlockStep] = []
         self.scales: dict[str, str] = {}
         self.per_block: set[str] = set()
@@ -227,7 +227,7 @@ class _Block:
         self._tensors = tensors
         self._running: set[str] = set()
 
-    def load(self, iterator: TileIterator, scaled: _Scaled | None) -> None:
+    def load(self, iterator: InputIterator, scaled: _Scaled | None) -> None:
         """Load a tensor; bring parts that blocks have scaled to one scale."""
         if scaled is None:
             self.iterators.append(iterator)
@@ -247,7 +247,7 @@ class _Block:
         self.steps.append(Operation("mul", (raw, factor), iterator.output))
         self.scales[iterator.output] = "of its rows"
 
-    def _factor(self, scaled: _Scaled, iterator: TileIterator, parts: tuple[str, ...]) -> str:
+    def _factor(self, scaled: _Scaled, iterator: InputIterator, parts: tuple[str, ...]) -> str:
         """Return the tensor that brings parts to one scale, by the maxima that their blocks stored."""
         if (scaled.maximum, parts) in self._factors:
             return self._factors[scaled.maximum, parts]
@@ -255,7 +255,7 @@ class _Block:
         mine = variables(self._owner.device[scaled.maximum])
         imap = tuple(name if name in mine else "" for name in iterator.imap)
         fmap = iterator.fmap if iterator.fmap in mine else ""
-        self.iterators.append(TileIterator(scaled.maximum, loaded, imap, fmap))
+        self.iterators.append(InputIterator(scaled.maximum, loaded, imap, fmap))
         same = tuple(name for name in scaled.parts if name not in parts)
         if same:  # blocks that had the same rows had the same maxima
             self.steps.append(Operation("max", (loaded,), f"{loaded}_own", {"over": same}))
@@ -300,7 +300,7 @@ class _Block:
         loops = {iterator.fmap for iterator in self._block.iterators} - {""}
         *first, difference, exponential = _shifted(step, over)
         (largest,) = first
-        if stage is Stage.LOOP and loops <= set(over):
+        if stage is BlockStage.LOOP and loops <= set(over):
             self.steps.append(RunningMax(operand, largest.output, over))
             self._running.add(largest.output)
         else:

@@ -115,7 +115,7 @@ class StoredRun:
         Raises:
             InputError: one is malformed.
         """
-        from relational_tensat.mugraph.fusion.stored_kernels import kernels_of  # few runs need it
+        from relational_tensat.mugraph.fusion.own_kernel import kernels_of  # few runs need it
 
         try:
             return kernels_of(self.kernel_rows, self.kernel_rules)

@@ -21,9 +21,9 @@ from relational_tensat.extract.varied_graphs import VariedGraphs
 from relational_tensat.run.state import RunState
 
 if TYPE_CHECKING:
+    from relational_tensat.mugraph.fusion.candidates import Version
     from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
-    from relational_tensat.mugraph.fusion.versions import Version
-    from relational_tensat.mugraph.regions.region_row import RegionRow
+    from relational_tensat.mugraph.regions.regions import RegionRow
 
 #: Of the first graph beside the model whose parts kernels are sought for: any cheap one will do.
 _EXTRACTION = ExtractionOptions(time_limit_s=10.0)
@@ -61,7 +61,7 @@ def check_fusing(state: RunState) -> RunState:
             "--fuse makes kernels for fixed sizes, and the model has dynamic dimensions: give --static"
         )
     check_folder(options.kernels)
-    from relational_tensat.mugraph.fusion.kernel_costs import KernelCosts  # few runs need it
+    from relational_tensat.mugraph.fusion.own_kernel import KernelCosts  # few runs need it
 
     costs = KernelCosts(state.cost)
     return replace(state, cost=costs, kernel_costs=costs)
@@ -78,7 +78,7 @@ def _check_measured(kind: str) -> None:
         raise UsageError(
             f"--fuse goes with modelled costs, or with --cost cpu: on {kind} no kernels are measured yet"
         )
-    from relational_tensat.mugraph.kernels.c.compile_c import compiler
+    from relational_tensat.mugraph.kernels.emit_c import compiler
 
     compiler()
 
@@ -104,9 +104,9 @@ def fuse(state: RunState) -> RunState:
 def _with_kernels(state: RunState) -> RunState:
     """Search kernels."""
     from relational_tensat.mugraph.candidate_cache import CandidateCache
-    from relational_tensat.mugraph.fusion.fusing import own_kernels
-    from relational_tensat.mugraph.fusion.worth import profile_of
-    from relational_tensat.mugraph.search.search_options import SearchOptions
+    from relational_tensat.mugraph.fusion.kernel_fusion import own_kernels
+    from relational_tensat.mugraph.fusion.savings import profile_of
+    from relational_tensat.mugraph.search.structure import SearchOptions
 
     options = state.options.fusion
     search = SearchOptions(
@@ -138,8 +138,7 @@ def _with_kernels(state: RunState) -> RunState:
 
 def _rounds(state: RunState, varied: VariedGraphs) -> Iterator[list[Version]]:
     """Yield the model with the cheapest graph, and then other graphs of the e-graph, one at a time."""
-    from relational_tensat.mugraph.fusion.candidates import with_numbers
-    from relational_tensat.mugraph.fusion.versions import Version
+    from relational_tensat.mugraph.fusion.candidates import Version, with_numbers
 
     names = state.egraph.database.run("egraph/value_names")
     classes = {str(name): int(class_id) for class_id, name, _, _ in names}
@@ -155,7 +154,7 @@ def _rounds(state: RunState, varied: VariedGraphs) -> Iterator[list[Version]]:
 
 def _left(varied: VariedGraphs, is_complete: bool) -> Iterator[RegionRow]:
     """Yield the e-nodes that no graph had whose parts kernels were sought for."""
-    from relational_tensat.mugraph.regions.region_row import RegionRow
+    from relational_tensat.mugraph.regions.regions import RegionRow
 
     fate, reason = ("left out", _NOT_DRAWN) if is_complete else ("no time", _NOT_YET_DRAWN)
     for class_id, op in varied.left():
@@ -164,7 +163,7 @@ def _left(varied: VariedGraphs, is_complete: bool) -> Iterator[RegionRow]:
 
 def _with_e_nodes(state: RunState) -> RunState:
     """Apply the kernels' rules, and remember the kernels in the database: both, or none."""
-    from relational_tensat.mugraph.fusion.stored_kernels import rows_of
+    from relational_tensat.mugraph.fusion.own_kernel import rows_of
 
     assert state.kernel_costs is not None
     skipped = state.options.rules.skip

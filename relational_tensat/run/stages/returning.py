@@ -120,7 +120,7 @@ def _as_timed(state: RunState) -> CostSource:
     """Return the costs of what runs whole: of kernels the plain operators."""
     if state.kernel_costs is None:
         return state.cost
-    from relational_tensat.mugraph.fusion.kernel_costs import PlainCosts  # few runs need it
+    from relational_tensat.mugraph.fusion.own_kernel import PlainCosts  # few runs need it
 
     return PlainCosts(state.kernel_costs)
 

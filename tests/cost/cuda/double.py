@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from relational_tensat.gpu.calls import Call
-from relational_tensat.gpu.library import BoundCall, Resolve
+from relational_tensat.gpu.calls import BoundCall, Call, Resolve
 from tests.gpu.fake_cuda import fake_gpu
 from tests.gpu.numpy_library import NumpyLibrary
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from relational_tensat.mugraph.verify import verifying_mugraphs
+from relational_tensat.mugraph.verify import verification
 
 
 @pytest.fixture(autouse=True, scope="package")
 def _few_tests() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verifying_mugraphs, "ERROR", 0.1)
+        patch.setattr(verification, "ERROR", 0.1)
         yield

@@ -14,10 +14,10 @@ from relational_tensat import Options, kernels, optimize
 from relational_tensat.cli.main import main
 from relational_tensat.formats import save_model
 from relational_tensat.models.builder import GraphBuilder
-from relational_tensat.mugraph import finding
-from relational_tensat.mugraph.candidates import Candidates
-from relational_tensat.mugraph.graph.mugraph_files import load_mugraph
-from relational_tensat.mugraph.graph.tensor_names import named_by_place, with_inputs_called
+from relational_tensat.mugraph import kernel_finder
+from relational_tensat.mugraph.candidate_cache import SizedCandidates
+from relational_tensat.mugraph.graph.mugraph_json import load_mugraph
+from relational_tensat.mugraph.graph.rewrites import named_by_place, with_inputs_called
 
 ROWS, WIDTH, COLUMNS = 32, 64, 16
 
@@ -65,12 +65,12 @@ def test_a_run_chooses_among_imported_kernels(model: Path, monkeypatch: pytest.M
     del content["rows"]
     path.write_text(json.dumps(renamed(content, names)), encoding="utf-8")
     assert main(["kernels", "import", str(path), str(model), "--region", "0"]) == 0
-    search = finding.searched
+    search = kernel_finder.searched
 
-    def nothing(*given: Any) -> Candidates:
+    def nothing(*given: Any) -> SizedCandidates:
         return replace(search(*given), graphs=(), is_complete=False)
 
-    monkeypatch.setattr(finding, "searched", nothing)
+    monkeypatch.setattr(kernel_finder, "searched", nothing)
     folder = model.parent / "kernels"
     options = Options.of(fuse=True, fuse_time_limit_s=None, kernels=folder, cost="a100")
     optimize(model, options, output=model.parent / "out.onnx")

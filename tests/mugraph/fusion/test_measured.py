@@ -17,11 +17,11 @@ from relational_tensat.cost.cpu import onnxruntime_device, quiet, reference, sam
 from relational_tensat.cost.cpu.sampling import Pair
 from relational_tensat.cost.device import TimingSample
 from relational_tensat.models.builder import GraphBuilder
-from relational_tensat.mugraph.fusion import thread_times
+from relational_tensat.mugraph.fusion import savings
 from relational_tensat.mugraph.fusion.candidates import chain_candidates
-from relational_tensat.mugraph.fusion.chain_program import row_kernel
-from relational_tensat.mugraph.fusion.thread_times import measured
-from relational_tensat.mugraph.kernels.c import compile_c
+from relational_tensat.mugraph.fusion.chains import row_kernel
+from relational_tensat.mugraph.fusion.savings import measured
+from relational_tensat.mugraph.kernels import emit_c
 from relational_tensat.run.result import Result
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from tests.cost.fakes import FakeDevice, plug_in
@@ -130,7 +130,7 @@ def test_a_kernel_is_measured_once_for_its_code_and_compiler(
     kernel_us(7.0)
     again = run(monkeypatch, tmp_path)
     assert again.cost_after_us == first.cost_after_us == 1.5
-    monkeypatch.setattr(thread_times, "FLAGS", (*thread_times.FLAGS, "-O0"))
+    monkeypatch.setattr(savings, "FLAGS", (*savings.FLAGS, "-O0"))
     runs = kernel_us(7.0)
     assert run(monkeypatch, tmp_path).cost_after_us == 7.0
     assert len(runs) == kernels_timed
@@ -167,7 +167,7 @@ def test_what_runs_whole_is_not_the_kernel_in_c(
 def test_c_that_computes_something_else_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     (candidate,) = chain_candidates(row())
     graph = row_kernel(candidate.program)
-    compiled = thread_times.compiled_kernels
+    compiled = savings.compiled_kernels
 
     def swapped(*arguments: object) -> dict[str, object]:
         functions = compiled(*arguments)  # type: ignore[arg-type]
@@ -176,7 +176,7 @@ def test_c_that_computes_something_else_is_refused(monkeypatch: pytest.MonkeyPat
             function.bound = lambda x, y, bound=bound: bound(x[::-1], y)  # type: ignore[method-assign]
         return dict(functions)
 
-    monkeypatch.setattr(thread_times, "compiled_kernels", swapped)
+    monkeypatch.setattr(savings, "compiled_kernels", swapped)
     with pytest.raises(VerificationError, match="the kernel's C computes something else"):
         measured(candidate, graph)
 
@@ -185,6 +185,6 @@ def test_without_a_compiler_the_run_ends_at_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("CC", raising=False)
-    monkeypatch.setattr(compile_c.shutil, "which", lambda name: None)
+    monkeypatch.setattr(emit_c.shutil, "which", lambda name: None)
     with pytest.raises(MissingDependencyError, match="set CC, or install cc"):
         run(monkeypatch, tmp_path)

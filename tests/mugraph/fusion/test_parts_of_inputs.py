@@ -12,7 +12,7 @@ import pytest
 from relational_tensat import Options, kernels, optimize
 from relational_tensat.formats import save_model
 from relational_tensat.mugraph.fusion.candidates import region_candidates
-from relational_tensat.mugraph.regions.region_row import RegionRow
+from relational_tensat.mugraph.regions.regions import RegionRow
 from relational_tensat.tensor import Graph, Node, build_graph
 from tests.mugraph.parts import cast_norm, gated, of_floats, rotary
 

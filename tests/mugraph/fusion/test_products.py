@@ -16,14 +16,13 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.cost import open_source
 from relational_tensat.formats import load_model, save_model
 from relational_tensat.models.builder import GraphBuilder
-from relational_tensat.mugraph.fusion.candidates import chain_candidates, region_candidates
-from relational_tensat.mugraph.fusion.fusing import own_kernels
-from relational_tensat.mugraph.fusion.nodes_check import computes_nodes
-from relational_tensat.mugraph.fusion.region_report import RegionReport
-from relational_tensat.mugraph.fusion.versions import Version
-from relational_tensat.mugraph.fusion.worth import profile_of
+from relational_tensat.mugraph.fusion.candidates import Version, chain_candidates, region_candidates
+from relational_tensat.mugraph.fusion.kernel_builder import computes_nodes
+from relational_tensat.mugraph.fusion.kernel_fusion import own_kernels
+from relational_tensat.mugraph.fusion.own_kernel import RegionReport
+from relational_tensat.mugraph.fusion.savings import profile_of
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph, Operation
-from relational_tensat.mugraph.search.search_options import SearchOptions
+from relational_tensat.mugraph.search.structure import SearchOptions
 from relational_tensat.tensor import Graph
 
 INPUTS = Path(__file__).resolve().parents[3] / "bench" / "inputs"

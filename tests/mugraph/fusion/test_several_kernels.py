@@ -14,9 +14,9 @@ from relational_tensat import Options, Result, kernels, optimize
 from relational_tensat.cli.main import main
 from relational_tensat.formats import save_model
 from relational_tensat.models.builder import GraphBuilder
-from relational_tensat.mugraph.fusion import parts
-from relational_tensat.mugraph.fusion.candidates import Candidate, region_candidates
-from relational_tensat.mugraph.graph.mugraph_files import load_mugraph
+from relational_tensat.mugraph.fusion import kernel_fusion
+from relational_tensat.mugraph.fusion.candidates import KernelCandidate, region_candidates
+from relational_tensat.mugraph.graph.mugraph_json import load_mugraph
 from relational_tensat.tensor import Graph
 
 HEADS, KEYS, WIDTH = 8, 4096, 32
@@ -41,11 +41,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
         kernels=folder / "kernels", db=folder / "run.duckdb",
     )  # fmt: skip
 
-    def whole(*given: Any) -> list[Candidate]:  # parts of it would be sought as well
+    def whole(*given: Any) -> list[KernelCandidate]:  # parts of it would be sought as well
         return [c for c in region_candidates(*given) if len(c.program.steps) == 5]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parts, "region_candidates", whole)
+        patch.setattr(kernel_fusion, "region_candidates", whole)
         return folder, optimize(folder / "in.onnx", options, output=folder / "out.onnx")
 
 

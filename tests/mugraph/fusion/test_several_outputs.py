@@ -23,17 +23,15 @@ from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.formats import load_model, save_model
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion.candidates import (
-    Candidate,
+    KernelCandidate,
     chain_candidates,
     region_candidates,
 )
-from relational_tensat.mugraph.fusion.chain_program import program_of, row_kernel
-from relational_tensat.mugraph.fusion.chains import Chain, chains
-from relational_tensat.mugraph.fusion.kernel_rule import kernel_rule
-from relational_tensat.mugraph.fusion.nodes_check import computes_nodes
+from relational_tensat.mugraph.fusion.chains import Chain, chains, program_of, row_kernel
+from relational_tensat.mugraph.fusion.kernel_builder import computes_nodes, kernel_rule
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.regions.groups import Surroundings
-from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
+from relational_tensat.mugraph.verify.verification import verify_mugraph
 from relational_tensat.rules.targets.target import know_kernels
 from relational_tensat.tensor import Graph, Node
 from tests.with_compilers import skip_without_compiler
@@ -278,7 +276,7 @@ def test_pairs_of_regions_compute_what_their_nodes_do() -> None:
         _check_other_program(candidate)
 
 
-def _check_other_program(candidate: Candidate) -> None:
+def _check_other_program(candidate: KernelCandidate) -> None:
     """Where the first output is another tensor of the same dims, the check finds that it is wrong."""
     program, dims = candidate.program, kernel_tensors(candidate.program)
     first, *rest = program.outputs

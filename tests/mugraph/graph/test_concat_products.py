@@ -11,20 +11,19 @@ import pytest
 from bench.emulation.comparing import TOLERANCES, drawn, exact, norm_error
 from bench.emulation.running import run_kernels
 from relational_tensat.cli.main import main
-from relational_tensat.mugraph.finding import find_kernels
 from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.concat_products import with_concat_products
+from relational_tensat.mugraph.graph.dims import Window
 from relational_tensat.mugraph.graph.evaluation import evaluate
-from relational_tensat.mugraph.graph.input_windows import Window
-from relational_tensat.mugraph.graph.mirage_json import from_mirage
+from relational_tensat.mugraph.graph.mirage_reader import from_mirage
 from relational_tensat.mugraph.graph.mirage_writer import to_mirage
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
-from relational_tensat.mugraph.graph.mugraph_files import save_mugraph
+from relational_tensat.mugraph.graph.mugraph_json import save_mugraph
+from relational_tensat.mugraph.kernel_finder import find_kernels, made_ready
 from relational_tensat.mugraph.programs import ProgramBuilder, program
-from relational_tensat.mugraph.ready_candidates import made_ready
-from relational_tensat.mugraph.search.search_options import SearchOptions
+from relational_tensat.mugraph.search.structure import SearchOptions
 from relational_tensat.mugraph.verify.random_tests import first_difference
-from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
+from relational_tensat.mugraph.verify.verification import verify_mugraph
 from tests.mugraph.mirage_documents import Block, Document, Json
 
 

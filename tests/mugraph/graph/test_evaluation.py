@@ -13,7 +13,7 @@ from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,
-    Iterator,
+    InputIterator,
     Kernel,
     MuGraph,
     Operation,
@@ -21,7 +21,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     Saver,
     ThreadGraph,
 )
-from relational_tensat.mugraph.graph.thread_graphs import with_thread_graphs
+from relational_tensat.mugraph.graph.rewrites import with_thread_graphs
 from relational_tensat.mugraph.programs import program
 from tests.mugraph.mugraphs import flash_attention
 from tests.mugraph.slow_evaluation import run
@@ -57,8 +57,8 @@ def test_all_blocks_at_once_are_block_after_block() -> None:
                     (2, 2, 2),
                     2,
                     (
-                        Iterator("X", "x", ("m", "m", "k"), "k"),
-                        Iterator("W", "w", ("", "", "k"), "k"),
+                        InputIterator("X", "x", ("m", "m", "k"), "k"),
+                        InputIterator("W", "w", ("", "", "k"), "k"),
                     ),
                     (
                         Operation("matmul", ("x", "w"), "p", {"over": ("k",)}),
@@ -148,7 +148,7 @@ def test_a_number_is_added_within_a_thread_graph() -> None:
         Operation("log", ("f",), "y"),
     )
     savers = (Saver("y", "Y", dims_of("m=4"), ("m",)),)
-    block = BlockGraph((2,), 1, (Iterator("X", "x", ("m",)),), steps, savers)
+    block = BlockGraph((2,), 1, (InputIterator("X", "x", ("m",)),), steps, savers)
     graph = MuGraph("softplus", {"X": dims_of("m=4")}, (Kernel("k", block),), ("Y",))
     threaded = with_thread_graphs(graph)
     assert threaded.kernels[0].block.steps == (ThreadGraph(steps, ("y",)),)

@@ -16,13 +16,17 @@ from relational_tensat.cli.main import main
 from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.dims import dims_of
 from relational_tensat.mugraph.graph.evaluation import evaluate
-from relational_tensat.mugraph.graph.mirage_json import from_mirage
+from relational_tensat.mugraph.graph.mirage_reader import from_mirage
 from relational_tensat.mugraph.graph.mirage_writer import to_mirage
 from relational_tensat.mugraph.graph.mugraph import MuGraph
-from relational_tensat.mugraph.graph.mugraph_dot import mugraph_dot
-from relational_tensat.mugraph.graph.mugraph_files import load_mugraph, save_mugraph
-from relational_tensat.mugraph.graph.mugraph_json import content_hash, decoded, encoded
-from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
+from relational_tensat.mugraph.graph.mugraph_json import (
+    content_hash,
+    decoded,
+    encoded,
+    load_mugraph,
+    save_mugraph,
+)
+from relational_tensat.mugraph.graph.mugraph_text import mugraph_dot, mugraph_text
 from relational_tensat.mugraph.programs import PROGRAMS, program
 from tests.mugraph.masks import BY_BOOLS, by_bools, masked_attention
 from tests.mugraph.mugraphs import flash_attention

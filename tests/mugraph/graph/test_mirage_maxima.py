@@ -20,28 +20,27 @@ from relational_tensat.cli.main import main
 from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.dims import dims_of
 from relational_tensat.mugraph.graph.evaluation import evaluate
-from relational_tensat.mugraph.graph.mirage_json import from_mirage
+from relational_tensat.mugraph.graph.mirage_reader import from_mirage
 from relational_tensat.mugraph.graph.mirage_writer import ACCUMULATORS, to_mirage
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,
     BlockStep,
-    Iterator,
+    InputIterator,
     Kernel,
     MuGraph,
     Operation,
     RunningMax,
     Saver,
 )
-from relational_tensat.mugraph.graph.mugraph_files import save_mugraph
-from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded
+from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded, save_mugraph
+from relational_tensat.mugraph.graph.rewrites import with_wide_results
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
-from relational_tensat.mugraph.graph.wide_results import with_wide_results
 from relational_tensat.mugraph.programs import program
-from relational_tensat.mugraph.verify import verifying_mugraphs
+from relational_tensat.mugraph.verify import verification
 from relational_tensat.mugraph.verify.random_tests import first_difference
 from relational_tensat.mugraph.verify.stability import stabilized
-from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
+from relational_tensat.mugraph.verify.verification import verify_mugraph
 from tests.mugraph import slow_evaluation
 from tests.mugraph.kernels.mugraphs import split_attention
 from tests.mugraph.mirage_documents import Block, Document, Json, Maps
@@ -64,9 +63,9 @@ def operators(document: list[Json]) -> list[str]:
 
 def test_mirages_online_softmax_is_attention_whatever_the_maxima_are() -> None:
     graph = read(online_softmax())
-    verification = verify_mugraph(ATTENTION, graph, 1)
-    assert verification.passed and verification.takes_large_logits
-    assert not verification.takes_large_sums  # it has float16 between kernels
+    checked = verify_mugraph(ATTENTION, graph, 1)
+    assert checked.passed and checked.takes_large_logits
+    assert not checked.takes_large_sums  # it has float16 between kernels
     assert verify_mugraph(ATTENTION, with_wide_results(graph), 1).is_stable
     assert not verify_mugraph(ATTENTION, read(online_softmax("forloop_accum_nored")), 1).passed
 
@@ -75,17 +74,17 @@ def test_other_variables_are_tested_at_small_sizes_and_as_they_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Mirage's dims are renamed where operators align them; where none is free, no sizes are smaller."""
-    monkeypatch.setattr(verifying_mugraphs, "_MOST_ELEMENTS", 100)
+    monkeypatch.setattr(verification, "_MOST_ELEMENTS", 100)
     online = read(online_softmax())
-    verification = verify_mugraph(ATTENTION, online, 1)
-    assert verification.passed and verification.error == 1e-6
-    assert verification.small_tests > 0 and verification.full_tests == 2
+    checked = verify_mugraph(ATTENTION, online, 1)
+    assert checked.passed and checked.error == 1e-6
+    assert checked.small_tests > 0 and checked.full_tests == 2
     small = verify_mugraph(ATTENTION, stabilized(flash_attention(h=2, q=16, d=16, k=64, e=16)), 1)
     assert small.small_tests > 0 and small.full_tests == 0
-    monkeypatch.setattr(verifying_mugraphs, "with_variables_of", lambda program, graph: None)
+    monkeypatch.setattr(verification, "with_variables_of", lambda program, graph: None)
     alone = verify_mugraph(ATTENTION, online, 1)
     assert alone.passed and (alone.small_tests, alone.full_tests) == (0, 2)
-    monkeypatch.setattr(verifying_mugraphs, "_MOST_ELEMENTS_ALONE", 100)
+    monkeypatch.setattr(verification, "_MOST_ELEMENTS_ALONE", 100)
     assert not verify_mugraph(ATTENTION, online, 1).passed  # nothing was tested
 
 
@@ -248,7 +247,7 @@ def test_all_iterations_at_once_are_one_after_the_other() -> None:
 
 def of_rows(*steps: BlockStep, dims: str = "m=4 k=8", to: str = "m=4", loop: int = 2) -> MuGraph:
     """Return a kernel that loads X, with a loop over k if there is one, and stores y."""
-    load = Iterator("X", "x", ("m",), "k" if loop > 1 else "")
+    load = InputIterator("X", "x", ("m",), "k" if loop > 1 else "")
     block = BlockGraph((2,), loop, (load,), steps, (Saver("y", "Y", dims_of(to), ("m",)),))
     return MuGraph("rows", {"X": dims_of(dims)}, (Kernel("k", block),), ("Y",))
 
@@ -259,7 +258,7 @@ def test_what_the_loop_does_not_change_is_accumulated_to_be_stored() -> None:
         graph = of_rows(doubled, to="m=4 k=8", loop=loop)
         graph = replace(
             graph, steps=(replace(graph.kernels[0], block=replace(
-                graph.kernels[0].block, iterators=(Iterator("X", "x", ("m",)),))),),
+                graph.kernels[0].block, iterators=(InputIterator("X", "x", ("m",)),))),),
         )  # fmt: skip
         kind = "nored" if loop == 1 else "max"
         document = to_mirage(graph)

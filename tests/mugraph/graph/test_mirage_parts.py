@@ -15,15 +15,15 @@ from bench.emulation.comparing import TOLERANCES, norm_error
 from bench.emulation.running import DTYPES, run_kernels
 from relational_tensat.base.errors import InputError
 from relational_tensat.cli.main import main
-from relational_tensat.mugraph.fusion.chain_program import row_kernel
+from relational_tensat.mugraph.fusion.chains import row_kernel
 from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.evaluation import evaluate
-from relational_tensat.mugraph.graph.mirage_json import from_mirage
+from relational_tensat.mugraph.graph.mirage_reader import from_mirage
 from relational_tensat.mugraph.graph.mirage_writer import ACCUMULATORS, to_mirage
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,
-    Iterator,
+    InputIterator,
     Kernel,
     MuGraph,
     Operation,
@@ -32,7 +32,7 @@ from relational_tensat.mugraph.graph.mugraph import (
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.programs import ProgramBuilder
 from relational_tensat.mugraph.verify.random_tests import first_difference
-from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
+from relational_tensat.mugraph.verify.verification import verify_mugraph
 from relational_tensat.tensor import Array
 
 _Json = dict[str, Any]
@@ -111,7 +111,7 @@ def powers(op: str = "pow") -> MuGraph:
     """Return sums of powers, in a loop."""
     b = ProgramBuilder("powers", X="m=4 k=8", Y="m=4 k=8")
     program = b.build(b.apply("sum", b.apply("pow", "X", "Y"), over=("k",)))
-    loads = tuple(Iterator(name, name.lower(), ("m",), "k") for name in "XY")
+    loads = tuple(InputIterator(name, name.lower(), ("m",), "k") for name in "XY")
     steps = (
         Operation(op, ("x", "y"), "p"),
         Operation("sum", ("p",), "s", {"over": ("k",)}),

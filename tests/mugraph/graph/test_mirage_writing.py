@@ -12,20 +12,20 @@ import pytest
 from relational_tensat.base.errors import InputError
 from relational_tensat.cli.main import main
 from relational_tensat.mugraph.graph.dims import dims_of
-from relational_tensat.mugraph.graph.mirage_json import from_mirage
+from relational_tensat.mugraph.graph.mirage_reader import from_mirage
 from relational_tensat.mugraph.graph.mirage_writer import ACCUMULATORS, to_mirage
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,
     BlockStep,
-    Iterator,
+    InputIterator,
     Kernel,
     MuGraph,
     Operation,
     Saver,
 )
-from relational_tensat.mugraph.graph.mugraph_files import load_mugraph, save_mugraph
-from relational_tensat.mugraph.graph.wide_results import with_wide_results
+from relational_tensat.mugraph.graph.mugraph_json import load_mugraph, save_mugraph
+from relational_tensat.mugraph.graph.rewrites import with_wide_results
 from relational_tensat.mugraph.programs import ProgramBuilder, program
 from relational_tensat.mugraph.verify.random_tests import first_difference
 from tests.mugraph.mugraphs import flash_attention
@@ -78,7 +78,7 @@ def _beside_libraries() -> tuple[MuGraph, MuGraph]:
     graph = b.build(b.normalized(total, "n"))
     block = BlockGraph(
         (2, 2), 2,
-        (Iterator("t1", "P", ("m", ""), "r"), Iterator("B", "Bt", ("", "n"), "r")),
+        (InputIterator("t1", "P", ("m", ""), "r"), InputIterator("B", "Bt", ("", "n"), "r")),
         (
             Operation("relu", ("P",), "R"),
             Operation("matmul", ("R", "Bt"), "S", {"over": ("r",)}),
@@ -129,7 +129,7 @@ def test_a_block_with_a_loop_and_a_thread_graph(accumulators: str) -> None:
 
 
 def summed(*steps: BlockStep, x: str = "m=4 k=8", y: str = "m=4") -> MuGraph:
-    iterators = (Iterator("X", "x", ("m",), "k"),)
+    iterators = (InputIterator("X", "x", ("m",), "k"),)
     block = BlockGraph((2,), 2, iterators, steps, (Saver("y", "Y", dims_of(y), ("m",)),))
     return MuGraph("summed", {"X": dims_of(x)}, (Kernel("k", block),), ("Y",))
 

@@ -8,17 +8,16 @@ from pathlib import Path
 import pytest
 
 from relational_tensat.base.errors import InputError, UsageError
-from relational_tensat.mugraph.finding import find_kernels
 from relational_tensat.mugraph.graph import operators
-from relational_tensat.mugraph.graph.arithmetic import Arithmetic
-from relational_tensat.mugraph.graph.described import MuOperator, names
+from relational_tensat.mugraph.graph.arithmetic import Arithmetic, Labelled, contract, elementwise
 from relational_tensat.mugraph.graph.dims import Dims
-from relational_tensat.mugraph.graph.labelled import Labelled, contract, elementwise
+from relational_tensat.mugraph.graph.mu_operator import MuOperator, names
 from relational_tensat.mugraph.graph.mugraph import BlockGraph, Kernel, MuGraph, Operation
-from relational_tensat.mugraph.graph.mugraph_files import load_mugraph, save_mugraph
+from relational_tensat.mugraph.graph.mugraph_json import load_mugraph, save_mugraph
+from relational_tensat.mugraph.kernel_finder import find_kernels
 from relational_tensat.mugraph.kernels.emission import emit
 from relational_tensat.mugraph.programs import ProgramBuilder
-from relational_tensat.mugraph.search.search_options import SearchOptions
+from relational_tensat.mugraph.search.structure import SearchOptions
 from relational_tensat.mugraph.verify.random_tests import first_difference
 from relational_tensat.tensor.types import Attrs
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator as Iterable
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.mugraph.field.residues import Residues
 from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.dims import dims_of
 from relational_tensat.mugraph.graph.evaluation import evaluate
@@ -18,7 +17,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,
     BlockStep,
-    Iterator,
+    InputIterator,
     Kernel,
     MuGraph,
     Operation,
@@ -28,7 +27,8 @@ from relational_tensat.mugraph.graph.mugraph import (
 from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded
 from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
 from relational_tensat.mugraph.graph.partial_tiles import tile_size
-from relational_tensat.mugraph.graph.thread_graphs import with_thread_graphs
+from relational_tensat.mugraph.graph.residues import Residues
+from relational_tensat.mugraph.graph.rewrites import with_thread_graphs
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.programs import program
 from tests.mugraph.mugraphs import flash_attention
@@ -59,7 +59,10 @@ def unusual(m: int, k: int, n: int) -> MuGraph:
         Saver("a", "A", dims_of(f"y=2 z=2 m={m} n={n}"), ("m", "y", "z")),
         Saver("d", "D", dims_of(f"y=2 z=2 m={m}"), ("m", "y", "z")),
     )
-    iterators = (Iterator("X", "x", ("m", "k", "k"), "k"), Iterator("W", "w", ("", "k", "k"), "k"))
+    iterators = (
+        InputIterator("X", "x", ("m", "k", "k"), "k"),
+        InputIterator("W", "w", ("", "k", "k"), "k"),
+    )
     inputs = {"X": dims_of(f"m={m} k={k}"), "W": dims_of(f"k={k} n={n}")}
     block = BlockGraph((2, 2, 2), 2, iterators, steps, savers)
     return MuGraph("unusual", inputs, (Kernel("one", block),), ("A", "D"))
@@ -70,7 +73,7 @@ def gathered(m: int, k: int) -> MuGraph:
     block = BlockGraph(
         (2,),
         3,
-        (Iterator("X", "x", ("m",), "k"),),
+        (InputIterator("X", "x", ("m",), "k"),),
         (
             Operation("exp", ("x",), "e"),
             Accumulate("e", "c", "concat", ("k",)),
@@ -82,7 +85,7 @@ def gathered(m: int, k: int) -> MuGraph:
     return MuGraph("gathered", {"X": dims_of(f"m={m} k={k}")}, (Kernel("g", block),), ("Y",))
 
 
-def graphs() -> Iterable[MuGraph]:
+def graphs() -> Iterator[MuGraph]:
     yield from (flash_attention(q=q, k=k) for q, k in ((3, 7), (5, 11), (4, 13), (2, 4)))
     yield from (unusual(*sizes) for sizes in ((3, 15, 2), (5, 29, 1), (8, 31, 3), (2, 8, 4)))
     yield from (gathered(*sizes) for sizes in ((3, 7), (5, 8), (2, 11)))
@@ -128,7 +131,7 @@ def test_root_mean_squares_count_the_elements_that_there_are() -> None:
     inputs = {"X": dims_of("m=3 k=11")}
     steps = (Accumulate("x", "y", "rms", ("k",), epsilon=1e-3),)
     savers = (Saver("y", "Y", dims_of("m=3"), ("m",)),)
-    block = BlockGraph((2,), 4, (Iterator("X", "x", ("m",), "k"),), steps, savers)
+    block = BlockGraph((2,), 4, (InputIterator("X", "x", ("m",), "k"),), steps, savers)
     graph = MuGraph("rms", inputs, (Kernel("rms", block),), ("Y",))
     values = drawn(graph)
     expected = np.sqrt((values["X"] ** 2).mean(1) + 1e-3)
@@ -150,7 +153,7 @@ def test_text_says_how_large_the_last_tile_is_and_json_keeps_it() -> None:
 def _block(
     *steps: BlockStep, tensors: str = "X", grid: tuple[int, ...] = (), maps: tuple[str, ...] = ()
 ) -> Kernel:
-    iterators = tuple(Iterator(name, name.lower(), maps, "k") for name in tensors)
+    iterators = tuple(InputIterator(name, name.lower(), maps, "k") for name in tensors)
     return Kernel("k", BlockGraph(grid, 3, iterators, steps, ()))
 
 
@@ -191,7 +194,7 @@ def test_what_has_no_meaning_in_a_smaller_tile_is_refused(kernel: Kernel, reason
 
 
 def test_a_result_is_put_together_as_it_was_split() -> None:
-    iterators = (Iterator("X", "x", ("k", "m")),)
+    iterators = (InputIterator("X", "x", ("k", "m")),)
     for omap, dims in ((("m", "k"), "k=7 m=8"), (("k", "m"), "k=8 m=8")):
         block = BlockGraph((2, 2), 1, iterators, (), (Saver("x", "Y", dims_of(dims), omap),))
         graph = MuGraph("turned", {"X": dims_of("k=7 m=8")}, (Kernel("k", block),), ("Y",))

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from bench.mirage.machine_code import code_row, kept_codes, kept_runs, source_hash
 from relational_tensat.mugraph.graph.mugraph_json import decoded
-from relational_tensat.mugraph.kernels.cuda.compile_cuda import ARCHITECTURES
 from relational_tensat.mugraph.kernels.emission import emit
+from relational_tensat.mugraph.kernels.emit_cuda import ARCHITECTURES
 
 
 def compiled_rows(benchmarks: Path, target: str) -> list[tuple[str, ...]]:

@@ -6,7 +6,7 @@ from relational_tensat.mugraph.graph.dims import dims_of
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,
-    Iterator,
+    InputIterator,
     Kernel,
     MuGraph,
     Operation,
@@ -28,9 +28,9 @@ def attention(
         grid=grid,
         loop=loop,
         iterators=(
-            Iterator("Q", "q", ("h", "q")),
-            Iterator("K", "k", ("h", ""), "k"),
-            Iterator("V", "v", ("h", ""), "k"),
+            InputIterator("Q", "q", ("h", "q")),
+            InputIterator("K", "k", ("h", ""), "k"),
+            InputIterator("V", "v", ("h", ""), "k"),
         ),
         steps=(
             Operation("matmul", ("q", "k"), "s", {"over": ("d",)}),
@@ -59,7 +59,7 @@ def rmsnorm_linear(m: int = 16, k: int = 64, n: int = 32, grid: int = 2, loop: i
     block = BlockGraph(
         grid=(grid,),
         loop=loop,
-        iterators=(Iterator("X", "x", ("",), "k"), Iterator("W", "w", ("n",), "k")),
+        iterators=(InputIterator("X", "x", ("",), "k"), InputIterator("W", "w", ("n",), "k")),
         steps=(
             Accumulate("x", "norm", "rms", ("k",)),
             Operation("matmul", ("x", "w"), "o", _OVER_K),
@@ -78,9 +78,9 @@ def gated_mlp(m: int = 16, k: int = 64, n: int = 32, grid: int = 2, loop: int = 
         grid=(grid,),
         loop=loop,
         iterators=(
-            Iterator("X", "x", ("",), "k"),
-            Iterator("A", "a", ("n",), "k"),
-            Iterator("B", "b", ("n",), "k"),
+            InputIterator("X", "x", ("",), "k"),
+            InputIterator("A", "a", ("n",), "k"),
+            InputIterator("B", "b", ("n",), "k"),
         ),
         steps=(
             Operation("matmul", ("x", "a"), "xa", _OVER_K),
@@ -111,10 +111,10 @@ def lora(m: int = 16, k: int = 32, r: int = 16, n: int = 32, grid: int = 2) -> M
         grid=(grid,),
         loop=1,
         iterators=(
-            Iterator("X", "x", ("",)),
-            Iterator("W", "w", ("n",)),
-            Iterator("A", "a", ("",)),
-            Iterator("B", "b", ("n",)),
+            InputIterator("X", "x", ("",)),
+            InputIterator("W", "w", ("n",)),
+            InputIterator("A", "a", ("",)),
+            InputIterator("B", "b", ("n",)),
         ),
         steps=(
             Operation("matmul", ("x", "w"), "xw", _OVER_K),
@@ -139,7 +139,7 @@ def ntrans(m: int = 4, n: int = 256, grid: int = 4) -> MuGraph:
     block = BlockGraph(
         grid=(grid,),
         loop=1,
-        iterators=tuple(Iterator(n, f"{n}_rows", ("m",)) for n in ("H", "X", "alpha")),
+        iterators=tuple(InputIterator(n, f"{n}_rows", ("m",)) for n in ("H", "X", "alpha")),
         steps=(
             Operation("rms", ("H_rows",), "norm", over),
             ThreadGraph(
@@ -180,7 +180,7 @@ def pooled(m: int = 4, n: int = 24, grid: int = 2, loop: int = 3) -> MuGraph:
     block = BlockGraph(
         grid=(grid,),
         loop=loop,
-        iterators=(Iterator("S", "s2", ("m",), "n"), Iterator("V", "v", ("m",), "n")),
+        iterators=(InputIterator("S", "s2", ("m",), "n"), InputIterator("V", "v", ("m",), "n")),
         steps=(
             Operation("rename", ("s2",), "s1", {"variable": "n", "into": "t"}),
             Operation("split", ("s1",), "s0", {"variable": "t", "into": ("u", "w"), "sizes": halves}),
@@ -206,7 +206,7 @@ def logsumexp(m: int = 4, n: int = 48, grid: int = 2, loop: int = 3) -> MuGraph:
     block = BlockGraph(
         grid=(grid,),
         loop=loop,
-        iterators=(Iterator("S", "s", ("m",), "n"),),
+        iterators=(InputIterator("S", "s", ("m",), "n"),),
         steps=(
             RunningMax("s", "top", ("n",)),
             Operation("sub", ("s", "top"), "below"),
@@ -228,7 +228,7 @@ def layer_norm_gelu(m: int = 16, k: int = 24, n: int = 32, grid: int = 2) -> MuG
     block = BlockGraph(
         grid=(grid,),
         loop=1,
-        iterators=(Iterator("X", "x", ("",)), Iterator("W", "w", ("n",))),
+        iterators=(InputIterator("X", "x", ("",)), InputIterator("W", "w", ("n",))),
         steps=(
             Operation("sum", ("x",), "total", _OVER_K),
             Operation("scale", ("total",), "mean", {"value": 1 / k}),
@@ -259,11 +259,11 @@ def concat_lora(m: int = 16, k: int = 32, r: int = 16, n: int = 32, grid: int = 
         grid=(grid,),
         loop=1,
         iterators=(
-            Iterator("X", "x", ("",)),
-            Iterator("U", "u", ("",)),
-            Iterator("W", "w", ("n",)),
-            Iterator("B", "b", ("n",)),
-            Iterator("C", "c", ("n",)),
+            InputIterator("X", "x", ("",)),
+            InputIterator("U", "u", ("",)),
+            InputIterator("W", "w", ("n",)),
+            InputIterator("B", "b", ("n",)),
+            InputIterator("C", "c", ("n",)),
         ),
         steps=(
             Operation("concat_matmul", ("x", "u", "w", "b"), "o", {"over": ("k", "r")}),
@@ -288,9 +288,9 @@ def split_attention(q: int = 16, d: int = 16, k: int = 96, e: int = 8, loop: int
         grid=(2,),
         loop=loop,
         iterators=(
-            Iterator("Q", "q", ("",)),
-            Iterator("K", "k", ("k",), "k"),
-            Iterator("V", "v", ("k",), "k"),
+            InputIterator("Q", "q", ("",)),
+            InputIterator("K", "k", ("k",), "k"),
+            InputIterator("V", "v", ("k",), "k"),
         ),
         steps=(
             Operation("matmul", ("q", "k"), "s", {"over": ("d",)}),
@@ -314,7 +314,8 @@ def split_attention(q: int = 16, d: int = 16, k: int = 96, e: int = 8, loop: int
         grid=(2,),
         loop=1,
         iterators=(
-            Iterator("A", "a", ("q",)), Iterator("L", "l", ("q",)), Iterator("M", "m", ("q",)),
+            InputIterator("A", "a", ("q",)), InputIterator("L", "l", ("q",)),
+            InputIterator("M", "m", ("q",)),
         ),
         steps=(
             Operation("max", ("m",), "top", over),
@@ -340,7 +341,7 @@ def split_attention(q: int = 16, d: int = 16, k: int = 96, e: int = 8, loop: int
 def powers() -> MuGraph:
     """Sums of powers of what is positive, and powers of two of anything."""
     block = BlockGraph(
-        (2,), 2, (Iterator("X", "x", ("m",), "k"), Iterator("Y", "y", ("m",), "k")),
+        (2,), 2, (InputIterator("X", "x", ("m",), "k"), InputIterator("Y", "y", ("m",), "k")),
         (
             Operation("square", ("x",), "xx"),
             Operation("shift", ("xx",), "base", {"value": 0.5}),

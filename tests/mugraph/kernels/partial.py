@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator as Iterable
+from collections.abc import Iterator
 
-from relational_tensat.mugraph.graph.dims import dims_of
-from relational_tensat.mugraph.graph.input_windows import Window
+from relational_tensat.mugraph.graph.dims import Window, dims_of
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,
     BlockStep,
-    Iterator,
+    InputIterator,
     Kernel,
     MuGraph,
     Operation,
@@ -31,10 +30,10 @@ def position_by_position(m: int = 5, n: int = 7, has_product: bool = False) -> M
         Operation("sum", ("all",), "y", {"over": ("n",)}),
     )
     inputs = {"X": dims_of(f"m={m} n={n} j=6")}
-    iterators = (Iterator("X", "x", ("m",), "n"),)
+    iterators = (InputIterator("X", "x", ("m",), "n"),)
     if has_product:
         inputs["W"] = dims_of("j=6 c=3")
-        iterators = (*iterators, Iterator("W", "w", ("",)))
+        iterators = (*iterators, InputIterator("W", "w", ("",)))
     savers = (Saver("y", "Y", dims_of(f"m={m} {columns}"), ("m",)),)
     block = BlockGraph((2,), 3, iterators, steps, savers)
     return MuGraph("positions", inputs, (Kernel("positions", block),), ("Y",))
@@ -46,7 +45,7 @@ def gathered(m: int = 5, n: int = 11) -> MuGraph:
     block = BlockGraph(
         (2,),
         3,
-        (Iterator("X", "x", ("m",), "n"),),
+        (InputIterator("X", "x", ("m",), "n"),),
         (
             Operation("exp", ("x",), "e"),
             Accumulate("e", "all", "concat", ("n",)),
@@ -64,7 +63,7 @@ def windowed(m: int = 5, n: int = 11) -> MuGraph:
     block = BlockGraph(
         (2,),
         4,
-        (Iterator("X", "x", ("m",), "n", (window,)),),
+        (InputIterator("X", "x", ("m",), "n", (window,)),),
         (
             Operation("exp", ("x",), "e"),
             Operation("sum", ("e",), "r", {"over": ("n",)}),
@@ -76,7 +75,7 @@ def windowed(m: int = 5, n: int = 11) -> MuGraph:
     return MuGraph("windowed", inputs, (Kernel("windowed", block),), ("Y",))
 
 
-def _attentions() -> Iterable[MuGraph]:
+def _attentions() -> Iterator[MuGraph]:
     """The last tile has one key fewer than others, or one only; primes; a smaller tile of heads, too."""
     for q, k in ((31, 63), (29, 13), (23, 61), (3, 3)):
         yield attention(q=q, k=k, grid=(1, 2) if q == 23 else (2, 2), loop=2 if k == 3 else 4)

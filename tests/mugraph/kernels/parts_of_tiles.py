@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from relational_tensat.mugraph.graph.dims import dims_of
-from relational_tensat.mugraph.graph.input_windows import Window
+from relational_tensat.mugraph.graph.dims import Window, dims_of
 from relational_tensat.mugraph.graph.mugraph import (
     BlockGraph,
     BlockStep,
-    Iterator,
+    InputIterator,
     Kernel,
     MuGraph,
     Operation,
@@ -34,10 +33,10 @@ def parts_of_tiles(with_product: bool = True) -> MuGraph:
         Operation("mul", ("first", "second"), "product"),
         Operation("add", ("product", "one"), "t"),
     ]  # fmt: skip
-    loads = [Iterator("X", "x", ("m",)), Iterator("Y", "y", ("m",))]
+    loads = [InputIterator("X", "x", ("m",)), InputIterator("Y", "y", ("m",))]
     inputs = {"X": dims_of("m=6 a=12"), "Y": dims_of("m=6 b=8")}
     if with_product:
-        loads.append(Iterator("W", "w", ("",)))
+        loads.append(InputIterator("W", "w", ("",)))
         inputs["W"] = dims_of("i=20 n=20")
     saver = Saver("t", "T", dims_of("m=6 j=9"), ("m",))
     block = BlockGraph((2,), 1, tuple(loads), tuple(steps), (saver,))

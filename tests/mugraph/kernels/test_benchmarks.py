@@ -22,7 +22,7 @@ from bench.mirage.machine_code import is_fit, kept_runs
 from bench.mirage.values import compared, small_pairs
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import decoded
-from relational_tensat.mugraph.kernels.cuda.compile_cuda import ARCHITECTURES
+from relational_tensat.mugraph.kernels.emit_cuda import ARCHITECTURES
 from tests.gpu.test_nvrtc import needs_nvrtc
 from tests.mugraph.kernels.compiled_benchmarks import compiled_rows
 from tests.mugraph.kernels.inputs import numbered

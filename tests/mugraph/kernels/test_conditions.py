@@ -10,15 +10,14 @@ import pytest
 from bench.emulation.comparing import TOLERANCES, drawn, exact
 from bench.emulation.running import DTYPES, run_kernels
 from relational_tensat.base.errors import InputError
-from relational_tensat.mugraph.fusion.chain_program import row_kernel
+from relational_tensat.mugraph.fusion.chains import row_kernel
 from relational_tensat.mugraph.graph.arithmetic import Numbers
-from relational_tensat.mugraph.graph.cores import core, with_windows
 from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.mugraph import MuGraph
-from relational_tensat.mugraph.kernels.c.compile_c import compiled_kernels
-from relational_tensat.mugraph.kernels.cuda.compile_cuda import ARCHITECTURES, compile_cuda
-from relational_tensat.mugraph.kernels.cuda.emit_cuda import emit_cuda
-from relational_tensat.mugraph.regions.lowering_regions import lowered
+from relational_tensat.mugraph.graph.rewrites import core, with_windows
+from relational_tensat.mugraph.kernels.emit_c import compiled_kernels
+from relational_tensat.mugraph.kernels.emit_cuda import ARCHITECTURES, compile_cuda, emit_cuda
+from relational_tensat.mugraph.regions.region_lowering import lowered
 from relational_tensat.mugraph.verify.stability import stabilized
 from tests.gpu.test_nvrtc import needs_nvrtc
 from tests.mugraph.conditions import (

@@ -15,17 +15,17 @@ import pytest
 from bench.emulation.comparing import TOLERANCES, norm_error
 from bench.emulation.running import DTYPES, run_kernels
 from relational_tensat import Options, optimize
-from relational_tensat.mugraph.finding import find_kernels
 from relational_tensat.mugraph.fusion.candidates import chain_candidates
-from relational_tensat.mugraph.fusion.nodes_check import computes_nodes
+from relational_tensat.mugraph.fusion.kernel_builder import computes_nodes
 from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.mugraph import Accumulate, MuGraph, Operation
 from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded
 from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
-from relational_tensat.mugraph.regions.lowering_regions import lowered
-from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
+from relational_tensat.mugraph.kernel_finder import find_kernels
+from relational_tensat.mugraph.regions.region_lowering import lowered
+from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.verify.verification import verify_mugraph
 from relational_tensat.verify.evaluate import evaluate_graph
 from tests.mugraph.extremes import absmax_linear, drawn, expected, kernel, powers_model
 from tests.with_compilers import skip_without_compiler

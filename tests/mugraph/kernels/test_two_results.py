@@ -6,10 +6,10 @@ from pathlib import Path
 
 from bench.emulation.comparing import drawn, exact_outputs, norm_error
 from bench.emulation.running import DTYPES, run_kernels
-from relational_tensat.mugraph.finding import find_kernels
-from relational_tensat.mugraph.fusion.chain_program import row_kernel
+from relational_tensat.mugraph.fusion.chains import row_kernel
 from relational_tensat.mugraph.graph.mugraph import MuGraph
-from relational_tensat.mugraph.search.search_options import SearchOptions
+from relational_tensat.mugraph.kernel_finder import find_kernels
+from relational_tensat.mugraph.search.structure import SearchOptions
 from tests.mugraph.search.test_several_outputs import gate_and_up, sum_and_norm
 from tests.with_compilers import needs_c
 

@@ -12,16 +12,16 @@ from pathlib import Path
 
 from bench.emulation.comparing import TOLERANCES, drawn, exact, norm_error
 from bench.emulation.running import DTYPES, run_kernels
-from relational_tensat.mugraph.finding import find_kernels
-from relational_tensat.mugraph.fusion.chain_program import row_kernel
-from relational_tensat.mugraph.graph.cores import core, with_windows
+from relational_tensat.mugraph.fusion.chains import row_kernel
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded
 from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
+from relational_tensat.mugraph.graph.rewrites import core, with_windows
+from relational_tensat.mugraph.kernel_finder import find_kernels
 from relational_tensat.mugraph.kernels.emission import emit
-from relational_tensat.mugraph.regions.lowering_regions import lowered
-from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
+from relational_tensat.mugraph.regions.region_lowering import lowered
+from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.verify.verification import verify_mugraph
 from tests.mugraph.parts import joint_attention, rotary
 from tests.with_compilers import needs_c
 from tests.with_triton import skip_without_triton

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from relational_tensat.mugraph.field.residues import Residues
+from relational_tensat.mugraph.graph.arithmetic import Labelled
 from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.evaluation import run_step, tile_of
-from relational_tensat.mugraph.graph.labelled import Labelled
 from relational_tensat.mugraph.graph.mugraph import Accumulate, BlockStep, MuGraph, Operation
 from relational_tensat.mugraph.graph.partial_tiles import LOOP
+from relational_tensat.mugraph.graph.residues import Residues
 from relational_tensat.mugraph.search.block_terms import fingerprint, iterator_of
-from relational_tensat.mugraph.search.structure import Configuration
+from relational_tensat.mugraph.search.structure import BlockConfiguration
 from relational_tensat.tensor.field import Undefined
 
 
@@ -28,7 +28,7 @@ class Block:
     def __init__(
         self,
         original: MuGraph,
-        configuration: Configuration,
+        configuration: BlockConfiguration,
         values: dict[str, Labelled],
         most: int,
     ) -> None:

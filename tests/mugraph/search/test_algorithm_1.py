@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from relational_tensat.mugraph.field.residues import Residues
+from relational_tensat.mugraph.graph.arithmetic import Labelled
 from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.evaluation import evaluate, tile_of
-from relational_tensat.mugraph.graph.labelled import Labelled
+from relational_tensat.mugraph.graph.residues import Residues
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.programs import program
 from relational_tensat.mugraph.search.block_terms import fingerprint, iterator_of
 from relational_tensat.mugraph.search.kernel_search import search_kernels
-from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.search.structure import configurations, structure_of
+from relational_tensat.mugraph.search.structure import SearchOptions, configurations, structure_of
 from tests.mugraph.search.algorithm_1 import Block
 
 

@@ -9,9 +9,9 @@ import pytest
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.programs import ProgramBuilder
-from relational_tensat.mugraph.search.found import FoundGraph, build
 from relational_tensat.mugraph.search.kernel_search import search_kernels
-from relational_tensat.mugraph.search.search_options import SearchOptions
+from relational_tensat.mugraph.search.routes import FoundGraph, build
+from relational_tensat.mugraph.search.structure import SearchOptions
 from relational_tensat.mugraph.verify.random_tests import first_difference
 from tests.mugraph.searches import graphs
 

@@ -11,15 +11,17 @@ from relational_tensat.mugraph.graph.mugraph import Accumulate
 from relational_tensat.mugraph.graph.partial_tiles import tile_size
 from relational_tensat.mugraph.graph.well_formed import block_tensors
 from relational_tensat.mugraph.programs import program
-from relational_tensat.mugraph.search.found import Route
 from relational_tensat.mugraph.search.kernel_search import search_kernels
-from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.sizing import choosing_sizes
-from relational_tensat.mugraph.sizing.choices import Floats, Sizes
-from relational_tensat.mugraph.sizing.choosing_sizes import Sized, sized
-from relational_tensat.mugraph.sizing.multiprocessors import a100
-from relational_tensat.mugraph.sizing.shared_memory import emitted_bytes
-from relational_tensat.mugraph.sizing.splits import SHORTEST_TILE, more_parts_of
+from relational_tensat.mugraph.search.routes import Route
+from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.sizing import sizes
+from relational_tensat.mugraph.sizing.sizes import (
+    SHORTEST_TILE,
+    Sized,
+    more_parts_of,
+    sized,
+)
+from relational_tensat.mugraph.sizing.waves import Floats, Sizes, a100, emitted_bytes
 from tests.mugraph.searches import searched
 
 
@@ -104,7 +106,7 @@ def test_of_equal_costs_that_without_a_smaller_last_tile_is_chosen(
         cost = np.where(smaller | (sizes.loop == 2) & (sizes.tile["q"] == 5), 1.0, 2.0)
         return cost, cost
 
-    monkeypatch.setattr(choosing_sizes, "kernel_times", costs)
+    monkeypatch.setattr(sizes, "kernel_times", costs)
     (kernel,) = flash_attention(20, q=20).graph.kernels
     assert (kernel.block.grid, kernel.block.loop) == ((2, 4), 2)
 

@@ -11,12 +11,11 @@ from relational_tensat.base.errors import VerificationError
 from relational_tensat.mugraph.graph.arithmetic import Elements, Numbers
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
 from relational_tensat.mugraph.programs import ProgramBuilder, program
-from relational_tensat.mugraph.verify import verifying_mugraphs
-from relational_tensat.mugraph.verify.floats import relative_error
+from relational_tensat.mugraph.verify import verification
 from relational_tensat.mugraph.verify.masks import masked, masks_of, takes_masks
-from relational_tensat.mugraph.verify.random_tests import first_difference
+from relational_tensat.mugraph.verify.random_tests import first_difference, relative_error
 from relational_tensat.mugraph.verify.stability import stabilized
-from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
+from relational_tensat.mugraph.verify.verification import verify_mugraph
 from tests.mugraph.masks import by_bools, chosen_attention, guarded_program, masked_attention
 from tests.mugraph.mutants import mutants
 
@@ -27,7 +26,7 @@ CHOSEN, CHOOSING = chosen_attention(**SIZES), by_bools(GRAPH)
 
 @pytest.fixture(autouse=True)
 def _few_tests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verifying_mugraphs, "_TESTS_WITHOUT_BOUND", 2)
+    monkeypatch.setattr(verification, "_TESTS_WITHOUT_BOUND", 2)
 
 
 def with_operator(graph: MuGraph, old: str, new: str) -> MuGraph:
@@ -67,8 +66,8 @@ def test_bools_leave_half_of_a_row_any_part_and_nothing() -> None:
 
 @pytest.mark.parametrize(("program", "graph"), [(PROGRAM, GRAPH), (CHOSEN, CHOOSING)])
 def test_attention_with_a_guard_passes(program: MuGraph, graph: MuGraph) -> None:
-    verification = verify_mugraph(program, graph, 1)
-    assert verification.passed and verification.is_stable and verification.takes_masks
+    checked = verify_mugraph(program, graph, 1)
+    assert checked.passed and checked.is_stable and checked.takes_masks
 
 
 def test_what_bools_do_not_leave_is_what_the_program_says() -> None:
@@ -114,11 +113,9 @@ def test_an_infinite_maximum_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
         return np.asarray(np.max(x, axis=tuple(axes)))
 
     monkeypatch.setattr(Numbers, "largest", infinite)
-    verification = verify_mugraph(PROGRAM, GRAPH, 1)
-    assert verification.takes_masks is False and not verification.passed
-    assert verification.difference is None and verification.float64_error == pytest.approx(
-        0, abs=1e-12
-    )
+    checked = verify_mugraph(PROGRAM, GRAPH, 1)
+    assert checked.takes_masks is False and not checked.passed
+    assert checked.difference is None and checked.float64_error == pytest.approx(0, abs=1e-12)
 
 
 @pytest.mark.parametrize(("program", "graph"), [(PROGRAM, GRAPH), (CHOSEN, CHOOSING)])

@@ -8,9 +8,8 @@ from dataclasses import replace
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.programs import program
-from relational_tensat.mugraph.search.found import build
-from relational_tensat.mugraph.verify.floats import relative_error
-from relational_tensat.mugraph.verify.random_tests import first_difference
+from relational_tensat.mugraph.search.routes import build
+from relational_tensat.mugraph.verify.random_tests import first_difference, relative_error
 from relational_tensat.mugraph.verify.stability import stabilized
 from tests.mugraph.kernels.mugraphs import split_attention
 from tests.mugraph.mugraphs import flash_attention

@@ -10,13 +10,16 @@ import pytest
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.mugraph.graph.mugraph import MuGraph, RunningMax
 from relational_tensat.mugraph.programs import ProgramBuilder, program
-from relational_tensat.mugraph.search.found import build
-from relational_tensat.mugraph.verify import scaling_rows, verifying_mugraphs
-from relational_tensat.mugraph.verify.floats import relative_error
-from relational_tensat.mugraph.verify.random_tests import Difference, first_difference
-from relational_tensat.mugraph.verify.scaling_rows import scaling_difference
+from relational_tensat.mugraph.search.routes import build
+from relational_tensat.mugraph.verify import random_tests, verification
+from relational_tensat.mugraph.verify.random_tests import (
+    OutputDifference,
+    first_difference,
+    relative_error,
+    scaling_difference,
+)
 from relational_tensat.mugraph.verify.stability import stabilized
-from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
+from relational_tensat.mugraph.verify.verification import verify_mugraph
 from tests.mugraph.mugraphs import flash_attention
 from tests.mugraph.searches import searched
 
@@ -49,11 +52,11 @@ def test_flash_attention_gets_the_online_maximum() -> None:
 def test_scaling_is_tested_at_small_sizes_of_kernels_too(monkeypatch: pytest.MonkeyPatch) -> None:
     tested: list[int] = []
 
-    def noted(program: MuGraph, graph: MuGraph, seed: int) -> Difference | None:
+    def noted(program: MuGraph, graph: MuGraph, seed: int) -> OutputDifference | None:
         tested.extend(dim.size for dims in program.inputs.values() for dim in dims)
         return first_difference(program, graph, seed)
 
-    monkeypatch.setattr(scaling_rows, "first_difference", noted)
+    monkeypatch.setattr(random_tests, "first_difference", noted)
     sizes = {"h": 256, "q": 512, "d": 128, "k": 4096, "e": 128}
     assert scaling_difference(flash_attention(**sizes)) is None
     assert scaling_difference(program("attention", **sizes)) is None
@@ -91,7 +94,7 @@ def test_what_has_no_exponentials_stays_as_it_is() -> None:
 
 
 def test_verification_says_what_overflows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verifying_mugraphs, "ERROR", 0.1)
+    monkeypatch.setattr(verification, "ERROR", 0.1)
     attention = program("attention", **SIZES)
     raw = verify_mugraph(attention, flash_attention(**SIZES))
     assert raw.passed

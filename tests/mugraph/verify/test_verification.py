@@ -7,23 +7,21 @@ import pytest
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.mugraph.graph import evaluation
 from relational_tensat.mugraph.graph.dims import dims_of
-from relational_tensat.mugraph.graph.mirage_json import from_mirage
+from relational_tensat.mugraph.graph.mirage_reader import from_mirage
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,
+    InputIterator,
     Kernel,
     MuGraph,
     Operation,
     Saver,
 )
-from relational_tensat.mugraph.graph.mugraph import Iterator as TileIterator
 from relational_tensat.mugraph.graph.well_formed import block_tensors
 from relational_tensat.mugraph.programs import ProgramBuilder, program
-from relational_tensat.mugraph.verify.floats import relative_error
-from relational_tensat.mugraph.verify.lax import Bound, bound
-from relational_tensat.mugraph.verify.random_tests import first_difference
-from relational_tensat.mugraph.verify.shrinking_sizes import resized, shrunk, with_full_sums
-from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
+from relational_tensat.mugraph.verify.random_tests import first_difference, relative_error
+from relational_tensat.mugraph.verify.small_sizes import resized, shrunk, with_full_sums
+from relational_tensat.mugraph.verify.verification import LaxBound, bound, verify_mugraph
 from tests.mugraph.mugraphs import flash_attention
 from tests.mugraph.saved import saved
 
@@ -49,7 +47,7 @@ def added_four_times(factor: float) -> tuple[MuGraph, MuGraph]:
     block = BlockGraph(
         grid=(64,),
         loop=4,
-        iterators=(TileIterator("X", "x", ("m",), "k"), TileIterator("W", "w", ("m",))),
+        iterators=(InputIterator("X", "x", ("m",), "k"), InputIterator("W", "w", ("m",))),
         steps=(
             Operation("sum", ("x",), "s", {"over": ("k",)}),
             Accumulate("s", "a"),
@@ -84,7 +82,7 @@ def test_large_programs_of_benchmarks_pass_them() -> None:
     block = BlockGraph(
         grid=(128,),
         loop=64,
-        iterators=(TileIterator("X", "x", ("",), "k"), TileIterator("A", "a", ("n",), "k")),
+        iterators=(InputIterator("X", "x", ("",), "k"), InputIterator("A", "a", ("n",), "k")),
         steps=(Operation("matmul", ("x", "a"), "p", {"over": ("k",)}), Accumulate("p", "y")),
         savers=(Saver("y", "Y", dims_of("m=8 n=4096"), ("n",)),),
     )
@@ -112,7 +110,7 @@ def test_where_both_dims_of_a_weight_are_summed_over_each_has_tests_of_its_own()
         block = BlockGraph(
             grid=(64,),
             loop=64,
-            iterators=(TileIterator(a, "a", ("",), over), TileIterator(b, "b", (columns,), over)),
+            iterators=(InputIterator(a, "a", ("",), over), InputIterator(b, "b", (columns,), over)),
             steps=(Operation("matmul", ("a", "b"), "p", {"over": (over,)}), Accumulate("p", "y")),
             savers=(Saver("y", made, dims_of(result), (columns,)),),
         )
@@ -158,8 +156,8 @@ def test_what_adds_up_copies_beyond_the_end_is_refused(monkeypatch: pytest.Monke
 
 
 def test_the_bound_is_that_of_the_theorem_where_it_applies() -> None:
-    assert bound(program("attention", h=1, q=1, d=2, k=2, e=1)) == Bound(8, 2)
-    assert Bound(8, 2).tests(1e-6) == 111
+    assert bound(program("attention", h=1, q=1, d=2, k=2, e=1)) == LaxBound(8, 2)
+    assert LaxBound(8, 2).tests(1e-6) == 111
     assert bound(program("lora", m=2, k=2, n=2, r=2)) is not None
     for name in ("attention", "mlp", "gated_mlp", "rmsnorm_linear"):  # too large, or not LAX
         assert bound(program(name)) is None
@@ -197,14 +195,14 @@ def test_two_kernels_may_split_a_variable_with_and_without_a_smaller_last_tile()
     first = BlockGraph(
         (2,),
         1,
-        (TileIterator("X", "x", ("m",)),),
+        (InputIterator("X", "x", ("m",)),),
         (Operation("exp", ("x",), "e"),),
         (Saver("e", "E", dims_of("m=14 k=4"), ("m",)),),
     )
     second = BlockGraph(
         (4,),
         1,
-        (TileIterator("E", "e", ("m",)),),
+        (InputIterator("E", "e", ("m",)),),
         (Operation("sum", ("e",), "s", {"over": ("k",)}),),
         (Saver("s", "S", dims_of("m=14"), ("m",)),),
     )

@@ -13,14 +13,14 @@ from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded
-from relational_tensat.mugraph.graph.wide_results import with_wide_results
+from relational_tensat.mugraph.graph.rewrites import with_wide_results
 from relational_tensat.mugraph.programs import program
-from relational_tensat.mugraph.search.found import FoundGraph, build
-from relational_tensat.mugraph.sizing.modelled import graph_us
-from relational_tensat.mugraph.sizing.multiprocessors import a100
-from relational_tensat.mugraph.verify import verifying_mugraphs
+from relational_tensat.mugraph.search.routes import FoundGraph, build
+from relational_tensat.mugraph.sizing.cost_model import graph_us
+from relational_tensat.mugraph.sizing.waves import a100
+from relational_tensat.mugraph.verify import verification
 from relational_tensat.mugraph.verify.stability import stabilized
-from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
+from relational_tensat.mugraph.verify.verification import verify_mugraph
 from tests.mugraph.kernels.inputs import with_level_keys
 from tests.mugraph.kernels.mugraphs import split_attention
 from tests.mugraph.searches import searched
@@ -52,7 +52,7 @@ def test_flash_decoding_is_found_with_wide_sums_and_verified(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its first kernel stores sums of exponentials, and of what they weigh, of a part of the keys."""
-    monkeypatch.setattr(verifying_mugraphs, "ERROR", 0.1)
+    monkeypatch.setattr(verification, "ERROR", 0.1)
     decoding = [r for r in searched("attention", 2).routes if len(r.alternatives) == 2][-1]
     first = next(k for k in decoding.alternatives[0] if (k.grid, k.loop) == (("k",), "k"))
     kernels = (first, decoding.alternatives[1][0])

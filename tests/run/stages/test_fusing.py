@@ -14,8 +14,8 @@ from relational_tensat.base.errors import InputError, UsageError
 from relational_tensat.cli.main import main
 from relational_tensat.formats import load_model, save_model
 from relational_tensat.models.builder import GraphBuilder
-from relational_tensat.mugraph.fusion import fusing, kernel_files
-from relational_tensat.mugraph.fusion.region_report import RegionReport
+from relational_tensat.mugraph.fusion import kernel_files, kernel_fusion
+from relational_tensat.mugraph.fusion.own_kernel import RegionReport
 from relational_tensat.run.progress import Silent
 from relational_tensat.tensor import Graph
 
@@ -66,7 +66,7 @@ def test_a_run_that_was_killed_is_resumed_to_the_same_kernels(
             optimize(model, options(db=db, kernels=folder), progress=Dies(phase))
         with monkeypatch.context() as patch:
             if phase == "extract":
-                patch.setattr(fusing, "own_kernels", None)  # none is sought again
+                patch.setattr(kernel_fusion, "own_kernels", None)  # none is sought again
             resumed = resume(db, output=tmp_path / "out.onnx", kernels=folder)
         assert resumed.cost_after_us == whole.cost_after_us
         assert resumed.graph.count_ops() == whole.graph.count_ops()

@@ -97,7 +97,7 @@ def _kernels_of(configuration: Configuration) -> tuple[Configuration, ...]:
 def _leaves_epilogue(call: calls.Call) -> bool:
     if isinstance(call, calls.Convolution):
         return not cudnn_fuses(call) and convolution_epilogue(call) is not None
-    product = blas_product(call) if isinstance(call, calls.Product) else None
+    product = blas_product(call) if isinstance(call, calls.ProductCall) else None
     return product is not None and product.rest is not None
 
 

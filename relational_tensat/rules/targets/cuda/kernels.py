@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from relational_tensat.base.errors import ShapeError
-from relational_tensat.gpu.codes import ACTIVATION_CODES, BINARY_CODES
+from relational_tensat.gpu.catalogue import ACTIVATION_CODES, BINARY_CODES
 from relational_tensat.rules.targets.fused_kernel import FusedKernel, FusedPart, in_turn
 from relational_tensat.rules.targets.scaled_product import SCALED, WINDOW, ConvAdd, scaled_product
 from relational_tensat.tensor import Attrs, TensorType, ValueType

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.mugraph.kernels.triton import machine_code
-from relational_tensat.mugraph.kernels.triton.emit_triton import emit_triton
+from relational_tensat.mugraph.kernels import emission
+from relational_tensat.mugraph.kernels.emit_triton import emit_triton
 from tests.mugraph.kernels.mugraphs import attention
 from tests.mugraph.masks import BY_BOOLS
 
@@ -19,7 +19,7 @@ def _codes() -> list[dict[str, object]]:
     emitted = emit_triton(graph.kernels[0], graph.inputs)
     codes = []
     for arch in ("sm_80", "sm_90", "sm_100"):
-        code = machine_code.compile_triton(emitted, arch)
+        code = emission.compile_triton(emitted, arch)
         codes.append(
             {
                 "arch": arch, "instructions": sorted(code.instructions), "registers": code.registers,
@@ -36,14 +36,14 @@ def _of_bools() -> list[int]:
     emitted = (
         emit_triton(graph.kernels[0], graph.inputs, dtype) for dtype in ("float16", "float32")
     )
-    return [machine_code.compile_triton(kernel, "sm_90").spilled_bytes for kernel in emitted]
+    return [emission.compile_triton(kernel, "sm_90").spilled_bytes for kernel in emitted]
 
 
 def _refused() -> str:
-    machine_code._SHARED_BYTES = {8: 1024}
+    emission._SHARED_BYTES = {8: 1024}
     graph = attention()
     try:
-        machine_code.compile_triton(emit_triton(graph.kernels[0], graph.inputs), "sm_80")
+        emission.compile_triton(emit_triton(graph.kernels[0], graph.inputs), "sm_80")
     except InputError as error:
         return str(error)
     return ""

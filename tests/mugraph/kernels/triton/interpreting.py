@@ -11,8 +11,8 @@ from bench.emulation.comparing import drawn, exact, norm_error, run_all
 from bench.emulation.interpreted import run_interpreted
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
-from relational_tensat.mugraph.kernels.layouts.choosing_layouts import chosen_layouts
-from relational_tensat.mugraph.kernels.triton.emit_triton import emit_triton
+from relational_tensat.mugraph.kernels.emit_triton import emit_triton
+from relational_tensat.mugraph.kernels.layout_choice import chosen_layouts
 from relational_tensat.tensor import Array
 from tests.mugraph.kernels.inputs import with_level_keys, with_level_logits
 from tests.mugraph.kernels.mugraphs import SMALL, split_attention

@@ -17,8 +17,8 @@ from bench.emulation.comparing import drawn, exact, norm_error
 from bench.emulation.interpreted import run_interpreted
 from relational_tensat.mugraph.graph.dims import Dim
 from relational_tensat.mugraph.graph.mugraph import MuGraph
-from relational_tensat.mugraph.kernels.triton.emit_triton import emit_triton
-from relational_tensat.mugraph.kernels.triton.tensors import Axes
+from relational_tensat.mugraph.kernels.emit_triton import emit_triton
+from relational_tensat.mugraph.kernels.triton_tensors import Axes
 from relational_tensat.tensor import Array
 from tests.mugraph.kernels.inputs import with_level_logits
 from tests.mugraph.kernels.mugraphs import attention

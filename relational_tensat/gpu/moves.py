@@ -1,0 +1,375 @@
+"""Lowering of what moves elements: axes, borders, weights in another order, joins and parts of tensors.
+
+A reshape is a view. So is a part that lies in one piece in its operand, if it begins where 16 divides the
+address; any other is copied, in pieces as large as alignment allows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate
+
+from relational_tensat.gpu.calls import CallEmitter, DeviceTensor, Ref, Triple
+from relational_tensat.gpu.catalogue import MOVED_TYPES, PAD_MODE_CODES
+from relational_tensat.gpu.memory import (
+    broadcast,
+    collapse,
+    contiguous,
+    element_bits,
+    item_bytes,
+    padded,
+)
+from relational_tensat.tensor import Attrs, TensorType
+from relational_tensat.tensor.operators.attributes import float_of, int_of, ints_of, str_of
+
+#: Addresses of tensors are multiples of this, also of views.
+ALIGNMENT_BYTES = 16
+
+
+def widest(item_bytes: int, counts: Sequence[int]) -> int:
+    """Return the bytes of the largest pieces of elements in which all of ``counts`` are whole."""
+    width = item_bytes
+    while width < ALIGNMENT_BYTES and all(n * item_bytes % (2 * width) == 0 for n in counts):
+        width *= 2
+    return width
+
+
+def copy_strided(
+    emitter: CallEmitter,
+    item_bytes: int,
+    sizes: Sequence[int],
+    dst: tuple[Ref, Sequence[int]],
+    src: tuple[Ref, Sequence[int]],
+) -> None:
+    """Copy between two views of the same sizes, each a place and strides.
+
+    Raises:
+        InputError: the views have more axes than the kernel walks through.
+    """
+    sizes, to, start = collapse(sizes, dst[1], src[1])
+    if sizes and to[-1] == start[-1] == 1:  # whole runs: move them as larger elements
+        places = [tensor.offset_bytes // item_bytes for tensor in (dst[0], src[0])]
+        width = widest(item_bytes, [sizes[-1], *to[:-1], *start[:-1], *places])
+        factor, item_bytes = width // item_bytes, width
+        sizes = (*sizes[:-1], sizes[-1] // factor)
+        to, start = ((*(s // factor for s in tensor[:-1]), 1) for tensor in (to, start))
+    count = 1
+    for size in sizes:
+        count *= size
+    emitter.launch_over(
+        f"strided_copy<{MOVED_TYPES[item_bytes]}>",
+        count,
+        dst=dst[0],
+        src=src[0],
+        n=count,
+        sizes=padded(sizes, _RANK, 1),
+        dst_strides=padded(to, _RANK, 0),
+        src_strides=padded(start, _RANK, 0),
+    )
+
+
+_TILE = 32
+#: What CUDA allows along y and z of a grid.
+_MOST_TILES = 65_535
+_RANK = 6
+
+
+def lower_view(
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
+    """Lower what gives its operand back, perhaps under another shape: no kernel runs."""
+    return DeviceTensor(output, inputs[0].ref)
+
+
+def lower_transpose(
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
+    """Lower a transpose: a view where only axes of size 1 move, tiles where the last two change
+    places, else a strided copy."""
+    (x,) = inputs
+    return transposed(emitter, x, ints_of(attrs, "perm"), output)
+
+
+def transposed(
+    emitter: CallEmitter, x: DeviceTensor, perm: tuple[int, ...], output: TensorType
+) -> DeviceTensor:
+    """Return ``x`` with its axes in another order."""
+    strides = contiguous(x.type.shape)
+    source = tuple(strides[axis] for axis in perm)
+    sizes, start = collapse(output.shape, source)
+    if len(sizes) <= 1:
+        return DeviceTensor(output, x.ref)
+    result = emitter.tensor(output)
+    tiles = _tiles(sizes, start)
+    if tiles is None:
+        views = (result.ref, contiguous(sizes)), (x.ref, start)
+        copy_strided(emitter, item_bytes(output.dtype), sizes, *views)
+        return result
+    batch, rows, columns = tiles
+    emitter.launch(
+        f"transpose<{MOVED_TYPES[item_bytes(output.dtype)]}>",
+        (math.ceil(columns / _TILE), math.ceil(rows / _TILE), min(batch, _MOST_TILES)),
+        (_TILE, 8, 1),
+        dst=result.ref,
+        src=x.ref,
+        batch=batch,
+        rows=rows,
+        columns=columns,
+    )
+    return result
+
+
+def _tiles(sizes: tuple[int, ...], start: tuple[int, ...]) -> Triple | None:
+    """Return batch, rows and columns of the operand if just these last two change places."""
+    batch = (1,) if len(sizes) == 2 else sizes[:-2]
+    columns, rows = sizes[-2:]
+    outer = (rows * columns,) if len(sizes) == 3 else ()
+    if len(batch) > 1 or start != (*outer, 1, columns) or math.ceil(rows / _TILE) > _MOST_TILES:
+        return None
+    return batch[0], rows, columns
+
+
+def lower_expand(
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
+    """Lower a repetition: a copy of a view that stays where it is along repeated axes."""
+    (x,) = inputs
+    if x.type.size == output.size:
+        return DeviceTensor(output, x.ref)
+    result = emitter.tensor(output)
+    sizes, start = collapse(output.shape, broadcast(x.type.shape, output.shape))
+    views = (result.ref, contiguous(sizes)), (x.ref, start)
+    copy_strided(emitter, item_bytes(output.dtype), sizes, *views)
+    return result
+
+
+def lower_pad(
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
+    """Lower a border."""
+    (x,) = inputs
+    begins = ints_of(attrs, "pads")[: x.type.rank]
+    value, mode = float_of(attrs, "value"), str_of(attrs, "mode")
+    result = emitter.tensor(output)
+    emit_pad(emitter, result, x, begins, mode=mode, value=value)
+    return result
+
+
+def lower_enlarge(
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
+    """Lower a kernel padded to the size of another, itself in the middle."""
+    w = inputs[0]
+    begins = tuple(
+        (target - size) // 2 for size, target in zip(w.type.shape, output.shape, strict=True)
+    )
+    result = emitter.tensor(output)
+    emit_pad(emitter, result, w, begins)
+    return result
+
+
+def emit_pad(
+    emitter: CallEmitter,
+    result: DeviceTensor,
+    x: DeviceTensor,
+    begins: tuple[int, ...],
+    *,
+    mode: str = "constant",
+    value: float = 0.0,
+) -> None:
+    """Add a border around ``x``, so many elements before it along each axis.
+
+    Raises:
+        InputError: there are more axes than the kernel walks through.
+    """
+    dtype = x.type.dtype
+    emitter.launch_over(
+        f"pad<{MOVED_TYPES[item_bytes(dtype)]}>",
+        result.type.size,
+        dst=result.ref,
+        src=x.ref,
+        mode=PAD_MODE_CODES[mode],
+        value=element_bits(value, dtype),
+        n=result.type.size,
+        dst_sizes=padded(result.type.shape, _RANK, 1),
+        src_sizes=padded(x.type.shape, _RANK, 1),
+        begins=padded(begins, _RANK, 0),
+    )
+
+
+def lower_merge(
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
+    """Lower a grouped convolution's weights for fewer groups: zeros, then the filters' own slots.
+
+    A filter of slot s of its new group has its weights s operands further on, so one strided copy
+    places them all.
+    """
+    (w,) = inputs
+    count, groups = int_of(attrs, "count"), int_of(attrs, "groups")
+    per_group = w.type.shape[0] // groups
+    own = math.prod(w.type.shape[1:])
+    result, size = emitter.tensor(output), item_bytes(output.dtype)
+    emitter.launch_over(
+        f"fill<{MOVED_TYPES[size]}>", output.size, dst=result.ref, value=0, n=output.size
+    )
+    sizes = (groups // count, count, per_group, own)
+    row = count * own
+    to = (count * per_group * row, per_group * row + own, row, 1)
+    copy_strided(emitter, size, sizes, (result.ref, to), (w.ref, contiguous(sizes)))
+    return result
+
+
+def moved(ref: Ref, elements: int, dtype: str) -> Ref:
+    """Return the place so many elements further on."""
+    return Ref(ref.buffer, ref.offset_bytes + elements * item_bytes(dtype))
+
+
+#: Parts that one launch joins or cuts.
+_PARTS = 8
+
+
+def lower_concat(
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
+    """Lower a join: every part is copied."""
+    if len(inputs) == 1:
+        return inputs[0]
+    result = emitter.tensor(output)
+    _emit_pieces(emitter, "concat", "dst", result, inputs, int_of(attrs, "axis"))
+    return result
+
+
+def lower_split(
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: tuple[TensorType, ...],
+    attrs: Attrs,
+) -> tuple[DeviceTensor, ...]:
+    """Lower a cut: views where all parts lie in one piece, else all are copied by one kernel."""
+    (x,) = inputs
+    axis = int_of(attrs, "axis")
+    starts = [0, *accumulate(part.size for part in output)]
+    places = [moved(x.ref, start, x.type.dtype) for start in starts[:-1]]
+    whole = math.prod(x.type.shape[:axis]) == 1
+    if whole and not any(place.offset_bytes % ALIGNMENT_BYTES for place in places):
+        return tuple(DeviceTensor(part, place) for part, place in zip(output, places, strict=True))
+    parts = tuple(emitter.tensor(part) for part in output)
+    _emit_pieces(emitter, "split", "src", x, parts, axis)
+    return parts
+
+
+def _emit_pieces(
+    emitter: CallEmitter,
+    kernel: str,
+    side: str,
+    whole: DeviceTensor,
+    parts: tuple[DeviceTensor, ...],
+    axis: int,
+) -> None:
+    """Add the launches that move parts, side by side along an axis, into or out of a whole."""
+    outer = math.prod(whole.type.shape[:axis])
+    lengths = [math.prod(part.type.shape[axis:]) for part in parts]
+    size = item_bytes(whole.type.dtype)
+    width = widest(size, lengths)
+    ends = [0, *accumulate(length * size // width for length in lengths)]
+    for first in range(0, len(parts), _PARTS):
+        some, bounds = parts[first : first + _PARTS], ends[first : first + _PARTS + 1]
+        spare = _PARTS - len(some)
+        taken = bounds[-1] - bounds[0]
+        emitter.launch_over(
+            f"{kernel}<{MOVED_TYPES[width]}>",
+            outer * taken,
+            **{side: whole.ref},
+            parts=(*(part.ref for part in some), *(None,) * spare),
+            outer=outer,
+            width=ends[-1],
+            first=bounds[0],
+            taken=taken,
+            ends=(*(end - bounds[0] for end in bounds[1:]), *(taken,) * spare),
+        )
+
+
+def lower_slice(
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
+    """Lower a slice: a view where it lies in one piece, else a strided copy."""
+    (x,) = inputs
+    dtype = x.type.dtype
+    strides = list(contiguous(x.type.shape))
+    start = 0
+    columns = (ints_of(attrs, name) for name in ("axes", "starts", "steps"))
+    for axis, first, step in zip(*columns, strict=True):
+        start += first * strides[axis]
+        strides[axis] *= step
+    place: Ref = moved(x.ref, start, dtype)
+    sizes, view = collapse(output.shape, strides)
+    if view in ((), (1,)) and place.offset_bytes % ALIGNMENT_BYTES == 0:
+        return DeviceTensor(output, place)
+    result = emitter.tensor(output)
+    copy_strided(emitter, item_bytes(dtype), sizes, (result.ref, contiguous(sizes)), (place, view))
+    return result
+
+
+def lower_gather(
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
+    """Lower the taking of named slices."""
+    data, indices = inputs
+    axis = int_of(attrs, "axis")
+    shape, size = data.type.shape, item_bytes(data.type.dtype)
+    inner = math.prod(shape[axis + 1 :])
+    width = widest(size, [inner])
+    outer, inner = math.prod(shape[:axis]), inner * size // width
+    result = emitter.tensor(output)
+    emitter.launch_over(
+        f"gather<{MOVED_TYPES[width]}>",
+        outer * indices.type.size * inner,
+        dst=result.ref,
+        data=data.ref,
+        indices=indices.ref,
+        index_bytes=item_bytes(indices.type.dtype),
+        outer=outer,
+        axis=shape[axis],
+        inner=inner,
+        count=indices.type.size,
+    )
+    return result

@@ -1,0 +1,278 @@
+"""Lowering of products, convolutions and pools.
+
+Matrix products broadcast batches, and fuse scale, transposed factors, an addend, bias and activation.
+Windows over one to three spatial dimensions are always lowered as three.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from relational_tensat.gpu.calls import (
+    CallEmitter,
+    Convolution,
+    DeviceTensor,
+    Pooling,
+    ProductCall,
+    Triple,
+    Windows,
+    float_type,
+)
+from relational_tensat.gpu.memory import broadcast, collapse, contiguous, padded
+from relational_tensat.tensor import Attrs, TensorType
+from relational_tensat.tensor.operators.attributes import (
+    bool_of,
+    float_of,
+    ints_of,
+    padding_of,
+    str_of,
+)
+from relational_tensat.tensor.operators.windows import resolve_padding
+
+
+def lower_conv(
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
+    """Lower a convolution, its groups read off the shapes."""
+    x, w, *bias = inputs
+    return _emit_conv(emitter, (x, w), (None, *bias), output, attrs)
+
+
+def lower_conv_add(
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
+    """Lower a convolution with an addend; operands x, w, addend and, if any, bias."""
+    x, w, *added = inputs
+    return _emit_conv(emitter, (x, w), tuple(added), output, attrs)
+
+
+def _emit_conv(
+    emitter: CallEmitter,
+    factors: tuple[DeviceTensor, DeviceTensor],
+    added: tuple[DeviceTensor | None, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
+    x, w = factors
+    addend, bias = (*added, None)[:2]
+    float_type("conv", x.type)
+    groups = x.type.shape[1] // w.type.shape[1]
+    result = emitter.tensor(output)
+    emitter.calls.append(
+        Convolution(
+            y=result.ref,
+            x=x.ref,
+            w=w.ref,
+            bias=bias.ref if bias else None,
+            dtype=x.type.dtype,
+            math=emitter.math,
+            batch=x.type.shape[0],
+            groups=groups,
+            channels=w.type.shape[1],
+            filters=w.type.shape[0] // groups,
+            windows=_windows(x.type, w.type.shape[2:], output, attrs),
+            rank=x.type.rank - 2,
+            act=str_of(attrs, "act"),
+            addend=addend.ref if addend else None,
+        )
+    )
+    return result
+
+
+def lower_pool(
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
+    """Lower a pool."""
+    (x,) = inputs
+    float_type(op, x.type)
+    result = emitter.tensor(output)
+    emitter.calls.append(
+        Pooling(
+            y=result.ref,
+            x=x.ref,
+            op=op,
+            dtype=x.type.dtype,
+            batch=x.type.shape[0],
+            channels=x.type.shape[1],
+            windows=_windows(x.type, ints_of(attrs, "kernel"), output, attrs),
+            rank=x.type.rank - 2,
+            include_pad=bool(attrs.get("count_include_pad", False)),
+            act=str_of(attrs, "act"),
+        )
+    )
+    return result
+
+
+def _windows(x: TensorType, kernel: tuple[int, ...], output: TensorType, attrs: Attrs) -> Windows:
+    sizes, stride = x.shape[2:], ints_of(attrs, "stride")
+    dilation = ints_of(attrs, "dilation") or (1,) * len(sizes)
+    begins, ends = resolve_padding(padding_of(attrs), sizes, kernel, stride, dilation)
+    return Windows(
+        sizes=_triple(sizes, 1),
+        out=_triple(output.shape[2:], 1),
+        kernel=_triple(kernel, 1),
+        stride=_triple(stride, 1),
+        dilation=_triple(dilation, 1),
+        begins=_triple(begins, 0),
+        ends=_triple(ends, 0),
+    )
+
+
+_BATCH_AXES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Factors:
+    """What is multiplied, and how: alpha A B, each factor transposed first on demand."""
+
+    a: DeviceTensor
+    b: DeviceTensor
+    alpha: float = 1.0
+    transposes_a: bool = False
+    transposes_b: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Epilogue:
+    """What is done to a product on its way out: an addend of its type, a bias, an activation."""
+
+    addend: DeviceTensor | None
+    bias: DeviceTensor | None
+    act: str
+
+
+def lower_matmul(
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
+    """Lower a product; where all products of a batch share B, it is one of more rows."""
+    a, b, *bias = inputs
+    epilogue = _Epilogue(None, bias[0] if bias else None, str_of(attrs, "act"))
+    return _emit(emitter, op, _Factors(a, b), epilogue, output)
+
+
+def lower_product(
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
+    """Lower a scaled product of factors that may lie transposed; operands A, B and, if any, bias."""
+    a, b, *bias = inputs
+    return _lower_scaled(emitter, op, (a, b), (None, *bias), output, attrs)
+
+
+def lower_product_add(
+    emitter: CallEmitter,
+    op: str,
+    inputs: tuple[DeviceTensor, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
+    """Lower such a product with an addend; operands A, B, addend and, if any, bias."""
+    a, b, addend, *bias = inputs
+    return _lower_scaled(emitter, op, (a, b), (addend, *bias), output, attrs)
+
+
+def _lower_scaled(
+    emitter: CallEmitter,
+    op: str,
+    factors: tuple[DeviceTensor, DeviceTensor],
+    added: tuple[DeviceTensor | None, ...],
+    output: TensorType,
+    attrs: Attrs,
+) -> DeviceTensor:
+    scaled = _Factors(
+        *factors, float_of(attrs, "alpha"), bool_of(attrs, "trans_a"), bool_of(attrs, "trans_b")
+    )
+    addend, bias = (*added, None)[:2]
+    return _emit(emitter, op, scaled, _Epilogue(addend, bias, str_of(attrs, "act")), output)
+
+
+def _emit(
+    emitter: CallEmitter, op: str, factors: _Factors, epilogue: _Epilogue, output: TensorType
+) -> DeviceTensor:
+    float_type(op, output)
+    a, b, bias = factors.a, factors.b, epilogue.bias
+    batch, m, n = output.shape[:-2], output.shape[-2], output.shape[-1]
+    k = a.type.shape[-2 if factors.transposes_a else -1]
+    a_view = _batch_strides(a.type, batch)
+    b_view = _batch_strides(b.type, batch)
+    bias_view = broadcast(bias.type.shape, output.shape) if bias else (0,) * output.rank
+    *bias_batch, bias_row, bias_column = bias_view
+    rows = _joined_rows(batch, m, a_view, b_view, bias_view, k)
+    if rows is not None and not factors.transposes_a:
+        m, bias_row = rows
+        batch, a_view, b_view, bias_batch = (), (), (), []
+    batch, a_view, b_view, bias_tuple = collapse(batch, a_view, b_view, bias_batch)
+    result = emitter.tensor(output)
+    emitter.calls.append(
+        ProductCall(
+            c=result.ref,
+            a=a.ref,
+            b=b.ref,
+            bias=bias.ref if bias else None,
+            dtype=output.dtype,
+            math=emitter.math,
+            m=m,
+            n=n,
+            k=k,
+            batches=_triple(batch, 1),
+            a_strides=_triple(a_view, 0),
+            b_strides=_triple(b_view, 0),
+            bias_strides=(*_triple(bias_tuple, 0), bias_row, bias_column),
+            act=epilogue.act,
+            addend=epilogue.addend.ref if epilogue.addend else None,
+            alpha=factors.alpha,
+            transposes_a=factors.transposes_a,
+            transposes_b=factors.transposes_b,
+        )
+    )
+    return result
+
+
+def _batch_strides(kind: TensorType, batch: tuple[int, ...]) -> tuple[int, ...]:
+    """Return how far matrices are apart along the result's batch axes; 0 where repeated."""
+    matrix = kind.shape[-2] * kind.shape[-1]
+    return tuple(stride * matrix for stride in broadcast(kind.shape[:-2], batch))
+
+
+def _joined_rows(
+    batch: tuple[int, ...],
+    m: int,
+    a_view: tuple[int, ...],
+    b_view: tuple[int, ...],
+    bias_view: tuple[int, ...],
+    k: int,
+) -> tuple[int, int] | None:
+    """Return the rows, and the bias's stride along them, of one product in place of a batch."""
+    sizes, a_left = collapse(batch, a_view)  # a batch axis of size 1 may have any stride
+    if any(b_view) or a_left != tuple(step * m * k for step in contiguous(sizes)):
+        return None
+    sizes, rows = collapse((*batch, m), bias_view[:-1])
+    if len(sizes) > 1:
+        return None
+    return math.prod(batch) * m, rows[0] if rows else 0
+
+
+def _triple(values: Sequence[int], default: int) -> Triple:
+    return cast(Triple, padded(values, _BATCH_AXES, default))

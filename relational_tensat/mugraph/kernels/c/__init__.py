@@ -1,1 +1,0 @@
-"""C from μGraphs without products: chains of functions and reductions, which a CPU does in one sweep."""

@@ -1,1 +1,0 @@
-"""CUDA from μGraphs: one source for all NVIDIA architectures, compiled by NVRTC."""

@@ -1,1 +1,0 @@
-"""Layouts of tensors in memory, chosen by an integer program after verification."""

@@ -1,1 +1,0 @@
-"""From a block graph to statements: what is stored where, in which order, with which barriers."""

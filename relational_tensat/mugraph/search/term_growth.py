@@ -1,0 +1,234 @@
+"""Growing the terms of a level to their largest size: here, or by several processes.
+
+Configurations have nothing in common but the abstract e-graph, so each process takes some of them, with a
+database of its own, and sends back what it has. What is found is the same.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from multiprocessing.synchronize import Event
+from typing import Any, TypeAlias
+
+from relational_tensat.base.errors import NoSolutionError
+from relational_tensat.base.process import ProcessOptions
+from relational_tensat.base.signals import ignore_ctrl_c
+from relational_tensat.base.watch import Guard, Watch
+from relational_tensat.egraph.database import Database, Interrupted
+from relational_tensat.mugraph.graph.residues import Residues
+from relational_tensat.mugraph.search.block_search import BlockSearch
+from relational_tensat.mugraph.search.block_terms import GrownTerms, Job, SearchCounts
+from relational_tensat.mugraph.search.structure import SearchOptions, Structure
+
+#: Fewer configurations are not worth another process.
+_LEAST_CONFIGURATIONS = 256
+#: So that none waits long for the last one.
+_PARTS_OF_EACH = 3
+
+
+@dataclass(frozen=True, slots=True)
+class TermGrowth:
+    """How far the growth of a level is.
+
+    Attributes:
+        done, whole: sizes of terms, or parts of the configurations.
+        counts: so far, of this level.
+    """
+
+    done: int
+    whole: int
+    counts: SearchCounts
+
+
+Report: TypeAlias = Callable[[TermGrowth], None]
+
+
+class Grower:
+    """Grows the terms of one level after the other; a context manager, as processes end with it."""
+
+    def __init__(self, structure: Structure, options: SearchOptions, watch: Watch) -> None:
+        self._structure = structure
+        self._options = options
+        self._watch = watch
+        self._pool: ProcessPoolExecutor | None = None
+        self._stop: Event | None = None
+
+    def __enter__(self) -> Grower:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def grown(
+        self, database: Database, jobs: Sequence[Job], report: Report
+    ) -> tuple[BlockSearch, bool]:
+        """Return the terms of some jobs, and whether no limit ended their growth.
+
+        Args:
+            database: of the abstract e-graph.
+            jobs: what blocks may load, and their configurations.
+            report: called now and then.
+
+        Raises:
+            NoSolutionError: a process ended before it was done.
+        """
+        arithmetic = Residues(self._options.seed)
+        search = BlockSearch(database, self._structure, arithmetic, self._options.disable)
+        if self._watch.is_over:
+            return search, False
+        configurations = sum(len(job.configurations) for job in jobs)
+        most = configurations // _LEAST_CONFIGURATIONS
+        parts = 1 if self._options.processes == 1 else self._options.processes * _PARTS_OF_EACH
+        if min(parts, most) > 1:
+            return search, self._spread(search, database, jobs, min(parts, most), report)
+        for job in jobs:
+            search.add(job)
+        return search, self._grow_here(search, database, report)
+
+    def _grow_here(self, search: BlockSearch, database: Database, report: Report) -> bool:
+        """Grow in this process; return whether that came to its end. A size that did not is left out."""
+        guard = self._watch.guard(database.interrupt, None)
+        is_complete = True
+        try:
+            with guard.watching():
+                _grow(search, self._options.max_operators, report)
+        except Interrupted:
+            is_complete = False
+        database.resume()  # it may have been interrupted just after the last statement
+        self._note(guard)
+        return is_complete
+
+    def _spread(
+        self,
+        search: BlockSearch,
+        database: Database,
+        jobs: Sequence[Job],
+        parts: int,
+        report: Report,
+    ) -> bool:
+        for job in jobs:
+            search.add(job, with_tiles=False)
+        pool, stop = self._started()
+        rows = database.execute("FROM abstract", name="mugraph/abstract_rows")
+        numbers = [range(part, len(search.configurations), parts) for part in range(parts)]
+        futures: dict[Future[tuple[GrownTerms, bool]], int] = {}
+        guard = self._watch.guard(stop.set, None)
+        done: dict[int, tuple[GrownTerms, bool]] = {}
+        with guard.watching():
+            for part, mine in enumerate(numbers):
+                task = _GrowthPart(rows, self._structure, self._options, _jobs(search, mine))
+                futures[pool.submit(_grow_part, task)] = part
+            try:
+                for future in as_completed(futures):
+                    done[futures[future]] = future.result()
+                    report(TermGrowth(len(done), parts, _sum([g.counts for g, _ in done.values()])))
+            except BrokenProcessPool as error:
+                raise NoSolutionError(
+                    "a process of the search ended before it was done; perhaps memory did not suffice"
+                ) from error
+        for part, mine in enumerate(numbers):  # in this order, not in that of their ends
+            search.absorb(done[part][0], mine)
+        self._note(guard)
+        return all(is_complete for _, is_complete in done.values())
+
+    def _started(self) -> tuple[ProcessPoolExecutor, Event]:
+        """Return the processes and what stops them; begin them when they are needed first."""
+        if self._pool is None or self._stop is None:
+            context = multiprocessing.get_context("spawn")  # no fork: DuckDB has threads
+            self._stop = context.Event()
+            self._pool = ProcessPoolExecutor(
+                self._options.processes, context, initializer=_begin, initargs=(self._stop,)
+            )
+        return self._pool, self._stop
+
+    def _note(self, guard: Guard) -> None:
+        if guard.reason == "interrupted":
+            self._watch.remember()
+
+
+def _grow(search: BlockSearch, max_operators: int, report: Report) -> None:
+    for size in range(max_operators + 1):
+        report(TermGrowth(max(0, size - 1), max_operators, search.counts))
+        search.grow(size, max_operators)
+
+
+def _jobs(search: BlockSearch, numbers: Sequence[int]) -> list[Job]:
+    """Return jobs of just these configurations, in this order."""
+    jobs: list[Job] = []
+    for number in numbers:
+        job, configuration = search.configurations[number]
+        if jobs and jobs[-1].operands is job.operands:
+            jobs[-1] = replace(jobs[-1], configurations=(*jobs[-1].configurations, configuration))
+        else:
+            jobs.append(Job(job.operands, (configuration,)))
+    return jobs
+
+
+def _sum(counts: Sequence[SearchCounts]) -> SearchCounts:
+    return SearchCounts(
+        sum(count.configurations for count in counts),
+        sum(count.candidates for count in counts),
+        sum(count.terms for count in counts),
+        sum(count.undefined for count in counts),
+    )
+
+
+# --- in the other processes ---
+
+
+@dataclass(frozen=True, slots=True)
+class _GrowthPart:
+    """What a process needs: the abstract e-graph's rows, and jobs."""
+
+    abstract: Sequence[Sequence[Any]]
+    structure: Structure
+    options: SearchOptions
+    jobs: Sequence[Job]
+
+
+_stopping: list[Event] = []
+
+
+def _begin(stop: Event) -> None:
+    """Leave Ctrl-C to the process that began this one; ``stop`` tells."""
+    ignore_ctrl_c()
+    _stopping.append(stop)
+
+
+def _grow_part(part: _GrowthPart) -> tuple[GrownTerms, bool]:
+    database = Database(process=ProcessOptions(threads=1))
+    database.script("mugraph/abstract_table")
+    database.append("abstract", [tuple(row) for row in part.abstract])
+    search = BlockSearch(
+        database, part.structure, Residues(part.options.seed), part.options.disable
+    )
+    for job in part.jobs:
+        search.add(job)
+    is_done, is_complete = threading.Event(), True
+    stopper = threading.Thread(target=_interrupt, args=(database, is_done), daemon=True)
+    stopper.start()
+    try:
+        _grow(search, part.options.max_operators, lambda growth: None)
+    except Interrupted:
+        is_complete = False
+    is_done.set()
+    stopper.join()
+    database.resume()
+    grown = search.grown()
+    database.close()
+    return grown, is_complete
+
+
+def _interrupt(database: Database, is_done: threading.Event) -> None:
+    """Interrupt the database when all processes are to stop."""
+    (stop,) = _stopping
+    while not is_done.wait(0.05):
+        if stop.is_set():
+            database.interrupt()
+            return

@@ -1,0 +1,75 @@
+"""The rules of kernels: each finds its part of the model, all of them at once, and writes as it reads."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+
+from relational_tensat.egraph import EGraph
+from relational_tensat.explore import ExplorationOptions, explore
+from relational_tensat.formats import load_model, save_model
+from relational_tensat.mugraph.fusion.candidates import region_candidates
+from relational_tensat.mugraph.fusion.kernel_builder import kernel_rule
+from relational_tensat.rules.language import parse_rules
+from relational_tensat.rules.library import load_rules
+from relational_tensat.rules.model import Rule
+from relational_tensat.rules.targets.fused_chain import body_of
+from relational_tensat.rules.targets.fused_kernel import FusedPart
+from relational_tensat.rules.targets.target import know_kernels
+from relational_tensat.rules.text import rule_text
+from relational_tensat.tensor import Graph, Node, TensorType, build_graph
+
+INPUTS = Path(__file__).resolve().parents[3] / "bench" / "inputs"
+
+
+def _rules(graph: Graph) -> list[Rule]:
+    know_kernels()
+    candidates = region_candidates(graph, 8)
+    return [kernel_rule(c, f"k{n}", f"fused-k{n}") for n, c in enumerate(candidates)]
+
+
+def test_each_rule_finds_its_part_beside_all_others() -> None:
+    """Regions within regions share most of their patterns."""
+    graph = load_model(INPUTS / "gated_mlp.onnx")
+    rules = _rules(graph)
+    assert len(rules) > 10
+    with closing(EGraph.create(graph)) as egraph:
+        exploration = explore(egraph, [*load_rules(), *rules], ExplorationOptions(iterations=2))
+        assert all(exploration.rules[rule.name].applied for rule in rules)
+
+
+def test_a_rule_can_be_read_from_its_text() -> None:
+    for name in ("gated_mlp", "encoder_block"):
+        for rule in _rules(load_model(INPUTS / f"{name}.onnx")):
+            (read,) = parse_rules(rule_text(rule), rule.file, most_sources=4)
+            assert rule_text(replace(read, line=rule.line)) == rule_text(rule)
+
+
+def test_one_kernel_in_two_shapes_is_two_functions(tmp_path: Path) -> None:
+    """The nodes that it stands for end in a reshape in one place only."""
+    know_kernels()
+    kind, flat = TensorType("float32", (2, 3)), {"shape": (6,)}
+    bodies = [
+        body_of([FusedPart("exp", (0,)), *more], [1 + len(more)])
+        for more in ([], [FusedPart("reshape", (1,), flat)])
+    ]
+    nodes = [
+        Node("fused", (name,), (f"{name}{n}",), {"mugraph": "k1", "body": bodies[n]})
+        for name, n in (("x", 0), ("x", 1), ("y", 1))
+    ]
+    graph = build_graph("shapes", {"x": kind, "y": kind}, {}, nodes, ["x0", "x1", "y1"])
+    save_model(graph, tmp_path / "out.onnx")
+    model = onnx.load(tmp_path / "out.onnx")
+    assert [function.name for function in model.functions] == ["fused_k1", "fused_k1_2"]
+    session = onnxruntime.InferenceSession(
+        tmp_path / "out.onnx", providers=["CPUExecutionProvider"]
+    )
+    x, y = np.arange(6, dtype="float32").reshape(2, 3), np.ones((2, 3), "float32")
+    wanted = np.exp(x), np.exp(x).ravel(), np.exp(y).ravel()
+    for one, other in zip(session.run(None, {"x": x, "y": y}), wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)

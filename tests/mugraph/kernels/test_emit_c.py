@@ -1,0 +1,115 @@
+"""Emitted C computes what μGraphs mean."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench.emulation.comparing import TOLERANCES, drawn, exact, norm_error
+from relational_tensat.base.errors import InputError, MissingDependencyError
+from relational_tensat.mugraph.graph.arithmetic import Numbers
+from relational_tensat.mugraph.graph.dims import dims_of
+from relational_tensat.mugraph.graph.mugraph import (
+    BlockGraph,
+    InputIterator,
+    Kernel,
+    Operation,
+    Saver,
+)
+from relational_tensat.mugraph.kernels.emit_c import CKernel, compile_c, emit_c
+from tests.mugraph.kernels.inputs import numbered
+from tests.mugraph.kernels.mugraphs import CHAINS, attention, pooled
+from tests.with_compilers import needs_c
+
+#: Relative or absolute errors, whichever is smaller.
+_FUNCTIONS = {"exp": 4e-7, "erf": 6e-7, "gelu": 1e-6, "sigmoid": 4e-7, "silu": 5e-7, "tanh": 5e-7}
+
+
+@needs_c
+def test_kernels_compute_what_their_graphs_mean(tmp_path: Path) -> None:
+    for graph in numbered(CHAINS):
+        (kernel,) = graph.kernels
+        function = compile_c(emit_c(kernel, graph.inputs), tmp_path)
+        inputs = drawn(graph, "float32")
+        result = np.full([d.size for d in kernel.block.savers[0].dims], np.nan, np.float32)
+        function([inputs[name] for name in kernel.operands], [result])
+        assert norm_error(result, exact(graph, inputs)) <= TOLERANCES["float32"], kernel.name
+
+
+@needs_c
+def test_operands_and_results_may_lie_otherwise(tmp_path: Path) -> None:
+    (graph,) = numbered((pooled(),))
+    (kernel,) = graph.kernels
+    dims = {**graph.inputs, **{saver.output: saver.dims for saver in kernel.block.savers}}
+    lying = {name: tuple(reversed(own)) for name, own in dims.items()}
+    function = compile_c(emit_c(kernel, graph.inputs, lying), tmp_path)
+    inputs = drawn(graph, "float32")
+    result = np.full([d.size for d in lying[graph.outputs[0]]], np.nan, np.float32)
+    turned = [np.ascontiguousarray(inputs[name].T) for name in kernel.operands]
+    function(turned, [result])
+    assert norm_error(result.T, exact(graph, inputs)) <= TOLERANCES["float32"]
+
+
+@needs_c
+def test_large_logits_stay_finite_and_right(tmp_path: Path) -> None:
+    graph = pooled()
+    function = compile_c(emit_c(graph.kernels[0], graph.inputs), tmp_path)
+    inputs = drawn(graph, "float32")
+    inputs["S"] *= 600 / np.abs(inputs["S"]).max()
+    shifted = {**inputs, "S": inputs["S"] - inputs["S"].max(axis=1, keepdims=True)}
+    result = np.empty(4, np.float32)
+    function([inputs["S"], inputs["V"]], [result])
+    assert norm_error(result, exact(graph, shifted)) <= 1e-5
+
+
+@needs_c
+def test_functions_are_those_of_numpy(tmp_path: Path) -> None:
+    """Over all that matters, and beyond: infinities and NaN, too."""
+    wide = np.linspace(-120, 120, 4000, dtype=np.float32)
+    near = np.linspace(-6, 6, 4090, dtype=np.float32)
+    given = np.concatenate(
+        [wide, near, np.array([np.inf, -np.inf, np.nan, 0, -0.0, 88.72], np.float32)]
+    )
+    dims = dims_of(f"n={given.size}")
+    block = BlockGraph(
+        (), 1, (InputIterator("X", "x"),),
+        tuple(Operation(name, ("x",), name) for name in _FUNCTIONS),
+        tuple(Saver(name, f"Y_{name}", dims, ()) for name in _FUNCTIONS),
+    )  # fmt: skip
+    function = compile_c(emit_c(Kernel("functions", block), {"X": dims}), tmp_path)
+    results = [np.empty_like(given) for _ in _FUNCTIONS]
+    function([given], results)
+    for (name, tolerance), result in zip(_FUNCTIONS.items(), results, strict=True):
+        with np.errstate(all="ignore"):
+            want = Numbers("float64").function(name, given.astype(np.float64))
+            want32 = want.astype(np.float32)
+            close = np.abs(result - want) <= tolerance * np.maximum(1, np.abs(want))
+        is_same = (result == want32) | (np.isnan(result) & np.isnan(want32))
+        wrong = ~(close | is_same) & (np.abs(want) > 1e-37)
+        assert not wrong.any(), (name, given[wrong][:3], result[wrong][:3], want[wrong][:3])
+
+
+def test_products_are_left_to_libraries() -> None:
+    graph = attention()
+    with pytest.raises(InputError, match="flash_attention: s is a product, which no C is made of"):
+        emit_c(graph.kernels[0], graph.inputs)
+
+
+def test_without_a_compiler_one_line_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(MissingDependencyError, match="need a C compiler: set CC, or install cc"):
+        compile_c(CKernel("none", "", ()), tmp_path)
+
+
+@needs_c
+def test_wrong_arrays_are_refused(tmp_path: Path) -> None:
+    graph = pooled()
+    function = compile_c(emit_c(graph.kernels[0], graph.inputs), tmp_path)
+    with pytest.raises(InputError, match="pooled: in_S is no contiguous array of float32"):
+        function([np.zeros((4, 24)), np.zeros((4, 24), np.float32)], [np.zeros(4, np.float32)])

@@ -1,0 +1,62 @@
+"""Growing by several processes: what is found is the same, and a stop is heard everywhere."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from relational_tensat.base.watch import Watch
+from relational_tensat.mugraph.programs import program
+from relational_tensat.mugraph.search import term_growth
+from relational_tensat.mugraph.search.abstract_egraph import saturated
+from relational_tensat.mugraph.search.block_terms import Job
+from relational_tensat.mugraph.search.kernel_search import SearchProgress, search_kernels
+from relational_tensat.mugraph.search.structure import SearchOptions, structure_of
+from tests.mugraph.searches import searched
+
+
+def test_two_processes_find_what_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(term_growth, "_LEAST_CONFIGURATIONS", 20)
+    seen: list[SearchProgress] = []
+    options = SearchOptions(max_kernels=2, processes=2)
+    result = search_kernels(program("mlp"), options, progress=seen.append)
+    assert result == searched("mlp", 2)
+    parts = {1: 2, 2: 2}  # of 45 and 52 configurations
+    assert [(p.level, p.growth.done, p.growth.whole) for p in seen] == [
+        (level, done + 1, whole) for level, whole in parts.items() for done in range(whole)
+    ]
+    assert seen[-1].growth.counts.terms == result.levels[1].terms
+    assert [p.routes for p in seen] == [0, 0, 1, 1]
+
+
+def test_a_part_that_is_stopped_gives_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    stop = threading.Event()
+    stop.set()
+    monkeypatch.setattr(term_growth, "_stopping", [stop])
+    structure = structure_of(program("mlp"))
+    abstract = saturated(structure.program)
+    rows = abstract.database.execute("FROM abstract")
+    monkeypatch.setattr(term_growth, "_grow", lambda search, most, report: _wait(search))
+    part = term_growth._GrowthPart(rows, structure, SearchOptions(), [Job((), ())])
+    grown, is_complete = term_growth._grow_part(part)
+    assert not is_complete and not grown.terms
+
+
+def test_after_the_time_nothing_is_begun() -> None:
+    structure = structure_of(program("mlp"))
+    over = Watch(should_stop=lambda: True)
+    with term_growth.Grower(structure, SearchOptions(processes=2), over) as grower:
+        search, is_complete = grower.grown(saturated(structure.program).database, [], _unwanted)
+    assert not is_complete and not search.configurations
+
+
+def _wait(search: object) -> None:
+    """Run statements until one is refused."""
+    database = search._database  # type: ignore[attr-defined]
+    while True:
+        database.execute("SELECT 1")
+
+
+def _unwanted(growth: term_growth.TermGrowth) -> None:
+    raise AssertionError("nothing grows")
