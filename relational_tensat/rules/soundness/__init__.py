@@ -18,12 +18,12 @@ if TYPE_CHECKING:
         tensor,
         tensor_typed,
     )
-    from relational_tensat.rules.soundness.verdict import Counterexample, Verdict
-    from relational_tensat.rules.soundness.verification import (
+    from relational_tensat.rules.soundness.rule_verification import (
         DEFAULT_TRIALS,
         verify_rule,
         verify_rules,
     )
+    from relational_tensat.rules.soundness.verdict import Counterexample, Verdict
 
 __all__ = [
     "DEFAULT_TRIALS",
@@ -43,6 +43,6 @@ __getattr__ = names_on_first_use(
     {
         "failure_text": ("Typed", "apply", "apply_typed", "tensor", "tensor_typed"),
         "verdict": ("Counterexample", "Verdict"),
-        "verification": ("DEFAULT_TRIALS", "verify_rule", "verify_rules"),
+        "rule_verification": ("DEFAULT_TRIALS", "verify_rule", "verify_rules"),
     },
 )

@@ -14,9 +14,9 @@ from functools import partial
 from relational_tensat.base.errors import RuleError
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.content import content_hash
+from relational_tensat.rules.soundness.rule_verification import DEFAULT_TRIALS, judged
 from relational_tensat.rules.soundness.store import cached_verdicts, keep_verdicts, shipped_verdicts
 from relational_tensat.rules.soundness.verdict import Verdict
-from relational_tensat.rules.soundness.verification import DEFAULT_TRIALS, judged
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from relational_tensat.rules.soundness.element_types import TypedJudge
 from relational_tensat.rules.soundness.inputs import in_dtype
 from relational_tensat.rules.soundness.judgement import Judge, LawOutcome
 from relational_tensat.rules.soundness.requirements import DrawPlan
-from relational_tensat.rules.soundness.verification import _Verification
+from relational_tensat.rules.soundness.rule_verification import _Verification
 from relational_tensat.tensor.hints import SeededChoices
 from relational_tensat.tensor.types import DTYPE_BYTES
 

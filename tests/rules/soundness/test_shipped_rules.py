@@ -12,8 +12,8 @@ from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.draws import RuleConfiguration, draw_configuration
 from relational_tensat.rules.soundness.judgement import Judge, LawOutcome
 from relational_tensat.rules.soundness.requirements import DrawPlan
+from relational_tensat.rules.soundness.rule_verification import _Verification
 from relational_tensat.rules.soundness.sides import Sides
-from relational_tensat.rules.soundness.verification import _Verification
 from relational_tensat.tensor.hints import RandomChoices, SeededChoices
 from relational_tensat.tensor.operators import get_operator
 from tests.rules.soundness.conditions import is_needed

@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 from bench.mutations.judging import rules_that_are
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness import Verdict, instances, traced, verification, verify_rule
+from relational_tensat.rules.soundness import (
+    Verdict,
+    instances,
+    rule_verification,
+    traced,
+    verify_rule,
+)
 from relational_tensat.rules.soundness.decisions import Decisions
 from relational_tensat.rules.soundness.requirements import DrawPlan
 from relational_tensat.rules.soundness.unreachable import is_unreachable
@@ -114,7 +120,7 @@ def test_what_cannot_be_is_proved() -> None:
 
 def test_without_z3_no_more_rules_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = [rule for rule in rules_that_are("right") if rule.name in ("sum-of-shape", "i8-half")]
-    for module in (instances, verification):
+    for module in (instances, rule_verification):
         monkeypatch.setattr(module, "has_z3", lambda: False)
     missed, simple = (quickly(rule) for rule in rules)
     assert simple.status == "sound"

@@ -7,13 +7,13 @@ docs/benchmarks.md has what was measured on one.
 from __future__ import annotations
 
 from relational_tensat.cost.profile import Profile
-from relational_tensat.rules.targets.cuda.kernel_choice import kernels_of, with_products
-from relational_tensat.rules.targets.cuda.kernels import (
+from relational_tensat.rules.targets.cuda.cuda_kernels import (
     CONVOLUTION_KERNELS,
     ELEMENTWISE_KERNELS,
     NORM_KERNELS,
     PRODUCT_KERNELS,
 )
+from relational_tensat.rules.targets.cuda.kernel_choice import kernels_of, with_products
 from relational_tensat.rules.targets.target import SUMS_OF_CONVOLUTIONS, Target
 
 

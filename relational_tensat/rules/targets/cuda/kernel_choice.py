@@ -17,7 +17,7 @@ from relational_tensat.gpu.routing import (
     cudnn_fuses,
     even_padding,
 )
-from relational_tensat.rules.targets.cuda.kernels import (
+from relational_tensat.rules.targets.cuda.cuda_kernels import (
     CudaElementwise,
     CudaProduct,
     CudnnConvAdd,

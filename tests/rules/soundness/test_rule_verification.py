@@ -6,7 +6,7 @@ import pytest
 
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness import Verdict, verification, verify_rule, verify_rules
+from relational_tensat.rules.soundness import Verdict, rule_verification, verify_rule, verify_rules
 from relational_tensat.rules.soundness.gate import verified
 
 
@@ -154,7 +154,7 @@ def test_a_rule_that_the_checker_fails_on_is_untested(monkeypatch: pytest.Monkey
             raise MemoryError("2 TiB\nare too much")
         return verify_rule(rule, trials=20, shrink=False)
 
-    monkeypatch.setattr(verification, "verify_rule", fails_on_first)
+    monkeypatch.setattr(rule_verification, "verify_rule", fails_on_first)
     first, second = verify_rules(rules)
     assert first.status == "untested"
     assert first.reason == "the checker failed on it: MemoryError: 2 TiB are too much"
