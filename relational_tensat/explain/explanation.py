@@ -16,7 +16,7 @@ from relational_tensat.explain.costs import TermCosts
 from relational_tensat.explain.laws import Side
 from relational_tensat.explain.proof import ProofGraph
 from relational_tensat.explain.replay import Replay
-from relational_tensat.explain.rewrite import ReplacedTerm, Rewrite
+from relational_tensat.explain.rewrite import ReplacedTerm, RewriteStep
 from relational_tensat.explain.state import RewrittenNode, State
 from relational_tensat.explain.stored import StoredEGraph, StoredSignature
 from relational_tensat.explain.terms import Outputs, Terms
@@ -38,7 +38,7 @@ class Checker:
         }
         self._typed = 0
 
-    def check(self, step: Rewrite) -> None:
+    def check(self, step: RewriteStep) -> None:
         """Check that a step is one application of its rule, and that its graphs are of sound types.
 
         Raises:
@@ -72,7 +72,7 @@ class Checker:
     def _type(self, term: int) -> ValueType:
         return self._signatures[self._terms[term].signature].type
 
-    def _sides(self, step: Rewrite) -> tuple[list[int], list[int]]:
+    def _sides(self, step: RewriteStep) -> tuple[list[int], list[int]]:
         """Return the terms that the rule's sources and targets are, with the step's operands put in."""
         rule = step.law.rule
         names = dict(zip(tensor_vars(rule), step.operands, strict=True))
@@ -120,7 +120,7 @@ class Checker:
         return True
 
 
-def _wrong(step: Rewrite, reason: str) -> VerificationError:
+def _wrong(step: RewriteStep, reason: str) -> VerificationError:
     return VerificationError(
         f"a step of the explanation by {step.law.rule.name!r} is wrong: {reason}"
     )
@@ -198,7 +198,7 @@ class Explanation:
     cost_before_us: float
     operators_before: int
     steps: tuple[ExplainedStep, ...]
-    rewrites: tuple[Rewrite, ...]
+    rewrites: tuple[RewriteStep, ...]
     terms: Terms
     original: Outputs
     names: Mapping[str, int]
@@ -316,7 +316,7 @@ class _Explainer:
                 groups.setdefault(term, []).extend(self._names.get(enode, ()))
         return tuple(tuple(names) for names in groups.values() if len(names) > 1)
 
-    def _check(self, original: Outputs, rewrites: list[Rewrite], extracted: Outputs) -> None:
+    def _check(self, original: Outputs, rewrites: list[RewriteStep], extracted: Outputs) -> None:
         """Check every step, and that the last one ends at what was extracted."""
         checker = Checker(self._terms, self._stored.signatures)
         graph = original
@@ -354,7 +354,7 @@ class _Explainer:
             term_of[owner] = self._terms.id_of(node.signature, [term_of[c] for c in node.children])
         return tuple([term_of[owner] for owner in outputs])
 
-    def _step(self, index: int, rewrite: Rewrite) -> ExplainedStep:
+    def _step(self, index: int, rewrite: RewriteStep) -> ExplainedStep:
         law = rewrite.law
         sides = [law.source, law.target] if rewrite.forward else [law.target, law.source]
         before, after = (self._operators(side, rewrite) for side in sides)
@@ -377,7 +377,7 @@ class _Explainer:
         op = self._stored.signatures[self._terms[replaced.after].signature].symbol.op
         return StepPlace(f"{op}_{replaced.owner}", replaced.near)
 
-    def _operators(self, side: Side, rewrite: Rewrite) -> tuple[str, ...]:
+    def _operators(self, side: Side, rewrite: RewriteStep) -> tuple[str, ...]:
         """Return the operators of a side of a step, operands first; parts of tuples left out."""
         values = list(rewrite.operands)
         for signature, operands in side.nodes:
@@ -388,9 +388,9 @@ class _Explainer:
         return tuple(op for op in ops if op != "part")
 
 
-def without_detours(original: Outputs, rewrites: Iterable[Rewrite]) -> list[Rewrite]:
+def without_detours(original: Outputs, rewrites: Iterable[RewriteStep]) -> list[RewriteStep]:
     """Return the steps without those after which a graph comes back that was there before."""
-    steps: list[Rewrite] = []
+    steps: list[RewriteStep] = []
     place = {original: 0}  # of each graph on the way, how many steps lead to it
     for rewrite in rewrites:
         back = place.get(rewrite.after)

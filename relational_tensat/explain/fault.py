@@ -12,7 +12,7 @@ from relational_tensat.base import duckdb
 from relational_tensat.base.errors import NoSolutionError
 from relational_tensat.explain.explanation import ExplainedStep, Explanation, explain
 from relational_tensat.explain.graphs import graph_of
-from relational_tensat.explain.rewrite import Rewrite
+from relational_tensat.explain.rewrite import RewriteStep
 from relational_tensat.explain.stored import StoredNode
 from relational_tensat.rules.targets.fused_kernel import FusedKernel
 from relational_tensat.tensor import Graph, TensorType, ValueType
@@ -39,7 +39,7 @@ _COMPARISON = (
 _FEW = 16
 
 
-def reproduce(explanation: Explanation, rewrite: Rewrite, original: Graph) -> tuple[str, ...]:
+def reproduce(explanation: Explanation, rewrite: RewriteStep, original: Graph) -> tuple[str, ...]:
     """Return the lines.
 
     Args:
@@ -202,7 +202,7 @@ def _with_weights_of(graph: Graph, original: Graph) -> Graph:
     return replace(graph, weights=weights, metadata=original.metadata, origin=original.origin)
 
 
-def _new_enodes(explanation: Explanation, rewrite: Rewrite) -> tuple[int, ...]:
+def _new_enodes(explanation: Explanation, rewrite: RewriteStep) -> tuple[int, ...]:
     """Return the e-nodes that a step put in place of others; none if one was in the original."""
     nodes = {(node.signature, node.children): node for node in explanation.stored.nodes.values()}
     roots = [replaced.after for replaced in rewrite.replaced]

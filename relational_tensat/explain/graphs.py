@@ -10,7 +10,7 @@ from relational_tensat.base.resources import sql
 from relational_tensat.egraph.catalogue import Symbol
 from relational_tensat.egraph.chosen_graph import ChosenNode, build_chosen
 from relational_tensat.explain.other_sizes import Counterpart
-from relational_tensat.explain.rewrite import Rewrite
+from relational_tensat.explain.rewrite import RewriteStep
 from relational_tensat.explain.stored import StoredEGraph, StoredSignature
 from relational_tensat.explain.terms import Outputs, Terms
 from relational_tensat.tensor.graph import Graph, Weight
@@ -60,7 +60,7 @@ def graph_of(
 
 
 def names_after(
-    names: Mapping[str, int], terms: Terms, rewrites: Iterable[Rewrite]
+    names: Mapping[str, int], terms: Terms, rewrites: Iterable[RewriteStep]
 ) -> dict[str, int]:
     """Return which terms the original graph's values are after rewrites: equal ones.
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from relational_tensat.explain.explanation import Explanation
 from relational_tensat.explain.graphs import graph_of
-from relational_tensat.explain.rewrite import Rewrite
+from relational_tensat.explain.rewrite import RewriteStep
 from relational_tensat.tensor import Array, numpy_dtype, tensors_of
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify import verify
@@ -111,7 +111,7 @@ class _Values:
         self._bytes = 0
         self._unknown = UnknownOperators()
 
-    def difference(self, rewrite: Rewrite, before: int, after: int, tolerance: float) -> float:
+    def difference(self, rewrite: RewriteStep, before: int, after: int, tolerance: float) -> float:
         """Return the relative error between a term and what replaces it; 0 for one that is rounding.
 
         Args:
@@ -127,7 +127,7 @@ class _Values:
                     errors[index] = 0.0
         return max(errors, default=0.0)
 
-    def follow(self, rewrite: Rewrite) -> None:
+    def follow(self, rewrite: RewriteStep) -> None:
         """Take note of the terms that a step made equal: what it replaced, and all that uses it."""
         replaced = {(replacement.before, replacement.after) for replacement in rewrite.replaced}
         pending = list(zip(rewrite.before, rewrite.after, strict=True))

@@ -16,7 +16,7 @@ from relational_tensat.base.errors import RelationalTensatError, UnsoundRuleErro
 from relational_tensat.egraph.catalogue import Symbol
 from relational_tensat.explain.explanation import Explanation
 from relational_tensat.explain.laws import Law
-from relational_tensat.explain.rewrite import Rewrite
+from relational_tensat.explain.rewrite import RewriteStep
 from relational_tensat.rules.instance import Instance, instantiate
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph
@@ -102,7 +102,7 @@ class _Replay:
                 attrs = attrs_of.get(term, self._symbol(term).attrs)
             self._apply(term, attrs)
 
-    def follow(self, rewrite: Rewrite) -> None:
+    def follow(self, rewrite: RewriteStep) -> None:
         """Apply a step's rule, and put what it builds in place of what it replaces."""
         law = rewrite.law
         values = self._side_terms(law, rewrite.operands, source=True)
@@ -139,7 +139,7 @@ class _Replay:
         for term, node in zip(target[law.variables :], instance.nodes, strict=True):
             self._put(term, Counterpart(node.attrs, node.type))
 
-    def _spread(self, rewrite: Rewrite) -> None:
+    def _spread(self, rewrite: RewriteStep) -> None:
         """Give what uses a replaced value, directly or not, its counterpart: its attributes stay."""
         replaced = {(replacement.before, replacement.after) for replacement in rewrite.replaced}
         pairs = self._changed(rewrite, replaced)
@@ -152,7 +152,9 @@ class _Replay:
             else:
                 self._apply(new, known.attrs)
 
-    def _changed(self, rewrite: Rewrite, replaced: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    def _changed(
+        self, rewrite: RewriteStep, replaced: set[tuple[int, int]]
+    ) -> set[tuple[int, int]]:
         """Return the terms above what was replaced, each with the term in its place."""
         pending = list(zip(rewrite.before, rewrite.after, strict=True))
         visited = set(pending)

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 
 from relational_tensat.base.errors import NoSolutionError
 from relational_tensat.explain.proof import ProofGraph
-from relational_tensat.explain.rewrite import Match, ReplacedTerm, Rewrite
+from relational_tensat.explain.rewrite import Match, ReplacedTerm, RewriteStep
 from relational_tensat.explain.state import RewrittenNode, State, pinned
 from relational_tensat.explain.terms import Terms
 from relational_tensat.explain.unions import Congruence, Walk
@@ -171,11 +171,11 @@ class Replay:
         self._step_limit = step_limit
         self._supply = Supply(graph, state, chosen)
         self._depth = self._alike_depth = self._n_walks = 0
-        self._rewrites: list[Rewrite] = []
+        self._rewrites: list[RewriteStep] = []
         #: The terms of all nodes, after the last step.
         self._term_of = state.terms(terms)
 
-    def run(self) -> list[Rewrite]:
+    def run(self) -> list[RewriteStep]:
         """Return the steps, in order.
 
         Raises:
@@ -205,7 +205,7 @@ class Replay:
         return False
 
     def _reach(self, node: RewrittenNode, goal: int) -> None:
-        """Rewrite a node, which is not fixed, until it has the required form."""
+        """RewriteStep a node, which is not fixed, until it has the required form."""
         attempts: Counter[tuple[int, Walk]] = Counter()
         walked: set[tuple[int, Walk]] = set()
         banned: set[Walk] = set()
@@ -363,7 +363,7 @@ class Replay:
             ReplacedTerm(n, term, terms[node.now()], self._graph.owner(node.form), names, near)
             for n, node, term, names, near in sorted(places)
         )
-        self._rewrites.append(Rewrite(match.law, match.forward, bound, replaced, before, after))
+        self._rewrites.append(RewriteStep(match.law, match.forward, bound, replaced, before, after))
         if len(self._rewrites) > self._step_limit:
             raise _LimitError(f"no explanation found: more than {self._step_limit} steps")
 

@@ -103,7 +103,7 @@ class ReplacedTerm:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewrite:
+class RewriteStep:
     """One application of one rule to a graph of terms.
 
     Attributes:

@@ -16,7 +16,7 @@ from pathlib import Path
 from relational_tensat.base.resources import sql
 from relational_tensat.explain.costs import TermCosts
 from relational_tensat.explain.explanation import ExplainedStep, Explanation, StepPlace
-from relational_tensat.explain.rewrite import Rewrite
+from relational_tensat.explain.rewrite import RewriteStep
 from relational_tensat.explain.stored import StoredEGraph, StoredNode
 from relational_tensat.explain.terms import Outputs
 from relational_tensat.rules.diagnosis import facts
@@ -59,14 +59,14 @@ class Reasons:
         self._stored = stored
         self._evidence: dict[str, str] = {}
 
-    def of(self, rewrite: Rewrite) -> Reason:
+    def of(self, rewrite: RewriteStep) -> Reason:
         """Return why a step is right."""
         rule = rewrite.law.rule
         if rule.name not in self._evidence:
             self._evidence[rule.name] = evidence_text(rule)
         return Reason(text_of(rule), self._conditions(rewrite), self._evidence[rule.name])
 
-    def _conditions(self, rewrite: Rewrite) -> tuple[Condition, ...]:
+    def _conditions(self, rewrite: RewriteStep) -> tuple[Condition, ...]:
         law = rewrite.law
         signatures = [self._stored.signatures[signature] for signature in law.signatures]
         symbols: list[tuple[str, Attrs]] = [(s.symbol.op, dict(s.symbol.attrs)) for s in signatures]
@@ -184,7 +184,7 @@ class _Filming:
         self._used[owner] += 1
         return f"{owner}.{count}" if count else str(owner)
 
-    def _follow(self, rewrite: Rewrite) -> None:
+    def _follow(self, rewrite: RewriteStep) -> None:
         """Hand ids and names on to the terms that the present graph's become by a step."""
         after = {replaced.before: replaced.after for replaced in rewrite.replaced}
         ids: dict[int, str] = {}
@@ -202,7 +202,7 @@ class _Filming:
         self._ids, self._names = ids, names
 
     def _step(
-        self, step: ExplainedStep, rewrite: Rewrite, change: FrameChange, check: str
+        self, step: ExplainedStep, rewrite: RewriteStep, change: FrameChange, check: str
     ) -> FilmStep:
         reason = self._reasons.of(rewrite)
         return FilmStep(

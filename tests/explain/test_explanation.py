@@ -19,7 +19,7 @@ from relational_tensat.explain.explanation import (
 from relational_tensat.explain.numeric import check_numerically
 from relational_tensat.explain.proof import ProofGraph
 from relational_tensat.explain.replay import Replay
-from relational_tensat.explain.rewrite import Rewrite
+from relational_tensat.explain.rewrite import RewriteStep
 from relational_tensat.explain.state import RewrittenNode as ReplayedNode
 from relational_tensat.explain.state import State
 from relational_tensat.explain.stored import StoredEGraph
@@ -65,11 +65,11 @@ def explanation() -> Explanation:
     return explanation
 
 
-def check(explanation: Explanation, rewrite: Rewrite) -> None:
+def check(explanation: Explanation, rewrite: RewriteStep) -> None:
     Checker(explanation.terms, explanation.stored.signatures).check(rewrite)
 
 
-def by_rule(explanation: Explanation, name: str) -> Rewrite:
+def by_rule(explanation: Explanation, name: str) -> RewriteStep:
     return next(rewrite for rewrite in explanation.rewrites if rewrite.law.rule.name == name)
 
 

@@ -1,9 +1,9 @@
 """Rules as typed Python: functions whose parameters are the variables, ``Rule`` values out.
 
-    from relational_tensat.rules.builder import BuiltRewrite, Tensor, fn, ops, rewrite, rule
+    from relational_tensat.rules.builder import Rewrite, Tensor, fn, ops, rewrite, rule
 
     @rule(law="x + x = 2·x")
-    def sum_of_same_is_double(x: Tensor) -> BuiltRewrite:
+    def sum_of_same_is_double(x: Tensor) -> Rewrite:
         return rewrite(ops.add(x, x)).to(ops.smul(x, value=2)).where(fn.is_float(x))
 
 What is built is what the rule language reads: an expression is a form of it, and the same reader checks it
@@ -12,7 +12,7 @@ and makes the rules. ``ops`` has a function for each operator, ``fn`` for each f
 
 from relational_tensat.rules.builder import fn, ops
 from relational_tensat.rules.builder.definition import (
-    BuiltRewrite,
+    Rewrite,
     Variant,
     build_rules,
     rewrite,
@@ -22,8 +22,8 @@ from relational_tensat.rules.builder.definition import (
 from relational_tensat.rules.builder.expressions import Choice, Tensor, Value, optional
 
 __all__ = [
-    "BuiltRewrite",
     "Choice",
+    "Rewrite",
     "Tensor",
     "Value",
     "Variant",

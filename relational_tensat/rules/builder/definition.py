@@ -35,7 +35,7 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
-class BuiltRewrite:
+class Rewrite:
     """What a rule rewrites; made by ``rewrite``. Each method returns another one.
 
     Attributes:
@@ -44,19 +44,19 @@ class BuiltRewrite:
 
     clauses: tuple[Form, ...]
 
-    def where(self, *conditions: Condition) -> BuiltRewrite:
+    def where(self, *conditions: Condition) -> Rewrite:
         """Add what the law needs: all must hold."""
         return self._with(_clause("where", *map(syntax_of, conditions)))
 
-    def worth(self, *conditions: Condition) -> BuiltRewrite:
+    def worth(self, *conditions: Condition) -> Rewrite:
         """Add where rewriting can pay: a hint to the search."""
         return self._with(_clause("worth", *map(syntax_of, conditions)))
 
-    def variants(self, *variants: Variant) -> BuiltRewrite:
+    def variants(self, *variants: Variant) -> Rewrite:
         """Add what holds for one direction only, or with optional operands only."""
         return self._with(*(item.form for item in variants))
 
-    def _with(self, *clauses: Form) -> BuiltRewrite:
+    def _with(self, *clauses: Form) -> Rewrite:
         return replace(self, clauses=(*self.clauses, *clauses))
 
 
@@ -66,14 +66,14 @@ class Sources:
 
     sources: tuple[Tensor, ...]
 
-    def to(self, *targets: Tensor) -> BuiltRewrite:
+    def to(self, *targets: Tensor) -> Rewrite:
         """Say what may replace the sources: one target each."""
         pairs = (("from", self.sources), ("to", targets))
-        return BuiltRewrite(tuple(_clause(word, *_operands(word, terms)) for word, terms in pairs))
+        return Rewrite(tuple(_clause(word, *_operands(word, terms)) for word, terms in pairs))
 
-    def both_ways(self, other: Tensor) -> BuiltRewrite:
+    def both_ways(self, other: Tensor) -> Rewrite:
         """Say what the source is equal to: a rule in each direction."""
-        return BuiltRewrite((_clause(DIRECTION, *_operands(DIRECTION, (*self.sources, other))),))
+        return Rewrite((_clause(DIRECTION, *_operands(DIRECTION, (*self.sources, other))),))
 
 
 def rewrite(*sources: Tensor) -> Sources:
@@ -121,11 +121,11 @@ def rule(
     unsound: bool = False,
     widened: bool = False,
     rulesets: Sequence[str] = (),
-) -> Callable[[Callable[..., BuiltRewrite]], tuple[Rule, ...]]:
+) -> Callable[[Callable[..., Rewrite]], tuple[Rule, ...]]:
     """Make a function the rules that it describes, one per direction, variant and choice.
 
     The function's parameters are the rule's variables: ``Tensor`` where operands stand, ``Value`` where
-    attributes' values do, ``Choice`` for a word of ``each``. It returns a ``BuiltRewrite``.
+    attributes' values do, ``Choice`` for a word of ``each``. It returns a ``Rewrite``.
 
     Args:
         law: the equation in words or mathematics, one line.
@@ -140,16 +140,14 @@ def rule(
         RuleError: what the function returns is no rule; names its file, line and reason.
     """
 
-    def define(function: Callable[..., BuiltRewrite]) -> tuple[Rule, ...]:
+    def define(function: Callable[..., Rewrite]) -> tuple[Rule, ...]:
         code = function.__code__
         file, line = code.co_filename, code.co_firstlineno
         try:
             variables = _variables(function)
             definition = function(**variables)
-            if not isinstance(definition, BuiltRewrite):
-                raise UsageError(
-                    f"returns {definition!r}, expected a BuiltRewrite: rewrite(…).to(…)"
-                )
+            if not isinstance(definition, Rewrite):
+                raise UsageError(f"returns {definition!r}, expected a Rewrite: rewrite(…).to(…)")
             for variable in variables:
                 if not any(mentions(clause, f"?{variable}") for clause in definition.clauses):
                     raise UsageError(f"the parameter {variable!r} is never used")
@@ -173,7 +171,7 @@ def rule(
 
 def build_rules(
     name: str,
-    definition: BuiltRewrite,
+    definition: Rewrite,
     *,
     law: str,
     each: Mapping[str, Sequence[str]] | None = None,
@@ -201,7 +199,7 @@ def build_rules(
     return tuple(read_rule(file, _at(form, line)))
 
 
-def _variables(function: Callable[..., BuiltRewrite]) -> dict[str, object]:
+def _variables(function: Callable[..., Rewrite]) -> dict[str, object]:
     """Return a variable for each parameter, of the kind that its annotation says."""
     try:
         hints = get_type_hints(function)
@@ -247,8 +245,8 @@ def _at(form: Form, line: int) -> Form:
 
 
 __all__ = [
-    "BuiltRewrite",
     "Condition",
+    "Rewrite",
     "Sources",
     "ValueLike",
     "Variant",

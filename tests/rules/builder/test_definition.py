@@ -11,8 +11,8 @@ import pytest
 
 from relational_tensat.base.errors import RuleError, UsageError
 from relational_tensat.rules.builder import (
-    BuiltRewrite,
     Choice,
+    Rewrite,
     Tensor,
     Value,
     fn,
@@ -28,7 +28,7 @@ from relational_tensat.rules.model import Rule
 
 
 @rule(law="A·B and A·C are the columns of A·[B | C]", symmetric=True, rulesets=["joins"])
-def merge_products(a: Tensor, b: Tensor, c: Tensor, u: Tensor, v: Tensor, f: Value) -> BuiltRewrite:
+def merge_products(a: Tensor, b: Tensor, c: Tensor, u: Tensor, v: Tensor, f: Value) -> Rewrite:
     both = ops.split(
         ops.matmul(a, ops.concat(b, c, axis=-1), optional(ops.concat(u, v, axis=-1)), act=f),
         axis=-1,
@@ -55,7 +55,7 @@ MERGE_PRODUCTS = """(rule merge-products (law "A·B and A·C are the columns of 
 
 
 @rule(law="?f(?f(x, b), c) = ?f(x, ?f(b, c))", each={"f": ["add", "mul"]})
-def gather(x: Tensor, b: Tensor, c: Tensor, f: Choice) -> BuiltRewrite:
+def gather(x: Tensor, b: Tensor, c: Tensor, f: Choice) -> Rewrite:
     joint = fn.product(fn.broadcast(fn.shape(b), fn.shape(c)))
     return (
         rewrite(f(f(x, b), c))
@@ -74,7 +74,7 @@ GATHER = """(rule gather (law "?f(?f(x, b), c) = ?f(x, ?f(b, c))") (each ?f add 
 
 
 @rule(law="one kernel", each={"h": ["relu", "none"]}, name="wraps", unsound=True)
-def named_apart(x: Tensor, w: Tensor, b: Tensor, s: Value, a: Value, h: Choice) -> BuiltRewrite:
+def named_apart(x: Tensor, w: Tensor, b: Tensor, s: Value, a: Value, h: Choice) -> Rewrite:
     product = ops.conv(x, w, optional(b), stride=s, pad=(0, 0, 1, 1), act=h)
     return rewrite(ops.gelu(product, approximate=optional(otherwise=a))).to(
         ops.gelu(
@@ -126,51 +126,51 @@ def no_rewrite(x: Tensor) -> Any:
     return x
 
 
-def unknown_kind(x: int) -> BuiltRewrite:
+def unknown_kind(x: int) -> Rewrite:
     raise AssertionError(x)
 
 
-def unread(x: Missing) -> BuiltRewrite:  # type: ignore[name-defined]  # noqa: F821
+def unread(x: Missing) -> Rewrite:  # type: ignore[name-defined]  # noqa: F821
     raise AssertionError(x)
 
 
-def never_used(x: Tensor, y: Tensor) -> BuiltRewrite:
+def never_used(x: Tensor, y: Tensor) -> Rewrite:
     del y
     return rewrite(ops.neg(ops.neg(x))).to(x)
 
 
-def unbound(x: Tensor, y: Tensor) -> BuiltRewrite:
+def unbound(x: Tensor, y: Tensor) -> Rewrite:
     return rewrite(ops.neg(x)).to(ops.add(x, y))
 
 
-def wrong_arity(x: Tensor) -> BuiltRewrite:
+def wrong_arity(x: Tensor) -> Rewrite:
     return rewrite(getattr(ops, "add")(x)).to(x)  # noqa: B009 - the types refuse it
 
 
-def no_tensor(x: Tensor) -> BuiltRewrite:
+def no_tensor(x: Tensor) -> Rewrite:
     return rewrite(getattr(ops, "neg")(3)).to(x)  # noqa: B009 - the types refuse it
 
 
-def truth(x: Tensor) -> BuiltRewrite:
+def truth(x: Tensor) -> Rewrite:
     return rewrite(ops.neg(x)).to(x).where(fn.rank(x) == 2 and fn.size(x) == 1)
 
 
-def wrong_word(x: Tensor) -> BuiltRewrite:
+def wrong_word(x: Tensor) -> Rewrite:
     return rewrite(ops.neg(x)).to(x).variants(variant("backward"))
 
 
-def one_way(x: Tensor) -> BuiltRewrite:
+def one_way(x: Tensor) -> Rewrite:
     return rewrite(ops.neg(x)).to(x).variants(variant("backwards"))
 
 
-def wrong_value(x: Tensor) -> BuiltRewrite:
+def wrong_value(x: Tensor) -> Rewrite:
     return rewrite(ops.concat(x, x, axis=getattr(fn, "list")(object()))).to(x)  # noqa: B009
 
 
 @pytest.mark.parametrize(
     ("function", "reason"),
     [
-        (no_rewrite, "no_rewrite: returns Tensor(?x), expected a BuiltRewrite"),
+        (no_rewrite, "no_rewrite: returns Tensor(?x), expected a Rewrite"),
         (unknown_kind, "unknown_kind: the parameter 'x', expected a Tensor, a Value or a Choice"),
         (unread, "unread: an annotation cannot be read: name 'Missing' is not defined"),
         (never_used, "never_used: the parameter 'y' is never used"),
@@ -184,7 +184,7 @@ def wrong_value(x: Tensor) -> BuiltRewrite:
     ],
 )
 def test_mistakes_are_one_line_with_their_place(
-    function: Callable[..., BuiltRewrite], reason: str
+    function: Callable[..., Rewrite], reason: str
 ) -> None:
     with pytest.raises(RuleError) as caught:
         rule(law="l")(function)
