@@ -8,17 +8,42 @@ smaller type; sums of many terms and functions come out as from a machine that c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from relational_tensat.tensor.floats import rounded
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.operators.attributes import float_of
+from relational_tensat.tensor.operators.leaves import flatten
 from relational_tensat.tensor.types import Attrs, TensorType, ValueType
 
 #: Attributes that are an operand of the operator's own element type in truth.
 _NUMBERS = ("value",)
+
+
+class _Part(Protocol):
+    """One operator of several; ``operands`` are numbers of what comes before it."""
+
+    @property
+    def op(self) -> str: ...
+    @property
+    def operands(self) -> Sequence[int]: ...
+    @property
+    def attrs(self) -> Attrs: ...
+
+
+@runtime_checkable
+class SeveralOperators(Protocol):
+    """A kernel that does what several operators do: each of these rounds, as a file spells them."""
+
+    def typed_parts(
+        self, inputs: Sequence[ValueType], attrs: Attrs
+    ) -> tuple[Sequence[_Part], Sequence[ValueType]]:
+        """Return the operators, and the types of the kernel's operands and of their results, in order."""
+
+    def result(self, values: Sequence[Any], attrs: Attrs) -> Any:
+        """Return what the kernel gives, of these operands and results."""
 
 
 def computed(
@@ -42,8 +67,16 @@ def computed(
     for name in _NUMBERS:
         if name in numbers and isinstance(result, TensorType) and result.is_float:
             numbers[name] = rounded(float_of(attrs, name), result.dtype).item()
-    value = get_operator(op).evaluate_typed(operands, tuple(types), numbers)
-    return held(value, result)
+    operator = get_operator(op)
+    if not isinstance(operator, SeveralOperators):
+        return held(operator.evaluate_typed(operands, tuple(types), numbers), result)
+    parts, kinds = operator.typed_parts(types, numbers)
+    values = list(flatten(operands))
+    for part in parts:
+        own_kinds = [kinds[number] for number in part.operands]
+        own = [values[number] for number in part.operands]
+        values.append(computed(part.op, own, own_kinds, part.attrs, kinds[len(values)]))
+    return held(operator.result(values, numbers), result)
 
 
 def held(value: Any, kind: ValueType) -> Any:

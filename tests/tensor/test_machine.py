@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import onnxruntime
 
+from relational_tensat.rules.targets.target import know_kernels
 from relational_tensat.tensor import Array, TensorType
 from relational_tensat.tensor.floats import FLOAT_FORMATS, is_extreme, representable, rounded
 from relational_tensat.tensor.machine import computed
@@ -142,3 +143,26 @@ def test_what_types_hold() -> None:
     assert is_extreme(np.array([1.0, 1e6]), "float32") and not is_extreme(0.0, "float32")
     assert is_extreme(float("nan"), "float32") and not is_extreme(300.0, "float32")
     assert is_extreme(300.0, "float16") and not is_extreme(2**31, "int32")
+
+
+def test_a_kernel_of_several_operators_rounds_where_they_do() -> None:
+    """What is rounded once lands on the other side of a half: the integers are one apart."""
+    know_kernels()
+    byte, number, word = (TensorType(dtype, ()) for dtype in ("uint8", "float32", "int16"))
+    x, s, z, y, t, v, o, q = (
+        rounded(np.asarray(value), kind.dtype) if kind.is_float else np.asarray(value)
+        for value, kind in zip(
+            (5, -6.3, 3, 3, 77.0, 1, 0.4, -2),
+            (byte, number, byte, byte, number, byte, number, word),
+            strict=True,
+        )
+    )
+    first = computed("dequantize", [x, s, z], [byte, number, byte], {"axis": 0}, number)
+    second = computed("dequantize", [y, t, v], [byte, number, byte], {"axis": 0}, number)
+    total = computed("add", [first, second], [number, number], {}, number)
+    attrs: Attrs = {"axis": 0, "dtype": "int16"}
+    apart = computed("quantize", [total, o, q], [number, number, word], attrs, word)
+    types = [byte, (number, byte), byte, (number, byte), (number, word)]
+    operands = [x, (s, z), y, (t, v), (o, q)]
+    assert computed("ort_quantized_add", operands, types, {}, word) == apart
+    assert get_operator("ort_quantized_add").evaluate_typed(operands, tuple(types), {}) != apart
