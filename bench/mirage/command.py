@@ -23,7 +23,7 @@ from bench.mirage.values import HEADER as VALUES_HEADER
 from bench.mirage.values import is_right, value_rows, value_table
 from bench.mirage.writing import write_figures, write_runs, write_searches
 from relational_tensat.base.errors import UsageError, unknown
-from relational_tensat.mugraph.search.structure import MEANS, SearchOptions
+from relational_tensat.mugraph.search.search_options import MEANS, SearchOptions
 
 _SPILLS = _DIFFERENT = 4
 #: RMSNorm's operators in a block at most, in the sweep of the paper's artifact.

@@ -13,7 +13,7 @@ from relational_tensat.mugraph.graph.mugraph_text import mugraph_dot, mugraph_te
 from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors
 from relational_tensat.mugraph.kernel_finder import first_verified
 from relational_tensat.mugraph.search.kernel_search import search_kernels
-from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.sizing.sizes import sized
 
 

@@ -12,7 +12,7 @@ from bench.mirage.cases import Case
 from relational_tensat.mugraph.candidate_cache import SizedCandidates
 from relational_tensat.mugraph.graph.mugraph_json import encoded
 from relational_tensat.mugraph.kernel_finder import first_verified, searched
-from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.sizing.cost_model import library_us
 
 

@@ -17,7 +17,7 @@ from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import content_hash, encoded
 from relational_tensat.mugraph.kernel_finder import CheapestSoFar, first_verified
 from relational_tensat.mugraph.search.kernel_search import search_kernels
-from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.sizing.cost_model import library_us
 from relational_tensat.mugraph.sizing.sizes import Sized
 from relational_tensat.mugraph.sizing.waves import Multiprocessors

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from relational_tensat.mugraph.kernel_finder import Finding
     from relational_tensat.mugraph.search.kernel_search import SearchProgress
-    from relational_tensat.mugraph.search.structure import SearchOptions
+    from relational_tensat.mugraph.search.search_options import SearchOptions
 
 HELP = "search fused kernels that compute a program, choose their sizes, and verify the cheapest"
 
@@ -40,7 +40,7 @@ _LEVEL_COLUMNS = (
 def add_arguments(parser: Parser) -> None:
     """Declare the flags of ``kernels search``."""
     from relational_tensat.base.option import options_of
-    from relational_tensat.mugraph.search.structure import SearchOptions
+    from relational_tensat.mugraph.search.search_options import SearchOptions
 
     add_program(parser, "program")
     add_options(parser, options_of(SearchOptions))
@@ -71,7 +71,8 @@ def execute(args: argparse.Namespace) -> int:
     from relational_tensat.mugraph.candidate_cache import CandidateCache
     from relational_tensat.mugraph.graph.mugraph_json import content_hash, save_mugraph
     from relational_tensat.mugraph.kernel_finder import find_kernels
-    from relational_tensat.mugraph.search.structure import SearchOptions, SearchTables
+    from relational_tensat.mugraph.search.search_options import SearchOptions
+    from relational_tensat.mugraph.search.structure import SearchTables
 
     options = SearchOptions(**written_values(args, options_of(SearchOptions)))
     program = read_program(args)

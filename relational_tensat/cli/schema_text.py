@@ -78,6 +78,9 @@ def schema_page(tables: Sequence[PublishedTable], working: Iterable[WorkingTable
         if own:
             parts.append(f"## {title}\n\n{text}\n")
             parts += [_table_text(table) for table in own]
+    if others := [table for table in tables if purpose_of(table.name) is None]:
+        parts.append("## Other tables\n\nNo run makes these.\n")
+        parts += [_table_text(table) for table in others]
     if rows := [f"| `{t.name}` | {t.comment} | `{t.columns}` |" for t in working]:
         title, text = purpose_title(WORKING)
         head = ["| table | stage and purpose | columns |", "| --- | --- | --- |"]

@@ -35,7 +35,8 @@ from relational_tensat.mugraph.graph.rewrites import (
 from relational_tensat.mugraph.search.block_terms import Operand
 from relational_tensat.mugraph.search.kernel_search import Progress, search_kernels
 from relational_tensat.mugraph.search.routes import Route, Ways
-from relational_tensat.mugraph.search.structure import SearchOptions, SearchTables
+from relational_tensat.mugraph.search.search_options import SearchOptions
+from relational_tensat.mugraph.search.structure import SearchTables
 from relational_tensat.mugraph.sizing.cost_model import Traffic, graph_us, least_kernel_us
 from relational_tensat.mugraph.sizing.sizes import Sized, Sizing
 from relational_tensat.mugraph.sizing.waves import Multiprocessors, a100, emitted_bytes

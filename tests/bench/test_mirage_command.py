@@ -20,7 +20,7 @@ from bench.mirage.values import is_right, value_rows
 from bench.mirage.writing import write_figures, write_runs, write_searches
 from relational_tensat.mugraph.graph.mugraph_json import content_hash, decoded, encoded
 from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors
-from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.search.search_options import SearchOptions
 from tests.gpu.test_nvrtc import needs_nvrtc
 from tests.mugraph.kernels.mugraphs import ntrans, rmsnorm_linear, split_attention
 from tests.with_compilers import skip_without_compiler

@@ -22,7 +22,7 @@ from relational_tensat.cost.profile_file import load_profile
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded
 from relational_tensat.mugraph.programs import PROGRAMS, program
-from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.sizing.waves import Multiprocessors
 from relational_tensat.mugraph.verify.small_sizes import shrunk
 from tests.mugraph.kernels.mugraphs import rmsnorm_linear

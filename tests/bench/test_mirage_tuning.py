@@ -11,7 +11,7 @@ from relational_tensat.cost.profile_file import load_profile
 from relational_tensat.mugraph.graph.mugraph_json import content_hash
 from relational_tensat.mugraph.kernel_finder import find_kernels
 from relational_tensat.mugraph.programs import program
-from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.sizing.cost_model import graph_us
 from relational_tensat.mugraph.sizing.waves import Multiprocessors
 from relational_tensat.mugraph.verify.verification import verify_mugraph

@@ -46,7 +46,7 @@ def test_a_new_database_takes_nothing_from_a_log_that_was_left(tmp_path: Path) -
     for suffix in (".wal", ".wal.checkpoint", ".wal.recovery"):
         path.with_name(path.name + suffix).write_bytes(b"of another")
     egraph = EGraph.create(mixed(), path)
-    names = {file.name for file in tmp_path.iterdir()}
+    names = {file.name for file in tmp_path.iterdir() if file.suffix != ".part"}  # what is spilled
     assert names <= {path.name, f"{path.name}.wal"}
     egraph.close()
     assert Database(path, keep=True).execute("SELECT count(*) > 0 FROM enode") == [(True,)]

@@ -7,7 +7,7 @@ from functools import cache
 from relational_tensat.mugraph.programs import program
 from relational_tensat.mugraph.search.kernel_search import SearchResult, search_kernels
 from relational_tensat.mugraph.search.routes import FoundGraph
-from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.search.search_options import SearchOptions
 
 
 @cache

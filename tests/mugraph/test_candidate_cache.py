@@ -15,7 +15,7 @@ from relational_tensat.mugraph.candidate_cache import CandidateCache, SizedCandi
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.kernel_finder import find_kernels
 from relational_tensat.mugraph.programs import program
-from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.sizing.sizes import Sized
 from relational_tensat.mugraph.sizing.waves import Multiprocessors, a100
 

@@ -30,7 +30,7 @@ from relational_tensat.mugraph.kernels.emission import emit, order_of_steps
 from relational_tensat.mugraph.programs import program
 from relational_tensat.mugraph.search.kernel_search import search_kernels
 from relational_tensat.mugraph.search.routes import FoundKernel, library_operation
-from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.sizing.cost_model import graph_us, operation_us
 from relational_tensat.mugraph.sizing.sizes import sized
 from relational_tensat.mugraph.sizing.waves import a100

@@ -28,12 +28,8 @@ from relational_tensat.mugraph.search.routes import (
     Ways,
     cheapest_kernel,
 )
-from relational_tensat.mugraph.search.structure import (
-    SearchOptions,
-    SearchTables,
-    configurations,
-    structure_of,
-)
+from relational_tensat.mugraph.search.search_options import SearchOptions
+from relational_tensat.mugraph.search.structure import SearchTables, configurations, structure_of
 from relational_tensat.mugraph.search.term_growth import Grower, TermGrowth
 from relational_tensat.tensor.field import Undefined
 

@@ -19,7 +19,6 @@ from operator import or_
 from pathlib import Path
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.base.option import OptionGroup, option
 from relational_tensat.base.resources import sql
 from relational_tensat.egraph.database import Database
 from relational_tensat.mugraph.graph.dims import Dims, count, variables, with_sizes
@@ -28,53 +27,6 @@ from relational_tensat.mugraph.graph.mugraph import AXES, MuGraph, Operation
 from relational_tensat.mugraph.graph.mugraph_json import content_hash, encoded
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.search.abstract_egraph import OPAQUE_REDUCTIONS
-
-#: What keeps a search small.
-MEANS = ("pruning", "canonical", "merging", "variables", "reachability", "bounds")
-
-
-@dataclass(frozen=True, slots=True)
-class SearchOptions(OptionGroup):
-    """How far a search goes; the defaults of the paper (section 7.2).
-
-    Attributes:
-        max_operators: of a block: what it computes between loads and stores, each once.
-        max_kernels: of a μGraph.
-        processes: what is found is the same; small searches stay in this one.
-        concatenate: without, a loop traverses what is summed; the grid splits the rest.
-        libraries: operators of libraries count as kernels, and take their places where they are faster.
-        raw_exp: else a μGraph whose exponentials cannot be made stable is refused.
-        disable: ``pruning`` by abstract expressions; ``canonical`` form of commutative operators;
-            ``merging`` of equal terms; ``variables``, which forbid sums that the program has nothing of;
-            ``reachability`` of the program from what a kernel stores; ``bounds``, by which what costs more
-            than the cheapest so far is left out.
-        time_limit_s: wall seconds; None for no limit. The best so far is returned then.
-    """
-
-    max_operators: int = option(7, "operators in a block at most", metavar="N", minimum=1)
-    max_kernels: int = option(
-        5, "kernels at most, operators of libraries among them", metavar="N", minimum=1
-    )
-    time_limit_s: float | None = option(None, "seconds of search", metavar="S")
-    processes: int = option(
-        1, "processes that configurations are spread over", metavar="N", minimum=1
-    )
-    concatenate: bool = option(
-        False, "loops over variables that are not summed, too, whose results are concatenated"
-    )
-    libraries: bool = option(
-        True, "graph-defined kernels only: no operators of libraries beside them"
-    )
-    raw_exp: bool = option(
-        False,
-        "exponentials as they are, which overflow, where no maximum may be subtracted or even so",
-    )
-    disable: tuple[str, ...] = option(
-        (), "do without one of the means that keep the search small, for comparison",
-        noun="means", choices=MEANS, metavar="MEANS",
-    )  # fmt: skip
-    seed: int = option(0, "of the random tests", metavar="N")
-
 
 #: The largest ones first that leave all of a program's tensors within so many elements, or the last.
 _PRIMES: tuple[tuple[int, ...], ...] = ((2, 3, 5), (2, 3), (2,))

@@ -23,7 +23,8 @@ from relational_tensat.egraph.database import Database, Interrupted
 from relational_tensat.mugraph.graph.residues import Residues
 from relational_tensat.mugraph.search.block_search import BlockSearch
 from relational_tensat.mugraph.search.block_terms import GrownTerms, Job, SearchCounts
-from relational_tensat.mugraph.search.structure import SearchOptions, Structure
+from relational_tensat.mugraph.search.search_options import SearchOptions
+from relational_tensat.mugraph.search.structure import Structure
 
 #: Fewer configurations are not worth another process.
 _LEAST_CONFIGURATIONS = 256

@@ -106,7 +106,7 @@ def _with_kernels(state: RunState) -> RunState:
     from relational_tensat.mugraph.candidate_cache import CandidateCache
     from relational_tensat.mugraph.fusion.kernel_fusion import own_kernels
     from relational_tensat.mugraph.fusion.savings import profile_of
-    from relational_tensat.mugraph.search.structure import SearchOptions
+    from relational_tensat.mugraph.search.search_options import SearchOptions
 
     options = state.options.fusion
     search = SearchOptions(

@@ -21,7 +21,7 @@ from relational_tensat.mugraph.fusion.candidates import (
     Version,
 )
 from relational_tensat.mugraph.fusion.kernel_fusion import FusionResult, own_kernels
-from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.tensor import Graph
 
 _LAUNCH_US = 5.0

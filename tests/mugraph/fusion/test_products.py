@@ -22,7 +22,7 @@ from relational_tensat.mugraph.fusion.kernel_fusion import own_kernels
 from relational_tensat.mugraph.fusion.own_kernel import RegionReport
 from relational_tensat.mugraph.fusion.savings import profile_of
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph, Operation
-from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.tensor import Graph
 
 INPUTS = Path(__file__).resolve().parents[3] / "bench" / "inputs"

@@ -21,7 +21,7 @@ from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
 from relational_tensat.mugraph.graph.mugraph_json import save_mugraph
 from relational_tensat.mugraph.kernel_finder import find_kernels, made_ready
 from relational_tensat.mugraph.programs import ProgramBuilder, program
-from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.verify.random_tests import first_difference
 from relational_tensat.mugraph.verify.verification import verify_mugraph
 from tests.mugraph.mirage_documents import Block, Document, Json

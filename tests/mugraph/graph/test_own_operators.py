@@ -17,7 +17,7 @@ from relational_tensat.mugraph.graph.mugraph_json import load_mugraph, save_mugr
 from relational_tensat.mugraph.kernel_finder import find_kernels
 from relational_tensat.mugraph.kernels.emission import emit
 from relational_tensat.mugraph.programs import ProgramBuilder
-from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.verify.random_tests import first_difference
 from relational_tensat.tensor.types import Attrs
 

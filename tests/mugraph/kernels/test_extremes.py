@@ -24,7 +24,7 @@ from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded
 from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
 from relational_tensat.mugraph.kernel_finder import find_kernels
 from relational_tensat.mugraph.regions.region_lowering import lowered
-from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.verify.verification import verify_mugraph
 from relational_tensat.verify.evaluate import evaluate_graph
 from tests.mugraph.extremes import absmax_linear, drawn, expected, kernel, powers_model

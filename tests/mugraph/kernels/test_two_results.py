@@ -9,7 +9,7 @@ from bench.emulation.running import DTYPES, run_kernels
 from relational_tensat.mugraph.fusion.chains import row_kernel
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.kernel_finder import find_kernels
-from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.search.search_options import SearchOptions
 from tests.mugraph.search.test_several_outputs import gate_and_up, sum_and_norm
 from tests.with_compilers import needs_c
 

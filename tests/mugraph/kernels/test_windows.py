@@ -20,7 +20,7 @@ from relational_tensat.mugraph.graph.rewrites import core, with_windows
 from relational_tensat.mugraph.kernel_finder import find_kernels
 from relational_tensat.mugraph.kernels.emission import emit
 from relational_tensat.mugraph.regions.region_lowering import lowered
-from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.verify.verification import verify_mugraph
 from tests.mugraph.parts import joint_attention, rotary
 from tests.with_compilers import needs_c

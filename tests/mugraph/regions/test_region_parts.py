@@ -23,7 +23,7 @@ from relational_tensat.mugraph.graph.rewrites import core, core_like, has_window
 from relational_tensat.mugraph.kernel_finder import find_kernels
 from relational_tensat.mugraph.regions.region_lowering import lowered
 from relational_tensat.mugraph.regions.regions import find_regions
-from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.verify.verification import verify_mugraph
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from tests.mugraph.parts import (

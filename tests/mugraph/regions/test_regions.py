@@ -22,7 +22,7 @@ from relational_tensat.mugraph.regions.region_lowering import lowered
 from relational_tensat.mugraph.regions.region_program import IndexAtoms
 from relational_tensat.mugraph.regions.regions import Cones, find_regions
 from relational_tensat.mugraph.search.kernel_search import search_kernels
-from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.verify.verification import verify_mugraph
 from relational_tensat.tensor import Graph, Node, TensorType, build_graph
 from relational_tensat.verify.evaluate import evaluate_graph

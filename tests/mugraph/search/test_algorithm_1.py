@@ -12,7 +12,8 @@ from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.programs import program
 from relational_tensat.mugraph.search.block_terms import fingerprint, iterator_of
 from relational_tensat.mugraph.search.kernel_search import search_kernels
-from relational_tensat.mugraph.search.structure import SearchOptions, configurations, structure_of
+from relational_tensat.mugraph.search.search_options import SearchOptions
+from relational_tensat.mugraph.search.structure import configurations, structure_of
 from tests.mugraph.search.algorithm_1 import Block
 
 

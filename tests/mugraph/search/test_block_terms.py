@@ -17,7 +17,7 @@ from relational_tensat.mugraph.kernel_finder import CheapestSoFar, find_kernels,
 from relational_tensat.mugraph.programs import program
 from relational_tensat.mugraph.search.kernel_search import search_kernels
 from relational_tensat.mugraph.search.routes import NoBound, Route
-from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.sizing.cost_model import Traffic, least_kernel_us
 from relational_tensat.mugraph.sizing.waves import a100
 from relational_tensat.mugraph.verify.verification import MuGraphVerification

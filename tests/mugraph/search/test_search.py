@@ -12,7 +12,8 @@ from relational_tensat.mugraph.kernel_finder import find_kernels
 from relational_tensat.mugraph.programs import ProgramBuilder, program
 from relational_tensat.mugraph.search.kernel_search import search_kernels
 from relational_tensat.mugraph.search.routes import FoundGraph, FoundKernel, build
-from relational_tensat.mugraph.search.structure import SearchOptions, resized, structure_of
+from relational_tensat.mugraph.search.search_options import SearchOptions
+from relational_tensat.mugraph.search.structure import resized, structure_of
 from relational_tensat.mugraph.verify.random_tests import first_difference
 from tests.mugraph.searches import graphs, searched
 

@@ -11,7 +11,7 @@ from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.programs import ProgramBuilder
 from relational_tensat.mugraph.search.kernel_search import search_kernels
 from relational_tensat.mugraph.search.routes import FoundGraph, build
-from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.verify.random_tests import first_difference
 from tests.mugraph.searches import graphs
 

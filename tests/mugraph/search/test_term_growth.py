@@ -12,7 +12,8 @@ from relational_tensat.mugraph.search import term_growth
 from relational_tensat.mugraph.search.abstract_egraph import saturated
 from relational_tensat.mugraph.search.block_terms import Job
 from relational_tensat.mugraph.search.kernel_search import SearchProgress, search_kernels
-from relational_tensat.mugraph.search.structure import SearchOptions, structure_of
+from relational_tensat.mugraph.search.search_options import SearchOptions
+from relational_tensat.mugraph.search.structure import structure_of
 from tests.mugraph.searches import searched
 
 

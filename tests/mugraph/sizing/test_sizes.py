@@ -13,7 +13,7 @@ from relational_tensat.mugraph.graph.well_formed import block_tensors
 from relational_tensat.mugraph.programs import program
 from relational_tensat.mugraph.search.kernel_search import search_kernels
 from relational_tensat.mugraph.search.routes import Route
-from relational_tensat.mugraph.search.structure import SearchOptions
+from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.sizing import sizes
 from relational_tensat.mugraph.sizing.sizes import (
     SHORTEST_TILE,
