@@ -9,7 +9,7 @@ from typing import Any
 
 from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, UsageError
-from relational_tensat.base.resources import sql
+from relational_tensat.base.files import sql
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.base.resources import sql
+from relational_tensat.base.files import sql
 
 if TYPE_CHECKING:
     from rich.console import Console

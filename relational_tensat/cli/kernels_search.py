@@ -7,7 +7,7 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from relational_tensat.base.clock import now_s
+from relational_tensat.base.deadline import now_s
 from relational_tensat.base.outputs import NEW_DATABASE, Written
 from relational_tensat.cli.blas_threads import limit_blas_threads
 from relational_tensat.cli.kernels_frame import (

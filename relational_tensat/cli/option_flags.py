@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from relational_tensat.base.option import Option, OptionTree, groups_of, options_of
-from relational_tensat.base.option_json import options_schema
+from relational_tensat.base.option import Option, OptionTree, groups_of, options_of, options_schema
 from relational_tensat.base.outputs import OF_OPTIONS
 from relational_tensat.cli.parser import (
     Parser,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from relational_tensat.base.escaping import escaped
+from relational_tensat.base.shown_text import escaped
 from relational_tensat.explore.compile.compiled import CompiledRules
 from relational_tensat.explore.recording import RecordedStatement
 from relational_tensat.explore.rule_run import CHANGED, run_on_database, run_on_sources

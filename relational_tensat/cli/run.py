@@ -75,7 +75,7 @@ def _optimize(args: argparse.Namespace) -> Result:
     if args.model is None:
         raise UsageError("expected MODEL, or --resume DB (see relational-tensat run --help)")
     options = _options(args)
-    from relational_tensat.base.paths import check_model, default_output
+    from relational_tensat.base.outputs import check_model, default_output
 
     check_model(args.model)  # before all is imported that a run needs
     from relational_tensat.run.pipeline import optimize

@@ -11,7 +11,7 @@ from relational_tensat.cli.option_flags import written_values
 from relational_tensat.run.options import resumable_options
 
 if TYPE_CHECKING:
-    from relational_tensat.base.paths import DefaultOutput
+    from relational_tensat.base.outputs import DefaultOutput
     from relational_tensat.run.progress import Progress
     from relational_tensat.run.result import Result
 
@@ -49,7 +49,7 @@ def _default_output(db: Path, model: Path | None) -> Path | DefaultOutput:
     Raises:
         UsageError: something is there.
     """
-    from relational_tensat.base.paths import SUFFIXES, default_output
+    from relational_tensat.base.outputs import SUFFIXES, default_output
     from relational_tensat.run.resume import read_run
 
     if model is None:

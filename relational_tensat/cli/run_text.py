@@ -7,7 +7,7 @@ from dataclasses import asdict
 from rich.console import Console
 from rich.text import Text
 
-from relational_tensat.base.escaping import escaped
+from relational_tensat.base.shown_text import escaped
 from relational_tensat.cli.console import table
 from relational_tensat.cli.run_extractions import (
     print_decisions,

@@ -13,10 +13,9 @@ from relational_tensat.run.options import Options
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.verify import Verification, not_compared, verify, verify_files
 from relational_tensat.verify.fold import fold_weights
+from relational_tensat.verify.inputs import RandomWeights, can_reseed, is_small, reseed
 from relational_tensat.verify.quantized import compare_quantized, is_quantized
-from relational_tensat.verify.reseed import can_reseed, is_small, reseed
 from relational_tensat.verify.runtime import Session
-from relational_tensat.verify.shrinking import RandomWeights
 
 _NOT_RESEEDED = (
     "onnxruntime's comparison proves nothing with the model's own weights, and random ones were "

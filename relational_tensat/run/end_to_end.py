@@ -11,8 +11,7 @@ from relational_tensat.cost import Device, Unmeasurable
 from relational_tensat.cost.end_to_end import WholeTiming
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.verify.fold import assume_folded, fold_weights
-from relational_tensat.verify.reseed import reseed
-from relational_tensat.verify.shrinking import RandomWeights, draw_inputs
+from relational_tensat.verify.inputs import RandomWeights, draw_inputs, reseed
 
 #: So long two graphs are timed, preparations aside.
 WHOLE_S = 5.0

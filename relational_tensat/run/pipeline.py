@@ -11,8 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from relational_tensat.base.outputs import MODEL, check_options
-from relational_tensat.base.paths import DefaultOutput, check_database, check_page
+from relational_tensat.base.outputs import (
+    MODEL,
+    DefaultOutput,
+    check_database,
+    check_options,
+    check_page,
+)
 from relational_tensat.cost import CostModel, costs_by_kind_us, graph_cost_us
 from relational_tensat.extract import relative_gap
 from relational_tensat.extract.problem import COST_TOLERANCE

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base.errors import UsageError
-from relational_tensat.base.notebook import html_fields
+from relational_tensat.base.shown_text import html_fields
 from relational_tensat.cost import CostCounts
 from relational_tensat.cost.end_to_end import WholeTiming
 from relational_tensat.egraph.stopwatch import TimeSpent

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from relational_tensat.base import duckdb
 from relational_tensat.base.errors import NoSolutionError
-from relational_tensat.base.resources import sql
+from relational_tensat.base.files import sql
 from relational_tensat.cost import CostModel
 from relational_tensat.explain.explanation import (
     COST_TOLERANCE,

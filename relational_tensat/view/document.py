@@ -12,8 +12,8 @@ import hashlib
 from html import escape
 from pathlib import Path
 
-from relational_tensat.base.escaping import escaped
 from relational_tensat.base.files import write_aside
+from relational_tensat.base.shown_text import escaped
 from relational_tensat.view.data.graph_data import shown, to_json
 from relational_tensat.view.data.kernel_data import KernelPage
 from relational_tensat.view.data.page_data import PageData

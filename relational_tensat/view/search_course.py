@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from relational_tensat.base import duckdb
-from relational_tensat.base.resources import sql
+from relational_tensat.base.files import sql
 from relational_tensat.explore.outcome import IterationReport, WorldReport
 from relational_tensat.view.data.graph_data import Film, FilmStep
 from relational_tensat.view.data.page_data import (

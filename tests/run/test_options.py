@@ -12,9 +12,17 @@ import jsonschema
 import pytest
 
 from relational_tensat.base.errors import UsageError
-from relational_tensat.base.option import OptionGroup, OptionTree, option, options_in, options_of
-from relational_tensat.base.option_json import from_json, options_schema, to_json
-from relational_tensat.base.paths import (
+from relational_tensat.base.option import (
+    OptionGroup,
+    OptionTree,
+    from_json,
+    option,
+    options_in,
+    options_of,
+    options_schema,
+    to_json,
+)
+from relational_tensat.base.outputs import (
     DefaultOutput,
     check_database,
     check_output,

@@ -194,7 +194,7 @@ def test_a_graph_of_no_file_is_compared_with_numbers_that_machines_have(
 def test_a_large_graph_of_no_file_is_compared_in_float64_only_and_the_report_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("relational_tensat.verify.reseed._MOST_BYTES", 1 << 10)
+    monkeypatch.setattr("relational_tensat.verify.inputs._MOST_BYTES", 1 << 10)
     search_finds(monkeypatch, search_result(one_relu_less(), cost_us=4.0, bound_us=4.0))
     result = optimize(shared_matmuls(with_data=True), cost_model=FLAT)
     assert result.verification.ok and not result.unchanged

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base import duckdb
-from relational_tensat.base.checks import check_choice
-from relational_tensat.base.errors import InputError, UsageError, first_line
+from relational_tensat.base.errors import InputError, UsageError, check_choice, first_line
 from relational_tensat.base.option import options_in
-from relational_tensat.base.paths import is_database
+from relational_tensat.base.outputs import is_database
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import FORMAT_VERSION, Database
 from relational_tensat.egraph.restore import restore_egraph

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import UsageError
-from relational_tensat.base.paths import check_folder
+from relational_tensat.base.outputs import check_folder
 from relational_tensat.base.watch import Watch
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.explore import RuleStats

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from relational_tensat.base.errors import UsageError
-from relational_tensat.base.paths import DefaultOutput, check_output
+from relational_tensat.base.outputs import DefaultOutput, check_output
 from relational_tensat.cost import ask_for_graph
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore.schedule import parse_schedule
@@ -25,7 +25,7 @@ from relational_tensat.run.stages.racing import check_this_machine
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.uses import distinct_nodes, share_equal_weights
-from relational_tensat.verify.real_inputs import load_inputs
+from relational_tensat.verify.inputs import load_inputs
 
 
 def load(state: RunState) -> RunState:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from relational_tensat.base.files import move_into_place
-from relational_tensat.base.paths import DefaultOutput
+from relational_tensat.base.outputs import DefaultOutput
 from relational_tensat.cost import CostSource, Unmeasurable, graph_cost_us
 from relational_tensat.cost.end_to_end import WholeTiming
 from relational_tensat.formats import copy_model, save_model
@@ -86,7 +86,7 @@ def write(state: RunState) -> RunState:
 def _write_saved(state: RunState, target: Path, saved: Path, machine: MachineForm) -> RunState:
     """Write the result as onnxruntime has saved it, its weights beside it."""
     from relational_tensat.formats.data_beside import move_with_data  # both need onnx
-    from relational_tensat.verify.saved_session import data_of
+    from relational_tensat.verify.runtime import data_of
 
     data = move_with_data(saved, data_of(saved), target, _data_of_model(state))
     state = replace(state, machine=replace(machine, data=data))

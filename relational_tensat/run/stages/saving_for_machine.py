@@ -35,10 +35,9 @@ from relational_tensat.run.stages.race_clock import RaceClock
 from relational_tensat.run.stages.racing import racing_device, saved_budget_s
 from relational_tensat.run.state import RunState
 from relational_tensat.verify import Verification, verify_files
-from relational_tensat.verify.memory import memory_bytes
+from relational_tensat.verify.evaluate import memory_bytes
 from relational_tensat.verify.quantized import compare_quantized, file_bytes, is_quantized
-from relational_tensat.verify.runtime import Session
-from relational_tensat.verify.saved_session import save_session
+from relational_tensat.verify.runtime import Session, save_session
 
 #: Raised whenever files are saved in another way: what races said of them no longer counts.
 _FORM_VERSION = 1

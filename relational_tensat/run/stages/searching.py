@@ -19,7 +19,7 @@ from relational_tensat.rules.targets.as_written import as_written
 from relational_tensat.run.recording import write_course
 from relational_tensat.run.stages.recalling import recall
 from relational_tensat.run.state import RunState
-from relational_tensat.verify.discontinuities import behind_integers
+from relational_tensat.verify.sensitivity import behind_integers
 
 #: Of values that stay as they were; a note counts the others.
 _NAMES_SHOWN = 4

@@ -16,8 +16,8 @@ from relational_tensat.run.result import Rejection
 from relational_tensat.run.stages.racing import race_again
 from relational_tensat.run.stages.weighing import gain_so_far, weigh
 from relational_tensat.run.state import RunState
-from relational_tensat.verify.discontinuities import crossing_draws, crossings
-from relational_tensat.verify.shrinking import RandomWeights, own_weights
+from relational_tensat.verify.inputs import RandomWeights, own_weights
+from relational_tensat.verify.sensitivity import crossing_draws, crossings
 from relational_tensat.verify.verification import UNCHANGED, Verification
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from relational_tensat import Options, optimize
 from relational_tensat.base.errors import VerificationError
-from relational_tensat.base.resources import resource_dir
+from relational_tensat.base.files import resource_dir
 from relational_tensat.cli.main import main
 from relational_tensat.formats import load_model, save_model
 from relational_tensat.run.result import Result

@@ -1,12 +1,51 @@
-"""Values as people look at them: one line in a terminal, a table in a notebook."""
+"""Text that people look at: values in a terminal or a notebook, and names from files.
+
+What is in such a name is read by people, and by no terminal or compiler.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from relational_tensat.base.escaping import escaped
+#: What terminals act on, or do not show: controls, C1 too, what changes the direction of text or has no
+#: width, separators of lines, surrogates, and what Unicode has no characters for.
+_HIDDEN = re.compile(r"[^\x20-\x7e]")
+#: What neither ends a comment or a string in a language, nor begins an escape there.
+_NOT_PLAIN = re.compile(r"[^ \w.,:=+<>()\[\]{}@→-]")
+
+
+def escaped(text: str, keep: str = "") -> str:
+    """Return a text with what is no visible character written as ``\\x1b`` or ``\\u202e``.
+
+    Args:
+        keep: characters that stay whatever they are.
+    """
+    return _HIDDEN.sub(lambda found: _shown(found[0], keep), text)
+
+
+def escaped_in_code(text: str) -> str:
+    """Return a text that can stand in a comment or a docstring of any language, on one line."""
+    return _NOT_PLAIN.sub(lambda found: _numbered(found[0]).replace("\\", "%"), text)
+
+
+def storable(text: str) -> str:
+    """Return a text as a database may have it: paths may have bytes that are not UTF-8."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _shown(character: str, keep: str) -> str:
+    return character if character.isprintable() or character in keep else _numbered(character)
+
+
+def _numbered(character: str) -> str:
+    code = ord(character)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
 
 #: Rows of a table that are shown; the rest is counted.
 SHOWN_ROWS = 20

@@ -10,7 +10,7 @@ import pytest
 from relational_tensat.formats import save_model
 from relational_tensat.tensor import Graph, Node, build_graph
 from relational_tensat.verify import verify_files
-from relational_tensat.verify.undefined import DefinedElements
+from relational_tensat.verify.outputs import DefinedElements
 from tests.graphs import f32
 
 pytest.importorskip("onnx")
