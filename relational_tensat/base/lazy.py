@@ -1,4 +1,4 @@
-"""Only when it is used, and only once: packages import names on first use, objects keep what is computed."""
+"""Only when it is used, and only once: packages import names on first use, objects keep values."""
 
 from __future__ import annotations
 

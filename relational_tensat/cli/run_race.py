@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from relational_tensat.cli.console import table
-from relational_tensat.run.race_report import RaceReport
+from relational_tensat.run.reports import RaceReport
 
 
 def print_race(race: RaceReport, bound_us: float, console: Console) -> None:

@@ -20,8 +20,8 @@ from relational_tensat.cli.run_race import print_race
 from relational_tensat.cli.run_time_spent import SOMETIMES, print_time_spent
 from relational_tensat.cli.run_verification import print_verification
 from relational_tensat.explore.outcome import stop_text
-from relational_tensat.run.fusion_report import FusionReport
-from relational_tensat.run.phases import PHASES
+from relational_tensat.run.progress import PHASES
+from relational_tensat.run.reports import FusionReport
 from relational_tensat.run.result import Result, WholeRun
 
 _RULES_SHOWN = 20

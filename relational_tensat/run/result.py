@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     from relational_tensat.explore.outcome import DecisionReport, WorldReport
     from relational_tensat.extract import Extraction
     from relational_tensat.extract.anytime import ExtractionEntry
-    from relational_tensat.run.file_change import FileChange
-    from relational_tensat.run.fusion_report import FusionReport
-    from relational_tensat.run.machine_form import MachineForm
-    from relational_tensat.run.race_report import RaceReport
+    from relational_tensat.run.reports import FileChange, FusionReport, MachineForm, RaceReport
     from relational_tensat.verify import Verification
     from relational_tensat.view.run_page import RunPage, RunTables
 

@@ -26,13 +26,11 @@ from relational_tensat.cost.race import LEAST_HEATS, RACE_VERSION, race
 from relational_tensat.cost.raced import Raced, RunsBefore
 from relational_tensat.cost.record import now
 from relational_tensat.formats import save_model
-from relational_tensat.run.checking import original_file
-from relational_tensat.run.end_to_end import inputs_to_time
-from relational_tensat.run.file_change import FileChange
-from relational_tensat.run.machine_form import PACKED, SAVED, MachineForm
-from relational_tensat.run.stages.fusing import has_kernels
-from relational_tensat.run.stages.race_clock import RaceClock
-from relational_tensat.run.stages.racing import racing_device, saved_budget_s
+from relational_tensat.run.end_to_end import RaceClock, inputs_to_time
+from relational_tensat.run.reports import PACKED, SAVED, FileChange, MachineForm
+from relational_tensat.run.stages.fusion import has_kernels
+from relational_tensat.run.stages.race import racing_device, saved_budget_s
+from relational_tensat.run.stages.result_check import original_file
 from relational_tensat.run.state import RunState
 from relational_tensat.verify import Verification, verify_files
 from relational_tensat.verify.evaluate import memory_bytes

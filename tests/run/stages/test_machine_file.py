@@ -20,8 +20,8 @@ from relational_tensat.cost.cpu.onnxruntime_device import OnnxRuntimeDevice
 from relational_tensat.cost.device import Unmeasurable
 from relational_tensat.cost.race import Standing
 from relational_tensat.formats import load_model, save_model
-from relational_tensat.run.machine_form import PACKED, SAVED, MachineForm
-from relational_tensat.run.stages import saving_for_machine
+from relational_tensat.run.reports import PACKED, SAVED, MachineForm
+from relational_tensat.run.stages import machine_file
 from relational_tensat.tensor import Array, Graph, Node, build_graph
 from relational_tensat.verify.runtime import save_session
 from tests.formats.onnx_tools import constant, feeds, model, session, tensor
@@ -186,7 +186,7 @@ def test_what_computes_something_else_is_not_taken(
     def save_other(_: Path, *args: Any, **kwargs: Any) -> int:
         return save_session(other, *args, **kwargs)
 
-    monkeypatch.setattr(saving_for_machine, "save_session", save_other)
+    monkeypatch.setattr(machine_file, "save_session", save_other)
     content = report(source, target, capsys)
     (note,) = (note for note in content["notes"] if "not saved for this machine" in note)
     assert "computes something else: output 'y'" in note
@@ -209,14 +209,14 @@ def test_what_onnxruntime_refuses_is_noted_and_the_result_written_without(
     races.refusal = "no room for it"
     content = report(source, target, capsys)
     assert "not saved for this machine: not timed: no room for it" in content["notes"]
-    monkeypatch.setattr(saving_for_machine, "memory_bytes", lambda: 1 << 10)
+    monkeypatch.setattr(machine_file, "memory_bytes", lambda: 1 << 10)
     content = report(source, target, capsys)
     assert any("GiB, the machine has 0.0" in note for note in content["notes"])
 
     def refuse(*_: object, **__: object) -> int:
         raise InputError("onnxruntime does not save it: why")
 
-    monkeypatch.setattr(saving_for_machine, "save_session", refuse)
+    monkeypatch.setattr(machine_file, "save_session", refuse)
     content = report(source, target, capsys)
     assert "not saved for this machine: onnxruntime does not save it: why" in content["notes"]
     assert domains(target) == {""}

@@ -7,7 +7,7 @@ from pathlib import Path
 from relational_tensat.base.errors import InputError, MissingDependencyError, UsageError
 from relational_tensat.cost import Device, open_device
 from relational_tensat.run.options import CUDA, LOW, ONNXRUNTIME
-from relational_tensat.run.stages.fusing import has_kernels
+from relational_tensat.run.stages.fusion import has_kernels
 from relational_tensat.run.state import RunState
 from relational_tensat.verify.quantized import is_quantized
 
@@ -53,7 +53,7 @@ def _raced(state: RunState, budget_s: float, *, has_others: bool = True) -> RunS
         return state
     if has_kernels(state):
         return state.noting("not raced: onnxruntime runs kernels by their plain operators")
-    from relational_tensat.run.stages.racing_in_rounds import (  # few runs need it
+    from relational_tensat.run.stages.race_rounds import (  # few runs need it
         NotRacedError,
         race_in_rounds,
     )

@@ -10,7 +10,7 @@ import pytest
 
 from relational_tensat.cli.main import main
 from relational_tensat.formats import load_model, save_model
-from relational_tensat.run.stages import searching_again
+from relational_tensat.run.stages import second_search
 from relational_tensat.tensor import Node, build_graph
 from tests.graphs import f32
 
@@ -127,7 +127,7 @@ def test_the_lines_reproduce_it(model: Path, capsys: pytest.CaptureFixture[str])
 def test_no_rule_is_blamed_where_the_original_is_wrong_as_soon_as_it_is_written(
     model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(searching_again, "_is_right", lambda _state, _graph: False)
+    monkeypatch.setattr(second_search, "_is_right", lambda _state, _graph: False)
     assert main([*run(model, UNITES), "--quiet", "--json", "--force"]) == 0
     content = json.loads(capsys.readouterr().out)
     (rejection,) = content["rejections"]

@@ -20,8 +20,8 @@ from relational_tensat.rules.soundness.content import content_hash
 from relational_tensat.rules.soundness.gate import check_trust
 from relational_tensat.rules.soundness.verdict import Verdict
 from relational_tensat.rules.targets.target import load_target
-from relational_tensat.run.stages.fusing import check_fusing
-from relational_tensat.run.stages.racing import check_this_machine
+from relational_tensat.run.stages.fusion import check_fusing
+from relational_tensat.run.stages.race import check_this_machine
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.uses import distinct_nodes, share_equal_weights
@@ -91,7 +91,7 @@ def on_target(state: RunState) -> RunState:
     name = state.options.rules.target
     if name is None:
         return state
-    from relational_tensat.run.target.target_costs import TargetCosts  # few runs need it
+    from relational_tensat.run.target_costs import TargetCosts  # few runs need it
 
     rules = load_target(name).rules(has_fixed_shapes=state.dynamic is None)
     return replace(state, cost=TargetCosts(state.cost, load_target(name), rules))

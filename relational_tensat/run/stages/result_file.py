@@ -13,11 +13,11 @@ from relational_tensat.formats import copy_model, save_model
 from relational_tensat.formats.same_file import OtherDataError
 from relational_tensat.run.end_to_end import time_on_device
 from relational_tensat.run.gain import is_worth_it, standing_of
-from relational_tensat.run.machine_form import MachineForm
+from relational_tensat.run.reports import MachineForm
 from relational_tensat.run.result import WholeRun
-from relational_tensat.run.stages.fusing import has_kernels, write_kernels
-from relational_tensat.run.stages.verifying import keep_original, remember_gain
-from relational_tensat.run.stages.weighing import change_notes, is_smaller
+from relational_tensat.run.stages.fusion import has_kernels, write_kernels
+from relational_tensat.run.stages.result_check import change_notes, is_smaller
+from relational_tensat.run.stages.verdict import keep_original, remember_gain
 from relational_tensat.run.state import RunState
 
 
@@ -61,7 +61,7 @@ def write(state: RunState) -> RunState:
         if state.saved is not None and state.machine is not None:
             return _write_saved(state, state.target, state.saved, state.machine)
         if state.sized is not None and not state.copies_file:
-            from relational_tensat.run.stages.sizing import sizes_note  # needs onnx
+            from relational_tensat.run.stages.second_search import sizes_note  # needs onnx
 
             state.sized.save(state.target)
             return state.noting(sizes_note(state), *change_notes(state))
@@ -91,7 +91,7 @@ def _write_saved(state: RunState, target: Path, saved: Path, machine: MachineFor
     data = move_with_data(saved, data_of(saved), target, _data_of_model(state))
     state = replace(state, machine=replace(machine, data=data))
     if state.sized is not None:
-        from relational_tensat.run.stages.sizing import sizes_note
+        from relational_tensat.run.stages.second_search import sizes_note
 
         state = state.noting(sizes_note(state))
     return state.noting(*change_notes(state))

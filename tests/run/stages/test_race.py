@@ -16,7 +16,7 @@ from relational_tensat.base.files import resource_dir
 from relational_tensat.cli.main import main
 from relational_tensat.formats import load_model, save_model
 from relational_tensat.run.result import Result
-from relational_tensat.run.stages import searching_again, verifying
+from relational_tensat.run.stages import second_search, verdict
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph
 from relational_tensat.verify import quantized as quantized_kernels
@@ -228,7 +228,7 @@ def test_where_the_winner_is_not_returned_others_race(
 ) -> None:
     """So it is where costs are modelled, too, and nothing is timed later: what is written was raced."""
     device.speed = by_counts({(1, 1): 1.5, (2, 1): speed})
-    compare = verifying.compare
+    compare = verdict.compare
 
     def is_right(_: RunState, graph: Graph) -> bool:
         return graph.count_ops()["matmul"] == 2
@@ -238,8 +238,8 @@ def test_where_the_winner_is_not_returned_others_race(
             raise VerificationError("it differs")
         return compare(state)
 
-    monkeypatch.setattr(verifying, "compare", refuse)
-    monkeypatch.setattr(searching_again, "_is_right", is_right)
+    monkeypatch.setattr(verdict, "compare", refuse)
+    monkeypatch.setattr(second_search, "_is_right", is_right)
     save_model(shared_matmuls(with_data=True), tmp_path / "in.onnx")
     options = Options.of(
         cost="analytic:cpu", target="onnxruntime", budget_s=20.0, only=(MERGED, FUSED, IDLE),

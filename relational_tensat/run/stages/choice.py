@@ -1,18 +1,19 @@
-"""The choice of a run whose races have ended, remembered for runs that repeat it.
+"""Which graph is returned: the extracted one, unless the original is as cheap.
 
-Such a run (the same model, rules, target, search, costs and inputs, on the same device) begins extraction
-from it, and returns it without a race.
+The choice is remembered once races have ended: a run that repeats another one (the same model, rules,
+target, search, costs and inputs, on the same device) begins extraction from it, and races no more.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
-from relational_tensat.cost import CostSource, graph_cost_us
+from relational_tensat.cost import CostModel, CostSource, graph_cost_us
 from relational_tensat.cost.raced import SettledChoice
 from relational_tensat.explore.seed import Seed
 from relational_tensat.extract.families import FamilyChoice
-from relational_tensat.extract.problem import dag_cost_us
+from relational_tensat.extract.problem import COST_TOLERANCE, dag_cost_us
 from relational_tensat.extract.tables import (
     TableProblem,
     choice_of,
@@ -20,10 +21,10 @@ from relational_tensat.extract.tables import (
     extraction_problem,
 )
 from relational_tensat.extract.written_choice import find_choice, text_of_choice
-from relational_tensat.run.settled import Settled
-from relational_tensat.run.stages.contenders import Contestant, graph_of
-from relational_tensat.run.stages.timed_graphs import TimedGraphs
-from relational_tensat.run.state import RunState
+from relational_tensat.run.stages.contenders import Contestant, TimedGraphs, graph_of
+from relational_tensat.run.state import RunState, Settled
+from relational_tensat.tensor import Graph
+from relational_tensat.tensor.inference import count_inference_ops
 
 #: Costs are others by now if a choice costs so much more or less beside the original than when it was made.
 _OTHER_COSTS = 0.05
@@ -107,3 +108,37 @@ def _in_egraph(state: RunState, saved: SettledChoice) -> Settled | None:
         content["is_by_profile"],
         saved.is_dearer,
     )
+
+
+#: How notes end that the original is returned.
+_KEPT = ": the original is kept"
+
+
+def choose(state: RunState) -> RunState:
+    """Choose between original and extracted graph, by their costs, unless only one may be returned."""
+    if state.returns_original:
+        return replace(state, chosen=state.original)
+    graph, note = _cheaper(state.original, state.extracted, state.cost)
+    return replace(state, chosen=graph).noting(note)
+
+
+def choose_other(state: RunState, graph: Graph) -> RunState:
+    """Choose a graph that is faster than the original, whatever notes say by the sums."""
+    notes = tuple(note for note in state.notes if not note.endswith(_KEPT))
+    return replace(state, chosen=graph, notes=notes)
+
+
+def _cheaper(original: Graph, extracted: Graph, cost: CostModel) -> tuple[Graph, str]:
+    """Return the extracted graph unless the original is as good, and a note about it."""
+    original_us, extracted_us = graph_cost_us(original, cost), graph_cost_us(extracted, cost)
+    if extracted_us < original_us * (1 - COST_TOLERANCE):
+        return extracted, ""
+    if extracted_us > original_us * (1 + COST_TOLERANCE):
+        return original, (
+            f"the extracted graph costs {extracted_us:.3f} µs, more than the original's "
+            f"{original_us:.3f}{_KEPT}"
+        )
+    n_before = sum(count_inference_ops(original).values())
+    if sum(count_inference_ops(extracted).values()) < n_before:
+        return extracted, ""
+    return original, f"no cheaper graph was found{_KEPT}"

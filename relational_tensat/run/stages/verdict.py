@@ -11,10 +11,9 @@ from relational_tensat.base.errors import (
     PrecisionError,
     VerificationError,
 )
-from relational_tensat.run.checking import check_result
 from relational_tensat.run.result import Rejection
-from relational_tensat.run.stages.racing import race_again
-from relational_tensat.run.stages.weighing import gain_so_far, weigh
+from relational_tensat.run.stages.race import race_again
+from relational_tensat.run.stages.result_check import check_result, gain_so_far, weigh
 from relational_tensat.run.state import RunState
 from relational_tensat.verify.inputs import RandomWeights, own_weights
 from relational_tensat.verify.sensitivity import crossing_draws, crossings
@@ -54,7 +53,7 @@ def _verified(state: RunState) -> RunState:
             is_loss = isinstance(error, LossError)
             if state.is_unchanged or (state.options.verification.strict and not is_loss):
                 raise
-            from relational_tensat.run.stages.searching_again import search_again  # seldom needed
+            from relational_tensat.run.stages.second_search import search_again  # seldom needed
 
             state = _record(search_again(state, error))
             continue
@@ -84,7 +83,7 @@ def at_all_sizes(state: RunState) -> tuple[RunState, bool]:
     """
     if state.dynamic is None:
         return state, True
-    from relational_tensat.run.stages.sizing import sized_or_other  # few models need it
+    from relational_tensat.run.stages.second_search import sized_or_other  # few models need it
 
     state, has_all_sizes = sized_or_other(state)
     return (state if has_all_sizes else _record(state)), has_all_sizes
@@ -101,7 +100,9 @@ def compared_at_all_sizes(state: RunState) -> tuple[RunState, bool]:
     """
     if state.dynamic is None:
         return state, True
-    from relational_tensat.run.stages.sizing import compared_or_original  # few models need it
+    from relational_tensat.run.stages.second_search import (
+        compared_or_original,  # few models need it
+    )
 
     state, is_same = compared_or_original(state)
     return (state if is_same else _record(state)), is_same

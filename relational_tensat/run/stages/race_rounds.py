@@ -19,22 +19,19 @@ from relational_tensat.cost.source import Race
 from relational_tensat.extract.cost_table import forget_costs
 from relational_tensat.extract.problem import COST_TOLERANCE
 from relational_tensat.extract.tables import TableProblem, extraction_problem
-from relational_tensat.run.end_to_end import inputs_to_time, with_drawn_weights
-from relational_tensat.run.race_report import Contender, RaceReport, RaceRound
-from relational_tensat.run.settled import Settled
-from relational_tensat.run.stages.choosing import choose, choose_other
+from relational_tensat.run.end_to_end import RaceClock, inputs_to_time, with_drawn_weights
+from relational_tensat.run.reports import Contender, RaceReport, RaceRound
+from relational_tensat.run.stages.choice import candidate_of, choose, choose_other, remember
 from relational_tensat.run.stages.contenders import (
     Contestant,
+    TimedGraphs,
     candidates,
     costed_anew,
     fixed_share,
     with_candidate,
 )
-from relational_tensat.run.stages.race_clock import RaceClock
-from relational_tensat.run.stages.recalling import candidate_of, remember
-from relational_tensat.run.stages.searching import extract
-from relational_tensat.run.stages.timed_graphs import TimedGraphs
-from relational_tensat.run.state import RunState
+from relational_tensat.run.stages.exploration import extract
+from relational_tensat.run.state import RunState, Settled
 from relational_tensat.tensor import Graph
 
 #: More graphs are never raced at once: the order of what is alike is never clear.

@@ -16,8 +16,8 @@ from relational_tensat.extract.anytime.by_profile import cheapest_by_profile
 from relational_tensat.extract.cost_table import forget_costs
 from relational_tensat.extract.tables import chosen_graph, extraction_problem, rules_of_chosen
 from relational_tensat.rules.targets.as_written import as_written
-from relational_tensat.run.recording import write_course
-from relational_tensat.run.stages.recalling import recall
+from relational_tensat.run.progress import write_course
+from relational_tensat.run.stages.choice import recall
 from relational_tensat.run.state import RunState
 from relational_tensat.verify.sensitivity import behind_integers
 

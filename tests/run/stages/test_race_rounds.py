@@ -15,8 +15,9 @@ from relational_tensat.cli.main import main
 from relational_tensat.cli.run_text import summary_line
 from relational_tensat.cost import Configuration
 from relational_tensat.formats import save_model
+from relational_tensat.run import end_to_end
 from relational_tensat.run.result import Result
-from relational_tensat.run.stages import race_clock, racing_in_rounds
+from relational_tensat.run.stages import race_rounds
 from relational_tensat.tensor import Array, Graph, Node, build_graph
 from relational_tensat.view.collection import collect
 from tests.cost.fakes import FakeDevice, plug_in
@@ -99,9 +100,9 @@ def device(monkeypatch: pytest.MonkeyPatch) -> TimedDevice:
 
     made = TimedDevice(time_us=alone_us)
     made.clock = Clock()
-    for module in (racing_in_rounds, race_clock):
+    for module in (race_rounds, end_to_end):
         monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=made.clock.perf_counter))
-    monkeypatch.setattr(racing_in_rounds, "_MOST_GRAPHS", 1)
+    monkeypatch.setattr(race_rounds, "_MOST_GRAPHS", 1)
     plug_in(monkeypatch, made)
     return made
 
@@ -196,7 +197,7 @@ def test_a_settled_choice_is_found_again_where_extraction_finds_another(
     def never(*_: object) -> None:
         raise AssertionError("no candidates are looked for")
 
-    monkeypatch.setattr(racing_in_rounds, "candidates", never)
+    monkeypatch.setattr(race_rounds, "candidates", never)
     again = run(tmp_path)
     assert again.race is not None and again.race.is_remembered
     assert ops(again.graph) == ops(first.graph) and device.heats == heats
@@ -258,7 +259,7 @@ def test_that_the_original_was_kept_is_remembered(
 ) -> None:
     first = run(tmp_path, learn_costs=False)
     heats = device.heats
-    monkeypatch.setattr(racing_in_rounds, "candidates", None)
+    monkeypatch.setattr(race_rounds, "candidates", None)
     again = run(tmp_path, learn_costs=False)
     assert first.unchanged and again.unchanged and device.heats == heats
     assert again.race is not None and again.race.is_remembered

@@ -1,9 +1,11 @@
-"""The search continues without what made a graph wrong."""
+"""The search continues without what made a graph wrong, at one size or at all of them.
+
+With dynamic dimensions, the chosen graph is compared at all sizes of these.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import (
     CrossingError,
@@ -14,18 +16,17 @@ from relational_tensat.base.errors import (
     VerificationError,
 )
 from relational_tensat.explain.fault import Fault, find_fault
+from relational_tensat.formats.dynamic.sized_model import text_of
 from relational_tensat.rules.targets.as_written import as_written
-from relational_tensat.run.checking import check_result, is_as_quantized
+from relational_tensat.run.dynamic import NotDynamicError, compare_at_all_sizes, result_at_all_sizes
 from relational_tensat.run.result import Rejection
-from relational_tensat.run.stages.choosing import choose
-from relational_tensat.run.stages.fusing import fuse
-from relational_tensat.run.stages.loading import share
-from relational_tensat.run.stages.searching import explore, extract
+from relational_tensat.run.stages.choice import choose
+from relational_tensat.run.stages.exploration import explore, extract
+from relational_tensat.run.stages.fusion import fuse
+from relational_tensat.run.stages.load import share
+from relational_tensat.run.stages.result_check import check_result, is_as_quantized
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph
-
-if TYPE_CHECKING:
-    from relational_tensat.run.dynamic import NotDynamicError
 
 #: After so many graphs that were wrong the original is returned.
 MOST_REJECTIONS = 8
@@ -185,3 +186,50 @@ def _is_right(state: RunState, graph: Graph) -> bool:
         return False
     check = outcome.quantized
     return not (outcome.failure() or (check is not None and (check.loss or check.gain)))
+
+
+def sized_or_other(state: RunState) -> tuple[RunState, bool]:
+    """Carry the chosen graph's steps out at all sizes; where they do not hold, choose another graph.
+
+    Returns:
+        The state, and whether its chosen graph holds at all sizes.
+    """
+    try:
+        with state.phases.phase("verify"):
+            sized = result_at_all_sizes(state)
+    except NotDynamicError as error:
+        return search_dynamic(state, error), False
+    chosen = sized.graphs[0]
+    raced = chosen if state.chosen is state.raced else state.raced
+    return replace(state, sized=sized, chosen=chosen, raced=raced), True
+
+
+def compared_or_original(state: RunState) -> tuple[RunState, bool]:
+    """Compare what is written at several sizes; choose the original where it computes something else.
+
+    Returns:
+        The state, and whether all was equal.
+
+    Raises:
+        VerificationError: it was not, and the options are strict.
+    """
+    try:
+        with state.phases.phase("verify"):
+            outcome = compare_at_all_sizes(state)
+        if outcome.failure():
+            raise VerificationError(outcome.failure())
+    except VerificationError as error:
+        if state.options.verification.strict:
+            raise
+        return search_dynamic(state, NotDynamicError(str(error))), False
+    return replace(state, verification=state.verification.joined(outcome)), True
+
+
+def sizes_note(state: RunState) -> str:
+    """Return what the report says of a file with dynamic dimensions."""
+    assert state.dynamic is not None
+    others = "; ".join(dict.fromkeys(text_of(there.sizes) for there in state.dynamic.others))
+    return (
+        f"dynamic dimensions stay dynamic: optimized at {text_of(state.dynamic.base.sizes)}, each step "
+        f"checked again at {others}"
+    )

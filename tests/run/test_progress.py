@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 
 from relational_tensat import Options, optimize
-from relational_tensat.run.recording import Recording
+from relational_tensat.run.progress import Recording
 from tests.graphs import shared_matmuls
 
 
