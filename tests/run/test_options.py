@@ -28,8 +28,7 @@ from relational_tensat.base.outputs import (
     check_output,
     default_output,
 )
-from relational_tensat.cli.option_flags import add_tree, written_values
-from relational_tensat.cli.parser import Parser
+from relational_tensat.cli.parser import Parser, add_tree, written_values
 from relational_tensat.run.options import Options, with_measured_limits
 from relational_tensat.run.progress import Silent
 from relational_tensat.run.state import RunState

@@ -9,8 +9,8 @@ import pytest
 
 _SCRIPT = """
 import sys
-from relational_tensat.cli import blas_threads
-blas_threads.limit_blas_threads = lambda threads=1: print(threads, "numpy" in sys.modules)
+from relational_tensat.cli import process_limits
+process_limits.limit_blas_threads = lambda threads=1: print(threads, "numpy" in sys.modules)
 from relational_tensat.cli.main import main
 main(sys.argv[1:])
 """

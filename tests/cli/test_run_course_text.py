@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from relational_tensat.cli.run_kernels import bar, print_kernels
+from relational_tensat.cli.run_course_text import bar, print_kernels
 
 
 def printed(kernels_us: dict[str, tuple[float, float]]) -> list[str]:
