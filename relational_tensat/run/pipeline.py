@@ -41,7 +41,7 @@ from relational_tensat.run.stages.verdict import verify
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph
 from relational_tensat.verify.runtime import optimized_graph, runtime_errors
-from relational_tensat.view.run_page import RunTables
+from relational_tensat.view.document import RunTables
 
 if TYPE_CHECKING:
     import onnx

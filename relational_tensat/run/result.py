@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from relational_tensat.extract.anytime import ExtractionEntry
     from relational_tensat.run.reports import FileChange, FusionReport, MachineForm, RaceReport
     from relational_tensat.verify import Verification
-    from relational_tensat.view.run_page import RunPage, RunTables
+    from relational_tensat.view.document import RunPage, RunTables
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from relational_tensat.run.reports import MachineForm, RaceReport
 from relational_tensat.run.result import Rejection, WholeRun
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.verify import Verification
-from relational_tensat.view.run_page import RunTables
+from relational_tensat.view.document import RunTables
 
 if TYPE_CHECKING:
     from relational_tensat.formats.dynamic.sized_model import DynamicModel
