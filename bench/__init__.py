@@ -1,5 +1,5 @@
 """Benchmarks and the models that they run on: ``python -m bench``."""
 
-from relational_tensat.cli.blas_threads import limit_blas_threads
+from relational_tensat.cli.process_limits import limit_blas_threads
 
 limit_blas_threads()  # as in ``run``, before any command loads NumPy

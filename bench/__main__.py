@@ -33,8 +33,8 @@ from bench.search import command as search_command
 from bench.taso import command as taso_command
 from bench.tensat import command as tensat
 from bench.view import command as view_command
-from relational_tensat.base.collector import collect_rarely
 from relational_tensat.base.errors import RelationalTensatError
+from relational_tensat.base.process import collect_rarely
 
 #: Modules with ``add_parser``; what it returns runs the command and gives the exit code.
 COMMANDS = (

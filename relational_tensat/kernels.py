@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relational_tensat.base.checks import check_choice
-from relational_tensat.base.errors import InputError
+from relational_tensat.base.errors import InputError, check_choice
 from relational_tensat.base.folders import check_own, temporary_folder
 from relational_tensat.mugraph.fusion.kernel_files import FORMAT, INDEX
 from relational_tensat.mugraph.graph.arithmetic import Numbers

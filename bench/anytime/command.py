@@ -14,7 +14,7 @@ from bench.common.arguments import add_cost, add_extract_time_limit, add_save
 from bench.common.saving import RESULTS, report_saved, save_result
 from bench.onnx.model_files import BLOCKS, LIGHT, model_files
 from bench.tensat.command import parse_k_values
-from relational_tensat.base.checks import check_choice
+from relational_tensat.base.errors import check_choice
 from relational_tensat.cost import load_profile
 from relational_tensat.formats import load_model
 from relational_tensat.models import MODELS

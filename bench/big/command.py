@@ -22,8 +22,7 @@ from bench.big.models import MODELS, ModelRow, measure_model
 from bench.big.models import table as models_table
 from bench.common.arguments import add_save
 from bench.common.saving import RESULTS, report_saved, save_result
-from relational_tensat.base.checks import check_choice
-from relational_tensat.base.errors import RelationalTensatError
+from relational_tensat.base.errors import RelationalTensatError, check_choice
 from relational_tensat.base.option import choices
 from relational_tensat.extract import ExtractionOptions
 

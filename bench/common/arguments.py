@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from bench.common.rule_sets import RULE_SETS
-from relational_tensat.base.checks import check_choice
-from relational_tensat.base.errors import UsageError
+from relational_tensat.base.errors import UsageError, check_choice
 from relational_tensat.models import MODELS
 
 Number = TypeVar("Number", int, float)

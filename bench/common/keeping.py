@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from bench.common.saving import read_object
-from relational_tensat.base.collector import collect_rarely
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.base.files import write_aside
+from relational_tensat.base.process import collect_rarely
 
 #: Plain JSON.
 Result: TypeAlias = dict[str, Any]

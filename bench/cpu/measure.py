@@ -21,8 +21,7 @@ from relational_tensat.run.options import Options
 from relational_tensat.run.pipeline import optimize
 from relational_tensat.tensor.inference import weight_bytes
 from relational_tensat.verify.fold import fold_weights
-from relational_tensat.verify.reseed import reseed
-from relational_tensat.verify.shrinking import RandomWeights, draw_inputs
+from relational_tensat.verify.inputs import RandomWeights, draw_inputs, reseed
 
 #: Samples of calling a session.
 _CALLS = 30

@@ -22,8 +22,12 @@ from bench.common.saving import RESULTS, report_saved, save_result
 from bench.common.table import table_row
 from bench.engines.translation import translate
 from bench.engines.works import Task
-from relational_tensat.base.checks import check_choice
-from relational_tensat.base.errors import MissingDependencyError, UsageError, VerificationError
+from relational_tensat.base.errors import (
+    MissingDependencyError,
+    UsageError,
+    VerificationError,
+    check_choice,
+)
 from relational_tensat.models import TENSAT_MODELS
 
 ENGINES = ("egglog", "ours")

@@ -21,8 +21,7 @@ from bench.common.rule_sets import RULE_SETS
 from bench.common.saving import read_object
 from bench.tensat.measure import stopwatch
 from relational_tensat.base.errors import InputError
-from relational_tensat.base.files import write_aside
-from relational_tensat.base.resources import sql
+from relational_tensat.base.files import sql, write_aside
 from relational_tensat.cli.database import QueryRows
 from relational_tensat.cost import load_profile
 from relational_tensat.egraph import EGraph

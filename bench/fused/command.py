@@ -10,7 +10,7 @@ from typing import TypeVar
 from bench.common.arguments import add_cost, add_save
 from bench.common.saving import RESULTS, report_saved, save_rows
 from bench.fused import blocks, rows
-from relational_tensat.base.checks import check_choice
+from relational_tensat.base.errors import check_choice
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.common.machine import describe_commit
 from bench.common.saving import RESULTS, report_saved, save_result
-from relational_tensat.base.checks import check_choice
-from relational_tensat.base.errors import InputError
+from relational_tensat.base.errors import InputError, check_choice
 from relational_tensat.cost.device import Device
 from relational_tensat.gpu.catalogue import MATH_MODES
 from relational_tensat.models import MODELS

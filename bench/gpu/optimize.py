@@ -19,7 +19,7 @@ from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.targets.cuda.kernel_choice import kernels_of
 from relational_tensat.rules.targets.target import load_target
-from relational_tensat.run.target.target_costs import TargetCosts
+from relational_tensat.run.target_costs import TargetCosts
 from relational_tensat.tensor import Graph
 
 #: The set with the rules of the target ``cuda``: what is chosen are the kernels that run.

@@ -15,7 +15,7 @@ from relational_tensat.rules.targets.onnxruntime.saved_kernels import (
     saved_kernels,
 )
 from relational_tensat.rules.targets.target import load_target
-from relational_tensat.run.target.target_costs import TargetCosts
+from relational_tensat.run.target_costs import TargetCosts
 from relational_tensat.tensor.uses import share_equal_weights
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import duckdb
 
 from bench.kills.forker import Forker
-from relational_tensat.base.resources import resource_dir
+from relational_tensat.base.files import resource_dir
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.kernels import entries
 

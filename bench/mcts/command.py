@@ -19,7 +19,7 @@ from bench.mcts.rates import Rate, measure_rates
 from bench.mcts.running import Settings, TreeRuns
 from bench.mcts.writing import report_of
 from bench.tensat.command import parse_k_values
-from relational_tensat.base.checks import check_choice
+from relational_tensat.base.errors import check_choice
 from relational_tensat.cost import load_profile
 from relational_tensat.explore import ExplorationOptions
 

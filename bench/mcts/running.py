@@ -16,7 +16,7 @@ from bench.common.reference import join_ms
 from bench.common.rule_sets import RULE_SETS, rules_hash
 from bench.extract.algorithm2 import algorithm_2
 from bench.mcts.cells import Cell
-from relational_tensat.base.clock import counting_cpu_seconds
+from relational_tensat.base.deadline import counting_cpu_seconds
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cost import load_profile
 from relational_tensat.egraph import EGraph

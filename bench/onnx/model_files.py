@@ -7,8 +7,7 @@ import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 
-from relational_tensat.base.checks import check_choice
-from relational_tensat.base.errors import MissingDependencyError
+from relational_tensat.base.errors import MissingDependencyError, check_choice
 
 #: Exported from PyTorch with seeded weights, see ``export_blocks`` and ``export_transformer``.
 BLOCKS = ("encoder_block", "decoder_block", "vit_block", "gated_mlp", "transformer_block")

@@ -14,7 +14,7 @@ from bench.paper.cells import PAPER_MODELS, TABLES, cells_of
 from bench.paper.running import PaperRuns, Settings
 from bench.paper.writing import report_of
 from bench.tensat.command import parse_models
-from relational_tensat.base.checks import check_choice
+from relational_tensat.base.errors import check_choice
 from relational_tensat.cost import load_profile
 
 OUT = Path(__file__).parents[1] / "paper-runs"

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from relational_tensat.base.clock import now_s
+from relational_tensat.base.deadline import now_s
 from relational_tensat.base.errors import MissingDependencyError
 from relational_tensat.extract.index import (
     children_by_node,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.extract.check import chosen_cost
 from bench.public_egraphs.cp_sat import solve_by_cp_sat
-from relational_tensat.base.clock import counting_cpu_seconds, now_s
+from relational_tensat.base.deadline import counting_cpu_seconds, now_s
 from relational_tensat.base.errors import NoSolutionError, RelationalTensatError
 from relational_tensat.extract.interchange import read_egraph_json
 from relational_tensat.extract.problem import ExtractionProblem, relative_gap

@@ -13,7 +13,7 @@ from bench.common.arguments import add_save
 from bench.common.saving import RESULTS, report_saved, save_result
 from bench.onnx.model_files import LIGHT, model_files
 from bench.runs.measure import PHASES, ProcessRun, measure_process
-from relational_tensat.base.checks import check_choice
+from relational_tensat.base.errors import check_choice
 from relational_tensat.formats import save_model
 from relational_tensat.models import MODELS
 

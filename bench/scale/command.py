@@ -17,8 +17,7 @@ from bench.scale.growth import exponents, growth_table
 from bench.scale.limits import Seen, limits_table, look_at_limits
 from bench.scale.measure import Row, Task
 from bench.scale.running import Measure, run_task
-from relational_tensat.base.checks import check_choice, check_memory_limit
-from relational_tensat.base.errors import UsageError
+from relational_tensat.base.errors import UsageError, check_choice, check_memory_limit
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -27,7 +27,7 @@ from bench.search.running import SearchRuns, Settings
 from bench.search.search_run import Limits, SearchRun
 from bench.search.tables import at_own_limit, tables_of
 from bench.tensat.command import parse_k_values
-from relational_tensat.base.checks import check_choice
+from relational_tensat.base.errors import check_choice
 from relational_tensat.cost import load_profile
 from relational_tensat.models import MODELS
 

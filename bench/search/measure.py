@@ -19,7 +19,7 @@ from bench.search.search_run import (
 )
 from bench.taso.search import backtrack
 from bench.tensat.measure import stopwatch
-from relational_tensat.base.clock import counting_cpu_seconds
+from relational_tensat.base.deadline import counting_cpu_seconds
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.watch import Watch
 from relational_tensat.cost import Profile

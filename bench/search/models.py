@@ -7,8 +7,7 @@ from pathlib import Path
 
 from bench.big.transformers import Shape, write_transformer
 from bench.scale.families import transformer
-from relational_tensat.base.checks import check_choice
-from relational_tensat.base.errors import UsageError
+from relational_tensat.base.errors import UsageError, check_choice
 from relational_tensat.formats import load_model
 from relational_tensat.models import MODELS
 from relational_tensat.tensor import Graph

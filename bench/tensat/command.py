@@ -16,8 +16,7 @@ from bench.common.saving import RESULTS, report_saved, save_result
 from bench.tensat.comparison import compare
 from bench.tensat.measure import Run, Settings, measure
 from bench.tensat.peer import load_peer_runs
-from relational_tensat.base.checks import check_choice
-from relational_tensat.base.errors import UsageError
+from relational_tensat.base.errors import UsageError, check_choice
 from relational_tensat.base.option import choices
 from relational_tensat.cost import load_profile
 from relational_tensat.extract import ExtractionOptions

@@ -1,15 +1,42 @@
-"""Limits within long steps: a step asks often whether it may continue, and ends by an exception.
+"""Limits within long steps, by one clock: a step asks often whether it may continue; an exception ends it.
 
-Some steps on a large e-graph take minutes. Whoever sets a limit catches ``OutOfTimeError`` and continues
-with the best that was there before.
+The clock is wall seconds, or, for measurements on a busy machine, CPU seconds. Some steps on a large
+e-graph take minutes. Code that sets a limit catches ``OutOfTimeError``, and continues with the best that
+was there before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from relational_tensat.base.clock import now_s
 from relational_tensat.base.errors import RelationalTensatError
+
+_counts_cpu = False
+
+
+def now_s() -> float:
+    """Return seconds, of which only differences mean anything."""
+    return time.process_time() if _counts_cpu else time.monotonic()
+
+
+def wall_limit_s(limit_s: float) -> float:
+    """Return a limit for what has a wall clock of its own: infinite while CPU seconds count."""
+    return math.inf if _counts_cpu else limit_s
+
+
+@contextmanager
+def counting_cpu_seconds() -> Iterator[None]:
+    """Let all limits in the block be CPU seconds of this process, all threads together."""
+    global _counts_cpu
+    before, _counts_cpu = _counts_cpu, True
+    try:
+        yield
+    finally:
+        _counts_cpu = before
+
 
 Check = Callable[[], None]
 """Asked often in a long step; raises ``OutOfTimeError`` where the step shall end."""

@@ -1,4 +1,7 @@
-"""Reading and writing files so that errors are one line and no file is ever half-written."""
+"""Files: reading and writing so that errors are one line and no file is ever half-written.
+
+The SQL and rule files are found in a source checkout and in an installed wheel alike.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,34 @@ import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import IO
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.folders import PrivateFolder
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+@cache
+def resource_dir(kind: str) -> Path:
+    """Return the folder ``sql`` or ``rules``.
+
+    Raises:
+        FileNotFoundError: neither the checkout nor the wheel has it.
+    """
+    for candidate in (_PACKAGE.parent / kind, _PACKAGE / "_resources" / kind):
+        if candidate.is_dir():
+            return candidate
+    raise FileNotFoundError(f"the folder {kind!r} is neither beside nor inside {_PACKAGE}")
+
+
+@cache
+def sql(name: str) -> str:
+    """Return the text of ``sql/NAME.sql``."""
+    return (resource_dir("sql") / f"{name}.sql").read_text(encoding="utf-8")
+
 
 #: What is read at most of what says no size.
 MOST_BYTES = 1 << 30

@@ -3,7 +3,8 @@
 Each is made for its owner only, and locked as long as its process lives. The system gives the lock back
 when the process ends, however that was; the next process that makes a folder at the same place removes
 those that nobody holds any more, when it makes its first one. Of folders that were planted nothing is
-followed: their owner, and that they are no links, is looked at first.
+followed: their owner, and that they are no links, is looked at first. Like all that is ``Closing``, a
+folder is given back where a ``with`` block ends.
 """
 
 from __future__ import annotations
@@ -13,13 +14,29 @@ import os
 import re
 import shutil
 import stat
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import gettempdir
+from typing import Self
 
-from relational_tensat.base.closing import Closing
 from relational_tensat.base.errors import InputError
+
+
+class Closing(ABC):
+    """A resource that is its own context manager: leaving the block closes it."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back what it holds."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
 
 try:
     import fcntl

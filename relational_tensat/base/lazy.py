@@ -1,10 +1,33 @@
-"""Packages whose names are imported when they are first used, so that importing them costs nothing."""
+"""Only when it is used, and only once: packages import names on first use, objects keep values."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from importlib import import_module
+from typing import TypeVar
+
+_Object = TypeVar("_Object")
+_Result = TypeVar("_Result")
+
+
+def once_per_object(compute: Callable[[_Object], _Result]) -> Callable[[_Object], _Result]:
+    """Decorator: remember what is computed of an object, by its identity.
+
+    For objects that never change and whose hash would take longer than what is computed, as rules are.
+    Each is kept from then on, so that its identity stays its own.
+    """
+    known: dict[int, tuple[_Object, _Result]] = {}
+
+    @wraps(compute)
+    def remembered(value: _Object) -> _Result:
+        entry = known.get(id(value))
+        if entry is None:
+            entry = known[id(value)] = (value, compute(value))
+        return entry[1]
+
+    return remembered
 
 
 def names_on_first_use(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], object]:

@@ -1,4 +1,4 @@
-"""Ctrl-C, and deadlines by the one clock (``base.clock``): a ``Watch`` for a run, parts of it for steps.
+"""Ctrl-C, and deadlines by one clock (``base.deadline``): a ``Watch`` for a run, parts of it for steps.
 
 The first Ctrl-C ends a step with the best so far, a second ends the program. An exception must not pass
 through HiGHS, which calls back into Python while it runs, so there a Ctrl-C is only remembered, and HiGHS
@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
-from relational_tensat.base.clock import now_s
-from relational_tensat.base.deadline import OutOfTimeError
+from relational_tensat.base.deadline import OutOfTimeError, now_s
 from relational_tensat.base.signals import ctrl_c_taken
 
 #: Asked often in a long step; True ends it with the best so far.

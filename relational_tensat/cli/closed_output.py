@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TextIO, cast
 
-from relational_tensat.base.escaping import escaped
+from relational_tensat.base.shown_text import escaped
 
 #: What separates lines and columns; all else that is not seen is written as an escape.
 LINES = "\n\t"

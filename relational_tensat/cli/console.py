@@ -12,7 +12,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from relational_tensat.base.escaping import escaped
+from relational_tensat.base.shown_text import escaped
 from relational_tensat.cli.closed_output import LINES, exact
 
 #: Pipes have no width: nothing is wrapped or cut there.

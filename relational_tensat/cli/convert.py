@@ -23,7 +23,7 @@ def add_arguments(parser: Parser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Load the model and write it."""
-    from relational_tensat.base.paths import check_output
+    from relational_tensat.base.outputs import check_output
     from relational_tensat.formats import load_model, save_model
 
     graph = load_model(args.model, merged(args.dim, "--dim"))

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base.option import options_in
 from relational_tensat.base.outputs import Written
-from relational_tensat.cli.option_flags import add_options, written_values
-from relational_tensat.cli.parser import Parser
+from relational_tensat.cli.parser import Parser, add_options, written_values
 from relational_tensat.run.options import Options
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def _write(path: Path, egraph: SerializedEGraph, extraction: Extraction) -> None
 
 def _print(path: Path, egraph: SerializedEGraph, extraction: Extraction) -> None:
     from relational_tensat.cli.console import stdout_console
-    from relational_tensat.cli.run_reductions import print_reductions
+    from relational_tensat.cli.run_course_text import print_reductions
 
     console = stdout_console()
     console.print(

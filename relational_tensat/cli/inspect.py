@@ -25,8 +25,7 @@ def add_arguments(parser: Parser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Print the figures."""
     from relational_tensat.cli.console import stdout_console
-    from relational_tensat.cli.database import RunDatabase
-    from relational_tensat.cli.inspect_text import inspect_database, print_inspection
+    from relational_tensat.cli.database import RunDatabase, inspect_database, print_inspection
 
     database = RunDatabase(args.db)
     try:

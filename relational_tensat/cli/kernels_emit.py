@@ -7,9 +7,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base.errors import UsageError
-from relational_tensat.base.escaping import escaped_in_code
+from relational_tensat.base.shown_text import escaped_in_code
 from relational_tensat.cli.kernels_frame import DTYPES, add_mugraph, read_mugraph
-from relational_tensat.cli.kernels_plan import layouts_json, show_plans
+from relational_tensat.cli.kernels_text import layouts_json, show_plans
 from relational_tensat.cli.parser import Parser
 from relational_tensat.cli.rules_frame import add_json, report
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base.errors import UsageError
-from relational_tensat.cli.kernels_rows import mugraph_of
+from relational_tensat.cli.kernels_text import mugraph_of
 from relational_tensat.cli.parser import Parser, dimensions, merged, program_or_file, whole_number
 
 if TYPE_CHECKING:

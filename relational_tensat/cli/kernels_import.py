@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from relational_tensat.cli.blas_threads import limit_blas_threads
 from relational_tensat.cli.kernels_frame import (
     add_mugraph,
     add_program,
@@ -15,6 +14,7 @@ from relational_tensat.cli.kernels_frame import (
     verification_lines,
 )
 from relational_tensat.cli.parser import Parser
+from relational_tensat.cli.process_limits import limit_blas_threads
 from relational_tensat.cli.rules_frame import add_json, add_seed, report
 
 HELP = "verify a μGraph from elsewhere; searches for its program choose among it and what they find"

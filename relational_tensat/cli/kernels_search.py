@@ -7,17 +7,16 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from relational_tensat.base.clock import now_s
+from relational_tensat.base.deadline import now_s
 from relational_tensat.base.outputs import NEW_DATABASE, Written
-from relational_tensat.cli.blas_threads import limit_blas_threads
 from relational_tensat.cli.kernels_frame import (
     add_program,
     read_program,
     verification_json,
     verification_lines,
 )
-from relational_tensat.cli.option_flags import add_options, written_values
-from relational_tensat.cli.parser import Parser
+from relational_tensat.cli.parser import Parser, add_options, written_values
+from relational_tensat.cli.process_limits import limit_blas_threads
 from relational_tensat.cli.rules_frame import add_json, report
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from relational_tensat.base.outputs import PAGE
 from relational_tensat.cli.kernels_frame import DTYPES, add_mugraph, read_mugraph
-from relational_tensat.cli.kernels_plan import show_plans
-from relational_tensat.cli.kernels_rows import show_rows, show_sql
+from relational_tensat.cli.kernels_text import show_plans, show_rows, show_sql
 from relational_tensat.cli.parser import Parser
 from relational_tensat.cli.rules_frame import add_json, report
 

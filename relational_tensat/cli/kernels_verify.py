@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from relational_tensat.cli.blas_threads import limit_blas_threads
 from relational_tensat.cli.kernels_frame import (
     add_mugraph,
     add_program,
@@ -14,6 +13,7 @@ from relational_tensat.cli.kernels_frame import (
     verification_lines,
 )
 from relational_tensat.cli.parser import Parser
+from relational_tensat.cli.process_limits import limit_blas_threads
 from relational_tensat.cli.rules_frame import add_json, add_seed, report
 
 HELP = "test a μGraph against its program: in finite fields, and in float64"

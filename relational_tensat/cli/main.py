@@ -15,7 +15,6 @@ from importlib import import_module
 from typing import Any, NoReturn, TextIO, cast
 
 from relational_tensat import __version__
-from relational_tensat.base.collector import collect_rarely
 from relational_tensat.base.errors import (
     InputError,
     NoSolutionError,
@@ -25,10 +24,11 @@ from relational_tensat.base.errors import (
     nearest,
 )
 from relational_tensat.base.folders import remove_folders
+from relational_tensat.base.process import collect_rarely
 from relational_tensat.base.signals import ignore_ctrl_c
 from relational_tensat.cli.closed_output import ClosedOutput, DispensableOutput, shown_outputs
-from relational_tensat.cli.limited_memory import be_guarded, is_out_of_memory
 from relational_tensat.cli.parser import Parser
+from relational_tensat.cli.process_limits import be_guarded, is_out_of_memory
 
 #: Each is a module of this package with HELP, ``add_arguments`` and ``execute``, imported when it is asked
 #: for; one of two words has flags of its own.

@@ -79,7 +79,7 @@ def _list(paths: list[Path]) -> None:
 
 
 def _show(name: str, paths: list[Path], *, sql: bool, database: Path | None) -> None:
-    from relational_tensat.cli.rules_show_text import rule_sql
+    from relational_tensat.cli.rules_text import rule_sql
     from relational_tensat.rules.text import rule_text
 
     rules = {rule.name: rule for rule in _load(paths)}

@@ -37,7 +37,7 @@ def add_arguments(parser: Parser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Derive and report; 4 where a rule is not derived."""
-    from relational_tensat.cli.rules_derive_text import derivations_json, print_derivations
+    from relational_tensat.cli.rules_text import derivations_json, print_derivations
     from relational_tensat.explore.derivation import DerivationEffort, derive_rules
     from relational_tensat.rules.library import load_rules
     from relational_tensat.rules.soundness import verify_rules

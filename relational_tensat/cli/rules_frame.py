@@ -1,20 +1,36 @@
-"""What the ``rules`` commands share: flags, collecting results that take minutes, printing or JSON."""
+"""What commands share that take minutes: reports meanwhile, collecting results, printing or JSON."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from relational_tensat.cli.parser import Parser, whole_number
-from relational_tensat.cli.watching import watched
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _Result = TypeVar("_Result")
+
+_SHOWN_EVERY_S = 5.0
+
+
+def watched(results: Iterable[_Result], report: Callable[[int, _Result], str]) -> Iterator[_Result]:
+    """Pass results on; now and then, write a line on standard error.
+
+    Args:
+        say: what to write, given how many there are and the last one.
+    """
+    shown = time.monotonic()
+    for count, result in enumerate(results, start=1):
+        if time.monotonic() - shown > _SHOWN_EVERY_S:
+            shown = time.monotonic()
+            sys.stderr.write(f"{report(count, result)}\n")
+        yield result
 
 
 def add_rule_files(parser: Parser, flag: str, metavar: str, purpose: str = "") -> None:

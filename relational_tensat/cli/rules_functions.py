@@ -17,7 +17,7 @@ def add_arguments(parser: Parser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print them."""
-    from relational_tensat.cli.rules_vocabulary import functions_json, print_functions
+    from relational_tensat.cli.rules_text import functions_json, print_functions
 
     report(functions_json, print_functions, as_json=args.json)
     return 0

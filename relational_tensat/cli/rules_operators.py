@@ -17,7 +17,7 @@ def add_arguments(parser: Parser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print them."""
-    from relational_tensat.cli.rules_vocabulary import operators_json, print_operators
+    from relational_tensat.cli.rules_text import operators_json, print_operators
 
     report(operators_json, print_operators, as_json=args.json)
     return 0

@@ -39,7 +39,7 @@ def add_arguments(parser: Parser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Verify and report; 4 where a rule is unsound or untested."""
     from relational_tensat.base.process import processors
-    from relational_tensat.cli.rules_verify_text import print_verdicts, verdicts_json
+    from relational_tensat.cli.rules_text import print_verdicts, verdicts_json
     from relational_tensat.rules.library import load_rules
     from relational_tensat.rules.soundness.content import content_hash
     from relational_tensat.rules.soundness.gate import verified

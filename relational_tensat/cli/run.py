@@ -1,4 +1,4 @@
-"""``run``: optimize a model."""
+"""``run``: optimize a model, or, with ``--resume``, go on from what a run's database has."""
 
 from __future__ import annotations
 
@@ -11,15 +11,58 @@ from relational_tensat.base.errors import UsageError
 from relational_tensat.base.option import options_in
 from relational_tensat.base.outputs import MODEL
 from relational_tensat.base.process import ProcessOptions
-from relational_tensat.cli.blas_threads import limit_blas_threads
-from relational_tensat.cli.option_flags import add_schema_flag, add_tree, written_values
-from relational_tensat.cli.parser import Parser
-from relational_tensat.cli.run_resume import resumed
-from relational_tensat.run.options import Options
+from relational_tensat.cli.parser import Parser, add_schema_flag, add_tree, written_values
+from relational_tensat.cli.process_limits import limit_blas_threads
+from relational_tensat.run.options import Options, resumable_options
 
 if TYPE_CHECKING:
+    from relational_tensat.base.outputs import DefaultOutput
     from relational_tensat.run.progress import Progress
     from relational_tensat.run.result import Result
+
+_MAY_CHANGE = tuple(resumable_options())
+
+#: The flags of ``run`` that may be given beside ``--resume``.
+_BESIDE = {
+    *("--resume", "-o", "--output", "--json", "--json-events", "--profile", "--quiet"),
+    *(flag for option in _MAY_CHANGE for flag in (option.flag, *option.former_flags)),
+}
+
+
+def resumed(args: argparse.Namespace, progress: Progress) -> Result:
+    """Go on with the run, to its end.
+
+    Raises:
+        UsageError: a flag is given that is the run's own to choose.
+    """
+    odd = [flag for flag in args.flags if flag not in _BESIDE]
+    if odd:
+        raise UsageError(
+            f"{odd[0]} cannot be given with --resume: the run has its own, expected flags of how it "
+            "explores and extracts, of where it writes, --threads or --memory-limit"
+        )
+    from relational_tensat.run.pipeline import resume
+
+    changes = written_values(args, _MAY_CHANGE)
+    output = args.output or _default_output(args.resume, args.model)
+    return resume(args.resume, args.model, output=output, progress=progress, **changes)
+
+
+def _default_output(db: Path, model: Path | None) -> Path | DefaultOutput:
+    """Return the place of a result that nobody named one for, called as the model or else the database.
+
+    Raises:
+        UsageError: something is there.
+    """
+    from relational_tensat.base.outputs import SUFFIXES, default_output
+    from relational_tensat.run.resume import read_run
+
+    if model is None:
+        stored = read_run(db).record.model
+        is_known = stored is not None and stored.suffix.lower() in SUFFIXES
+        model = db.with_suffix(stored.suffix if stored is not None and is_known else SUFFIXES[0])
+    return default_output(model)
+
 
 HELP = "optimize a model: explore its rewritings, extract the cheapest, verify it, write it"
 
@@ -75,7 +118,7 @@ def _optimize(args: argparse.Namespace) -> Result:
     if args.model is None:
         raise UsageError("expected MODEL, or --resume DB (see relational-tensat run --help)")
     options = _options(args)
-    from relational_tensat.base.paths import check_model, default_output
+    from relational_tensat.base.outputs import check_model, default_output
 
     check_model(args.model)  # before all is imported that a run needs
     from relational_tensat.run.pipeline import optimize
@@ -109,7 +152,7 @@ def _options(args: argparse.Namespace) -> Options:
 
 def _print(result: Result, args: argparse.Namespace) -> None:
     if args.json:
-        from relational_tensat.cli.run_json import json_report
+        from relational_tensat.cli.run_text import json_report
 
         sys.stdout.write(json_report(result) + "\n")
         return

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from relational_tensat.explore import IterationReport
     from relational_tensat.extract.anytime import ExtractionEntry
     from relational_tensat.mugraph.fusion.own_kernel import RegionReport
-    from relational_tensat.run.race_report import RaceRound
+    from relational_tensat.run.reports import RaceRound
 
 
 class ExtractionEvents:

@@ -1,28 +1,167 @@
-"""The report of a run, for people."""
+"""The report of a run, for people and for programs: the result, what was compared, where the time went.
+
+What was compared is one line for each way to compute, whatever the sizes and masks. Time is by phase and
+statement, with how much of it was Python's.
+"""
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
-from relational_tensat.base.escaping import escaped
+from relational_tensat.base.shown_text import escaped
 from relational_tensat.cli.console import table
-from relational_tensat.cli.run_extractions import (
+from relational_tensat.cli.run_course_text import (
     print_decisions,
     print_extractions,
+    print_kernels,
+    print_race,
     print_worlds,
     reduced_line,
 )
-from relational_tensat.cli.run_kernels import print_kernels
-from relational_tensat.cli.run_race import print_race
-from relational_tensat.cli.run_time_spent import SOMETIMES, print_time_spent
-from relational_tensat.cli.run_verification import print_verification
+from relational_tensat.egraph.stopwatch import OTHER
 from relational_tensat.explore.outcome import stop_text
-from relational_tensat.run.fusion_report import FusionReport
-from relational_tensat.run.phases import PHASES
+from relational_tensat.run.progress import PHASES
+from relational_tensat.run.reports import FusionReport
 from relational_tensat.run.result import Result, WholeRun
+from relational_tensat.verify.comparison import Compared
+from relational_tensat.verify.verification import Verification
+
+
+def json_report(result: Result) -> str:
+    """Return the one JSON object of a run; never NaN or infinity, which JSON does not have."""
+    return json.dumps(result.to_json(), allow_nan=False)
+
+
+#: Statements of a phase that take less than this share of the run are summed up.
+_LEAST_SHARE = 0.002
+#: The phases of a run in which no statements run.
+_PYTHON_ONLY = ("load", "verify", "write")
+#: Those that not all runs have.
+SOMETIMES = ("price", "fuse", "whole")
+
+
+def print_time_spent(result: Result, console: Console) -> None:
+    """Print the phases by their seconds, in each its statements by theirs, then what they sum up to."""
+    spent, total = result.time_spent, result.seconds["total"]
+    phases = {name: seconds for name, seconds in spent.phases.items() if name != OTHER}
+    phases |= {name: result.seconds[name] for name in _PYTHON_ONLY}
+    phases |= {name: result.seconds[name] for name in SOMETIMES if result.seconds[name]}
+    phases[OTHER] = max(total - sum(phases.values()), 0.0)
+    numbers = ("times", "rows", "s", "share")
+    shape = table("phase", "statement", *numbers, numbers=numbers)
+    for phase in sorted(phases, key=lambda name: -phases[name]):
+        shape.add_row(phase, "", "", "", *_time(phases[phase], total), style="bold")
+        for row in _statements(result, phase, phases[phase]):
+            shape.add_row("", *row)
+    console.print(shape)
+    in_database = sum(statement.seconds for statement in spent.statements.values())
+    count = sum(statement.count for statement in spent.statements.values())
+    share = in_database / total if total else 0.0
+    console.print(
+        f"of {total:.2f} s, {in_database:.2f} s ({share:.0%}) in {count:,} statements of DuckDB, "
+        f"{total - in_database:.2f} s in Python and what else it calls"
+    )
+    console.print()
+
+
+def _statements(result: Result, phase: str, seconds: float) -> list[tuple[str, ...]]:
+    """Return the rows below a phase: what takes long first, then the rest, summed up."""
+    total = result.seconds["total"]
+    rows: list[tuple[float, tuple[str, ...]]] = []
+    count, rest_s = 0, 0.0
+    for (where, name), statement in result.time_spent.statements.items():
+        if where != phase:
+            continue
+        if statement.seconds < _LEAST_SHARE * total:
+            count, rest_s = count + statement.count, rest_s + statement.seconds
+        else:
+            shown = (
+                name,
+                f"{statement.count:,}",
+                f"{statement.rows:,}",
+                *_time(statement.seconds, total),
+            )
+            rows.append((statement.seconds, shown))
+    in_database = result.time_spent.database_seconds(phase)
+    if in_database:
+        python = max(seconds - in_database, 0.0)
+        rows.append((python, ("(Python)", "", "", *_time(python, total))))
+    ordered = [row for _, row in sorted(rows, key=lambda item: -item[0])]
+    return [
+        *ordered,
+        *([("(all others)", f"{count:,}", "", *_time(rest_s, total))] if count else []),
+    ]
+
+
+def _time(seconds: float, total: float) -> tuple[str, str]:
+    return f"{seconds:.3f}", f"{seconds / total:.1%}" if total else ""
+
+
+def print_verification(verification: Verification, verdict: str, console: Console) -> None:
+    """Print what was compared, how much it differed, and what that does not prove.
+
+    Args:
+        verdict: what is said where nothing was compared.
+    """
+    if verification.ok:
+        console.print(
+            f"{'not proven' if verification.unproven else 'verified'}: {verification.runs} comparisons, "
+            f"worst relative error {verification.max_relative_error:.2e}"
+        )
+    else:
+        console.print(f"nothing compared: {verdict}")
+    alike: dict[tuple[str, ...], list[Compared]] = {}
+    for one in verification.compared:
+        key = (one.setting.what, one.inputs, one.demand, one.remark)
+        alike.setdefault(key, []).append(one)
+    for comparisons in alike.values():
+        console.print(f"  {_line(comparisons, verification)}")
+    settings = [one.setting for one in verification.compared]
+    for title, texts in (
+        ("masked", [setting.rows for setting in settings]),
+        ("sizes", [setting.sizes for setting in settings]),
+    ):
+        if different := list(filter(None, dict.fromkeys(texts))):
+            console.print(f"  {title}: {'; '.join(different)}")
+    if len({check.output for check in verification.outputs}) > 1:
+        console.print(_outputs(verification))
+    for warning in verification.warnings:
+        console.print(f"  caution: {warning}", style="yellow")
+
+
+def _line(comparisons: list[Compared], verification: Verification) -> str:
+    """Return in one line what was compared in several settings of one kind."""
+    first, runs = comparisons[0], sum(one.runs for one in comparisons)
+    masked = sum(one.runs for one in comparisons if one.setting.rows)
+    n_sizes = len({one.setting.sizes for one in comparisons})
+    parts = [f"{masked} of them masked"] if 0 < masked < runs else []
+    parts += [f"at {n_sizes} sizes"] if n_sizes > 1 else []
+    parts += [first.demand, *filter(None, [first.remark])]
+    checks = [c for one in comparisons for c in verification.checks(one.setting)]
+    worst = max(checks, key=lambda check: check.max_relative_error)
+    suffix = "" if any(check.proves_something for check in checks) else f" ({worst.note})"
+    times = f"{runs} {'run' if runs == 1 else 'runs'} on {first.inputs}"
+    return (
+        f"{first.setting.what}: {', '.join([times, *parts])}; "
+        f"worst {worst.max_relative_error:.2e}{suffix}"
+    )
+
+
+def _outputs(verification: Verification) -> Table:
+    rows = table("output", "worst relative error", numbers=("worst relative error",))
+    worst: dict[str, float] = {}
+    for check in verification.outputs:
+        if check.proves_something:
+            worst[check.output] = max(worst.get(check.output, 0.0), check.max_relative_error)
+    for name, error in worst.items():
+        rows.add_row(name, f"{error:.2e}")
+    return rows
+
 
 _RULES_SHOWN = 20
 _UNTRUSTED_SHOWN = 5

@@ -1,12 +1,136 @@
-"""``schema``: what the tables of a run's database are."""
+"""``schema``: what the tables of a run's database are, in a terminal or as Markdown (docs/schema.md)."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from pathlib import Path
 
+from relational_tensat.base.folders import temporary_folder
 from relational_tensat.cli.parser import Parser
+from relational_tensat.egraph.database import FORMAT_VERSION
+from relational_tensat.egraph.published import (
+    PURPOSES,
+    WORKING,
+    Column,
+    PublishedTable,
+    purpose_of,
+    purpose_title,
+    read_schema,
+)
+from relational_tensat.egraph.working_tables import WorkingTable
+
+_BEGINNING = f"""# The database of a run
+
+What `relational-tensat run MODEL --db run.duckdb` keeps: the e-graph with all that made it, and what was
+extracted from it. `relational-tensat schema` prints this page from the comments that the database has
+(`duckdb_tables()`, `duckdb_columns()`, `duckdb_views()`), and `relational-tensat schema run.duckdb` that of
+a file. The format is version {FORMAT_VERSION} (`meta`, key `format_version`); files of others are rejected.
+"""
+
+#: Title and query of each example: they run on the database of any finished run.
+EXAMPLES = (
+    (
+        "E-nodes by the rule that made them",
+        "SELECT rule, count(*) AS e_nodes FROM enode_text GROUP BY rule ORDER BY e_nodes DESC",
+    ),
+    (
+        "What patterns compare: heads, and how many e-nodes have each",
+        "SELECT coalesce(h.text, 'no rule names it') AS head, count(*) AS e_nodes\n"
+        "FROM enode AS e LEFT JOIN head AS h ON h.id = e.head\n"
+        "GROUP BY h.text ORDER BY e_nodes DESC",
+    ),
+    (
+        "The extracted graph: operators, what they cost and which rules made them",
+        "SELECT e.class, e.op, e.attrs, e.type, e.rule, c.cost_us\n"
+        "FROM chosen AS x\n"
+        "JOIN enode_text AS e ON e.id = x.enode\n"
+        "JOIN enode AS n ON n.id = x.enode\n"
+        "LEFT JOIN cost AS c ON c.signature = n.signature\n"
+        "ORDER BY c.cost_us DESC NULLS LAST",
+    ),
+    (
+        "What became of the values of the original graph: their classes now, and how many forms these have",
+        "SELECT v.name, c.parent AS class, count(*) AS forms\n"
+        "FROM original_value AS v\n"
+        "JOIN eclass AS c ON c.id = v.enode\n"
+        "JOIN enode AS e ON e.class = c.parent\n"
+        "GROUP BY v.name, c.parent ORDER BY forms DESC, v.name",
+    ),
+    (
+        "Which rules united the most classes, in which iteration",
+        "SELECT u.iteration, r.name, count(*) AS unions\n"
+        "FROM union_log AS u JOIN rule AS r ON r.id = u.rule\n"
+        "GROUP BY u.iteration, r.name ORDER BY unions DESC",
+    ),
+)
+
+
+def schema_page(tables: Sequence[PublishedTable], working: Iterable[WorkingTable] = ()) -> str:
+    """Return the page of a database's tables, grouped by purpose, with examples.
+
+    Args:
+        tables: those that a file has.
+        working: those that only a running process has.
+    """
+    parts = [_BEGINNING]
+    for purpose in PURPOSES:
+        title, text = purpose_title(purpose)
+        own = [table for table in tables if purpose_of(table.name) == purpose]
+        if own:
+            parts.append(f"## {title}\n\n{text}\n")
+            parts += [_table_text(table) for table in own]
+    if others := [table for table in tables if purpose_of(table.name) is None]:
+        parts.append("## Other tables\n\nNo run makes these.\n")
+        parts += [_table_text(table) for table in others]
+    if rows := [f"| `{t.name}` | {t.comment} | `{t.columns}` |" for t in working]:
+        title, text = purpose_title(WORKING)
+        head = ["| table | stage and purpose | columns |", "| --- | --- | --- |"]
+        parts.append("\n".join([f"## {title}\n\n{text}\n", *head, *rows]) + "\n")
+    parts.append("## Examples\n")
+    parts += [f"{title}:\n\n```sql\n{query}\n```\n" for title, query in EXAMPLES]
+    return "\n".join(parts)
+
+
+def example_schema() -> list[PublishedTable]:
+    """Return the tables of a run with a search, of which others have a part."""
+    from relational_tensat.egraph.database import Database
+    from relational_tensat.egraph.published import (
+        create_search_tree,
+        create_tables,
+        create_universe,
+        create_worlds,
+    )
+
+    with temporary_folder() as folder:
+        database = Database(folder / "schema.duckdb")
+        try:
+            create_tables(database)
+            create_worlds(database)
+            create_universe(database)
+            create_search_tree(database)
+            return read_schema(database.connection)
+        finally:
+            database.close()
+
+
+def _table_text(table: PublishedTable) -> str:
+    kind = " (view)" if table.is_view else ""
+    rows = [f"| {names} | {kind} | {comment} |" for (kind, comment), names in _alike(table.columns)]
+    head = ["| column | type | |", "| --- | --- | --- |"]
+    return "\n".join([f"### {table.name}{kind}\n", f"{table.comment}\n", *head, *rows]) + "\n"
+
+
+def _alike(columns: Sequence[Column]) -> list[tuple[tuple[str, str], str]]:
+    """Return (type, comment) and names of columns, those that follow each other with the same together."""
+    groups = groupby(columns, key=lambda column: (column.type, column.comment or ""))
+    return [
+        (described, f"`{group[0].name}`" + (", …" if len(group) > 1 else ""))
+        for described, group in ((key, list(members)) for key, members in groups)
+    ]
+
 
 HELP = "print what the tables and columns of a run's database are, as Markdown"
 
@@ -21,7 +145,6 @@ def add_arguments(parser: Parser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Print the page."""
     from relational_tensat.cli.database import RunDatabase
-    from relational_tensat.cli.schema_text import example_schema, schema_page
     from relational_tensat.egraph.published import read_schema
     from relational_tensat.egraph.working_tables import working_tables
 

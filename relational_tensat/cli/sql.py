@@ -30,8 +30,7 @@ def add_arguments(parser: Parser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Run the query and print its rows."""
     from relational_tensat.cli.console import stdout_console
-    from relational_tensat.cli.database import RunDatabase
-    from relational_tensat.cli.inspect_text import print_rows
+    from relational_tensat.cli.database import RunDatabase, print_rows
 
     database = RunDatabase(args.db)
     try:

@@ -62,7 +62,7 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _write(database: RunDatabase, args: argparse.Namespace) -> int:
-    from relational_tensat.base.paths import check_page
+    from relational_tensat.base.outputs import check_page
     from relational_tensat.cost import open_source
     from relational_tensat.view import collect, write_page
 

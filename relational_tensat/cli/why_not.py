@@ -46,7 +46,7 @@ def execute(args: argparse.Namespace) -> int:
     """Print how far the rule got."""
     from relational_tensat.cli.console import stdout_console
     from relational_tensat.cli.database import RunDatabase
-    from relational_tensat.cli.why_not_text import print_why_not
+    from relational_tensat.cli.explain_text import print_why_not
     from relational_tensat.explain.why_not.funnel import why_not
 
     database = RunDatabase(args.db)

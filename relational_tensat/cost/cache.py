@@ -25,10 +25,9 @@ from typing import Any, TypeVar, cast
 
 from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, first_line
-from relational_tensat.base.files import is_disk_full
+from relational_tensat.base.files import is_disk_full, sql
 from relational_tensat.base.folders import CACHE_VARIABLE as CACHE_VARIABLE
 from relational_tensat.base.folders import PrivateFolder, check_own, user_cache
-from relational_tensat.base.resources import sql
 from relational_tensat.cost.corrections import RaceOutcome
 from relational_tensat.cost.device import Configuration, DeviceKey, TimingSample, Unmeasurable
 from relational_tensat.cost.key import configuration_text

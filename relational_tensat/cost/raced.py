@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 from relational_tensat.base import duckdb
-from relational_tensat.base.resources import sql
+from relational_tensat.base.files import sql
 from relational_tensat.cost.cache import CostCache, in_memory_when_full
 from relational_tensat.cost.device import DeviceKey
 from relational_tensat.cost.race import Standing

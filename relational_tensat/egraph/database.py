@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, NoSolutionError, UsageError, first_line
+from relational_tensat.base.files import sql
 from relational_tensat.base.folders import PrivateFolder, utf8_name
 from relational_tensat.base.process import ProcessOptions
-from relational_tensat.base.resources import sql
 from relational_tensat.egraph.arrow_columns import arrow_column, plain_columns
 from relational_tensat.egraph.database_errors import file_trouble
 from relational_tensat.egraph.optimizers import limit_planning

@@ -11,8 +11,8 @@ from dataclasses import field
 from functools import cache
 
 from relational_tensat.base import duckdb
+from relational_tensat.base.files import sql
 from relational_tensat.base.records import record
-from relational_tensat.base.resources import sql
 from relational_tensat.egraph.database import Database
 
 #: The files of ``sql/schema`` with the tables of one e-graph (a world); views depend on all others.

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
+from relational_tensat.base.files import sql
 from relational_tensat.base.records import record
-from relational_tensat.base.resources import sql
 from relational_tensat.egraph.database import Database
 
 _TABLE = re.compile(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, VerificationError
-from relational_tensat.base.resources import sql
+from relational_tensat.base.files import sql
 from relational_tensat.egraph.database import FORMAT_VERSION
 from relational_tensat.explain.costs import TermCosts
 from relational_tensat.explain.laws import Side

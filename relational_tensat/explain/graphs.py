@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from relational_tensat.base.resources import sql
+from relational_tensat.base.files import sql
 from relational_tensat.egraph.catalogue import Symbol
 from relational_tensat.egraph.chosen_graph import ChosenNode, build_chosen
 from relational_tensat.explain.other_sizes import Counterpart

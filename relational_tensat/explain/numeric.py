@@ -23,7 +23,7 @@ from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify import verify
 from relational_tensat.verify.comparison import relative_error
 from relational_tensat.verify.equivalence import evaluation_tolerance
-from relational_tensat.verify.shrinking import RandomWeights, draw_inputs
+from relational_tensat.verify.inputs import RandomWeights, draw_inputs
 from relational_tensat.verify.unknown_operators import UnknownOperators
 
 #: The parts of a value: one array, or those of a tuple.

@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.base.resources import sql
+from relational_tensat.base.files import sql
 from relational_tensat.explain.laws import Law, Laws, Side
 from relational_tensat.explain.stored import StoredEGraph, StoredNode
 from relational_tensat.explain.unions import Congruence, Edge, Walk

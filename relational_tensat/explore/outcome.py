@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 
-from relational_tensat.base.notebook import html_table
 from relational_tensat.base.records import record
+from relational_tensat.base.shown_text import html_table
 from relational_tensat.egraph.database import Database
 
 _STOP_TEXTS: Mapping[str, str] = {

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from relational_tensat.base.files import sql
 from relational_tensat.base.records import record
-from relational_tensat.base.resources import sql
 from relational_tensat.egraph.database import Database
 
 _PARAMETER = re.compile(r"\$(\w+)")

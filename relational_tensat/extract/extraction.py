@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from relational_tensat.base.checks import check_choice
-from relational_tensat.base.clock import now_s
-from relational_tensat.base.collector import no_garbage_collection
-from relational_tensat.base.errors import RelationalTensatError
-from relational_tensat.base.process import ProcessOptions
+from relational_tensat.base.deadline import now_s
+from relational_tensat.base.errors import RelationalTensatError, check_choice
+from relational_tensat.base.process import ProcessOptions, no_garbage_collection
 from relational_tensat.base.watch import Watch
 from relational_tensat.extract.exact.ilp import search_ilp
 from relational_tensat.extract.exact.signed_search import without_negative_costs

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import MissingDependencyError, UsageError
-from relational_tensat.base.paths import model_suffix
+from relational_tensat.base.outputs import model_suffix
 from relational_tensat.formats.json_read import read_json
 from relational_tensat.formats.json_write import write_json
 from relational_tensat.formats.same_file import copy_model

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.files import real_path, write_aside
-from relational_tensat.base.paths import model_suffix
+from relational_tensat.base.outputs import model_suffix
 
 
 class OtherDataError(InputError):

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from relational_tensat.base.closing import Closing
 from relational_tensat.base.errors import InputError, UsageError, nearest
+from relational_tensat.base.folders import Closing
 from relational_tensat.gpu.calls import (
     BoundCall,
     Call,

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.base.files import unless_full, write_aside
+from relational_tensat.base.files import resource_dir, unless_full, write_aside
 from relational_tensat.base.folders import CACHE_VARIABLE, user_cache
-from relational_tensat.base.resources import resource_dir
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import (
     content_hash,

@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
 from relational_tensat.base.errors import ShapeError, UnsoundRuleError
-from relational_tensat.base.once import once_per_object
+from relational_tensat.base.lazy import once_per_object
 from relational_tensat.rules.functions import Inapplicable, get_function
 from relational_tensat.rules.model import Apply, Expr, Literal, Rule, Term, Var
 from relational_tensat.tensor.floats import is_extreme, representable

@@ -7,8 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from relational_tensat.base.errors import InputError, RuleError, unknown
-from relational_tensat.base.files import whole_content
-from relational_tensat.base.resources import resource_dir
+from relational_tensat.base.files import resource_dir, whole_content
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Rule
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
-from relational_tensat.base.once import once_per_object
+from relational_tensat.base.lazy import once_per_object
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Expr, Literal, Rule, Term, Var
 from relational_tensat.rules.syntax import is_word

@@ -26,11 +26,11 @@ from relational_tensat.formats.dynamic.sized_model import (
 )
 from relational_tensat.formats.dynamic.writing import write_dynamic
 from relational_tensat.rules.targets.as_written import as_written_alike
-from relational_tensat.run.sized_result import SizedResult
+from relational_tensat.run.reports import SizedResult
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Array, Graph, TensorType, Weight
 from relational_tensat.verify import Verification, verify, verify_files
-from relational_tensat.verify.fold_alike import fold_alike
+from relational_tensat.verify.fold import fold_alike
 from relational_tensat.verify.quantized import compare_quantized, is_quantized
 from relational_tensat.verify.runtime import Session
 

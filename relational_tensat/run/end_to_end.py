@@ -1,7 +1,8 @@
-"""Original and optimized graph, made ready to be timed whole on the device that costs are of."""
+"""Timing whole graphs, original and optimized, on the device that costs are of, within a limit of time."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 import numpy as np
@@ -11,8 +12,34 @@ from relational_tensat.cost import Device, Unmeasurable
 from relational_tensat.cost.end_to_end import WholeTiming
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.verify.fold import assume_folded, fold_weights
-from relational_tensat.verify.reseed import reseed
-from relational_tensat.verify.shrinking import RandomWeights, draw_inputs
+from relational_tensat.verify.inputs import RandomWeights, draw_inputs, reseed
+
+
+class RaceClock:
+    """Wall seconds from now on.
+
+    Attributes:
+        budget_s: how many.
+    """
+
+    def __init__(self, budget_s: float) -> None:
+        self.budget_s = budget_s
+        self._start_s = time.perf_counter()
+
+    def is_over(self, share: float) -> bool:
+        """Whether so much of the time has passed, as a fraction."""
+        return self.passed_s > share * self.budget_s
+
+    @property
+    def passed_s(self) -> float:
+        """What has passed of it, and beyond."""
+        return time.perf_counter() - self._start_s
+
+    @property
+    def left_s(self) -> float:
+        """What is left of it."""
+        return max(0.0, self.budget_s - self.passed_s)
+
 
 #: So long two graphs are timed, preparations aside.
 WHOLE_S = 5.0

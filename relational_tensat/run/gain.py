@@ -9,7 +9,7 @@ from typing import Any
 from relational_tensat.cost.end_to_end import ENOUGH_ROUNDS, WholeTiming
 from relational_tensat.cost.race import Standing
 from relational_tensat.extract.problem import COST_TOLERANCE
-from relational_tensat.run.race_report import RaceReport
+from relational_tensat.run.reports import RaceReport
 
 MEASURED, MODELLED = "measured", "modelled"
 #: A modelled gain below this share says nothing.

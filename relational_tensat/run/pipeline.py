@@ -1,38 +1,120 @@
-"""A run: its stages in order, each a function from the run's state to the next.
+"""A run: its stages in order, each a function from the run's state to the next, and the result of it all.
 
-Whoever reads ``STAGES`` knows what a run does. One that is resumed begins with another first stage, which
-opens the database, and continues with ``explore``.
+``STAGES`` says what a run does. One that is resumed begins with another first stage, which opens the
+database, and continues with ``explore``.
+
+An inference takes more time than its kernels. A file with dynamic dimensions computes shapes at inference
+that its graph has as constants. How many nodes are left of that, onnxruntime knows: it folds, merges and
+removes some of them before it runs any.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from relational_tensat.base.outputs import MODEL, check_options
-from relational_tensat.base.paths import DefaultOutput, check_database, check_page
+from relational_tensat.base.outputs import (
+    MODEL,
+    DefaultOutput,
+    check_database,
+    check_options,
+    check_page,
+)
 from relational_tensat.cost import CostModel, costs_by_kind_us, graph_cost_us
 from relational_tensat.extract import relative_gap
 from relational_tensat.extract.problem import COST_TOLERANCE
 from relational_tensat.run import resume as resuming
-from relational_tensat.run.beside_kernels import beside_kernels
-from relational_tensat.run.fusion_report import FusionReport, fusion_report
 from relational_tensat.run.options import Options
 from relational_tensat.run.progress import Progress, Silent
+from relational_tensat.run.reports import FusionReport, fusion_report
 from relational_tensat.run.result import ExtractionSummary, Result
-from relational_tensat.run.stages.choosing import choose
-from relational_tensat.run.stages.fusing import fuse
-from relational_tensat.run.stages.loading import load, share
-from relational_tensat.run.stages.racing import run_race
-from relational_tensat.run.stages.returning import time, write
-from relational_tensat.run.stages.saving_for_machine import save_for_machine
-from relational_tensat.run.stages.searching import explore, extract
-from relational_tensat.run.stages.showing import kept_tables, show
-from relational_tensat.run.stages.verifying import verify
+from relational_tensat.run.stages.choice import choose
+from relational_tensat.run.stages.exploration import explore, extract
+from relational_tensat.run.stages.fusion import fuse
+from relational_tensat.run.stages.load import load, share
+from relational_tensat.run.stages.machine_file import save_for_machine
+from relational_tensat.run.stages.race import run_race
+from relational_tensat.run.stages.result_file import time, write
+from relational_tensat.run.stages.verdict import verify
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph
+from relational_tensat.verify.runtime import optimized_graph, runtime_errors
+from relational_tensat.view.document import RunTables
+
+if TYPE_CHECKING:
+    import onnx
+
+
+class BesideKernels(NamedTuple):
+    """What the original and the result take beside kernels, in microseconds, and what is not in it."""
+
+    before_us: float
+    after_us: float
+    note: str = ""
+
+
+def beside_kernels(state: RunState, values: int) -> BesideKernels:
+    """Return what an inference takes beside kernels, before and after; 0 where costs do not tell.
+
+    Args:
+        values: how many inputs and outputs the model has.
+    """
+    run_us = state.cost.run_us(values)
+    if not run_us or state.dynamic is None:
+        return BesideKernels(run_us, run_us)
+    model = state.dynamic
+    try:
+        with state.phases.phase("price"):
+            before = after = count_size_nodes(model.frame, model.data)
+            if state.sized is not None and not state.copies_file:
+                after = count_size_nodes(*state.sized.file)
+    except runtime_errors() as error:
+        reason = " ".join(str(error).split())
+        note = f"what computes sizes is in no time: onnxruntime does not take the graph: {reason}"
+        return BesideKernels(run_us, run_us, note)
+    return BesideKernels(state.cost.run_us(values, before), state.cost.run_us(values, after))
+
+
+def count_size_nodes(model: onnx.ModelProto, large: Iterable[str]) -> int:
+    """Count the nodes that compute sizes in what onnxruntime makes of a model.
+
+    Args:
+        model: a skeleton.
+        large: the weights that have a placeholder in it.
+
+    Raises:
+        Exception: one of ``runtime_errors``.
+    """
+    from relational_tensat.formats.onnx_external import with_weights_as_inputs
+    from relational_tensat.formats.onnx_sizes import size_nodes
+
+    skeleton = with_weights_as_inputs(model, large).SerializeToString()
+    return len(size_nodes(optimized_graph(skeleton)))
+
+
+#: Tables in memory are kept with a result up to so many e-nodes: what is explored by default, some 20 MB.
+MOST_KEPT_ENODES = 50_000
+
+
+def show(state: RunState) -> RunState:
+    """Write the page of the run, if it was requested."""
+    target = state.options.output.view
+    if target is None or state.tables is None:
+        return state
+    page = state.tables.page()
+    page.save(target)
+    no_film = page.data.no_film
+    return state.noting(f"the page has no steps: {no_film}" if no_film else "")
+
+
+def kept_tables(state: RunState) -> RunTables | None:
+    """Return the tables that stay with the result; None for those in memory that are too large."""
+    tables = state.tables
+    is_large = state.e_nodes > MOST_KEPT_ENODES
+    return None if tables is not None and tables.memory is not None and is_large else tables
+
 
 Stage: TypeAlias = Callable[[RunState], RunState]
 

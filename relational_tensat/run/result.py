@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base.errors import UsageError
-from relational_tensat.base.notebook import html_fields
+from relational_tensat.base.shown_text import html_fields
 from relational_tensat.cost import CostCounts
 from relational_tensat.cost.end_to_end import WholeTiming
 from relational_tensat.egraph.stopwatch import TimeSpent
@@ -21,12 +21,9 @@ if TYPE_CHECKING:
     from relational_tensat.explore.outcome import DecisionReport, WorldReport
     from relational_tensat.extract import Extraction
     from relational_tensat.extract.anytime import ExtractionEntry
-    from relational_tensat.run.file_change import FileChange
-    from relational_tensat.run.fusion_report import FusionReport
-    from relational_tensat.run.machine_form import MachineForm
-    from relational_tensat.run.race_report import RaceReport
+    from relational_tensat.run.reports import FileChange, FusionReport, MachineForm, RaceReport
     from relational_tensat.verify import Verification
-    from relational_tensat.view.run_page import RunPage, RunTables
+    from relational_tensat.view.document import RunPage, RunTables
 
 
 @dataclass(frozen=True, slots=True)

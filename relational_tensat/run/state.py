@@ -1,4 +1,7 @@
-"""The state of a run: what its stages have brought so far."""
+"""The state of a run: what its stages have brought so far.
+
+What a run has chosen that another one repeats.
+"""
 
 from __future__ import annotations
 
@@ -9,35 +12,48 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base.files import folder_beside
-from relational_tensat.base.paths import DefaultOutput
+from relational_tensat.base.outputs import DefaultOutput
 from relational_tensat.base.watch import Watch
 from relational_tensat.cost import CostModel, CostSource, as_source, open_source
 from relational_tensat.cost.contents import Contents
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.stopwatch import TimeSpent
 from relational_tensat.explore import Exploration
+from relational_tensat.explore.seed import Seed
 from relational_tensat.extract import Extraction
 from relational_tensat.extract.anytime import AnytimeExtractor, ExtractionEntry
 from relational_tensat.rules.model import Rule
-from relational_tensat.run.machine_form import MachineForm
 from relational_tensat.run.options import DEFAULT_PROFILE, Options, with_measured_limits
-from relational_tensat.run.phases import Phases
-from relational_tensat.run.progress import Progress
+from relational_tensat.run.progress import Phases, Progress, Recording
 from relational_tensat.run.purpose import Purpose, purpose_of
-from relational_tensat.run.race_report import RaceReport
-from relational_tensat.run.recording import Recording
+from relational_tensat.run.reports import MachineForm, RaceReport
 from relational_tensat.run.result import Rejection, WholeRun
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.verify import Verification
-from relational_tensat.view.run_page import RunTables
+from relational_tensat.view.document import RunTables
 
 if TYPE_CHECKING:
-    from relational_tensat.explore.seed import Seed
     from relational_tensat.formats.dynamic.sized_model import DynamicModel
     from relational_tensat.mugraph.fusion.own_kernel import KernelCosts, OwnKernel
-    from relational_tensat.run.file_change import FileChange
-    from relational_tensat.run.settled import Settled
-    from relational_tensat.run.sized_result import SizedResult
+    from relational_tensat.run.reports import FileChange, SizedResult
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Settled:
+    """The choice of a run before, in the e-graph of this one.
+
+    Attributes:
+        digest: hash of its graph.
+        without, is_by_profile: as of the candidate that it was.
+        is_dearer: it cost more than the original by the sums.
+    """
+
+    digest: str
+    seed: Seed
+    without: tuple[str, ...]
+    is_by_profile: bool
+    is_dearer: bool
+
 
 #: The value of what a later stage brings: a stage that reads it too early is a mistake of the pipeline's
 #: order, not a case that every reader has to think of.

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from relational_tensat.base import duckdb
-from relational_tensat.base.closing import Closing
 from relational_tensat.base.errors import InputError, first_line, unknown
-from relational_tensat.base.notebook import HtmlTable, html_fields
+from relational_tensat.base.folders import Closing
 from relational_tensat.base.option import OptionGroup, options_of
+from relational_tensat.base.shown_text import HtmlTable, html_fields
 from relational_tensat.cost import CostModel, as_source, graph_cost_us, open_source
 from relational_tensat.egraph import EGraph as World
 from relational_tensat.explore import Exploration, ExplorationOptions, explore

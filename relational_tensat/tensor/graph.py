@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from relational_tensat.base.errors import ModelError, RelationalTensatError, nearest
-from relational_tensat.base.notebook import html_table
+from relational_tensat.base.shown_text import html_table
 from relational_tensat.tensor.types import (
     Array,
     Attrs,

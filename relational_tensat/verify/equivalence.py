@@ -11,9 +11,14 @@ from relational_tensat.base.errors import InputError, VerificationError
 from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, tensors_of
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify.comparison import Compared, Comparison, OutputCheck, Setting
-from relational_tensat.verify.evaluate import Weights
-from relational_tensat.verify.masked import Masking
-from relational_tensat.verify.memory import check_memory
+from relational_tensat.verify.evaluate import Weights, check_memory
+from relational_tensat.verify.inputs import (
+    LAST_STEP,
+    Masking,
+    RandomWeights,
+    describe_step,
+    draw_inputs,
+)
 from relational_tensat.verify.outputs import (
     compute_outputs,
     first_not_finite,
@@ -21,7 +26,6 @@ from relational_tensat.verify.outputs import (
     output_names,
 )
 from relational_tensat.verify.sensitivity import excuse_rounding
-from relational_tensat.verify.shrinking import LAST_STEP, RandomWeights, describe_step, draw_inputs
 from relational_tensat.verify.together import Together, put_together
 from relational_tensat.verify.unknown_operators import UnknownOperators
 from relational_tensat.verify.verification import Verification

@@ -1,4 +1,7 @@
-"""The second opinion on files: onnxruntime runs the original's and the optimized one's."""
+"""The second opinion on files: onnxruntime runs the original's and the optimized one's.
+
+It also saves a model as it is after its optimizations, with the weights beside the file.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +19,16 @@ from relational_tensat.base.folders import temporary_folder, utf8_name
 from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, numpy_dtype
 from relational_tensat.verify.comparison import Comparison, Setting, as_array
 from relational_tensat.verify.equivalence import rounded_tolerance
-from relational_tensat.verify.evaluate import Weights
-from relational_tensat.verify.masked import Masking
-from relational_tensat.verify.memory import check_memory
-from relational_tensat.verify.outputs import output_names
-from relational_tensat.verify.randomness import random_positions
-from relational_tensat.verify.sensitivity import excuse_rounding
-from relational_tensat.verify.shrinking import (
+from relational_tensat.verify.evaluate import Weights, check_memory
+from relational_tensat.verify.inputs import (
+    Masking,
     RandomWeights,
     describe_step,
     draw_inputs,
     own_weights,
 )
-from relational_tensat.verify.undefined import DefinedElements, Runs
+from relational_tensat.verify.outputs import DefinedElements, Runs, output_names, random_positions
+from relational_tensat.verify.sensitivity import excuse_rounding
 from relational_tensat.verify.verification import Verification, not_compared
 
 if TYPE_CHECKING:
@@ -323,3 +323,47 @@ def runtime_errors() -> tuple[type[Exception], ...]:
 
 def _arrays(values: Sequence[Any]) -> list[Array]:
     return [as_array(value) for value in values]
+
+
+def save_session(
+    model: Path, target: Path, threads: int, *, is_packed: bool, properties: Mapping[str, str]
+) -> int:
+    """Save what onnxruntime makes of a model by its defaults, and check that it reads that.
+
+    Weights go to ``NAME.data``, those of less than 1 KiB aside. Filters are there in the blocks that its
+    convolutions take them in.
+
+    Args:
+        is_packed: whether constant matrices are there as its products take them, too.
+        properties: what the file is to say of itself.
+
+    Returns:
+        Bytes of weights beside the model.
+
+    Raises:
+        InputError: it does not save it, or does not read what it saved.
+    """
+    import onnx
+
+    errors: tuple[type[Exception], ...] = (*runtime_errors(), OSError, InputError)
+    try:
+        open_session(model, threads, Session.AS_BY_DEFAULT, optimized=target, is_packed=is_packed)
+        if not target.exists():
+            raise InputError("it wrote nothing")
+        saved = onnx.load(target, load_external_data=False)
+        onnx.helper.set_model_props(saved, {**_properties(saved), **properties})
+        target.write_bytes(saved.SerializeToString())
+        open_session(target, threads, Session.AS_BY_DEFAULT)
+    except errors as error:
+        raise InputError(f"onnxruntime does not save it: {first_line(error)}") from error
+    data = data_of(target)
+    return data.stat().st_size if data.exists() else 0
+
+
+def data_of(saved: Path) -> Path:
+    """Return where a saved model's weights are."""
+    return saved.with_name(f"{saved.name}.data")
+
+
+def _properties(model: object) -> dict[str, str]:
+    return {entry.key: entry.value for entry in getattr(model, "metadata_props", ())}

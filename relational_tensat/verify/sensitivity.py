@@ -2,12 +2,16 @@
 
 Networks whose weights are all alike give huge logits, whose last digits decide a softmax. There two
 correct files differ visibly in float32, and comparing them proves nothing about either.
+
+Some graphs are not continuous. Behind a floor, a ceiling, a conversion to integers or a comparison, values
+that lie on a step (whole numbers times 0.1 times 10) come out one off where a product is computed in
+another order. No tolerance covers that, and no random input shows it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -15,13 +19,252 @@ from typing import Any
 import numpy as np
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.tensor import Array, Graph, Node, TensorType
+from relational_tensat.tensor import Array, Graph, Node, TensorType, ValueType, Weight, tensors_of
 from relational_tensat.tensor.floats import FLOAT_FORMATS
 from relational_tensat.tensor.mask_inputs import find_masks
+from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify.comparison import Comparison, relative_error
-from relational_tensat.verify.evaluate import Weights, evaluate_disturbed, weight_of
+from relational_tensat.verify.evaluate import (
+    Weights,
+    evaluate_as_typed,
+    evaluate_disturbed,
+    weight_of,
+)
+from relational_tensat.verify.inputs import draw_inputs
 from relational_tensat.verify.outputs import compute_outputs, compute_typed_outputs, flat_outputs
 from relational_tensat.verify.unknown_operators import UnknownOperators
+
+_COMPARISONS = frozenset({"less", "less_or_equal", "equal"})
+#: ONNX's operators that make steps of floats.
+_LAST_DIGIT = frozenset({"Floor", "Ceil", "Round", "Sign", "Mod"})
+#: Those that make integers by the order of floats: there values would have to be equal, not on a step.
+_ORDERING = frozenset({"ArgMax", "ArgMin", "TopK", "NonMaxSuppression", "Hardmax", "MaxPool"})
+#: Those that quantize: the kernels and outputs of these are compared elsewhere.
+_QUANTIZING = frozenset({"quantize", "dynamic_quantize", "QuantizeLinear", "DynamicQuantizeLinear"})
+#: So many floats are compared bit by bit, of an input's random and its whole numbers each, in few draws.
+_FLOATS, _MOST_DRAWS = 2048, 64
+#: Elements that are computed for that, but in the first two draws.
+_MOST_ELEMENTS = 20_000_000
+#: Whole numbers are mostly this large.
+_SPREAD = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Crossings:
+    """Discontinuities that a graph reaches with other floats than the original.
+
+    Attributes:
+        to_integers: those that outputs of integers depend on, each by operator and value.
+        to_floats: all others, those that only order floats among them.
+    """
+
+    to_integers: tuple[str, ...] = ()
+    to_floats: tuple[str, ...] = ()
+
+
+def behind_integers(graph: Graph) -> tuple[str, ...]:
+    """Return the results of discontinuities that outputs of integers depend on, in order."""
+    reached = _leading_to_integers(graph)
+    return tuple(
+        name
+        for node in graph.nodes
+        if _is_step(graph, node)
+        for name in node.outputs
+        if name in reached
+    )
+
+
+def crossings(
+    original: Graph, optimized: Graph, draws: Iterable[Mapping[str, Array]], weights: Weights
+) -> Crossings:
+    """Return where an optimized graph has discontinuities behind other floats than its original.
+
+    Other floats are those of other operators that come out different on the inputs drawn, in their own
+    element types.
+
+    Args:
+        draws: inputs of both, by name.
+        weights: of both.
+    """
+    terms = _Terms()
+    known = {terms.operands(original, node) for node in original.nodes if _is_any(original, node)}
+    others = [
+        node
+        for node in optimized.nodes
+        if _is_any(optimized, node) and terms.operands(optimized, node) not in known
+    ]
+    others = _that_differ(original, optimized, others, draws, weights)
+    reached = _leading_to_integers(optimized)
+    found: tuple[list[str], list[str]] = [], []
+    for node in others:
+        is_hard = _is_step(optimized, node) and not reached.isdisjoint(node.outputs)
+        found[0 if is_hard else 1].append(_label(node))
+    return Crossings(tuple(found[0]), tuple(found[1]))
+
+
+def crossing_draws(
+    graph: Graph, seed: int, inputs: Mapping[str, Array]
+) -> Iterator[Mapping[str, Array]]:
+    """Draw inputs until there are many floats, every other time whole numbers, which steps lie at.
+
+    Args:
+        inputs: given ones, which stay as they are.
+    """
+    size = max((kind.size for kind in graph.inputs.values()), default=1)
+    work = sum(part.size for kind in graph.types.values() for part in tensors_of(kind))
+    wanted = min(_MOST_DRAWS, 2 * _FLOATS // max(1, size), _MOST_ELEMENTS // max(1, work))
+    for number in range(max(2, wanted)):
+        drawn = draw_inputs(graph, seed + number, 0, inputs)
+        if number % 2:
+            drawn = {
+                name: array if name in inputs else _whole_numbers(array)
+                for name, array in drawn.items()
+            }
+        yield drawn
+
+
+def _whole_numbers(array: Array) -> Array:
+    if array.dtype.kind != "f":
+        return array
+    return np.asarray(np.round(np.multiply(array, _SPREAD)))
+
+
+def _is_step(graph: Graph, node: Node) -> bool:
+    """Whether a node makes steps of floats."""
+    op = _operator(node)
+    if not _floats(graph, node) or op in _QUANTIZING or op in _ORDERING:
+        return False
+    makes_others = not all(_has_floats(graph.types[name]) for name in node.outputs)
+    return op in _COMPARISONS | _LAST_DIGIT or (node.op in ("cast", "opaque") and makes_others)
+
+
+def _is_any(graph: Graph, node: Node) -> bool:
+    return _operator(node) in _ORDERING or _is_step(graph, node)
+
+
+def _operator(node: Node) -> str:
+    """Return the name of an operator, ONNX's where it is carried as it is."""
+    return str(node.attrs["op_type"]) if node.op == "opaque" else node.op
+
+
+def _floats(graph: Graph, node: Node) -> list[str]:
+    """Return a node's operands that have floats."""
+    return [name for name in node.inputs if _has_floats(graph.types[name])]
+
+
+def _has_floats(kind: ValueType) -> bool:
+    return any(part.is_float for part in tensors_of(kind))
+
+
+def _leading_to_integers(graph: Graph) -> set[str]:
+    """Return the values that an output depends on that is none of floats."""
+    reached = {name for name in graph.outputs if not _has_floats(graph.types[name])}
+    for node in reversed(graph.nodes):
+        if not reached.isdisjoint(node.outputs):
+            reached.update(node.inputs)
+    return reached
+
+
+class _Terms:
+    """Numbers for what values are computed as: the same in several graphs for the same operators."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[object, int] = {}
+        self._of_graphs: dict[int, dict[str, int]] = {}
+
+    def operands(self, graph: Graph, node: Node) -> frozenset[int]:
+        """Return the numbers of a node's floats; their order does not matter."""
+        if id(graph) not in self._of_graphs:
+            self._of_graphs[id(graph)] = self._terms(graph)
+        terms = self._of_graphs[id(graph)]
+        return frozenset(terms[name] for name in _floats(graph, node))
+
+    def _terms(self, graph: Graph) -> dict[str, int]:
+        terms = {name: self._number(name) for name in graph.inputs}
+        for name, weight in graph.weights.items():
+            terms[name] = self._number(_number_of(weight) or name)
+        for node in graph.nodes:
+            if node.op == "fill":
+                kind = graph.types[node.outputs[0]]
+                terms[node.outputs[0]] = self._number((repr(node.attrs["value"]), kind))
+                continue
+            kinds = tuple(graph.types[name] for name in node.inputs)
+            attrs = get_operator(node.op).canonical(kinds, node.attrs)
+            key = (node.op, repr(sorted(attrs.items())), tuple(terms[n] for n in node.inputs))
+            for index, name in enumerate(node.outputs):
+                terms[name] = self._number((key, index))
+        return terms
+
+    def _number(self, key: object) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
+
+
+def _number_of(weight: Weight) -> object:
+    """Return what a weight of equal elements is as a ``fill``; None for others."""
+    if weight.data is None:
+        return None
+    array = np.asarray(weight.data)
+    if array.dtype.kind not in "fiub" or not array.size or (array != array.flat[0]).any():
+        return None
+    return repr(float(array.flat[0])), weight.type
+
+
+def _that_differ(
+    original: Graph,
+    optimized: Graph,
+    nodes: Sequence[Node],
+    draws: Iterable[Mapping[str, Array]],
+    weights: Weights,
+) -> list[Node]:
+    """Return nodes of the optimized graph with other floats than any discontinuity of the original has."""
+    if not nodes:
+        return []
+    unknown = UnknownOperators()
+    before = {name for node in original.nodes if _is_any(original, node) for name in node.inputs}
+    after = {name for node in nodes for name in node.inputs}
+    different: set[str] = set()
+    found: list[Node] = []
+    try:
+        for inputs in draws:
+            if len(found) == len(nodes):
+                break
+            known, computed = (
+                {
+                    name: _content(value)
+                    for name, value in evaluate_as_typed(
+                        _computing(graph, names), inputs, weights, unknown
+                    ).items()
+                }
+                for graph, names in ((original, before), (optimized, after))
+            )
+            contents = set(known.values())
+            different |= {name for name, each in computed.items() if each not in contents}
+            found = [node for node in nodes if not different.isdisjoint(_floats(optimized, node))]
+    except InputError:
+        return list(nodes)  # it cannot be told: they may be others
+    return found
+
+
+def _computing(graph: Graph, names: Iterable[str]) -> Graph:
+    """Return the part of a graph that computes some of its values."""
+    outputs = tuple(dict.fromkeys(names))
+    needed, nodes = set(outputs), list[Node]()
+    for node in reversed(graph.nodes):
+        if not needed.isdisjoint(node.outputs):
+            nodes.append(node)
+            needed.update(node.inputs)
+    return replace(graph, nodes=tuple(reversed(nodes)), outputs=outputs)
+
+
+def _content(value: Any) -> bytes:
+    array = np.asarray(value)
+    return array.tobytes() if array.dtype.kind != "f" else (array + 0.0).tobytes()  # -0 is 0
+
+
+def _label(node: Node) -> str:
+    name = _operator(node) if node.op == "opaque" else " or ".join(get_operator(node.op).onnx)
+    return f"{name} at {node.outputs[0]!r}"
+
 
 #: What is computed is off by so many roundings: sums of many terms round at each.
 _COARSER = 32.0

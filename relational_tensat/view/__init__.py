@@ -16,8 +16,7 @@ from relational_tensat.base.lazy import names_on_first_use
 
 if TYPE_CHECKING:
     from relational_tensat.view.collection import collect
-    from relational_tensat.view.document import page_html, write_page
-    from relational_tensat.view.run_page import RunPage, RunTables
+    from relational_tensat.view.document import RunPage, RunTables, page_html, write_page
 
 __all__ = ["RunPage", "RunTables", "collect", "page_html", "write_page"]
 
@@ -25,7 +24,6 @@ __getattr__ = names_on_first_use(
     __name__,
     {
         "collection": ("collect",),
-        "document": ("page_html", "write_page"),
-        "run_page": ("RunPage", "RunTables"),
+        "document": ("RunPage", "RunTables", "page_html", "write_page"),
     },
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from relational_tensat.base.resources import sql
+from relational_tensat.base.files import sql
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.swaps import Swaps
 from relational_tensat.view.data.graph_data import Birth, EClass, ENode, Hit, SampleRow, Union

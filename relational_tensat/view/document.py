@@ -1,19 +1,25 @@
-"""The page as one HTML document: the built front end, and the data of a run as inert text in it.
+"""A run's page: as Python has it, made of the tables that the run has left, and as one HTML document.
 
-Names of a model are not trusted. They are in a JSON block that no parser of HTML can leave, the front end
-only ever puts them into text nodes and attributes, and a content security policy allows no script but the
-front end's own, by its hash, and no connection to anywhere.
+The document is the built front end, and the data of a run as inert text in it. Names of a model are not
+trusted. They are in a JSON block that no parser of HTML can leave, the front end only ever puts them into
+text nodes and attributes, and a content security policy allows no script but the front end's own, by its
+hash, and no connection to anywhere.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from relational_tensat.base.escaping import escaped
+from relational_tensat.base import duckdb
+from relational_tensat.base.errors import InputError, first_line
 from relational_tensat.base.files import write_aside
+from relational_tensat.base.shown_text import escaped
 from relational_tensat.view.data.graph_data import shown, to_json
 from relational_tensat.view.data.kernel_data import KernelPage
 from relational_tensat.view.data.page_data import PageData
@@ -76,3 +82,89 @@ def write_page(data: PageData | KernelPage, path: Path) -> None:
 
 def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+
+
+#: Pixels of a page within a notebook.
+_NOTEBOOK_HEIGHT = 760
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RunPage:
+    """The page of a run: shown where it is the value of a notebook's cell, or saved as a file.
+
+    Attributes:
+        data: what it shows.
+    """
+
+    data: PageData
+
+    @property
+    def html(self) -> str:
+        """The self-contained document."""
+        return page_html(self.data)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the document, and return where it is.
+
+        Raises:
+            InputError: it cannot be written.
+        """
+        write_page(self.data, Path(path))
+        return Path(path)
+
+    def __repr__(self) -> str:
+        summary = self.data.summary
+        return (
+            f"RunPage({summary.model}: {summary.gain}, in "
+            f"{0 if self.data.film is None else len(self.data.film.steps)} steps)"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return a frame with the page, which can reach nothing of the notebook around it."""
+        return (
+            f'<iframe sandbox="allow-scripts" srcdoc="{escape(self.html)}" title="run"'
+            f' style="width: 100%; height: {_NOTEBOOK_HEIGHT}px; border: 0"></iframe>'
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunTables:
+    """Where the tables of a finished run are: in a file, or in memory, as long as this is there.
+
+    Attributes:
+        memory: a connection to those in memory; ``path`` is None then.
+    """
+
+    path: Path | None = None
+    memory: duckdb.DuckDBPyConnection | None = None
+
+    @contextmanager
+    def opened(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Give a connection that changes nothing.
+
+        Raises:
+            InputError: the file is gone, or another process has it open.
+        """
+        if self.memory is not None:
+            yield self.memory
+            return
+        try:
+            connection = duckdb.open_database(self.path)
+        except duckdb.Error as error:
+            raise InputError(f"{self.path}: cannot be opened: {first_line(error)}") from error
+        with connection:
+            yield connection
+
+    def page(self, *, check: bool = False) -> RunPage:
+        """Return the run's page.
+
+        Args:
+            check: compute every tensor that a step replaces both ways.
+
+        Raises:
+            InputError: the tables cannot be read, or nothing was extracted.
+        """
+        from relational_tensat.view.collection import collect  # few runs are looked at
+
+        with self.opened() as connection:
+            return RunPage(collect(connection, check=check))

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from relational_tensat.base.resources import sql
+from relational_tensat.base.files import sql
 from relational_tensat.explain.costs import TermCosts
 from relational_tensat.explain.explanation import ExplainedStep, Explanation, StepPlace
 from relational_tensat.explain.rewrite import RewriteStep

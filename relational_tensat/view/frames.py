@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError
-from relational_tensat.base.resources import sql
+from relational_tensat.base.files import sql
 from relational_tensat.explain.costs import TermCosts
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.terms import Terms

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from relational_tensat.base.resources import sql
+from relational_tensat.base.files import sql
 from relational_tensat.egraph.catalogue import type_text
 from relational_tensat.explain.stored import StoredEGraph, StoredSignature
 from relational_tensat.mugraph.graph.mugraph_json import decoded

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from relational_tensat.base.clock import counting_cpu_seconds, now_s
+from relational_tensat.base.deadline import counting_cpu_seconds, now_s
 from relational_tensat.base.watch import Guard, Watch
 
 pytestmark = pytest.mark.skipif(

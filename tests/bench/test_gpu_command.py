@@ -19,7 +19,7 @@ from bench.gpu import measure as gpu_measure
 from bench.gpu import optimize as gpu_optimize
 from bench.gpu.measure import ModelRun, Session, VariantRun
 from bench.record import configurations as record
-from relational_tensat.base.resources import resource_dir
+from relational_tensat.base.files import resource_dir
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.cuda import cuda_device as device_module
 from relational_tensat.cost.cuda import stopwatch

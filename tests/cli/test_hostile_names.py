@@ -14,7 +14,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from relational_tensat.base.escaping import escaped, escaped_in_code
+from relational_tensat.base.shown_text import escaped, escaped_in_code
 from relational_tensat.cli.main import main
 from relational_tensat.mugraph.kernels.statements import identifier
 

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from relational_tensat.cli.main import main
-from relational_tensat.cli.rules_show_text import rule_sql
+from relational_tensat.cli.rules_text import rule_sql
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.explore.compile.compiled import CompiledRules

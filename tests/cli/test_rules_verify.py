@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import relational_tensat
-from relational_tensat.base.resources import resource_dir
+from relational_tensat.base.files import resource_dir
 from relational_tensat.cli.main import main
 from relational_tensat.rules.soundness import DEFAULT_TRIALS
 

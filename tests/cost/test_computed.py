@@ -22,7 +22,7 @@ from relational_tensat.extract.tables import extraction_problem
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.targets.target import load_target
-from relational_tensat.run.target.target_costs import TargetCosts
+from relational_tensat.run.target_costs import TargetCosts
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.tensor.inference import count_inference_ops
 from tests.cost.fakes import FakeDevice

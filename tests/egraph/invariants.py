@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from relational_tensat.base.resources import resource_dir
+from relational_tensat.base.files import resource_dir
 from relational_tensat.egraph import EGraph
 
 #: Invariants that only a cycle filter establishes.

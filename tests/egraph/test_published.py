@@ -6,7 +6,7 @@ from pathlib import Path
 
 import duckdb
 
-from relational_tensat.base.resources import resource_dir
+from relational_tensat.base.files import resource_dir
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.published import (
     PURPOSES,

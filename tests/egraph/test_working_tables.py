@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import relational_tensat
-from relational_tensat.base.resources import resource_dir
+from relational_tensat.base.files import resource_dir
 from relational_tensat.cost import load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.cycles import filter_cycles

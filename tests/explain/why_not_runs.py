@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from relational_tensat.cli.why_not_text import print_why_not
+from relational_tensat.cli.explain_text import print_why_not
 from relational_tensat.cost import load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explain.why_not.funnel import Trace, WhyNot, why_not

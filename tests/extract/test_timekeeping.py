@@ -73,7 +73,7 @@ def test_whatever_step_it_is_in_the_search_ends(
     limit_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = FakeClock()
-    monkeypatch.setattr("relational_tensat.base.clock.time", clock)
+    monkeypatch.setattr("relational_tensat.base.deadline.time", clock)
     monkeypatch.setattr(greedy_dag, "LARGEST_UNLIMITED", 0)
     extraction = extract(PROBLEM, ExtractionOptions(time_limit_s=limit_s))
     assert is_acyclic(PROBLEM, extraction.choice)
@@ -100,7 +100,7 @@ def test_what_reductions_do_not_end_leaves_time_for_a_bound_and_the_optimum(
     problem = layered_problem(layers=1, width=4, seed=3)
     expected = extract(problem)
     clock = FakeClock()
-    monkeypatch.setattr("relational_tensat.base.clock.time", clock)
+    monkeypatch.setattr("relational_tensat.base.deadline.time", clock)
     if name in LONG:
         monkeypatch.setitem(REDUCTIONS, name, replace(REDUCTIONS[name], run=endless))
     else:
@@ -114,7 +114,7 @@ def test_a_budget_is_a_part_of_the_time_and_a_share_a_part_of_a_budget(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = FakeClock()
-    monkeypatch.setattr("relational_tensat.base.clock.time", clock)
+    monkeypatch.setattr("relational_tensat.base.deadline.time", clock)
     readings = itertools.count()
     budget = Budget(lambda: next(readings), 100.0)
     share = budget.share(0.5)

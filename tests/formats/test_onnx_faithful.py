@@ -17,8 +17,7 @@ from relational_tensat.formats.onnx_origin import origin_of
 from relational_tensat.tensor import Graph, Node, Weight, build_graph
 from relational_tensat.tensor.uses import share_equal_weights
 from relational_tensat.verify.fold import fold_weights
-from relational_tensat.verify.reseed import reseed
-from relational_tensat.verify.shrinking import RandomWeights
+from relational_tensat.verify.inputs import RandomWeights, reseed
 from tests.formats.onnx_tools import assert_same_results, constant, model, tensor
 
 _X = tensor("x", [2, 4])

@@ -9,8 +9,8 @@ import numpy as np
 
 from relational_tensat.gpu.plan import Executor, plan_graph
 from relational_tensat.tensor import Attrs, Graph, Node, TensorType, build_graph, tensors_of
-from relational_tensat.verify.drawing import random_inputs
 from relational_tensat.verify.outputs import compute_outputs
+from relational_tensat.verify.random_values import random_inputs
 from tests.gpu.numpy_library import NumpyLibrary
 
 #: Largest error, relative to the largest element, of sums rounded to each type.

@@ -8,7 +8,7 @@ from typing import cast
 
 from relational_tensat.models import MODELS
 from relational_tensat.tensor import Graph, TensorType, Weight, build_graph
-from relational_tensat.verify.drawing import seeded_weights
+from relational_tensat.verify.random_values import seeded_weights
 
 _TRANSFORMERS = ("bert", "vit_base", "vit_large", "vit_huge", "transformer_transducer")
 #: By what channels are divided; those that are no multiples stay.

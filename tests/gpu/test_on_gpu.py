@@ -21,9 +21,9 @@ from relational_tensat.gpu.cuda.cuda_library import Timer
 from relational_tensat.gpu.plan import Executor, plan_graph
 from relational_tensat.models import MODELS
 from relational_tensat.tensor import Array, Graph
-from relational_tensat.verify.drawing import random_inputs
 from relational_tensat.verify.fold import fold_weights
 from relational_tensat.verify.outputs import compute_outputs
+from relational_tensat.verify.random_values import random_inputs
 from tests.cost.cuda.test_single import configuration
 from tests.gpu.cases import cases, kernel_cases
 from tests.gpu.small_models import small_model

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from relational_tensat import Options, Result, optimize
-from relational_tensat.base.resources import resource_dir
+from relational_tensat.base.files import resource_dir
 from relational_tensat.cost import Profile
 from relational_tensat.tensor import AttrValue, Graph, Node, TensorType, Weight, build_graph
 from tests.graphs import f32, weight

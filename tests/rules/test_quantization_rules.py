@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 from relational_tensat import Options, Result, optimize
-from relational_tensat.base.resources import resource_dir
+from relational_tensat.base.files import resource_dir
 from relational_tensat.verify import quantized
 from relational_tensat.verify.quantized import runtime_kernels
 from tests.quantized_models import Quantized, mean_before_reshape, residual_block, two_products

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from relational_tensat import Options, optimize
-from relational_tensat.base.resources import resource_dir
+from relational_tensat.base.files import resource_dir
 from relational_tensat.cli.main import main
 from relational_tensat.explore.outcome import WorldReport
 from relational_tensat.explore.strategies.mcts.deciding import TreeSearch

@@ -12,16 +12,23 @@ import jsonschema
 import pytest
 
 from relational_tensat.base.errors import UsageError
-from relational_tensat.base.option import OptionGroup, OptionTree, option, options_in, options_of
-from relational_tensat.base.option_json import from_json, options_schema, to_json
-from relational_tensat.base.paths import (
+from relational_tensat.base.option import (
+    OptionGroup,
+    OptionTree,
+    from_json,
+    option,
+    options_in,
+    options_of,
+    options_schema,
+    to_json,
+)
+from relational_tensat.base.outputs import (
     DefaultOutput,
     check_database,
     check_output,
     default_output,
 )
-from relational_tensat.cli.option_flags import add_tree, written_values
-from relational_tensat.cli.parser import Parser
+from relational_tensat.cli.parser import Parser, add_tree, written_values
 from relational_tensat.run.options import Options, with_measured_limits
 from relational_tensat.run.progress import Silent
 from relational_tensat.run.state import RunState

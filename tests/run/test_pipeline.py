@@ -10,20 +10,78 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import onnx
 import pytest
 
-from relational_tensat import Options, optimize, resume
+from relational_tensat import Options, Result, optimize, resume
 from relational_tensat.base.errors import InputError, RuleError, UsageError, VerificationError
-from relational_tensat.cost import Profile
+from relational_tensat.cost import Profile, load_profile
 from relational_tensat.egraph.stopwatch import TimeSpent
 from relational_tensat.explore import Exploration, IterationReport
 from relational_tensat.extract import Extraction
 from relational_tensat.formats import load_model, save_model
 from relational_tensat.run import pipeline as api
+from relational_tensat.run.pipeline import count_size_nodes
 from relational_tensat.run.progress import Silent
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph, Node, Weight, build_graph
+from tests.formats.dynamic.models import attention, mlp, saved
 from tests.graphs import f32, shared_matmuls, weight
+
+RUN = load_profile("cpu").run
+
+
+def run(
+    model: onnx.ModelProto, folder: Path, cost: str = "analytic:cpu", **others: object
+) -> Result:
+    options = Options.of(cost=cost, iterations=2, **others)
+    return optimize(saved(model, folder), options, output=folder / "out.onnx")
+
+
+def test_onnxruntime_says_how_many_nodes_compute_sizes() -> None:
+    """It merges Unsqueeze of equal values and folds what it can; weights need not be there for that."""
+    model = attention()
+    written = count_size_nodes(model, ())
+    assert 5 <= written <= 9
+    assert count_size_nodes(model, [f"w{name}" for name in "qkvo"] + ["tokens"]) == written
+    assert count_size_nodes(mlp(), ()) == 0
+
+
+def test_sizes_that_a_result_need_not_compute_are_gained(tmp_path: Path) -> None:
+    result = run(attention(), tmp_path)
+    assert not result.unchanged
+    before, after = (
+        count_size_nodes(onnx.load(tmp_path / name), ()) for name in ("m.onnx", "out.onnx")
+    )
+    assert after < before
+    gained_us = result.run_us - result.run_after_us
+    assert gained_us >= (before - after) * RUN.size_us
+    assert gained_us <= (before - after) * (RUN.size_us + RUN.cold_size_us)
+    report = result.to_json()
+    assert (report["run_us"], report["run_after_us"]) == (result.run_us, result.run_after_us)
+
+
+def test_a_run_alone_takes_the_same_before_and_after(tmp_path: Path) -> None:
+    for others in ({}, {"dims": {"batch": 4}, "static": True}):
+        result = run(mlp(), tmp_path, **others)
+        assert result.run_us == result.run_after_us > 0
+    assert run(attention(), tmp_path, "t4").run_us == 0
+
+
+def test_what_onnxruntime_does_not_take_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> int:
+        raise RuntimeError("no such\n operator")
+
+    monkeypatch.setattr(api, "count_size_nodes", refuse)
+    result = run(attention(), tmp_path)
+    assert result.run_us == result.run_after_us > 0
+    expected = (
+        "what computes sizes is in no time: onnxruntime does not take the graph: no such operator"
+    )
+    assert expected in result.notes
+
 
 FLAT = Profile("flat", 1e15, 1e15, 1.0)  # every kernel costs its launch: 1 µs
 
@@ -194,7 +252,7 @@ def test_a_graph_of_no_file_is_compared_with_numbers_that_machines_have(
 def test_a_large_graph_of_no_file_is_compared_in_float64_only_and_the_report_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("relational_tensat.verify.reseed._MOST_BYTES", 1 << 10)
+    monkeypatch.setattr("relational_tensat.verify.inputs._MOST_BYTES", 1 << 10)
     search_finds(monkeypatch, search_result(one_relu_less(), cost_us=4.0, bound_us=4.0))
     result = optimize(shared_matmuls(with_data=True), cost_model=FLAT)
     assert result.verification.ok and not result.unchanged

@@ -14,8 +14,8 @@ from relational_tensat.formats import save_model
 from relational_tensat.tensor import AttrValue, Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.verify import Verification, verify, verify_files
 from relational_tensat.verify.fold import fold_weights
-from relational_tensat.verify.randomness import random_positions
-from relational_tensat.verify.real_inputs import load_inputs
+from relational_tensat.verify.inputs import load_inputs
+from relational_tensat.verify.outputs import random_positions
 from tests.graphs import f32, shared_matmuls, weight
 
 

@@ -22,7 +22,7 @@ def open_device(math: str = "fp32") -> Device:
             install.
         UsageError: there is no such way to multiply.
     """
-    from relational_tensat.base.checks import check_choice
+    from relational_tensat.base.errors import check_choice
     from relational_tensat.gpu.catalogue import MATH_MODES
     from relational_tensat.gpu.cuda import CudaLibrary, open_gpu
 

@@ -14,9 +14,8 @@ from relational_tensat.gpu.plan import Executor, plan_graph
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.verify.equivalence import check_signatures
 from relational_tensat.verify.fold import fold_weights
+from relational_tensat.verify.inputs import LAST_STEP, RandomWeights, draw_inputs, reseed
 from relational_tensat.verify.outputs import compute_outputs, output_names
-from relational_tensat.verify.reseed import reseed
-from relational_tensat.verify.shrinking import LAST_STEP, RandomWeights, draw_inputs
 
 #: Rounding adds up along a graph: one kernel's tolerance times this.
 _DEPTH = 10.0

@@ -19,7 +19,7 @@ from relational_tensat.tensor import (
     tensors_of,
 )
 from relational_tensat.tensor.operators import Use, get_operator
-from relational_tensat.verify.drawing import random_inputs
+from relational_tensat.verify.random_values import random_inputs
 
 
 def graph_of(configuration: Configuration) -> Graph:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from relational_tensat.base.resources import sql
+from relational_tensat.base.files import sql
 from relational_tensat.egraph.catalogue import Symbol
 from relational_tensat.explain.stored import StoredEGraph, StoredNode
 from relational_tensat.explain.swaps import Swaps

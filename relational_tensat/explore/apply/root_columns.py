@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from relational_tensat.base.resources import sql
+from relational_tensat.base.files import sql
 
 _TWO = re.compile(r"\b((?:\w+\.)?)root0, \1root1\b")
 

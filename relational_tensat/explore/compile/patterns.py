@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from relational_tensat.base.errors import RuleError
-from relational_tensat.base.once import once_per_object
+from relational_tensat.base.lazy import once_per_object
 from relational_tensat.base.records import record
 from relational_tensat.egraph.catalogue import Symbol
 from relational_tensat.egraph.loading import CHILD_COLUMNS

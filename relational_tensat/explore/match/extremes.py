@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from relational_tensat.base.once import once_per_object
+from relational_tensat.base.lazy import once_per_object
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.loading import single_number
 from relational_tensat.egraph.node_hashes import Ints

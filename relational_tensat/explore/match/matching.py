@@ -20,8 +20,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from relational_tensat.base.escaping import storable
 from relational_tensat.base.records import record
+from relational_tensat.base.shown_text import storable
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.node_hashes import Ints

@@ -18,7 +18,7 @@ from functools import partial
 
 import numpy as np
 
-from relational_tensat.base.clock import now_s
+from relational_tensat.base.deadline import now_s
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.watch import ShouldStop, Watch
 from relational_tensat.cost import CostModel, CostSource, as_source, graph_cost_us

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from relational_tensat.base.collector import no_garbage_collection
 from relational_tensat.base.deadline import Check, OutOfTimeError
 from relational_tensat.base.errors import NoSolutionError
+from relational_tensat.base.process import no_garbage_collection
 from relational_tensat.extract.exact.reduce.reduced import unreduced
 from relational_tensat.extract.exact.reduce.reductions.inline import (
     inline_free_classes,

@@ -26,9 +26,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from relational_tensat.base.collector import no_garbage_collection
 from relational_tensat.base.errors import InputError, NoSolutionError, nearest
 from relational_tensat.base.files import whole_content
+from relational_tensat.base.process import no_garbage_collection
 from relational_tensat.extract.index import derivations
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Floats, Ints
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from relational_tensat.base.escaping import escaped
+from relational_tensat.base.shown_text import escaped
 from relational_tensat.mugraph.graph.dims import Dims, Window, text_of
 from relational_tensat.mugraph.graph.mugraph import (
     AXES,

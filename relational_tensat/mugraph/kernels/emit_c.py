@@ -20,7 +20,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from relational_tensat.base.errors import InputError, MissingDependencyError
-from relational_tensat.base.escaping import escaped_in_code
+from relational_tensat.base.shown_text import escaped_in_code
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
 from relational_tensat.mugraph.graph.well_formed import BlockStage, kernel_tensors

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from relational_tensat.base.errors import UsageError
-from relational_tensat.base.escaping import escaped_in_code
+from relational_tensat.base.shown_text import escaped_in_code
 from relational_tensat.gpu.catalogue import FLOAT_TYPES, HEADERS, read_source
 from relational_tensat.gpu.nvrtc import Compiled, compile_source
 from relational_tensat.mugraph.graph.dims import Dims

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from relational_tensat.base.errors import InputError, UsageError
-from relational_tensat.base.escaping import escaped_in_code
+from relational_tensat.base.shown_text import escaped_in_code
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from relational_tensat.base.errors import InputError
+from relational_tensat.base.files import resource_dir
 from relational_tensat.base.process import ProcessOptions
-from relational_tensat.base.resources import resource_dir
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore

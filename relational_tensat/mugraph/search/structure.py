@@ -19,7 +19,7 @@ from operator import or_
 from pathlib import Path
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.base.resources import sql
+from relational_tensat.base.files import sql
 from relational_tensat.egraph.database import Database
 from relational_tensat.mugraph.graph.dims import Dims, count, variables, with_sizes
 from relational_tensat.mugraph.graph.mu_operator import names

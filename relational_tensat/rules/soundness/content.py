@@ -6,7 +6,7 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-from relational_tensat.base.once import once_per_object
+from relational_tensat.base.lazy import once_per_object
 from relational_tensat.rules.model import Rule
 
 _PACKAGE = Path(__file__).resolve().parents[2]

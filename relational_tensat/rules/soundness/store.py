@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.base.files import unless_full, whole_content, write_aside
+from relational_tensat.base.files import resource_dir, unless_full, whole_content, write_aside
 from relational_tensat.base.folders import CACHE_VARIABLE as CACHE_VARIABLE
 from relational_tensat.base.folders import user_cache
-from relational_tensat.base.resources import resource_dir
 from relational_tensat.rules.soundness.content import meaning_hash
 from relational_tensat.rules.soundness.verdict import (
     EVIDENCE,

@@ -12,8 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
-from relational_tensat.base.checks import check_choice
-from relational_tensat.base.resources import resource_dir
+from relational_tensat.base.errors import check_choice
+from relational_tensat.base.files import resource_dir
 from relational_tensat.cost import Configuration
 from relational_tensat.cost.profile import Profile
 from relational_tensat.rules.library import read_rule_file, shipped_files

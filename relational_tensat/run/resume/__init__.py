@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING
 from relational_tensat.base.lazy import names_on_first_use
 
 if TYPE_CHECKING:
-    from relational_tensat.run.resume.restoring import restore
-    from relational_tensat.run.resume.stored import StoredRun, read_run
+    from relational_tensat.run.resume.stored import StoredRun, read_run, restore
 
 __all__ = ["StoredRun", "read_run", "restore"]
 
 __getattr__ = names_on_first_use(
     __name__,
     {
-        "restoring": ("restore",),
-        "stored": ("StoredRun", "read_run"),
+        "stored": ("StoredRun", "read_run", "restore"),
     },
 )

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from relational_tensat.base.escaping import storable
 from relational_tensat.base.files import read_bytes
-from relational_tensat.base.option_json import from_json, to_json
+from relational_tensat.base.option import from_json, to_json
+from relational_tensat.base.shown_text import storable
 from relational_tensat.egraph.database import Database
 from relational_tensat.formats.json_write import graph_text
 from relational_tensat.run.options import Options

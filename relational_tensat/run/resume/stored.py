@@ -1,4 +1,4 @@
-"""What the database of a run contains beside its e-graph, for whoever goes on with it.
+"""What the database of a run contains beside its e-graph, and the first stage of a run that is resumed.
 
 The e-graph needs nothing more: its tables are whole after every transaction. So what a killed process left
 is opened as any other.
@@ -7,15 +7,14 @@ is opened as any other.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base import duckdb
-from relational_tensat.base.checks import check_choice
-from relational_tensat.base.errors import InputError, UsageError, first_line
+from relational_tensat.base.errors import InputError, UsageError, check_choice, first_line
 from relational_tensat.base.option import options_in
-from relational_tensat.base.paths import is_database
+from relational_tensat.base.outputs import is_database
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import FORMAT_VERSION, Database
 from relational_tensat.egraph.restore import restore_egraph
@@ -29,7 +28,16 @@ from relational_tensat.run.resume.record import (
     read_options,
     record_of_rows,
 )
-from relational_tensat.tensor.graph import Graph
+from relational_tensat.run.stages.fusion import check_fusing
+from relational_tensat.run.stages.load import (
+    check_plan,
+    on_target,
+    open_model,
+    read_rules,
+    share_weights,
+)
+from relational_tensat.run.state import RunState
+from relational_tensat.tensor import Graph
 
 if TYPE_CHECKING:
     from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
@@ -245,3 +253,39 @@ def _connect(path: Path) -> duckdb.DuckDBPyConnection:
         if "set lock" in reason:  # damaged blocks are another matter
             reason = "another process uses it: does the run still use it?"
         raise InputError(f"{path}: cannot be opened: {reason}") from error
+
+
+def restore(stored: StoredRun, model: Graph | str | Path | None, state: RunState) -> RunState:
+    """Open what another process left: the model, the e-graph, the cheapest graph so far, kernels.
+
+    Args:
+        model: where it is now, if not where it was, or the graph that it was.
+
+    Raises:
+        InputError: the model has changed, or another process uses the database.
+    """
+    opened = state
+
+    def read(path: Path) -> Graph:
+        nonlocal opened
+        opened = on_target(open_model(state, path))
+        return opened.graph
+
+    found_model = stored.find_model(model, read)
+    state = replace(
+        opened if found_model.graph is opened.graph else state,
+        source=found_model.model,
+        graph=found_model.graph,
+    )
+    state = check_fusing(state)
+    if stored.kernel_rows:
+        state = replace(state, kernels=tuple(stored.kernels()), has_fused=True)
+        assert state.kernel_costs is not None
+        state.kernel_costs.learn(state.kernels)
+    state = share_weights(check_plan(replace(state, rules=read_rules(state))))
+    with state.phases.phase("explore"):
+        egraph = stored.open(state.original, state.options)
+    note = f"resumed after iteration {stored.iteration}"
+    state = state.with_egraph(egraph).noting(note, found_model.note)
+    state.extractor.go_on()
+    return replace(state, resumed_after=stored.iteration)

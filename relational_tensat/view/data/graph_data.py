@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from relational_tensat.base.escaping import escaped
+from relational_tensat.base.shown_text import escaped
 
 
 def to_json(data: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relational_tensat.base.resources import resource_dir
+from relational_tensat.base.files import resource_dir
 from relational_tensat.explore.derivation.configurations import generic_configurations, pattern
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule

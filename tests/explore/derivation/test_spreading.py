@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from relational_tensat.base.resources import resource_dir
+from relational_tensat.base.files import resource_dir
 from relational_tensat.explore.derivation.spreading import retyped, spread
 from relational_tensat.rules.instance import source_nodes
 from relational_tensat.rules.library import load_rules

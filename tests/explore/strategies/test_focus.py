@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from relational_tensat.base.errors import UsageError
+from relational_tensat.base.files import resource_dir
 from relational_tensat.base.process import ProcessOptions
-from relational_tensat.base.resources import resource_dir
 from relational_tensat.cost import load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, explore

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from relational_tensat.base.resources import resource_dir
+from relational_tensat.base.files import resource_dir
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.step import StepBudget, step
 from relational_tensat.explore.strategies.mcts.keeping import write_world

@@ -15,7 +15,7 @@ from relational_tensat.formats.dynamic.sized_model import DynamicModel, SizeErro
 from relational_tensat.formats.dynamic.writing import write_dynamic
 from relational_tensat.formats.onnx_wire import LARGE_BYTES
 from relational_tensat.tensor import Node, tensors_of
-from relational_tensat.verify.fold_alike import fold_alike
+from relational_tensat.verify.fold import fold_alike
 from tests.formats.dynamic.models import attention, mlp, reshaped, saved
 from tests.formats.onnx_tools import INT64, assert_same_results, constant, model, tensor
 

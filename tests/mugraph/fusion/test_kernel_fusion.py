@@ -18,7 +18,7 @@ from relational_tensat.formats import load_model, save_model
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion.chains import MOST_INPUTS, chains, program_of, row_kernel
 from relational_tensat.mugraph.verify.verification import verify_mugraph
-from relational_tensat.run.stages.fusing import check_fusing
+from relational_tensat.run.stages.fusion import check_fusing
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Array
 from tests.with_compilers import needs_c

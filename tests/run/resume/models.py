@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relational_tensat.base.resources import resource_dir
+from relational_tensat.base.files import resource_dir
 from relational_tensat.tensor import Graph, Node, build_graph
 from tests.graphs import f32, weight
 

@@ -8,7 +8,7 @@ import pytest
 
 from relational_tensat import Options, optimize, resume
 from relational_tensat.base.errors import InputError, UsageError
-from relational_tensat.base.resources import resource_dir
+from relational_tensat.base.files import resource_dir
 from relational_tensat.cli.main import main
 from relational_tensat.cost import Profile
 from relational_tensat.formats import save_model

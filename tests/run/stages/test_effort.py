@@ -14,7 +14,7 @@ from relational_tensat.cli.main import main
 from relational_tensat.cost import Unmeasurable
 from relational_tensat.formats import save_model
 from relational_tensat.run.result import Result
-from relational_tensat.run.stages import racing_in_rounds
+from relational_tensat.run.stages import race_rounds
 from relational_tensat.tensor import Array, Graph
 from tests.cost.fakes import CPU, FakeDevice, plug_in
 from tests.graphs import shared_matmuls
@@ -113,10 +113,10 @@ def test_what_takes_seconds_a_run_is_not_raced(
     device: CountingDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_known: bool
 ) -> None:
     if is_known:
-        monkeypatch.setattr(racing_in_rounds, "graph_cost_us", lambda graph, cost: 2e6)
+        monkeypatch.setattr(race_rounds, "graph_cost_us", lambda graph, cost: 2e6)
     else:
         ticks = iter(range(0, 10_000, 9))
-        monkeypatch.setattr(racing_in_rounds.time, "perf_counter", lambda: next(ticks))
+        monkeypatch.setattr(race_rounds.time, "perf_counter", lambda: next(ticks))
     result = run(tmp_path)
     assert result.race is None
     assert device.heats == (0 if is_known else 1)

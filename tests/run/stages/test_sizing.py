@@ -14,7 +14,7 @@ from relational_tensat.base.errors import InputError, ModelError, NoSolutionErro
 from relational_tensat.cli.main import main
 from relational_tensat.explain.replay import Replay
 from relational_tensat.run.pipeline import resume
-from relational_tensat.run.sized_result import SizedResult
+from relational_tensat.run.reports import SizedResult
 
 onnx = pytest.importorskip("onnx")
 

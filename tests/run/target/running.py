@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from relational_tensat import Options, optimize
-from relational_tensat.base.resources import resource_dir
+from relational_tensat.base.files import resource_dir
 from relational_tensat.formats import save_model
 from relational_tensat.run.result import Result
 from relational_tensat.tensor import Graph

@@ -27,7 +27,7 @@ from relational_tensat.rules.model import Apply, Term
 from relational_tensat.rules.targets.as_written import as_written
 from relational_tensat.rules.targets.cuda.kernel_choice import kernels_of
 from relational_tensat.rules.targets.target import load_target
-from relational_tensat.run.target.target_costs import TargetCosts
+from relational_tensat.run.target_costs import TargetCosts
 from relational_tensat.tensor import AttrValue, Graph, Node, TensorType, build_graph
 from tests.cost.cuda.double import CudaDouble, FakeRecording, FakeTimer
 from tests.cost.fakes import configuration

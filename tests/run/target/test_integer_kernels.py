@@ -22,7 +22,7 @@ from relational_tensat.rules.targets.onnxruntime.saved_kernels import (
     saved_kernels,
 )
 from relational_tensat.rules.targets.target import load_target
-from relational_tensat.run.target.target_costs import TargetCosts
+from relational_tensat.run.target_costs import TargetCosts
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph, numpy_dtype
 from relational_tensat.tensor.operators import get_operator
 from tests.cost.fakes import configuration

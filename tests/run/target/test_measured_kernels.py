@@ -19,7 +19,7 @@ from relational_tensat.cost.measured import MeasuredSource
 from relational_tensat.formats import to_onnx_model
 from relational_tensat.rules.targets.onnxruntime.kernel_choice import kernels_of
 from relational_tensat.rules.targets.target import load_target
-from relational_tensat.run.target.target_costs import TargetCosts
+from relational_tensat.run.target_costs import TargetCosts
 from relational_tensat.tensor import TensorType
 from relational_tensat.tensor.operators import get_operator
 from tests.cost.fakes import FakeDevice, configuration

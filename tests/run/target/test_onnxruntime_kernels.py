@@ -18,7 +18,7 @@ from relational_tensat.rules.targets.onnxruntime.saved_kernels import (
     saved_kernels,
 )
 from relational_tensat.rules.targets.target import load_target
-from relational_tensat.run.target.target_costs import TargetCosts
+from relational_tensat.run.target_costs import TargetCosts
 from relational_tensat.tensor import Attrs, Graph, Node, TensorType, Weight, build_graph
 from tests.graphs import f32, weight
 from tests.quantized_models import residual_block

@@ -17,7 +17,7 @@ from relational_tensat.rules.soundness.gate import check_trust
 from relational_tensat.rules.targets.as_written import as_written
 from relational_tensat.rules.targets.fused_kernel import FusedKernel
 from relational_tensat.rules.targets.target import load_target
-from relational_tensat.run.target.target_costs import TargetCosts
+from relational_tensat.run.target_costs import TargetCosts
 from relational_tensat.tensor import Graph, Node, Weight, build_graph
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify.evaluate import evaluate_graph

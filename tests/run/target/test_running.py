@@ -8,7 +8,7 @@ from relational_tensat.cost import open_source
 from relational_tensat.cost.key import configuration_of
 from relational_tensat.rules.targets.onnxruntime.kernel_choice import kernels_of, more_work_of
 from relational_tensat.rules.targets.target import load_target
-from relational_tensat.run.target.target_costs import TargetCosts
+from relational_tensat.run.target_costs import TargetCosts
 from relational_tensat.tensor import TensorType, tensors_of
 from tests.cost.fakes import configuration
 from tests.graphs import f32

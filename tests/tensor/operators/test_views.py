@@ -15,7 +15,7 @@ from relational_tensat.rules.targets.onnxruntime.quantized import QUANTIZED_KERN
 from relational_tensat.rules.targets.target import load_target
 from relational_tensat.tensor.operators import Operator, operators
 from relational_tensat.tensor.types import TensorType, ValueType
-from relational_tensat.verify.memory import peak_bytes
+from relational_tensat.verify.evaluate import peak_bytes
 from tests.strategies import draw_configuration
 
 _TUPLES = [kernel.name for kernel in QUANTIZED_KERNELS if kernel.takes_tuples]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import highspy
 import numpy as np
 
-from relational_tensat.base.clock import now_s, wall_limit_s
+from relational_tensat.base.deadline import now_s, wall_limit_s
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.base.watch import Watch
 from relational_tensat.extract.exact.solve.constraints import Columns, Rows

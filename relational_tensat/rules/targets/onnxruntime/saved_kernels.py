@@ -69,7 +69,7 @@ _BOTH = {"DynamicQuantizeMatMul": ("DynamicQuantizeLinear", "MatMulIntegerToFloa
 
 
 def predicted_kernels(graph: Graph) -> Counter[str]:
-    """Count kernels of a graph as the target runs it (``run.target.as_run``)."""
+    """Count kernels of a graph as the target runs it (``run.target_costs``)."""
     kernels = (
         kernel
         for configuration in graph_configurations(graph)

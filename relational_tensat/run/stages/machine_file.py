@@ -1,0 +1,291 @@
+"""The result as onnxruntime saves it after its optimizations, if that is faster on this machine.
+
+What it saves has filters in the blocks, and matrices in the order, that its kernels take them in, and its
+weights are mapped from a file: they are read from larger pages than those of the heap, and nothing is
+arranged when it is loaded. In return, the file is for one version and one kind of processor.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from itertools import count
+from pathlib import Path
+from typing import cast
+
+from relational_tensat.base.errors import InputError, VerificationError
+from relational_tensat.base.files import folder_beside
+from relational_tensat.cost import Unmeasurable
+from relational_tensat.cost.cache import CostCache, default_cache
+from relational_tensat.cost.device import FileDevice
+from relational_tensat.cost.race import LEAST_HEATS, RACE_VERSION, race
+from relational_tensat.cost.raced import Raced, RunsBefore
+from relational_tensat.cost.record import now
+from relational_tensat.formats import save_model
+from relational_tensat.run.end_to_end import RaceClock, inputs_to_time
+from relational_tensat.run.reports import PACKED, SAVED, FileChange, MachineForm
+from relational_tensat.run.stages.fusion import has_kernels
+from relational_tensat.run.stages.race import racing_device, saved_budget_s
+from relational_tensat.run.stages.result_check import original_file
+from relational_tensat.run.state import RunState
+from relational_tensat.verify import Verification, verify_files
+from relational_tensat.verify.evaluate import memory_bytes
+from relational_tensat.verify.quantized import compare_quantized, file_bytes, is_quantized
+from relational_tensat.verify.runtime import Session, save_session
+
+#: Raised whenever files are saved in another way: what races said of them no longer counts.
+_FORM_VERSION = 1
+#: The fewest heats of a race may take so long.
+_MOST_HEATS_S = 120.0
+#: Runs of the comparison: with other inputs than the result was compared with before.
+_RUNS = 2
+_READ_BYTES = 1 << 20
+
+
+def save_for_machine(state: RunState) -> RunState:
+    """Save the result as onnxruntime does, compare and race it; ``write`` takes it if it is faster.
+
+    That is done with the option ``this_machine``. Where it cannot be, a note says why.
+
+    Raises:
+        VerificationError: what was saved computes something else, and the options are strict.
+    """
+    if not state.options.output.this_machine or state.target is None:
+        return state
+    try:
+        _check(state)
+        return _saved(state, state.target)
+    except KeyboardInterrupt:
+        return _not_saved(state, "interrupted")
+    except VerificationError as error:
+        if state.options.verification.strict:
+            raise
+        return _not_saved(state, str(error))
+    except InputError as error:
+        return _not_saved(state, str(error))
+
+
+def _not_saved(state: RunState, reason: str) -> RunState:
+    return state.noting(f"not saved for this machine: {reason}")
+
+
+def _check(state: RunState) -> None:
+    """Check that the result can be saved and timed.
+
+    Raises:
+        InputError: it cannot.
+    """
+    if has_kernels(state):
+        raise InputError("onnxruntime saves kernels as the plain operators of the file")
+    unknown = sum(weight.data is None for weight in state.original.weights.values())
+    if unknown:
+        raise InputError(f"{unknown} weights have no data in the model")
+
+
+def _saved(state: RunState, target: Path) -> RunState:
+    device = cast(FileDevice, racing_device(state))  # as ``check_this_machine`` has checked
+    folder = state.files.enter_context(folder_beside(target))
+    with state.phases.phase("write"):
+        portable = _portable_file(state, folder / "portable.onnx")
+        forms = _forms(portable, folder, state.options.process.threads, device)
+    with state.phases.phase("whole"):
+        found = _raced(state, device, portable, forms)
+    form = found.fastest
+    if not form:
+        return replace(state, machine=found)
+    with state.phases.phase("verify"):
+        outcome = _compared(state, forms[form], folder)
+    saved = replace(state, machine=replace(found, taken=form), saved=forms[form])
+    return replace(saved, verification=state.verification.joined(outcome), change=_change(saved))
+
+
+def _portable_file(state: RunState, path: Path) -> Path:
+    """Return the file that is written without, which may be the original's."""
+    if state.copies_file and state.file is not None:
+        return state.file
+    if state.sized is not None:
+        state.sized.save(path)
+        return path
+    if state.candidate is not None and state.candidate.exists():
+        return state.candidate
+    save_model(state.folded, path, state.options.output.opset)
+    return path
+
+
+def _forms(portable: Path, folder: Path, threads: int, device: FileDevice) -> dict[str, Path]:
+    """Return the forms by name, the smaller first; packed only where there is something to be packed.
+
+    Raises:
+        InputError: onnxruntime does not save it.
+    """
+    properties = {
+        "saved_by": _runtime(),
+        "saved_for": f"{device.key.name.partition(',')[0]} ({device.key.driver}), this version only",
+    }
+    forms, n_bytes = {}, {}
+    for form, is_packed in {SAVED: False, PACKED: True}.items():
+        path = folder / f"{form}.onnx"
+        n_bytes[form] = save_session(
+            portable, path, threads, is_packed=is_packed, properties=properties
+        )
+        forms[form] = path
+    if n_bytes[PACKED] == n_bytes[SAVED]:
+        del forms[PACKED]
+    return forms
+
+
+def _runtime() -> str:
+    return f"onnxruntime {version('onnxruntime')}"
+
+
+def _raced(
+    state: RunState, device: FileDevice, portable: Path, forms: Mapping[str, Path]
+) -> MachineForm:
+    """Return how forms are beside a file, as a run before has timed them, or in a race.
+
+    Raises:
+        InputError: they cannot be run, or not within the time and memory that there is.
+    """
+    costs = state.options.costs
+    before = RunsBefore(CostCache(costs.cache or default_cache(), is_dispensable=True), device.key)
+    inputs = state.contents.of_arrays(state.inputs)
+    setting = json.dumps({"race": RACE_VERSION, "form": _FORM_VERSION, "inputs": inputs})
+    original = f"file {_content(portable)}"
+    known = {} if costs.race_again else before.raced(original, setting)
+    known = {form: known[form] for form in forms if form in known}
+    is_known = len(known) == len(forms)
+    if not is_known:
+        known = _race(state, device, [portable, *forms.values()], list(forms))
+        before.keep(original, setting, known)
+    winner = next(form for form in known if known[form].is_final)
+    return MachineForm(
+        _runtime(),
+        device.key.name.partition(",")[0],
+        {form: each.standing for form, each in known.items()},
+        winner,
+        known[winner].noise,
+        timed_before=known[winner].date if is_known else "",
+    )
+
+
+def _race(
+    state: RunState, device: FileDevice, files: Sequence[Path], names: Sequence[str]
+) -> dict[str, Raced]:
+    """Race files against the first of them; return what is known of the others by name."""
+    _check_room(files)
+    inputs = inputs_to_time(state.original, state.inputs, state.options.process.seed)
+    seeds = count(state.options.process.seed)
+
+    def heat(numbers: Sequence[int]) -> Sequence[float]:
+        ratios = device.heat_of_files([files[number] for number in numbers], inputs, next(seeds))
+        if isinstance(ratios, Unmeasurable):
+            raise InputError(f"not timed: {ratios.reason}")
+        return ratios
+
+    clock = RaceClock(saved_budget_s(state))
+    start_s = time.perf_counter()
+    heat([*range(len(files)), 0])  # counts for nothing: libraries are loaded, memory is taken
+    heats_s = (time.perf_counter() - start_s) * LEAST_HEATS
+    if heats_s > _MOST_HEATS_S:
+        raise InputError(f"not timed: {LEAST_HEATS} heats would take {heats_s:.0f} s")
+    result = race(heat, len(names), clock.is_over)
+    date = now()
+    return {
+        name: Raced(
+            result.final if number == result.winner else standing,
+            number == result.winner,
+            result.noise,
+            date,
+        )
+        for number, (name, standing) in enumerate(zip(names, result.standings, strict=True), 1)
+    }
+
+
+def _check_room(files: Sequence[Path]) -> None:
+    """Check that sessions of all files, two of the first, have room beside each other.
+
+    Raises:
+        InputError: the machine has not the memory.
+    """
+    portable_bytes, *saved_bytes = map(file_bytes, files)
+    needed = 4 * portable_bytes + sum(saved_bytes)  # each as it is, and as kernels take it
+    machine = memory_bytes()
+    if machine is not None and needed > machine:
+        raise InputError(
+            f"not timed: that takes {needed / 2**30:,.1f} GiB, the machine has {machine / 2**30:,.1f}"
+        )
+
+
+def _content(model: Path) -> str:
+    """Return the hash of a model's file and of the files that its weights are in."""
+    from relational_tensat.formats.onnx_external import external_locations  # needs onnx
+
+    digest = hashlib.sha256()
+    for path in (model, *(model.parent / name for name in external_locations(model))):
+        with path.open("rb") as file:
+            while block := file.read(_READ_BYTES):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def _compared(state: RunState, saved: Path, folder: Path) -> Verification:
+    """Compare what was saved with the original's file, at all sizes of dynamic dimensions.
+
+    Kernels on integers round as they do by default only, so quantized models are run so alone.
+
+    Raises:
+        VerificationError: it computes something else, or nothing that says so could be compared.
+    """
+    seed, threads = state.options.process.seed + 1, state.options.process.threads
+    is_on_integers = is_quantized(state.original)
+    sessions = (Session.AS_BY_DEFAULT,) if is_on_integers else tuple(Session)
+    if state.dynamic is not None:
+        from relational_tensat.run.dynamic import compare_file_at_all_sizes  # few models need it
+
+        before = state.dynamic.path
+        outcome = compare_file_at_all_sizes(state, saved, sessions, seed)
+    else:
+        before = original_file(state.original, state.compared_file, folder)
+        outcomes = [
+            verify_files(
+                state.original,
+                before,
+                saved,
+                seed=seed,
+                runs=_RUNS,
+                threads=threads,
+                inputs=state.inputs,
+                shrink=state.verification.shrink,
+                what="the file saved for this machine",
+                run_as=run_as,
+            )
+            for run_as in sessions
+        ]
+        outcome = outcomes[0]
+        for other in outcomes[1:]:
+            outcome = outcome.joined(other)
+    if outcome.failure():
+        raise VerificationError(outcome.failure())
+    if not any(check.proves_something for check in outcome.outputs):
+        raise VerificationError("no comparison with the original proves anything")
+    check = compare_quantized(before, saved, threads) if is_on_integers else None
+    if check is not None and check.gain:
+        raise VerificationError(check.gain)
+    portable = state.verification.quantized
+    is_timed = portable is not None and bool(portable.loss)  # whole, which has decided
+    if check is not None and check.loss and not is_timed:
+        raise VerificationError(check.loss)
+    return outcome
+
+
+def _change(state: RunState) -> FileChange | None:
+    """Return what becomes of the original's file, if that is ONNX."""
+    if state.file is None or state.saved is None or state.file.suffix.lower() != ".onnx":
+        return None
+    from relational_tensat.formats.onnx_figures import figures_of_file  # needs onnx
+
+    return FileChange(figures_of_file(state.file), figures_of_file(state.saved))

@@ -1,0 +1,327 @@
+"""The cheapest graphs that differ race whole against the original; costs are corrected, and again.
+
+A race says how far costs are off. They are corrected, and the cheapest graph is extracted again from the
+same e-graph: if it has been timed, the choice holds; else it races, with what else has not been timed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+from relational_tensat.cost import CostSource, Device, Unmeasurable, ask_for_graph, graph_cost_us
+from relational_tensat.cost.configurations import graph_configurations
+from relational_tensat.cost.race import LEAST_HEATS, Heat, RaceResult, race
+from relational_tensat.cost.source import Race
+from relational_tensat.extract.cost_table import forget_costs
+from relational_tensat.extract.problem import COST_TOLERANCE
+from relational_tensat.extract.tables import TableProblem, extraction_problem
+from relational_tensat.run.end_to_end import RaceClock, inputs_to_time, with_drawn_weights
+from relational_tensat.run.reports import Contender, RaceReport, RaceRound
+from relational_tensat.run.stages.choice import candidate_of, choose, choose_other, remember
+from relational_tensat.run.stages.contenders import (
+    Contestant,
+    TimedGraphs,
+    candidates,
+    costed_anew,
+    fixed_share,
+    with_candidate,
+)
+from relational_tensat.run.stages.exploration import extract
+from relational_tensat.run.state import RunState, Settled
+from relational_tensat.tensor import Graph
+
+#: More graphs are never raced at once: the order of what is alike is never clear.
+_MOST_GRAPHS = 6
+#: More races are never run.
+_MOST_ROUNDS = 4
+#: Shares of a race's time: to find the graphs; and for the first heats, which all of them are in.
+_FINDING = 0.25
+_FIRST_HEATS = 0.5
+#: The share of what is left that a race may take after which costs may be others.
+_OF_THE_REST = 0.7
+#: In fewer seconds nothing is found out that was not known before.
+_LEAST_RACE_S = 10.0
+#: Graphs that are run in each of the last heats: the original twice, and the winner.
+_IN_LAST_HEATS = 3
+#: To extract again takes so many seconds in any case.
+_LEAST_EXTRACTION_S = 2.0
+#: No race begins with a smaller share of the time.
+_TOO_LITTLE = 0.1
+
+
+class NotRacedError(Exception):
+    """A heat cannot be run; says why."""
+
+
+def race_in_rounds(
+    state: RunState,
+    device: Device,
+    budget_s: float,
+    *,
+    is_total: bool = False,
+    has_others: bool = True,
+    is_short: bool = False,
+) -> RunState:
+    """Choose the graph that is fastest whole, among the original and those that raced.
+
+    Args:
+        has_others: whether other graphs than the chosen one take part.
+        is_short: nothing is raced of which too few heats fit into the seconds.
+        is_total: what earlier runs of the same hash have spent is part of the budget; when it is spent,
+            the fastest of those that raced then is chosen.
+
+    Raises:
+        InputError: there are no values that graphs could be run on, or the cache cannot be used.
+        KeyboardInterrupt: Ctrl-C before anything was known.
+        NotRacedError: the device cannot run one.
+    """
+    timed = TimedGraphs.of(state, device)
+    if is_short:
+        _check_modelled(state, budget_s)
+    if state.settled is not None:
+        with state.phases.phase("whole"):
+            return _settled_before(state, state.settled, timed)
+    clock = RaceClock(budget_s - (timed.seconds_before if is_total else 0.0))
+    learns = state.cost.is_lazy and state.extractor.is_of_last
+    most_graphs = _MOST_GRAPHS if has_others else 1
+    is_ended = True
+    try:
+        for number in range(1, _MOST_ROUNDS + 1):
+            lap = RaceClock(clock.left_s * (_OF_THE_REST if learns else 1.0))
+            with state.phases.phase("whole"):
+                has_raced = _race(state, device, timed, lap, number, most_graphs, is_short=is_short)
+            timed.spent(lap.passed_s if has_raced else 0.0)
+            if not (has_raced and learns and state.cost.renew()):
+                break
+            state = _extracted_again(state, clock)
+            if state.is_unchanged or state.watch.happened or clock.is_over(1 - _TOO_LITTLE):
+                break
+    except KeyboardInterrupt:
+        if not timed.winners:
+            raise
+        state = _out_of_date(state).noting("racing was interrupted")
+        is_ended = False
+    if not timed.winners:
+        return state
+    with state.phases.phase("whole"):
+        concluded, winner = _concluded(state, timed)
+        has_held = state.is_unchanged or timed.hash_of(state.chosen) in timed.known
+        # runs that repeat this one have what time is left; where a faster graph is known they need none
+        is_enough = has_held or (is_total and not concluded.is_unchanged)
+        if is_enough and is_ended and state.run and not state.watch.happened:
+            remember(state, timed, winner, has_held=has_held)
+    return concluded
+
+
+def _settled_before(state: RunState, settled: Settled, timed: TimedGraphs) -> RunState:
+    """Choose what a run has chosen that this repeats, without a race."""
+    table = extraction_problem(state.egraph, state.cost, CostSource.about)
+    candidate = candidate_of(state, table, settled)
+    if candidate is None:
+        raise NotRacedError("the choice of the run before is not in the e-graph")
+    timed.candidates[settled.digest] = candidate
+    return _with_winner(state, table, timed, settled.digest, is_dearer=settled.is_dearer)
+
+
+def _race(
+    state: RunState,
+    device: Device,
+    timed: TimedGraphs,
+    clock: RaceClock,
+    number: int,
+    most_graphs: int,
+    *,
+    is_short: bool,
+) -> bool:
+    """Race what is not timed yet of the cheapest graphs; return whether there was any.
+
+    There is none where one that won is among them, and the cheapest by the sums and by the profile have
+    been timed, or the time is over.
+    """
+    table = extraction_problem(state.egraph, state.cost, CostSource.about)
+    is_over = RaceClock(max(clock.budget_s, _LEAST_RACE_S)).is_over
+    found = candidates(
+        state,
+        table,
+        lambda found: len(found) >= most_graphs or _is_enough(timed, found),
+        lambda: is_over(_FINDING),
+    )
+    found = [each for each in found if timed.meet(each) != timed.original]
+    others = [each for each in found if timed.hash_of(each.graph) not in timed.known]
+    decisive = [each for each in others if each is found[0] or each.is_by_profile]
+    if not found or (timed.winners and (not decisive or clock.budget_s < _LEAST_RACE_S)):
+        return False
+    raced, result = _heats_of(state, device, others or found, clock, is_short=is_short)
+    timed.add(raced, result, number)
+    graphs = [_contender(timed, timed.hash_of(each.graph), each) for each in raced]
+    final = result.final
+    state.phases.progress.raced(RaceRound(number, graphs, result.winner - 1, final))
+    state.cost.learn_races(_outcomes(state, timed, raced, result))
+    return True
+
+
+def _is_enough(timed: TimedGraphs, found: Sequence[Contestant]) -> bool:
+    """Whether no more graphs are wanted, as it is known already who wins."""
+    is_known = {each: timed.meet(each) in (*timed.known, timed.original) for each in found}
+    are_known = all(is_known[each] for each in found if each is found[0] or each.is_by_profile)
+    return are_known and timed.is_settled
+
+
+def _heats_of(
+    state: RunState,
+    device: Device,
+    found: Sequence[Contestant],
+    clock: RaceClock,
+    *,
+    is_short: bool,
+) -> tuple[Sequence[Contestant], RaceResult]:
+    """Race graphs, as many as there is time for; return these, and the result."""
+    heat = _heats(state, device, [state.original, *(candidate.graph for candidate in found)])
+    start_s = time.perf_counter()
+    heat([0, 1, 0])  # counts for nothing: libraries are loaded, memory is taken
+    graph_s = (time.perf_counter() - start_s) / 3
+    least_s = LEAST_HEATS * _IN_LAST_HEATS * graph_s
+    if is_short and least_s > clock.left_s:
+        raise NotRacedError(_too_slow(least_s, clock.left_s))
+    fitting = int(_FIRST_HEATS * clock.budget_s / (LEAST_HEATS * graph_s)) - 2
+    at_least = 1 + any(each.is_by_profile for each in found[1:])
+    raced = found[: max(at_least, fitting)]
+    return raced, race(heat, len(raced), clock.is_over)
+
+
+def _check_modelled(state: RunState, budget_s: float) -> None:
+    """Check that heats of the original are not sure to take too long, before one is run.
+
+    Raises:
+        NotRacedError: they are, by its costs.
+    """
+    least_s = LEAST_HEATS * _IN_LAST_HEATS * graph_cost_us(state.original, state.cost) / 1e6
+    if least_s > budget_s:
+        raise NotRacedError(_too_slow(least_s, budget_s))
+
+
+def _too_slow(least_s: float, left_s: float) -> str:
+    return (
+        f"a race would take at least {least_s:.0f} s, and {left_s:.0f} are left: "
+        "--effort high or --budget races it"
+    )
+
+
+def _heats(state: RunState, device: Device, graphs: Sequence[Graph]) -> Heat:
+    """Return what runs heats of graphs.
+
+    Raises:
+        InputError: there are no values that they could be run on.
+    """
+    seed = state.options.process.seed
+    inputs = inputs_to_time(state.original, state.inputs, seed)
+    drawn = [with_drawn_weights(state.cost.as_timed(graph), seed) for graph in graphs]
+    seeds: Iterator[int] = count(seed)
+
+    def heat(numbers: Sequence[int]) -> Sequence[float]:
+        ratios = device.heat([drawn[number] for number in numbers], inputs, next(seeds))
+        if isinstance(ratios, Unmeasurable):
+            raise NotRacedError(ratios.reason)
+        return ratios
+
+    return heat
+
+
+def _outcomes(
+    state: RunState, timed: TimedGraphs, raced: Sequence[Contestant], result: RaceResult
+) -> list[Race]:
+    """Return what a race said of each graph."""
+    before = list(graph_configurations(state.cost.as_run(state.original)))
+    name = state.source.name if isinstance(state.source, Graph) else Path(state.source).name
+    races = []
+    for number, (candidate, standing) in enumerate(zip(raced, result.standings, strict=True), 1):
+        known = result.final if number == result.winner else standing
+        after = list(graph_configurations(state.cost.as_run(candidate.graph)))
+        model = f"{name}: {timed.original[:16]} to {timed.hash_of(candidate.graph)[:16]}"
+        races.append(Race(model, before, after, known.speedup, known.error))
+    return races
+
+
+def _extracted_again(state: RunState, clock: RaceClock) -> RunState:
+    """Extract by costs that are others now, within what is left of the time, or a little."""
+    forget_costs(state.egraph)
+    ask_for_graph(state.cost, state.original)
+    limit_s = min(state.options.extraction.time_limit_s, max(clock.left_s, _LEAST_EXTRACTION_S))
+    options = state.options.replace(extract_time_limit_s=limit_s)
+    again = choose(extract(replace(state, options=options).with_fresh_extractor()))
+    return replace(again, options=state.options, notes=state.notes)
+
+
+def _out_of_date(state: RunState) -> RunState:
+    """Return the state with nothing proven: costs may be others than those that were extracted by."""
+    extraction = replace(state.extraction, bound_us=0.0, gap=1.0, optimal=False)
+    return replace(state, extraction=extraction)
+
+
+def _concluded(state: RunState, timed: TimedGraphs) -> tuple[RunState, str]:
+    """Choose the fastest of those that won a race, or the original; return the hash of the former, too.
+
+    One that costs more than the original has to be faster beyond the noise.
+    """
+    table = extraction_problem(state.egraph, state.cost, CostSource.about)
+    most_us = graph_cost_us(state.original, state.cost) * (1 + COST_TOLERANCE)
+    costed = costed_anew(table, [timed.candidates[each] for each in timed.winners])
+    dearer = {
+        digest
+        for digest, each in zip(timed.winners, costed, strict=True)
+        if each.found.cost_us > most_us
+    }
+    eligible = [
+        each for each in timed.winners if each not in dearer or timed.known[each].standing.is_faster
+    ]
+    winner = (eligible or timed.winners)[0]
+    return _with_winner(state, table, timed, winner, is_dearer=winner in dearer), winner
+
+
+def _with_winner(
+    state: RunState, table: TableProblem, timed: TimedGraphs, winner: str, *, is_dearer: bool
+) -> RunState:
+    """Choose the fastest, or the original where it is not known to be as fast; report on all.
+
+    Args:
+        winner: hash of its graph.
+        is_dearer: it costs more than the original.
+    """
+    original_us = graph_cost_us(state.original, state.cost)
+    costed = costed_anew(table, list(timed.candidates.values()))
+    by_digest = dict(zip(timed.candidates, costed, strict=True))
+    order = sorted(by_digest, key=lambda digest: by_digest[digest].found.cost_us)
+    known = timed.known[winner]
+    report = RaceReport(
+        original_us,
+        [_contender(timed, digest, by_digest[digest]) for digest in order],
+        order.index(winner),
+        known.standing,
+        known.noise,
+        fixed_share(table, original_us),
+        is_dearer=is_dearer,
+        rounds=max(timed.round_of.values(), default=0),
+        timed_before="" if winner in timed.round_of else known.date,
+        is_remembered=state.settled is not None,
+    )
+    if report.keeps_original:
+        loss = f"raced whole, {report.outcome}: the original is kept"
+        state.egraph.database.run("run/set_kept_original", why=loss)
+        return replace(state, chosen=state.original, race=report).noting(loss)
+    state = with_candidate(state, table, by_digest[winner])
+    state = choose_other(state, by_digest[winner].graph)
+    return replace(state, race=report, raced=state.chosen)
+
+
+def _contender(timed: TimedGraphs, digest: str, candidate: Contestant) -> Contender:
+    return Contender(
+        candidate.without,
+        candidate.found.cost_us,
+        timed.known[digest].standing,
+        timed.round_of.get(digest, 0),
+        candidate.is_by_profile,
+    )
