@@ -22,8 +22,7 @@ def execute(args: argparse.Namespace) -> int:
     """Print the page."""
     from relational_tensat.cli.database import RunDatabase
     from relational_tensat.cli.schema_text import example_schema, schema_page
-    from relational_tensat.egraph.published import read_schema
-    from relational_tensat.egraph.working_tables import working_tables
+    from relational_tensat.egraph.schema import read_schema, working_tables
 
     if args.db is None:
         page = schema_page(example_schema(), working_tables().values())

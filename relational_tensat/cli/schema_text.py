@@ -7,16 +7,16 @@ from itertools import groupby
 
 from relational_tensat.base.folders import temporary_folder
 from relational_tensat.egraph.database import FORMAT_VERSION
-from relational_tensat.egraph.published import (
+from relational_tensat.egraph.schema import (
     PURPOSES,
     WORKING,
     Column,
     PublishedTable,
+    WorkingTable,
     purpose_of,
     purpose_title,
     read_schema,
 )
-from relational_tensat.egraph.working_tables import WorkingTable
 
 _BEGINNING = f"""# The database of a run
 
@@ -90,7 +90,7 @@ def schema_page(tables: Sequence[PublishedTable], working: Iterable[WorkingTable
 def example_schema() -> list[PublishedTable]:
     """Return the tables of a run with a search, of which others have a part."""
     from relational_tensat.egraph.database import Database
-    from relational_tensat.egraph.published import (
+    from relational_tensat.egraph.schema import (
         create_search_tree,
         create_tables,
         create_universe,

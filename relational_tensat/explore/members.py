@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from relational_tensat.egraph.cycles import HEIGHT_STEP, filter_cycles
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.egraph.loading import fitting_labels
+from relational_tensat.egraph.enode_rows import fitting_labels
 from relational_tensat.explore.outcome import WorldReport
 
 

@@ -9,9 +9,8 @@ from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, first_line
 from relational_tensat.base.folders import temporary_folder
 from relational_tensat.egraph.database import FORMAT_VERSION
-from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.egraph.published import create_tables
-from relational_tensat.egraph.restore import restore_egraph
+from relational_tensat.egraph.egraph import EGraph, restore_egraph
+from relational_tensat.egraph.schema import create_tables
 from relational_tensat.explore import ExplorationOptions, Observer, explore
 from relational_tensat.explore.derivation.configurations import generic_configurations
 from relational_tensat.explore.derivation.sides import both_sides

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from relational_tensat.base.records import record
-from relational_tensat.egraph.loading import CHILD_COLUMNS
+from relational_tensat.egraph.enode_rows import CHILD_COLUMNS
 
 
 @record

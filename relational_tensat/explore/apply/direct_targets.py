@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relational_tensat.egraph.loading import CHILD_COLUMNS
+from relational_tensat.egraph.enode_rows import CHILD_COLUMNS
 from relational_tensat.explore.apply.targets import has_at_most
 
 

@@ -6,7 +6,7 @@ operands that no target has need not be looked up: per application, these are mo
 
 from __future__ import annotations
 
-from relational_tensat.egraph.loading import CHILD_COLUMNS
+from relational_tensat.egraph.enode_rows import CHILD_COLUMNS
 
 
 def hash_cons_text(operands: int) -> str:

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from relational_tensat.base.once import once_per_object
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.egraph.loading import single_number
-from relational_tensat.egraph.node_hashes import Ints
+from relational_tensat.egraph.enode_rows import Ints, single_number
 from relational_tensat.explore.compile.compiled import CompiledRules, is_one_of
 from relational_tensat.rules.instance import tensor_vars
 from relational_tensat.rules.model import Apply, Literal, Rule, Term, Var

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from relational_tensat.egraph.catalogue import Catalogue
 from relational_tensat.egraph.database import Database
-from relational_tensat.egraph.loading import CHILD_COLUMNS
-from relational_tensat.egraph.working_tables import working_tables
+from relational_tensat.egraph.enode_rows import CHILD_COLUMNS
+from relational_tensat.egraph.schema import working_tables
 from relational_tensat.explore.apply.bounds import Bounds
 from relational_tensat.explore.compile.compiled import CompiledRule, CompiledRules, phase_rules
 from relational_tensat.explore.compile.patterns import Skeleton

@@ -11,9 +11,8 @@ from collections.abc import Sequence, Set
 
 import numpy as np
 
-from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.egraph.node_hashes import Ints
-from relational_tensat.egraph.weights_only import classes_of_weights
+from relational_tensat.egraph.egraph import EGraph, classes_of_weights
+from relational_tensat.egraph.enode_rows import Ints
 from relational_tensat.explore.compile.compiled import CompiledRules, is_one_of
 from relational_tensat.explore.match.extremes import Mask
 from relational_tensat.rules.instance import tensor_vars

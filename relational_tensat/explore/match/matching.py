@@ -24,8 +24,8 @@ from relational_tensat.base.escaping import storable
 from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.egraph.node_hashes import Ints
-from relational_tensat.egraph.working_tables import working_tables
+from relational_tensat.egraph.enode_rows import Ints
+from relational_tensat.egraph.schema import working_tables
 from relational_tensat.explore.compile.compiled import (
     PAIR_CAP,
     CompiledRules,

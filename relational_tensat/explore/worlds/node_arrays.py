@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.egraph.database import Database
-from relational_tensat.egraph.loading import CHILD_COLUMNS
-from relational_tensat.egraph.node_hashes import hashed
+from relational_tensat.egraph.enode_rows import CHILD_COLUMNS, hashed
 from relational_tensat.explore.compile.compiled import skeleton_walk
 from relational_tensat.explore.compile.patterns import Pattern
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from relational_tensat.egraph import EGraph
-from relational_tensat.egraph.published import create_worlds
+from relational_tensat.egraph.schema import create_worlds
 from relational_tensat.explore import ExplorationOptions
 from relational_tensat.explore.strategies.mcts.rollouts import drawn
 from relational_tensat.explore.worlds.firing import NO_RULE, Fired, Worlds

@@ -27,7 +27,7 @@ from random import Random
 from relational_tensat.base.watch import Guard, Watch
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.egraph.published import create_worlds
+from relational_tensat.egraph.schema import create_worlds
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.members import end_search, show_universe
 from relational_tensat.explore.observer import Observer

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from relational_tensat.base.watch import Guard
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.egraph.published import create_search_tree, create_universe
+from relational_tensat.egraph.schema import create_search_tree, create_universe
 from relational_tensat.explore.members import show_universe
 from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.outcome import WorldReport

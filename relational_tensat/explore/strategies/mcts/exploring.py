@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.egraph.published import (
+from relational_tensat.egraph.schema import (
     create_search_tree,
     create_universe,
     create_worlds,

@@ -8,11 +8,19 @@ import pytest
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.egraph import EGraph
-from relational_tensat.egraph.loading import CHILD_COLUMNS, fitting_labels
+from relational_tensat.egraph.enode_rows import CHILD_COLUMNS, distinct, fitting_labels
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from tests.egraph.examples import many_outputs, opaque_of, pieces, repeated, wide_concat
 from tests.egraph.invariants import assert_invariants
 from tests.graphs import f32, shared_matmuls
+
+
+@pytest.mark.parametrize("values", [[], [3], [2, 1, 2, -5, 1], [7, 7, 7]])
+def test_distinct_values_are_those_of_numpy(values: list[int]) -> None:
+    array = np.array(values, np.int64)
+    found = distinct(array)
+    assert found.tolist() == np.unique(array).tolist()
+    assert found.dtype == array.dtype
 
 
 def rows(egraph: EGraph, query: str) -> list[Any]:
