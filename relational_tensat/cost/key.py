@@ -18,8 +18,7 @@ from typing import Any
 
 from relational_tensat.base.errors import InputError, RelationalTensatError, nearest
 from relational_tensat.cost.device import Configuration
-from relational_tensat.formats.json_check import JsonPlace
-from relational_tensat.formats.json_values import decode_attr, encode_attr
+from relational_tensat.formats.json_values import JsonPlace, decode_attr, encode_attr
 from relational_tensat.tensor import Attrs, AttrValue, TensorType, ValueType, tensors_of
 from relational_tensat.tensor.operators import get_operator
 

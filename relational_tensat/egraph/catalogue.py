@@ -1,9 +1,8 @@
 """Interned symbols, types and signatures: the e-graph compares integers, people read text.
 
 A signature is a symbol applied to operands of given types. Its result type is inferred once, by the
-operator's shape rule, however many e-nodes have it: that keeps the shape analysis a join.
-
-From the texts in the tables back to symbols and types: the inverse of what ``catalogue`` writes.
+operator's shape rule, however many e-nodes have it: that keeps the shape analysis a join. The texts in the
+tables are read back to symbols and types.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ from typing import Protocol
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Database
-from relational_tensat.formats.json_check import JsonPlace
-from relational_tensat.formats.json_values import decode_attr, encode_attr
+from relational_tensat.formats.json_values import JsonPlace, decode_attr, encode_attr
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import AttrItems, Attrs, TensorType, ValueType
 

@@ -4,23 +4,18 @@ Every class has a height label above those of its kept children. Where labels ar
 CTE lifts them (``cycles/lift.sql``). On a cycle they would rise for ever. So where they do not converge
 soon, the edges that may lie on cycles are collected (``cycles/core.sql``). Of these, an e-node that
 closes a cycle with older ones is filtered: the original graph always stays. Recursive CTEs find these
-e-nodes, too (``cycles/break.sql``), unless the classes are many: then a search in Python does
-(``cycle_search``).
-
-The search for cycles among kept e-nodes, and for the e-nodes that are filtered to break them.
+e-nodes, too (``cycles/break.sql``), unless the classes are many: then a search in Python does.
 
 An e-node is filtered if, and only if, it closes a cycle with older ones that are kept. So what is filtered
 depends on the ages of e-nodes alone, nothing is filtered without need, and the oldest e-node of a class
 always stays: its operands are older than whatever has the class as an operand.
 
-The labels of the classes are an order of what is kept already, and stay one as e-nodes are added (limited
-search from both ends: Haeupler, Kavitha, Mathew, Sen and Tarjan 2012, "Incremental cycle detection,
-topological ordering, and strong component maintenance", sections 2 and 3): an e-node above its children
-closes no cycle; for another, only ways whose labels lie between its children's and its own are searched.
-
-Only the core that cycles may lie in is searched: it is small even where thousands of labels are broken.
-
-Edges between classes as arrays: by place, in lists, and those that may lie on a cycle.
+In the search, the labels of the classes are an order of what is kept already, and stay one as e-nodes are
+added (limited search from both ends: Haeupler, Kavitha, Mathew, Sen and Tarjan 2012, "Incremental cycle
+detection, topological ordering, and strong component maintenance", sections 2 and 3): an e-node above its
+children closes no cycle; for another, only ways whose labels lie between its children's and its own are
+searched. Only the core that cycles may lie in is searched: it is small even where thousands of labels are
+broken.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A DuckDB connection that counts statements, names what it runs, and loads rows in bulk.
 
-Which passes of DuckDB's planner statements go through.
+Statements go through those passes of DuckDB's planner that they need.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Removing a database that a run replaces, unless some process has it open.
+"""The file of a database: removed where a run replaces it, unless some process has it open.
 
-What DuckDB raises where a file is damaged or a disk is full: no fault of the program.
+Where it is damaged or the disk is full, DuckDB raises errors that are no fault of the program.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """An e-graph in DuckDB tables: made from a tensor graph, grown by exploration, read by extraction.
 
-Opening: an e-graph from its tables, which are whole after every transaction, whoever wrote them.
-
-Classes that depend on weights and constants only: known before inference, where they cost nothing.
+Its tables are whole after every transaction, so an e-graph is opened from them, whatever wrote them.
+Classes that depend on weights and constants only are known before inference, where they cost nothing.
 """
 
 from __future__ import annotations

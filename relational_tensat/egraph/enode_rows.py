@@ -1,6 +1,6 @@
-"""From a tensor graph to rows of e-nodes: what the root reaches, one e-node per node and part.
+"""Rows of e-nodes: made of what a tensor graph's root reaches, one e-node per node and part.
 
-Rows in arrays, found by what they are: their columns mixed into one number.
+Rows in arrays are found by what they are: their columns are mixed into one number.
 """
 
 from __future__ import annotations

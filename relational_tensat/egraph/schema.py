@@ -1,12 +1,11 @@
-"""The published schema: the tables of a run, and what their comments say.
+"""The schema: the published tables of a run, and the working tables of its stages.
 
 Files of ``sql/schema`` have the tables, a purpose a file. Each table, view and column has a COMMENT, which
-a database in a file keeps, so that whoever has only the file understands it.
+a database in a file keeps, so that the file alone explains itself.
 
-Working tables: the temporary tables of all stages, as ``sql/schema/working.sql`` declares them.
-
-Tables that are empty at first are created from the declaration. Those that hold the rows of a query are
-created with them, by the stage's own statement; a test compares their columns with the declaration.
+Working tables are the temporary tables of all stages (``sql/schema/working.sql``). Those that are empty at
+first are created from the declaration. Those that hold the rows of a query are created with them, by the
+stage's own statement; a test compares their columns with the declaration.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ def create_working(database: Database, name: str) -> None:
 #: The files of ``sql/schema`` with the tables of one e-graph (a world); views depend on all others.
 _WORLD = ("egraph", "model", "reasons", "exploration", "extraction", "views")
 
-#: The file with the tables that only a running process has: see ``working_tables``.
+#: The file with the tables that only a running process has: see above.
 WORKING = "working"
 
 #: All other files, in the order in which they are carried out.

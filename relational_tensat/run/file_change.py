@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from relational_tensat.formats.onnx_figures import FileFigures
+    from relational_tensat.formats.onnx_frame import FileFigures
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ def write(state: RunState) -> RunState:
 
 def _write_saved(state: RunState, target: Path, saved: Path, machine: MachineForm) -> RunState:
     """Write the result as onnxruntime has saved it, its weights beside it."""
-    from relational_tensat.formats.data_beside import move_with_data  # both need onnx
+    from relational_tensat.formats.onnx_external import move_with_data  # both need onnx
     from relational_tensat.verify.saved_session import data_of
 
     data = move_with_data(saved, data_of(saved), target, _data_of_model(state))

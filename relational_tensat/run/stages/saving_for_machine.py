@@ -289,6 +289,6 @@ def _change(state: RunState) -> FileChange | None:
     """Return what becomes of the original's file, if that is ONNX."""
     if state.file is None or state.saved is None or state.file.suffix.lower() != ".onnx":
         return None
-    from relational_tensat.formats.onnx_figures import figures_of_file  # needs onnx
+    from relational_tensat.formats.onnx_frame import figures_of_file  # needs onnx
 
     return FileChange(figures_of_file(state.file), figures_of_file(state.saved))

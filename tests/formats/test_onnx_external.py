@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
-from relational_tensat.formats.data_beside import move_with_data
+from relational_tensat.formats.onnx_external import move_with_data
 from tests.formats.onnx_tools import constant, model, tensor
 
 SHAPE = (64, 8)

@@ -12,7 +12,7 @@ from onnx import helper
 
 from relational_tensat.formats.dynamic.size_reader import read_dynamic
 from relational_tensat.formats.dynamic.sized_model import DynamicModel, SizeError
-from relational_tensat.formats.dynamic.writing import write_dynamic
+from relational_tensat.formats.dynamic.writer import write_dynamic
 from relational_tensat.formats.onnx_wire import LARGE_BYTES
 from relational_tensat.tensor import Node, tensors_of
 from relational_tensat.verify.fold_alike import fold_alike

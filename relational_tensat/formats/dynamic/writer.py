@@ -12,17 +12,22 @@ from collections.abc import Container, Sequence
 import numpy as np
 import onnx
 
-from relational_tensat.formats.dynamic.computed_values import ComputedValues, sizes_in
-from relational_tensat.formats.dynamic.size_nodes import SizeNodes, names_of, values_by_name
+from relational_tensat.formats.dynamic.size_nodes import (
+    ComputedValues,
+    SizeNodes,
+    names_of,
+    sizes_in,
+    values_by_name,
+)
 from relational_tensat.formats.dynamic.sized_model import DynamicModel, SizeError
+from relational_tensat.formats.onnx_frame import plan_names
+from relational_tensat.formats.onnx_metadata import read_imports
 from relational_tensat.formats.onnx_names import (
     FreshNames,
     all_names,
     captured_names,
     rename_node,
 )
-from relational_tensat.formats.onnx_opset import read_imports
-from relational_tensat.formats.onnx_plan import plan_names
 from relational_tensat.formats.onnx_types import array_of, to_value_info
 from relational_tensat.formats.onnx_write import write_skeletons
 from relational_tensat.tensor import Graph, TensorType
