@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.notebook import html_fields
 from relational_tensat.cost import CostCounts
-from relational_tensat.cost.end_to_end import WholeTiming
+from relational_tensat.cost.device import WholeTiming
 from relational_tensat.egraph.stopwatch import TimeSpent
 from relational_tensat.run.gain import Gain, standing_of
 from relational_tensat.tensor import Graph

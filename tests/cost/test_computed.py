@@ -14,7 +14,7 @@ from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.configurations import graph_configurations
 from relational_tensat.cost.cpu.probe import make_probe
 from relational_tensat.cost.key import as_constants, configuration_text, parse_configuration
-from relational_tensat.cost.measured import MeasuredSource
+from relational_tensat.cost.measured_source import MeasuredSource
 from relational_tensat.egraph import EGraph
 from relational_tensat.explain.explanation import explain
 from relational_tensat.explore import explore

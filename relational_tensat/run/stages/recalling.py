@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 from relational_tensat.cost import CostSource, graph_cost_us
-from relational_tensat.cost.raced import SettledChoice
+from relational_tensat.cost.earlier_runs import SettledChoice
 from relational_tensat.explore.seed import Seed
 from relational_tensat.extract.families import FamilyChoice
 from relational_tensat.extract.problem import dag_cost_us

@@ -8,7 +8,7 @@ from pathlib import Path
 from relational_tensat.base.files import move_into_place
 from relational_tensat.base.paths import DefaultOutput
 from relational_tensat.cost import CostSource, Unmeasurable, graph_cost_us
-from relational_tensat.cost.end_to_end import WholeTiming
+from relational_tensat.cost.device import WholeTiming
 from relational_tensat.formats import copy_model, save_model
 from relational_tensat.formats.same_file import OtherDataError
 from relational_tensat.run.end_to_end import time_on_device

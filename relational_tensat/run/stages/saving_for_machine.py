@@ -22,9 +22,9 @@ from relational_tensat.base.files import folder_beside
 from relational_tensat.cost import Unmeasurable
 from relational_tensat.cost.cache import CostCache, default_cache
 from relational_tensat.cost.device import FileDevice
+from relational_tensat.cost.earlier_runs import Raced, RunsBefore
+from relational_tensat.cost.key import now
 from relational_tensat.cost.race import LEAST_HEATS, RACE_VERSION, race
-from relational_tensat.cost.raced import Raced, RunsBefore
-from relational_tensat.cost.record import now
 from relational_tensat.formats import save_model
 from relational_tensat.run.checking import original_file
 from relational_tensat.run.end_to_end import inputs_to_time

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from relational_tensat.cost import Device
 from relational_tensat.cost.cache import CostCache, default_cache
-from relational_tensat.cost.contents import Contents
+from relational_tensat.cost.configurations import Contents
+from relational_tensat.cost.earlier_runs import RACING, Raced, RunsBefore
+from relational_tensat.cost.key import now
 from relational_tensat.cost.race import RACE_VERSION, RaceResult
-from relational_tensat.cost.raced import RACING, Raced, RunsBefore
-from relational_tensat.cost.record import now
 from relational_tensat.run.stages.contenders import Contestant
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph

@@ -10,7 +10,7 @@ import pytest
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.folders import CACHE_VARIABLE
-from relational_tensat.cost.cpu.baseline import Baseline
+from relational_tensat.cost.cpu.quiet import Baseline
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from relational_tensat.cost.cpu.processor import (
+from relational_tensat.cost.cpu.session import (
     instruction_sets,
     l2_bytes,
     l3_bytes,

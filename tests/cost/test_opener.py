@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from relational_tensat.base.errors import InputError, MissingDependencyError, UsageError
-from relational_tensat.cost import AnalyticSource, CostCounts, load_profile, open_source, opening
-from relational_tensat.cost.measured import MeasuredSource
-from relational_tensat.cost.opening import open_device
-from relational_tensat.cost.recorded import RecordedSource
-from relational_tensat.cost.table import write_table
+from relational_tensat.cost import AnalyticSource, CostCounts, load_profile, open_source, opener
+from relational_tensat.cost.measured_source import MeasuredSource
+from relational_tensat.cost.opener import open_device
+from relational_tensat.cost.table import RecordedSource, write_table
 from tests.cost.fakes import CPU, FakeDevice, configuration, in_mode, plug_in, products
 from tests.cost.test_table import records
 from tests.graphs import f32
@@ -23,7 +22,7 @@ from tests.graphs import f32
 @pytest.fixture
 def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of tables in place of the one that ships, with the table ``fake-ort``."""
-    monkeypatch.setattr(opening, "TABLE_DIR", tmp_path)
+    monkeypatch.setattr(opener, "TABLE_DIR", tmp_path)
     write_table(tmp_path / "fake-ort.parquet", records(4))
     return tmp_path
 

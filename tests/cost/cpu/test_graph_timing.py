@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from relational_tensat.cost.cpu import heats
-from relational_tensat.cost.cpu.heats import run_heat
+from relational_tensat.cost.cpu import graph_timing
+from relational_tensat.cost.cpu.graph_timing import run_heat
 from relational_tensat.formats import to_onnx_model
 from relational_tensat.tensor import Graph, Node, build_graph
 from tests.graphs import f32
@@ -44,6 +44,6 @@ def test_quick_graphs_are_run_as_often_as_the_first(monkeypatch: pytest.MonkeyPa
 
         return run
 
-    monkeypatch.setattr(heats, "prepare_model", prepare)
+    monkeypatch.setattr(graph_timing, "prepare_model", prepare)
     run_heat([b"slow", b"quick"], {}, 0)
     assert log.count("quick") == log.count("slow")

@@ -9,11 +9,10 @@ import pytest
 
 from relational_tensat.base.errors import InputError, UsageError
 from relational_tensat.cost import load_profile, open_source
-from relational_tensat.cost.analytic import AnalyticSource
+from relational_tensat.cost.analytic import AnalyticSource, in_threads
 from relational_tensat.cost.calibration import profile_us
 from relational_tensat.cost.key import configuration_of
 from relational_tensat.cost.profile import Profile, ThreadCosts
-from relational_tensat.cost.several_threads import in_threads
 from relational_tensat.run.options import Options
 from relational_tensat.run.resume.record import cost_file, options_text, read_options
 from tests.graphs import f32

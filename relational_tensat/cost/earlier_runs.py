@@ -1,6 +1,6 @@
 """What the cost cache knows of runs before: which graphs were timed whole, and how long was measured.
 
-Whoever runs the same model in the same way again gets the same choice: by the same costs, of which no more
+The same model run in the same way again gets the same choice: by the same costs, of which no more
 are measured than before, and of graphs that do not race again.
 """
 
@@ -14,8 +14,8 @@ from relational_tensat.base import duckdb
 from relational_tensat.base.resources import sql
 from relational_tensat.cost.cache import CostCache, in_memory_when_full
 from relational_tensat.cost.device import DeviceKey
+from relational_tensat.cost.key import device_columns
 from relational_tensat.cost.race import Standing
-from relational_tensat.cost.record import device_columns
 
 #: What runs spend seconds on that those repeating them need not.
 MEASURING, RACING = "measuring", "racing"

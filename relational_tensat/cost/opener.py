@@ -86,7 +86,7 @@ def open_source(
     """
     if text in DEVICES or _THREADS.fullmatch(text):
         from relational_tensat.cost.cache import CostCache, default_cache
-        from relational_tensat.cost.measured import MeasuredSource
+        from relational_tensat.cost.measured_source import MeasuredSource
 
         file = CostCache(cache or default_cache(), is_dispensable=True)
         return MeasuredSource(text, open_device(text), file, watch, limit_s, learns=learns)
@@ -147,7 +147,7 @@ def load_table(name_or_path: str) -> RecordedTable:
 
 
 def _recorded(name_or_path: str) -> CostSource:
-    from relational_tensat.cost.recorded import RecordedSource
+    from relational_tensat.cost.table import RecordedSource
 
     table = load_table(name_or_path)
     return RecordedSource(f"{_TABLE}{table.name}", table)

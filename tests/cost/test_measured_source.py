@@ -10,7 +10,7 @@ import pytest
 from relational_tensat.base.errors import InputError
 from relational_tensat.cost import CostCounts, TimingSample, Unmeasurable
 from relational_tensat.cost.cache import CostCache
-from relational_tensat.cost.measured import MeasuredSource
+from relational_tensat.cost.measured_source import MeasuredSource
 from relational_tensat.tensor import Graph, Node, build_graph
 from tests.cost.fakes import CPU, FakeDevice, configuration, flat_us, products
 from tests.graphs import f32, weight

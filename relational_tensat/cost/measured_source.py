@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from relational_tensat.base.errors import InputError
+from relational_tensat.cost.analytic import as_found
 from relational_tensat.cost.bound import MARGIN, LeastCosts
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.calibration import (
@@ -19,7 +20,6 @@ from relational_tensat.cost.calibration import (
     nearest_profile,
     profile_us,
 )
-from relational_tensat.cost.corrections import SPREAD, Corrections, RaceOutcome, corrections_of
 from relational_tensat.cost.device import (
     PROTOCOLS,
     Configuration,
@@ -27,11 +27,10 @@ from relational_tensat.cost.device import (
     TimingSample,
     Unmeasurable,
 )
-from relational_tensat.cost.key import configuration_text
+from relational_tensat.cost.earlier_runs import MEASURING, RunsBefore
+from relational_tensat.cost.key import configuration_text, sample_fault
 from relational_tensat.cost.profile import Profile
-from relational_tensat.cost.raced import MEASURING, RunsBefore
-from relational_tensat.cost.record import sample_fault
-from relational_tensat.cost.residence import as_found
+from relational_tensat.cost.race import SPREAD, Corrections, RaceOutcome, corrections_of
 from relational_tensat.cost.source import (
     CACHED,
     ESTIMATED,
