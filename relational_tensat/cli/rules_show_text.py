@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from relational_tensat.base.escaping import escaped
-from relational_tensat.explore.compile.compiled import CompiledRules
-from relational_tensat.explore.recording import RecordedStatement
-from relational_tensat.explore.rule_run import CHANGED, run_on_database, run_on_sources
+from relational_tensat.explore.compile.compiled_rules import CompiledRules
+from relational_tensat.explore.rule_run import (
+    CHANGED,
+    RecordedStatement,
+    run_on_database,
+    run_on_sources,
+)
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.text import constant_text
 from relational_tensat.tensor import AttrValue

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore.compile.compiled import CompiledRules
+from relational_tensat.explore.compile.compiled_rules import CompiledRules
 from relational_tensat.explore.exploration_options import ExplorationOptions
-from relational_tensat.explore.match.matching import Matcher
+from relational_tensat.explore.match.matcher import Matcher
 from relational_tensat.explore.members import Members
 from relational_tensat.rules.model import Rule
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from relational_tensat.explore.seed import Seed
+from relational_tensat.explore.members import Seed
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -32,7 +32,7 @@ from relational_tensat.verify import Verification
 from relational_tensat.view.run_page import RunTables
 
 if TYPE_CHECKING:
-    from relational_tensat.explore.seed import Seed
+    from relational_tensat.explore.members import Seed
     from relational_tensat.formats.dynamic.sized_model import DynamicModel
     from relational_tensat.mugraph.fusion.own_kernel import KernelCosts, OwnKernel
     from relational_tensat.run.file_change import FileChange

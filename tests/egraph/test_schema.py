@@ -26,7 +26,7 @@ from relational_tensat.egraph.schema import (
 )
 from relational_tensat.explore import ExplorationOptions, Observer, explore
 from relational_tensat.explore import step as step_module
-from relational_tensat.explore.apply import applying
+from relational_tensat.explore.apply import application
 from relational_tensat.extract.tables import extraction_problem
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from tests.egraph.random_graphs import unite
@@ -89,8 +89,8 @@ def created(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, Columns
 def explore_in_batches(monkeypatch: pytest.MonkeyPatch, cycle_filter: str) -> EGraph:
     """Explore with few applications a batch, few pairs at first, and a small node budget."""
     with monkeypatch.context() as patch:
-        patch.setattr(applying, "FEWEST", 1)
-        patch.setattr(applying, "OVERBUILD", 1)
+        patch.setattr(application, "FEWEST", 1)
+        patch.setattr(application, "OVERBUILD", 1)
         patch.setattr(step_module, "FEWEST", 1)
         patch.setattr(step_module, "_LEAST_BUILT", 100_000)
         egraph = EGraph.create(separate_sums(6))

@@ -23,7 +23,7 @@ from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.watch import ShouldStop, Watch
 from relational_tensat.cost import CostModel, CostSource, as_source, graph_cost_us
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore.seed import Seed
+from relational_tensat.explore.members import Seed
 from relational_tensat.explore.worlds.node_costs import WorldArrays
 from relational_tensat.extract.anytime.kept import (
     ExtractionEntry,

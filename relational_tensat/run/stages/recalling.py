@@ -10,7 +10,7 @@ import json
 
 from relational_tensat.cost import CostSource, graph_cost_us
 from relational_tensat.cost.earlier_runs import SettledChoice
-from relational_tensat.explore.seed import Seed
+from relational_tensat.explore.members import Seed
 from relational_tensat.extract.families import FamilyChoice
 from relational_tensat.extract.problem import dag_cost_us
 from relational_tensat.extract.tables import (

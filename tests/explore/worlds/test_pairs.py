@@ -7,8 +7,8 @@ import pytest
 
 from relational_tensat.explore.strategies.mcts import rollouts
 from relational_tensat.explore.worlds import pairs
-from relational_tensat.explore.worlds.firing import Worlds
-from relational_tensat.explore.worlds.masks import Masks
+from relational_tensat.explore.worlds.firings import Worlds
+from relational_tensat.explore.worlds.node_arrays import Masks
 from relational_tensat.explore.worlds.pairs import Looked
 from relational_tensat.explore.worlds.universe import Universe
 from relational_tensat.rules.library import taso_rules

@@ -8,7 +8,7 @@ from hashlib import blake2b
 import numpy as np
 
 from relational_tensat.base.watch import ShouldStop
-from relational_tensat.explore.seed import PricingChooser
+from relational_tensat.explore.members import PricingChooser
 from relational_tensat.explore.strategies.mcts.tree import Rollout, TreeNode
 from relational_tensat.explore.worlds.cheap_graph import CheapGraph, Move, moved, moves_of
 from relational_tensat.explore.worlds.node_arrays import Ints

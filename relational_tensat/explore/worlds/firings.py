@@ -9,8 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relational_tensat.explore.worlds.applications import BUILT, REJECTED, WAITING
-from relational_tensat.explore.worlds.masks import Bits, Flags, Masks, some_world, unpacked
-from relational_tensat.explore.worlds.node_arrays import Ints
+from relational_tensat.explore.worlds.node_arrays import (
+    Bits,
+    Flags,
+    Ints,
+    Masks,
+    some_world,
+    unpacked,
+)
 from relational_tensat.explore.worlds.pairs import Looked
 from relational_tensat.explore.worlds.universe import Universe
 

@@ -9,9 +9,10 @@ from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.rebuild import rebuild
-from relational_tensat.explore.apply.bounds import Bounds, Candidates
 from relational_tensat.explore.apply.direct import MANY_LABELS, build_direct
 from relational_tensat.explore.apply.targets import (
+    Bounds,
+    Candidates,
     bind_text,
     hash_cons_text,
     new_classes_text,

@@ -10,7 +10,7 @@ from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, Observer, explore
 from relational_tensat.explore import step as step_module
 from relational_tensat.explore.strategies import policy
-from relational_tensat.explore.strategies.node_budgets import multi_budget, scarce_budget
+from relational_tensat.explore.strategies.policy import multi_budget, scarce_budget
 from relational_tensat.explore.strategies.saturation import Saturation
 from relational_tensat.rules.model import Rule
 from tests.egraph.invariants import assert_invariants

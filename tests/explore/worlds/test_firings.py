@@ -10,11 +10,11 @@ import pytest
 from relational_tensat.base.resources import resource_dir
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.step import StepBudget, step
-from relational_tensat.explore.strategies.mcts.keeping import write_world
+from relational_tensat.explore.strategies.mcts.search_state import write_world
 from relational_tensat.explore.strategies.mcts.tree import History
 from relational_tensat.explore.world import begin_world
 from relational_tensat.explore.worlds.applications import BUILT, REJECTED, WAITING
-from relational_tensat.explore.worlds.firing import NO_RULE
+from relational_tensat.explore.worlds.firings import NO_RULE
 from relational_tensat.explore.worlds.universe import Universe
 from relational_tensat.models import MODELS
 from relational_tensat.rules.library import load_rules, taso_rules

@@ -26,7 +26,7 @@ from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.enode_rows import Ints
 from relational_tensat.egraph.schema import working_tables
-from relational_tensat.explore.compile.compiled import (
+from relational_tensat.explore.compile.compiled_rules import (
     PAIR_CAP,
     CompiledRules,
     is_one_of,
@@ -36,16 +36,15 @@ from relational_tensat.explore.compile.compiled import (
     phase_rules,
     union_all,
 )
-from relational_tensat.explore.compile.live import Edges, LiveSkeleton, live_skeletons
-from relational_tensat.explore.compile.search_query import search_query
-from relational_tensat.explore.match.application_query import (
+from relational_tensat.explore.compile.prefixes import Edges, LiveSkeleton, live_skeletons
+from relational_tensat.explore.compile.search_query import (
     ALSO_FROM,
     IS_VALID,
     multi_text,
+    search_query,
 )
-from relational_tensat.explore.match.extremes import Extremes, Mask
+from relational_tensat.explore.match.extremes import Extremes, KnownOperands, Mask
 from relational_tensat.explore.match.instances import MatchInstances
-from relational_tensat.explore.match.known import KnownOperands
 from relational_tensat.rules.text import rule_text
 
 Result = TypeVar("Result")
