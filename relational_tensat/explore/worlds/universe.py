@@ -37,7 +37,7 @@ from relational_tensat.rules.model import Rule
 #: Most pairs of matches of multi-pattern rules that are recorded.
 MOST_PAIRS = 400_000
 
-#: So many applications are built by one statement at the most; see ``applying``.
+#: So many applications are built by one statement at the most; see ``application``.
 MOST_AT_ONCE = 20_000
 
 
