@@ -74,6 +74,6 @@ def test_no_module_name_stands_three_times() -> None:
 
 
 def test_ctrl_c_is_taken_in_one_place() -> None:
-    """Whoever wants to know of it asks a ``Watch``, or says what it means to ``ctrl_c_taken``."""
+    """Code that wants to know of it asks a ``Watch``, or says what it means to ``ctrl_c_taken``."""
     takers = [name for name, path in modules().items() if "signal.signal(" in path.read_text()]
     assert takers == ["relational_tensat.base.signals"]

@@ -19,7 +19,7 @@ from relational_tensat.cost.configurations import graph_configurations
 from relational_tensat.cost.cpu.composition import nodes_of
 from relational_tensat.cost.cpu.graph_timing import RepeatedGraph, repeated
 from relational_tensat.cost.cpu.onnxruntime_device import KIND, OnnxRuntimeDevice
-from relational_tensat.cost.cpu.prepared import Prepared
+from relational_tensat.cost.cpu.probe import Prepared
 from relational_tensat.cost.cpu.quiet import thread_us
 from relational_tensat.cost.cpu.sampling import warm
 from relational_tensat.cost.cpu.session import prepare, refusals

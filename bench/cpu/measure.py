@@ -9,12 +9,11 @@ from pathlib import Path
 from bench.cpu.additivity import Additivity, additivity, empty_session
 from relational_tensat.cost.cpu.graph_timing import time_both
 from relational_tensat.cost.cpu.onnxruntime_device import OnnxRuntimeDevice
-from relational_tensat.cost.cpu.prepared import leave_caches
-from relational_tensat.cost.cpu.quiet import take
-from relational_tensat.cost.cpu.reference import processor_watch
+from relational_tensat.cost.cpu.probe import leave_caches
+from relational_tensat.cost.cpu.quiet import processor_watch, take
 from relational_tensat.cost.cpu.sampling import percentiles_us
 from relational_tensat.cost.cpu.session import OPTIMIZATIONS
-from relational_tensat.cost.end_to_end import WholeTiming
+from relational_tensat.cost.device import WholeTiming
 from relational_tensat.formats import load_model
 from relational_tensat.run.end_to_end import unmasked
 from relational_tensat.run.options import Options

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from bench.cpu.measure import CpuRun
 from relational_tensat.cli.console import table
-from relational_tensat.cost.end_to_end import WholeTiming
+from relational_tensat.cost.device import WholeTiming
 
 _COLUMNS = (
     "µs before", "sum / whole", "p10-p90 sum", "cost / whole", "modelled",

@@ -4,7 +4,7 @@ As its code has it (``new_greedy`` of the paper's repository): egg's extractor, 
 after class until no class gets cheaper, with another cost of an e-node. Every class remembers a
 *history*, the classes that its best e-node is built from and what each was charged. Of an e-node's
 children, the first is charged in full; a later one is free if it is in the history already, else it
-is charged its cost less the dearest thing that its own history shares with it. The state depends on
+is charged its cost less the costliest thing that its own history shares with it. The state depends on
 the order of the visits and need not converge to anything: that is the algorithm, not this file.
 """
 

@@ -222,7 +222,7 @@ class _Builder:
             self._decoy(user, (index,))
 
     def _decoy(self, index: int, also: Sequence[int] = ()) -> None:
-        """Another founded e-node of a zone, at least as dear as the prices demand."""
+        """Another founded e-node of a zone, at least as costly as the prices demand."""
         rng = self._rng
         zone = self._zones[index]
         kept_children = [child for child in zone.planted or () if rng.random() < 0.6]

@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     from bench.record import configurations as record
     from relational_tensat.cost.cache import CostCache, default_cache
     from relational_tensat.cost.cuda.cuda_device import CudaDevice
-    from relational_tensat.cost.measured import MeasuredSource
+    from relational_tensat.cost.measured_source import MeasuredSource
     from relational_tensat.gpu.cuda import CudaLibrary, open_gpu
     from relational_tensat.gpu.cuda.cuda_library import Timer
     from relational_tensat.gpu.cuda.gpu import record_launches

@@ -15,10 +15,15 @@ from bench.record.configurations import graph_configurations
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.base.files import write_aside
 from relational_tensat.cost import graph_cost_us
-from relational_tensat.cost.cuda.graph_check import OnDevice, prepare_graphs, verify_on_device
-from relational_tensat.cost.cuda.graph_timing import GRAPH_SETTINGS, time_graphs
+from relational_tensat.cost.cuda.graph_timing import (
+    GRAPH_SETTINGS,
+    OnDevice,
+    prepare_graphs,
+    time_graphs,
+    verify_on_device,
+)
 from relational_tensat.cost.cuda.protocol import WARM, Observation, Settings
-from relational_tensat.cost.measured import MeasuredSource
+from relational_tensat.cost.measured_source import MeasuredSource
 from relational_tensat.tensor import Graph
 
 #: Before optimization, by TENSAT's rules, by ours, by ours with the executor's fused kernels.

@@ -10,7 +10,7 @@ from functools import cache
 from bench.record import configurations as record
 from relational_tensat.cost import CostSource, graph_cost_us
 from relational_tensat.cost.device import Configuration
-from relational_tensat.cost.measured import MeasuredSource
+from relational_tensat.cost.measured_source import MeasuredSource
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.extract import ExtractionOptions, extract

@@ -11,11 +11,11 @@ from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cost import Profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions
+from relational_tensat.explore.exploration_options import TreeOptions
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
 from relational_tensat.explore.strategies.mcts.rollouts import Simulator
 from relational_tensat.explore.strategies.mcts.search_state import first_state
 from relational_tensat.explore.strategies.mcts.tree import TreeNode
-from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
 from relational_tensat.explore.worlds.universe import begin_universe
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.extract.anytime import AnytimeExtractor

@@ -21,8 +21,8 @@ from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cost import load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, Observer, explore
-from relational_tensat.explore.strategies.mcts.exploring import explore_tree
-from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
+from relational_tensat.explore.exploration_options import TreeOptions
+from relational_tensat.explore.strategies.mcts.decisions import explore_tree
 from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.anytime import AnytimeExtractor
 from relational_tensat.extract.greedy.bottom_up import settle_by_tree_cost

@@ -119,7 +119,7 @@ def _goals(models: Sequence[str], cost: str, results: Results) -> Table:
         " ours by moves; costs by ILP, means over seeds; saturation at the same limit of e-nodes, k_multi"
         " raised. The plot has all combinations, and the published speed-ups as rings."
     )
-    title = f"Goals: a tenth of the seconds, no dearer than saturation, {cost}"
+    title = f"Goals: a tenth of the seconds, no costlier than saturation, {cost}"
     return Table(f"goals-{cost}", title, header, tuple(rows), note)
 
 

@@ -11,7 +11,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from relational_tensat.formats import from_onnx_model
-from relational_tensat.formats.json_write import write_json
+from relational_tensat.formats.json_graph import write_json
 from relational_tensat.rules.library import shipped_files
 from relational_tensat.run.options import Options
 from relational_tensat.run.pipeline import optimize

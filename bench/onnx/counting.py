@@ -1,4 +1,4 @@
-"""Nodes and modelled cost of a graph, counted the same way whoever made it.
+"""Nodes and modelled cost of a graph, counted the same way no matter which program made it.
 
 Two ways, since a fused kernel is one node here and several in a file:
 

@@ -18,7 +18,7 @@ def percent(before_us: float, after_us: float) -> float:
 
 
 def speedup(result: Result, after_us: float | None) -> Value:
-    """Return the speed-up in percent; of no solution, in words. A dearer graph is not taken."""
+    """Return the speed-up in percent; of no solution, in words. A costlier graph is not taken."""
     if after_us is None:
         return "no solution"
     before_us = result["cost_before_us"]

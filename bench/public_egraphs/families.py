@@ -1,4 +1,4 @@
-"""A hundred generated e-graphs of the kinds that the public benchmarks have, for whoever has no files.
+"""A hundred generated e-graphs of the kinds that the public benchmarks have, for readers who have no files.
 
 Each is a file of the egraph-serialize format like those. They are not the published ones: what
 is alike is which classes share what, and which costs occur.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from relational_tensat.base.errors import UsageError, unknown
 from relational_tensat.cost.device import Device
-from relational_tensat.cost.opening import DEVICES, open_device
+from relational_tensat.cost.opener import DEVICES, open_device
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     """
     from bench.record import configurations as record
     from relational_tensat.cost.cache import CostCache, default_cache
-    from relational_tensat.cost.measured import MeasuredSource
+    from relational_tensat.cost.measured_source import MeasuredSource
 
     until_s = time.perf_counter() + options.seconds
     models = record.all_models()

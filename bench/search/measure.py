@@ -25,10 +25,10 @@ from relational_tensat.base.watch import Watch
 from relational_tensat.cost import Profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, explore
-from relational_tensat.explore.observer import Observer
+from relational_tensat.explore.exploration_options import TreeOptions
+from relational_tensat.explore.outcome import Observer
 from relational_tensat.explore.strategies.focus import explore_and_go_on, explore_focus
-from relational_tensat.explore.strategies.mcts.exploring import explore_tree
-from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
+from relational_tensat.explore.strategies.mcts.decisions import explore_tree
 from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.anytime import AnytimeExtractor, ExtractionEntry
 from relational_tensat.extract.tables import extraction_problem
@@ -45,7 +45,7 @@ BUDGETS_S = (5.0, 20.0, 60.0)
 #: Of graphs that backtracking rewrites: only its time ends it.
 _MANY = 1_000_000
 
-#: Which graphs backtracking looks at: as TASO's authors had it, those up to 5 % dearer than the best.
+#: Which graphs backtracking looks at: as TASO's authors had it, those up to 5 % costlier than the best.
 _ALPHA = 1.05
 
 

@@ -12,10 +12,10 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from relational_tensat.cost.cost_model import CostModel
+from relational_tensat.cost.source import CostModel
 from relational_tensat.egraph.catalogue import Catalogue, Symbol
 from relational_tensat.egraph.chosen_graph import ChosenNode, build_chosen
-from relational_tensat.egraph.loading import LoadedGraph, load_rows
+from relational_tensat.egraph.enode_rows import LoadedGraph, load_rows
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.types import AttrItems, ValueType
 

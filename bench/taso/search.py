@@ -31,7 +31,7 @@ from bench.taso.graphs import PS_PER_US, Loaded, State
 from bench.taso.matcher import Matcher
 from bench.taso.rewriter import Candidate, Rewriter
 from relational_tensat.base.records import record
-from relational_tensat.cost.cost_model import CostModel
+from relational_tensat.cost.source import CostModel
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph
 

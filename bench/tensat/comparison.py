@@ -27,7 +27,7 @@ def compare(runs: Sequence[Run], peer_runs: PeerRuns) -> str:
             "Extraction",
             _format_table(EXTRACTION_HEADER, [_extraction_row(run, peer_runs) for run in runs]),
             "",
-            "'!' differs from the peer; '<' cheaper and '>' dearer than the peer's best; "
+            "'!' differs from the peer; '<' cheaper and '>' costlier than the peer's best; "
             f"'{UNKNOWN}' the peer's figure is not known.",
         ]
     )

@@ -38,7 +38,7 @@ def execute(args: argparse.Namespace) -> int:
         raise UsageError(f"{args.file}: the suffix of a table must be {_SUFFIX}")
     from relational_tensat.cost.device import PROTOCOLS
     from relational_tensat.cost.inventory import only_one
-    from relational_tensat.cost.record import describe_device
+    from relational_tensat.cost.key import describe_device
     from relational_tensat.cost.table import write_table
 
     holding = only_one(holdings_of(cache_of(args), args.device))

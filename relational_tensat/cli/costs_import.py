@@ -23,7 +23,7 @@ def execute(args: argparse.Namespace) -> int:
     """Check the table and add it."""
     from relational_tensat.base.errors import InputError
     from relational_tensat.cost.inventory import is_device
-    from relational_tensat.cost.record import describe_device
+    from relational_tensat.cost.key import describe_device
     from relational_tensat.cost.table import read_table
 
     table = read_table(args.file)

@@ -34,7 +34,7 @@ def execute(args: argparse.Namespace) -> int:
         print_holdings,
         print_records,
     )
-    from relational_tensat.cost.opening import table_names
+    from relational_tensat.cost.opener import table_names
     from relational_tensat.tensor.operators import get_operator
 
     if args.op is not None:

@@ -12,8 +12,7 @@ from relational_tensat.cli.console import table
 from relational_tensat.cost.calibration import Calibration, base_profile, calibrate
 from relational_tensat.cost.device import TimingSample
 from relational_tensat.cost.inventory import Holding
-from relational_tensat.cost.key import parse_configuration
-from relational_tensat.cost.record import Record, device_columns
+from relational_tensat.cost.key import Record, device_columns, parse_configuration
 from relational_tensat.egraph.catalogue import type_text
 
 _ROWS_SHOWN = 50

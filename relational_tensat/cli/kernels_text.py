@@ -122,7 +122,7 @@ def show_rows(graph: MuGraph, console: Console) -> None:
 def show_sql(path: Path, key: str, console: Console) -> None:
     """Print each statement as it can be run there, and its rows."""
     from relational_tensat.cli.database import RunDatabase, print_rows
-    from relational_tensat.explore.recording import literal
+    from relational_tensat.explore.rule_run import literal
 
     database = RunDatabase(path)
     try:

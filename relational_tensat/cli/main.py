@@ -172,7 +172,7 @@ def _file_trouble(error: Exception) -> str:
     """Return what is wrong with a database's file; "" where the error is another one."""
     if "duckdb" not in sys.modules:  # nothing was asked of it
         return ""
-    from relational_tensat.egraph.database_errors import file_trouble
+    from relational_tensat.egraph.database_file import file_trouble
 
     return file_trouble(error)
 

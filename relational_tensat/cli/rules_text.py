@@ -17,10 +17,14 @@ from rich.console import Console
 
 from relational_tensat.base.shown_text import escaped
 from relational_tensat.cli.console import table
-from relational_tensat.explore.compile.compiled import CompiledRules
+from relational_tensat.explore.compile.compiled_rules import CompiledRules
 from relational_tensat.explore.derivation import Derivation
-from relational_tensat.explore.recording import RecordedStatement
-from relational_tensat.explore.rule_run import CHANGED, run_on_database, run_on_sources
+from relational_tensat.explore.rule_run import (
+    CHANGED,
+    RecordedStatement,
+    run_on_database,
+    run_on_sources,
+)
 from relational_tensat.rules.functions import functions
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.gate import Verified

@@ -20,7 +20,7 @@ _SHOWN = 12
 
 
 def print_kernels(kernels_us: Mapping[str, tuple[float, float]], console: Console) -> None:
-    """Print what kernels cost by operator, the dearest first; the rest as one.
+    """Print what kernels cost by operator, the costliest first; the rest as one.
 
     Args:
         kernels_us: microseconds before and after.

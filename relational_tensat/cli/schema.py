@@ -11,16 +11,16 @@ from pathlib import Path
 from relational_tensat.base.folders import temporary_folder
 from relational_tensat.cli.parser import Parser
 from relational_tensat.egraph.database import FORMAT_VERSION
-from relational_tensat.egraph.published import (
+from relational_tensat.egraph.schema import (
     PURPOSES,
     WORKING,
     Column,
     PublishedTable,
+    WorkingTable,
     purpose_of,
     purpose_title,
     read_schema,
 )
-from relational_tensat.egraph.working_tables import WorkingTable
 
 _BEGINNING = f"""# The database of a run
 
@@ -97,7 +97,7 @@ def schema_page(tables: Sequence[PublishedTable], working: Iterable[WorkingTable
 def example_schema() -> list[PublishedTable]:
     """Return the tables of a run with a search, of which others have a part."""
     from relational_tensat.egraph.database import Database
-    from relational_tensat.egraph.published import (
+    from relational_tensat.egraph.schema import (
         create_search_tree,
         create_tables,
         create_universe,
@@ -145,8 +145,7 @@ def add_arguments(parser: Parser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Print the page."""
     from relational_tensat.cli.database import RunDatabase
-    from relational_tensat.egraph.published import read_schema
-    from relational_tensat.egraph.working_tables import working_tables
+    from relational_tensat.egraph.schema import read_schema, working_tables
 
     if args.db is None:
         page = schema_page(example_schema(), working_tables().values())

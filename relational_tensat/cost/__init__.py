@@ -2,7 +2,7 @@
 
 ``open_source`` opens what ``--cost`` names; ``CostModel`` is the interface of one's own models.
 
-The names below are imported when they are first used: whoever only reads options needs none of it.
+The names below are imported when they are first used: reading options alone needs none of them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from relational_tensat.base.lazy import names_on_first_use
 
 if TYPE_CHECKING:
     from relational_tensat.cost.analytic import AnalyticSource, as_source
-    from relational_tensat.cost.cost_model import CostModel
     from relational_tensat.cost.device import (
         Configuration,
         Device,
@@ -21,12 +20,17 @@ if TYPE_CHECKING:
         TimingSample,
         Unmeasurable,
     )
-    from relational_tensat.cost.graph import costs_by_kind_us, graph_cost_us
-    from relational_tensat.cost.opening import open_device, open_source, table_names
-    from relational_tensat.cost.profile import Profile, profile_names
+    from relational_tensat.cost.opener import open_device, open_source, table_names
+    from relational_tensat.cost.profile import Profile, kernel_time_us, profile_names
     from relational_tensat.cost.profile_file import load_profile
-    from relational_tensat.cost.roofline import kernel_time_us
-    from relational_tensat.cost.source import CostCounts, CostSource, ask_for_graph
+    from relational_tensat.cost.source import (
+        CostCounts,
+        CostModel,
+        CostSource,
+        ask_for_graph,
+        costs_by_kind_us,
+        graph_cost_us,
+    )
 
 __all__ = [
     "AnalyticSource",
@@ -58,7 +62,6 @@ __getattr__ = names_on_first_use(
             "AnalyticSource",
             "as_source",
         ),
-        "cost_model": ("CostModel",),
         "device": (
             "Configuration",
             "Device",
@@ -66,25 +69,24 @@ __getattr__ = names_on_first_use(
             "TimingSample",
             "Unmeasurable",
         ),
-        "graph": (
-            "costs_by_kind_us",
-            "graph_cost_us",
-        ),
-        "opening": (
+        "opener": (
             "open_device",
             "open_source",
             "table_names",
         ),
         "profile": (
             "Profile",
+            "kernel_time_us",
             "profile_names",
         ),
         "profile_file": ("load_profile",),
-        "roofline": ("kernel_time_us",),
         "source": (
             "CostCounts",
+            "CostModel",
             "CostSource",
             "ask_for_graph",
+            "costs_by_kind_us",
+            "graph_cost_us",
         ),
     },
 )

@@ -1,17 +1,102 @@
-"""Costs that a formula or one's own ``CostModel`` gives: estimates, all of them."""
+"""Costs that a formula or one's own ``CostModel`` gives: estimates, all of them.
+
+With several threads, kernels cost what follows from a profile of one. onnxruntime shares the work of most
+kernels out to all threads, however small they are: products, convolutions, pools, norms, what reorders.
+Those that go through elements one by one, or copy them, it leaves to one thread until there is enough of
+it. Arithmetic and activations are nearly as much quicker as there are threads; weights that come from main
+memory hardly, since one thread reads about as fast as all. To share out costs something each time, and so
+does waking the threads, which sleep a while after a run.
+
+A cache has some of what a model reads since it ran last: weights, code and data of kernels.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from relational_tensat.cost.calibration import profile_us
-from relational_tensat.cost.cost_model import CostModel
+from relational_tensat.cost.configurations import graph_configurations
 from relational_tensat.cost.device import Configuration
 from relational_tensat.cost.profile import Profile
-from relational_tensat.cost.residence import as_found
-from relational_tensat.cost.several_threads import in_threads
-from relational_tensat.cost.source import ESTIMATED, FREE, CostAnswer, CostSource, Prices
+from relational_tensat.cost.source import ESTIMATED, FREE, CostAnswer, CostModel, CostSource, Prices
 from relational_tensat.tensor import Graph
+
+#: What is left to one thread while there is little of it.
+_ALONE = frozenset({
+    "abs", "add", "cast", "clip", "concat", "dequantize", "div", "dynamic_quantize", "equal", "erf",
+    "exp", "expand", "floor", "gather", "greater", "greater_equal", "hard_sigmoid", "hard_swish",
+    "is_nan", "less", "less_equal", "log", "logical_and", "logical_not", "logical_or", "maximum",
+    "minimum", "mul", "neg", "opaque", "ort_blocked_activation", "ort_blocked_concat",
+    "ort_blocked_mul", "ort_blocked_spread", "ort_from_channels_last", "ort_heads_rotary",
+    "ort_quantized_add", "ort_sum", "ort_to_channels_last", "pad", "pow", "quantize", "reciprocal",
+    "relu", "sigmoid", "slice", "split", "sqrt", "sub", "tanh", "where",
+})  # fmt: skip
+
+
+def in_threads(prices: Prices) -> Prices:
+    """Return prices of kernels by a profile whose ``n_threads`` they may be shared out to."""
+
+    def price_us(profile: Profile, configuration: Configuration) -> float:
+        alone_us = prices(profile, configuration)
+        if profile.n_threads == 1 or not _is_shared_out(profile, configuration.op, alone_us):
+            return alone_us
+        return prices(_shared_out(profile), configuration)
+
+    return price_us
+
+
+def _is_shared_out(profile: Profile, op: str, alone_us: float) -> bool:
+    if op in profile.free or alone_us == 0:
+        return False
+    return op not in _ALONE or alone_us >= profile.threads.alone_us
+
+
+def _shared_out(profile: Profile) -> Profile:
+    """Return a profile's rates where all threads work on a kernel."""
+    threads, more = profile.threads, profile.n_threads - 1
+    faster, weights_faster = 1 + more * threads.speedup, 1 + more * threads.weight_speedup
+    peaks = profile.peak_flops_per_s
+    return replace(
+        profile,
+        peak_flops_per_s=_times(peaks, faster) if isinstance(peaks, Mapping) else peaks * faster,
+        elements_per_s=_times(profile.elements_per_s, faster),
+        cache_bandwidth_bytes_per_s=profile.cache_bandwidth_bytes_per_s * faster,
+        weight_cache_bandwidth_bytes_per_s=profile.weight_cache_bandwidth_bytes_per_s * faster,
+        weight_bandwidth_bytes_per_s=profile.weight_bandwidth_bytes_per_s * weights_faster,
+        bandwidth_bytes_per_s=profile.bandwidth_bytes_per_s * weights_faster,
+        launch_us=profile.launch_us + threads.share_us,
+    )
+
+
+def _times(rates: Mapping[str, float], factor: float) -> Mapping[str, float]:
+    return {name: rate * factor for name, rate in rates.items()}
+
+
+def as_found(profile: Profile, graph: Graph, prices: Prices = profile_us) -> Profile:
+    """Return a profile as a graph finds its caches that runs, for some milliseconds, in turn with others.
+
+    Of the runs of a turn the first finds next to nothing there, the second half of it, the fourth nearly
+    all; so the part is the less, the fewer runs such a turn has: none where one takes ``weight_cache_us``,
+    half where it takes half of that. How long it takes depends on that part in turn: T = cold - part
+    (cold - warm), and part = 1 - T / weight_cache_us. What is compared with the graph is run as often
+    (``Repeated.as_often_as``), so that the same part holds for it, however quick it is.
+
+    Args:
+        graph: its kernels, as far as it is known what these are.
+        prices: what they cost by the profile.
+    """
+    most_us = profile.weight_cache_us
+    if not most_us:
+        return profile
+    configurations = list(graph_configurations(graph))
+    cold, warm = (replace(profile, cached=part) for part in (0.0, 1.0))
+    cold_us, warm_us = (
+        sum(prices(found, each) for each in configurations) for found in (cold, warm)
+    )
+    if cold_us >= most_us:
+        return cold
+    return replace(profile, cached=(most_us - cold_us) / (most_us - (cold_us - warm_us)))
 
 
 class AnalyticSource(CostSource):

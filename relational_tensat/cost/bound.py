@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relational_tensat.cost.device import Configuration
-from relational_tensat.cost.profile import Profile
-from relational_tensat.cost.roofline import roofline_us
+from relational_tensat.cost.profile import Profile, roofline_us
 
 #: Fewer times of an operator say nothing of the others.
 FEWEST = 3

@@ -2,8 +2,9 @@
 
 DuckDB lets one process at a time write to a file, so nobody keeps it open: a batch is looked up in one
 query, and each result is written by itself (attach, insert, detach: some 10 ms against the tenths of a
-second that measuring takes). Who finds the file locked waits for those milliseconds. A result that has been
-written is there for good, whatever happens to the process: DuckDB commits through its log. A folder of
+second that measuring takes). A process that finds the file locked waits for those milliseconds. A result
+that has been written is there for good, whatever happens to the process: DuckDB commits through its log.
+Ctrl-C waits until a row is written: DuckDB would drop the statement that it interrupts. A folder of
 small files would need no lock, and would have to be tidied up; this is one file, open to anyone's SQL.
 
 A row is used for exactly the device, driver, libraries and protocol that it was measured with.
@@ -15,12 +16,14 @@ import json
 import logging
 import os
 import random
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, wraps
 from pathlib import Path
+from types import FrameType, TracebackType
 from typing import Any, TypeVar, cast
 
 from relational_tensat.base import duckdb
@@ -28,12 +31,51 @@ from relational_tensat.base.errors import InputError, first_line
 from relational_tensat.base.files import is_disk_full, sql
 from relational_tensat.base.folders import CACHE_VARIABLE as CACHE_VARIABLE
 from relational_tensat.base.folders import PrivateFolder, check_own, user_cache
-from relational_tensat.cost.corrections import RaceOutcome
+from relational_tensat.base.signals import ctrl_c_taken
 from relational_tensat.cost.device import Configuration, DeviceKey, TimingSample, Unmeasurable
-from relational_tensat.cost.key import configuration_text
-from relational_tensat.cost.postponed import Postponed
-from relational_tensat.cost.race import RACE_VERSION
-from relational_tensat.cost.record import TIME_COLUMNS, Record, device_columns, now
+from relational_tensat.cost.key import TIME_COLUMNS, Record, configuration_text, device_columns, now
+from relational_tensat.cost.race import RACE_VERSION, RaceOutcome
+
+
+class Postponed:
+    """Holds Ctrl-C back while its block runs, and lets it happen at the end.
+
+    Signals reach only the main thread; in others this does nothing.
+    """
+
+    def __init__(self) -> None:
+        self._frame: FrameType | None = None
+        self._pressed = False
+        self._taken = ctrl_c_taken(self._on_signal)
+        self._previous: Any = None
+
+    def __enter__(self) -> Postponed:
+        self._previous = self._taken.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._taken.__exit__(None, None, None)
+        if self._pressed and callable(self._previous):
+            self._previous(signal.SIGINT, self._frame)
+
+    def check(self) -> None:
+        """Go no further if Ctrl-C was pressed: where the block waits for another process.
+
+        Raises:
+            KeyboardInterrupt: it was pressed.
+        """
+        if self._pressed:
+            self._pressed = False
+            raise KeyboardInterrupt
+
+    def _on_signal(self, signum: int, frame: FrameType | None) -> None:
+        self._pressed, self._frame = True, frame
+
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 

@@ -26,9 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relational_tensat.cost.device import Configuration, DeviceKey
-from relational_tensat.cost.profile import Profile
+from relational_tensat.cost.profile import Profile, kernel_time_us, roofline_us
 from relational_tensat.cost.profile_file import load_profile
-from relational_tensat.cost.roofline import kernel_time_us, roofline_us
 from relational_tensat.cost.source import Prices
 from relational_tensat.tensor.operators import get_operator
 

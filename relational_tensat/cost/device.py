@@ -6,8 +6,11 @@ or caches.
 How a device plugs in: ``relational_tensat.cost.cpu`` and ``relational_tensat.cost.cuda`` each have a
 function ``open_device() -> Device``, imported when ``--cost cpu`` or ``--cost cuda`` is asked for. It
 raises ``MissingDependencyError`` where a package or a driver is missing, and says what to install.
-``MeasuredSource`` (cost/measured.py) does the rest: it asks a device only for configurations that the
-cache does not have, each once, and stores every result before it takes the next.
+``MeasuredSource`` (cost/measured_source.py) does the rest: it asks a device only for configurations that
+the cache does not have, each once, and stores every result before it takes the next.
+
+Two graphs are timed whole, one after the other in turn; that says gain, tie or loss. The sum of single
+operators' times is a model; this measurement checks it.
 """
 
 from __future__ import annotations
@@ -18,9 +21,44 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
-from relational_tensat.cost.end_to_end import WholeTiming
+import numpy as np
+
 from relational_tensat.tensor import Array, AttrValue, Graph, ValueType
 from relational_tensat.tensor.operators import get_operator
+
+#: Fewer rounds say nothing: of 11, ten are slower by chance once in 170 times (of 5, five once in 32).
+ENOUGH_ROUNDS = 11
+
+
+@dataclass(frozen=True, slots=True)
+class WholeTiming:
+    """Original and optimized graph on a device.
+
+    Attributes:
+        before_us, after_us: of one run, by the device's own statistic: on a processor, the 10th
+            percentile of the thread's CPU time; on a GPU, the median.
+        speedup: median over the rounds of original / optimized, both of the same round.
+        speedup_p10, speedup_p90: its spread.
+        rounds: how many count.
+    """
+
+    before_us: float
+    after_us: float
+    speedup: float
+    speedup_p10: float
+    speedup_p90: float
+    rounds: int
+
+    @classmethod
+    def of_rounds(cls, before_us: float, after_us: float, ratios: Sequence[float]) -> WholeTiming:
+        """Return what the ratios original / optimized say, one a round."""
+        p10, median, p90 = np.percentile(ratios, (10, 50, 90)).tolist()
+        return cls(before_us, after_us, median, p10, p90, len(ratios))
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether the optimized graph is slower beyond the noise: in nine rounds of ten, of enough."""
+        return self.speedup_p90 < 1.0 and self.rounds >= ENOUGH_ROUNDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +184,14 @@ class Device(Protocol):
     ) -> Iterator[tuple[Configuration, TimingSample | Unmeasurable]]:
         """Measure each configuration; yield each result as soon as it is there.
 
-        Whoever asks stores a result before asking for the next: killing it loses one at most.
+        The caller stores a result before asking for the next: killing it loses one at most.
         Operators whose kernel is free under the kind's protocol are never asked for.
         """
 
     def heat(
         self, graphs: Sequence[Graph], inputs: Mapping[str, Array], seed: int
     ) -> Sequence[float] | Unmeasurable:
-        """Run graphs whole, each loaded anew, in turn: one heat of a race (``cost.race``).
+        """Run graphs whole, each loaded again, in turn: one heat of a race (``cost.race``).
 
         Args:
             seed: of the order in which they are loaded and run.

@@ -9,15 +9,15 @@ from functools import cached_property
 
 from relational_tensat.base.errors import InputError, MissingDependencyError, UsageError, nearest
 from relational_tensat.cost.device import PROTOCOLS, Configuration, DeviceKey, TimingSample
-from relational_tensat.cost.key import parse_configuration
-from relational_tensat.cost.opening import DEVICES, open_device
-from relational_tensat.cost.record import (
+from relational_tensat.cost.key import (
     Record,
     describe_device,
     device_columns,
     device_id,
     differences,
+    parse_configuration,
 )
+from relational_tensat.cost.opener import DEVICES, open_device
 
 #: More weights than any cache holds.
 _MANY_BYTES = 1 << 40

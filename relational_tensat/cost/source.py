@@ -1,14 +1,16 @@
 """Sources of costs: they answer for many configurations at once, each once.
 
 ``CostSource`` is the interface of all four: analytic profiles (cost/analytic.py), devices with their
-cache (cost/measured.py) and recorded tables (cost/recorded.py). Every source is a ``CostModel``, too.
+cache (cost/measured_source.py) and recorded tables (cost/table.py). Every source is a ``CostModel``, too.
+
+A whole graph costs the sum of its configurations.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 from relational_tensat.base.records import record
 from relational_tensat.cost.configurations import graph_configurations
@@ -16,7 +18,36 @@ from relational_tensat.cost.device import Configuration, Device
 from relational_tensat.cost.key import as_constants, configuration_of
 from relational_tensat.cost.profile import Profile
 from relational_tensat.tensor import Attrs, Graph, ValueType
+from relational_tensat.tensor.inference import inference_nodes
 from relational_tensat.tensor.operators import get_operator
+
+
+class CostModel(Protocol):
+    """Says how long one application of an operator takes.
+
+    A model knows nothing of graphs: that values which depend on weights only cost nothing is the
+    graph's business (see ``graph_cost_us``).
+    """
+
+    @property
+    def name(self) -> str:
+        """How reports call this source of costs."""
+
+    def cost_us(
+        self, op: str, inputs: tuple[ValueType, ...], output: ValueType, attrs: Attrs
+    ) -> float:
+        """Return the microseconds of one kernel: finite, not negative, 0 where none is launched.
+
+        Args:
+            op: the operator's name.
+            inputs: the types of its operands.
+            output: the type of its result; a tuple for an operator of several outputs.
+            attrs: its attributes; those left out have their defaults.
+
+        Raises:
+            UsageError: there is no such operator.
+        """
+
 
 #: Where a cost may come from; what no kernel runs for comes from nowhere ("free").
 MEASURED, CACHED, RECORDED, ESTIMATED = ORIGINS = ("measured", "cached", "recorded", "estimated")
@@ -324,3 +355,28 @@ class CostSource(ABC):
 def ask_for_graph(source: CostSource, graph: Graph) -> None:
     """Ask in one batch for all that ``graph_cost_us`` of this graph will need."""
     source.ask(graph_configurations(source.as_run(graph)))
+
+
+def costs_by_kind_us(graph: Graph, source: CostSource) -> dict[str, float]:
+    """Return what the kernels that a graph is run by cost, by operator, where that is anything."""
+    configurations = list(graph_configurations(source.as_run(graph)))
+    answers = source.ask(configurations)
+    sums_us: dict[str, float] = {}
+    for each in configurations:
+        sums_us[each.op] = sums_us.get(each.op, 0.0) + answers[each].cost_us
+    return {op: us for op, us in sums_us.items() if us}
+
+
+def graph_cost_us(graph: Graph, cost_model: CostModel) -> float:
+    """Return the sum of the kernels' microseconds, values that depend on weights only being free.
+
+    Those are computed once, before inference, in every graph alike.
+    """
+    if isinstance(cost_model, CostSource):
+        configurations = list(graph_configurations(cost_model.as_run(graph)))
+        answers = cost_model.ask(configurations)
+        return sum(answers[configuration].cost_us for configuration in configurations)
+    total = 0.0
+    for node, inputs, output in inference_nodes(graph):
+        total += cost_model.cost_us(node.op, inputs, output, node.attrs)
+    return total

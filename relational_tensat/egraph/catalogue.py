@@ -1,20 +1,23 @@
 """Interned symbols, types and signatures: the e-graph compares integers, people read text.
 
 A signature is a symbol applied to operands of given types. Its result type is inferred once, by the
-operator's shape rule, however many e-nodes have it: that keeps the shape analysis a join.
+operator's shape rule, however many e-nodes have it: that keeps the shape analysis a join. The texts in the
+tables are read back to symbols and types.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Protocol
 
+from relational_tensat.base.errors import InputError
 from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Database
-from relational_tensat.formats.json_values import encode_attr
+from relational_tensat.formats.json_values import JsonPlace, decode_attr, encode_attr
 from relational_tensat.tensor.operators import get_operator
-from relational_tensat.tensor.types import AttrItems, Attrs, ValueType
+from relational_tensat.tensor.types import AttrItems, Attrs, TensorType, ValueType
 
 
 @record
@@ -235,3 +238,34 @@ def attrs_text(items: AttrItems) -> str:
 def type_text(kind: ValueType) -> str:
     """Return a type as text, e.g. ``float32[1,64]``; a tuple in parentheses."""
     return f"({', '.join(map(str, kind))})" if isinstance(kind, tuple) else str(kind)
+
+
+_TENSOR = re.compile(r"([^\s\[\],()]+)\[([\d,]*)\]")
+
+
+def parse_type(text: str) -> ValueType:
+    """Return the type that ``catalogue.type_text`` wrote.
+
+    Raises:
+        InputError: it is no such text.
+    """
+    parts = tuple(
+        TensorType(dtype, tuple(int(size) for size in shape.split(",") if size))
+        for dtype, shape in _TENSOR.findall(text)
+    )
+    if text.startswith("("):
+        return parts
+    if len(parts) != 1:
+        raise InputError(f"the type {text!r} in the database, expected one like float32[2,3]")
+    return parts[0]
+
+
+def parse_symbol(op: str, attrs: str, arity: int) -> Symbol:
+    """Return the symbol of an operator and the attributes that ``catalogue.attrs_text`` wrote."""
+    kinds = {attr.name: attr.kind for attr in get_operator(op).attrs}
+    values = json.loads(attrs)
+    items = tuple(
+        (name, decode_attr(JsonPlace(value, op, name), kinds[name]))
+        for name, value in values.items()
+    )
+    return Symbol(op, items, arity)

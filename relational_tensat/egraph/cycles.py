@@ -4,16 +4,215 @@ Every class has a height label above those of its kept children. Where labels ar
 CTE lifts them (``cycles/lift.sql``). On a cycle they would rise for ever. So where they do not converge
 soon, the edges that may lie on cycles are collected (``cycles/core.sql``). Of these, an e-node that
 closes a cycle with older ones is filtered: the original graph always stays. Recursive CTEs find these
-e-nodes, too (``cycles/break.sql``), unless the classes are many: then a search in Python does
-(``cycle_search``).
+e-nodes, too (``cycles/break.sql``), unless the classes are many: then a search in Python does.
+
+An e-node is filtered if, and only if, it closes a cycle with older ones that are kept. So what is filtered
+depends on the ages of e-nodes alone, nothing is filtered without need, and the oldest e-node of a class
+always stays: its operands are older than whatever has the class as an operand.
+
+In the search, the labels of the classes are an order of what is kept already, and stay one as e-nodes are
+added (limited search from both ends: Haeupler, Kavitha, Mathew, Sen and Tarjan 2012, "Incremental cycle
+detection, topological ordering, and strong component maintenance", sections 2 and 3): an e-node above its
+children closes no cycle; for another, only ways whose labels lie between its children's and its own are
+searched. Only the core that cycles may lie in is searched: it is small even where thousands of labels are
+broken.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
 from itertools import permutations
 
-from relational_tensat.egraph.cycle_search import break_cycles
+import numpy as np
+from numpy.typing import NDArray
+
 from relational_tensat.egraph.database import Database
+from relational_tensat.egraph.enode_rows import Ints, Places, distinct
+
+#: How often edges that lead to an end are removed: what is left beyond costs little more.
+_MOST_ROUNDS = 32
+
+
+def cyclic_core(
+    parent: Ints, child: Ints, suspect: NDArray[np.bool_], check: Callable[[], None]
+) -> Places:
+    """Return the places of the edges that may lie on a cycle: all that do, and few others.
+
+    They lie below and above edges that every cycle has one of. Of these, what leads to an end or comes
+    from one is removed, and again what does so then.
+
+    Args:
+        parent, child: the edges of a graph.
+        suspect: the edges of which every cycle has one.
+        check: raises where the search is to end.
+    """
+    nodes, above, below = edge_places(parent, child)
+    check()
+    down = _reachable(above, below, below[suspect], len(nodes), check)
+    up = _reachable(below, above, above[suspect], len(nodes), check)
+    core = down & up
+    inside = np.flatnonzero(core[above] & core[below])
+    for _ in range(_MOST_ROUNDS):
+        check()
+        has_above = np.bincount(below[inside], minlength=len(nodes)) > 0
+        has_below = np.bincount(above[inside], minlength=len(nodes)) > 0
+        core = has_above & has_below
+        edges = core[above[inside]] & core[below[inside]]
+        if edges.all():
+            break
+        inside = inside[edges]
+    return inside
+
+
+def edge_places(parent: Ints, child: Ints) -> tuple[Ints, Places, Places]:
+    """Return the nodes of a graph's edges, in order, and the places among them of the edges' ends."""
+    nodes, flat = np.unique(np.concatenate([parent, child]), return_inverse=True)
+    above, below = np.split(flat, 2)
+    return nodes, above, below
+
+
+def _reachable(
+    source: Places, target: Places, start: Places, nodes: int, check: Callable[[], None]
+) -> NDArray[np.bool_]:
+    """Return which nodes can be reached along edges from ``source`` to ``target``."""
+    edges = Adjacency(source, target, nodes)
+    reached = np.zeros(nodes, dtype=np.bool_)
+    front = distinct(start)
+    while len(front):
+        check()
+        reached[front] = True
+        _, following = edges.following(front)
+        front = distinct(following[~reached[following]])
+    return reached
+
+
+class Adjacency:
+    """The targets of each source, one list after the other (``targets``), and where each begins."""
+
+    def __init__(self, source: Places, target: Places, nodes: int) -> None:
+        self.pointer = np.zeros(nodes + 1, dtype=np.intp)
+        np.cumsum(np.bincount(source, minlength=nodes), out=self.pointer[1:])
+        self.targets = target[np.argsort(source, kind="stable")]
+
+    def following(self, front: Places) -> tuple[Places, Places]:
+        """Return the edges from some nodes: their sources and their targets."""
+        starts = self.pointer[front]
+        counts = self.pointer[front + 1] - starts
+        first = np.repeat(starts - np.cumsum(counts) + counts, counts)
+        return np.repeat(front, counts), self.targets[first + np.arange(len(first))]
+
+
+def break_cycles(columns: Mapping[str, Ints], check: Callable[[], None]) -> list[int]:
+    """Return which e-nodes to leave out, so that no cycle is left, the oldest first.
+
+    Args:
+        columns: the edges, one entry each: ``enode``, ``class`` and ``child``, and of these two classes
+            ``height`` and ``child_height``.
+        check: raises where the search is to end.
+    """
+    violates = columns["child_height"] >= columns["height"]
+    core = cyclic_core(columns["class"], columns["child"], violates, check)
+    check()
+    by_age = core[np.argsort(columns["enode"][core], kind="stable")]
+    edges = {name: column[by_age] for name, column in columns.items()}
+    check()
+    classes, parent, child = edge_places(edges["class"], edges["child"])
+    labels = np.zeros(len(classes), dtype=np.int64)
+    labels[parent], labels[child] = edges["height"], edges["child_height"]
+    check()
+    acyclic = _AcyclicPart(labels.tolist(), check)
+    return [
+        enode
+        for enode, owner, children in _grouped(edges["enode"], parent, child)
+        if not acyclic.add(owner, children)
+    ]
+
+
+def _grouped(enode: Ints, parent: Places, child: Places) -> Iterator[tuple[int, int, list[int]]]:
+    """Yield each e-node with its class and its children, from edges in the order of their e-nodes."""
+    starts = np.flatnonzero(np.diff(enode, prepend=-1))
+    stops = np.append(starts, len(enode))[1:].tolist()
+    children = child.tolist()
+    firsts = (enode[starts].tolist(), parent[starts].tolist(), starts.tolist(), stops)
+    for enode_id, owner, start, stop in zip(*firsts, strict=True):
+        yield enode_id, owner, children[start:stop]
+
+
+class _AcyclicPart:
+    """The e-nodes kept so far, and which classes they lead to.
+
+    Attributes:
+        labels: per class, by place; lifted as far as e-nodes that are kept need it.
+    """
+
+    def __init__(self, labels: list[int], check: Callable[[], None]) -> None:
+        self.labels = labels
+        self._check = check
+        self._above: list[list[int]] = [[] for _ in labels]
+        self._below: list[list[int]] = [[] for _ in labels]
+
+    def add(self, owner: int, children: Sequence[int]) -> bool:
+        """Keep an e-node of a class, unless it closes a cycle; return whether it is kept."""
+        self._check()
+        labels = self.labels
+        highest = max([labels[child] for child in children])
+        if highest >= labels[owner]:
+            if owner in children:
+                return False
+            if self._above[owner]:  # else there is no way to it, and none to lift above it
+                if self._leads_back(owner, children, highest):
+                    return False
+                self._lift_above(owner, highest + 1)
+            labels[owner] = highest + 1
+        self._below[owner] += children
+        for child in children:
+            self._above[child].append(owner)
+        return True
+
+    def _leads_back(self, owner: int, children: Sequence[int], highest: int) -> bool:
+        """Whether there is a way from one of the children to the class.
+
+        Searched from both ends, a step here and a step there, until they meet or one end has nothing left.
+        """
+        labels, lowest = self.labels, self.labels[owner]
+        down = [child for child in children if labels[child] > lowest]
+        up = [owner]
+        from_children, from_owner = set(down), {owner}
+        while down and up:
+            self._check()
+            for lower in self._below[down.pop()]:
+                if lower in from_owner:
+                    return True
+                if labels[lower] > lowest and lower not in from_children:
+                    from_children.add(lower)
+                    down.append(lower)
+            for higher in self._above[up.pop()]:
+                if higher in from_children:
+                    return True
+                if labels[higher] < highest and higher not in from_owner:
+                    from_owner.add(higher)
+                    up.append(higher)
+        return False
+
+    def _lift_above(self, owner: int, label: int) -> None:
+        """Lift the classes above one that gets a label, as far as they must give way.
+
+        The lowest goes first, by the labels there were: then none is lifted twice.
+        """
+        labels, above = self.labels, self._above
+        labels_to_be = {owner: label}
+        heap = [(labels[owner], owner)]
+        while heap:
+            self._check()
+            _, lifted = heappop(heap)
+            label = labels[lifted] = labels_to_be[lifted]
+            for higher in above[lifted]:
+                if labels[higher] <= label:
+                    if higher not in labels_to_be:
+                        heappush(heap, (labels[higher], higher))
+                    labels_to_be[higher] = max(labels_to_be.get(higher, 0), label + 1)
+
 
 #: Gap between the labels of a node and its operands in the original graph. Rewritten forms of a class
 #: fit below it without lifting the classes above.

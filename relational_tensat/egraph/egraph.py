@@ -1,4 +1,8 @@
-"""An e-graph in DuckDB tables: made from a tensor graph, grown by exploration, read by extraction."""
+"""An e-graph in DuckDB tables: made from a tensor graph, grown by exploration, read by extraction.
+
+Its tables are whole after every transaction, so an e-graph is opened from them, whatever wrote them.
+Classes that depend on weights and constants only are known before inference, where they cost nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +11,29 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from relational_tensat.base import duckdb
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.records import record
-from relational_tensat.egraph.catalogue import Catalogue, HeadOf
+from relational_tensat.egraph.catalogue import (
+    Catalogue,
+    HeadOf,
+    Signature,
+    parse_symbol,
+    parse_type,
+)
 from relational_tensat.egraph.cycles import HEIGHT_STEP
 from relational_tensat.egraph.database import FORMAT_VERSION, Database
-from relational_tensat.egraph.loading import CHILD_COLUMNS, fitting_labels, load_rows, small_weights
-from relational_tensat.egraph.published import create_tables, create_world
+from relational_tensat.egraph.enode_rows import (
+    CHILD_COLUMNS,
+    fitting_labels,
+    load_rows,
+    small_weights,
+)
 from relational_tensat.egraph.rebuild import rebuild
-from relational_tensat.egraph.working_tables import create_working
+from relational_tensat.egraph.schema import create_tables, create_working, create_world
 from relational_tensat.tensor.graph import Graph
 
 
@@ -247,3 +264,74 @@ class EGraph:
         rebuilt = rebuild(self.database, iteration=0, stamp=0)
         self.e_nodes -= rebuilt.dropped
         self.e_classes -= rebuilt.merged
+
+
+def restore_egraph(graph: Graph, database: Database) -> EGraph:
+    """Return the e-graph that a database holds, to be looked at and explored further.
+
+    Args:
+        graph: the original graph, as it was when the database was made.
+    """
+    egraph = EGraph(graph, database)
+    _fill(egraph.catalogue, database)
+    ((root,),) = database.run("egraph/root")
+    egraph.root = int(root)
+    ((next_id, clock, e_nodes, e_classes),) = database.run("egraph/counters")
+    egraph.restore(Counters(next_id, clock, e_nodes, e_classes))
+    ((egraph.is_universe,),) = database.run("worlds/has_worlds")
+    if egraph.is_universe:  # one of its worlds alone was shown while it was grown
+        database.run("worlds/show_all")
+    return egraph
+
+
+def _fill(catalogue: Catalogue, database: Database) -> None:
+    """Intern what is in the tables, under the ids that it has there."""
+    catalogue.restore(
+        symbols=[
+            parse_symbol(str(op), str(attrs), int(arity))
+            for op, attrs, arity in database.execute(
+                "SELECT op, attrs, arity FROM symbol ORDER BY id"
+            )
+        ],
+        types=[
+            parse_type(str(text))
+            for (text,) in database.execute("SELECT type FROM value_type ORDER BY id")
+        ],
+        signatures=[
+            Signature(int(symbol), tuple(map(int, operands)), int(kind))
+            for symbol, operands, kind in database.execute(
+                "SELECT symbol, operands, type FROM signature ORDER BY id"
+            )
+        ],
+        heads=len(database.run("egraph/heads")),
+    )
+
+
+def classes_of_weights(egraph: EGraph, *, hidden: bool = False) -> NDArray[np.intp]:
+    """Return the ids of an e-graph's classes that can be had from weights only.
+
+    Args:
+        hidden: e-nodes that are not shown count, too.
+    """
+    rows = egraph.database.columns("egraph/foldable_nodes", hidden=hidden)
+    children = np.stack([rows[f"c{i}"] for i in range(CHILD_COLUMNS)], axis=1)
+    return weight_only_classes(rows["class"], children)
+
+
+def weight_only_classes(owner: NDArray[np.int32], children: NDArray[np.int32]) -> NDArray[np.intp]:
+    """Return the classes that can be had from weights only.
+
+    Args:
+        owner: of each foldable e-node, its class.
+        children: of each, its child classes, 0 for none.
+    """
+    size = 1 + int(max(owner.max(initial=0), children.max(initial=0)))
+    is_known = np.zeros(size, np.bool_)
+    is_known[0] = True  # no operand
+    while True:
+        is_ready = is_known[children].all(axis=1)
+        if not is_ready.any():
+            break
+        is_known[owner[is_ready]] = True
+        owner, children = owner[~is_ready], children[~is_ready]
+    return np.flatnonzero(is_known)[1:]

@@ -12,7 +12,7 @@ from functools import partial
 
 from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Database
-from relational_tensat.egraph.loading import CHILD_COLUMNS
+from relational_tensat.egraph.enode_rows import CHILD_COLUMNS
 
 
 @record

@@ -3,7 +3,7 @@
 The graph at other sizes has the same operators with other attributes and types. Every term of the
 explained graphs gets its counterpart there: those of the original from the graph that was read at these
 sizes, those that a step builds from its rule, whose conditions are examined and whose attributes are
-computed anew. Where a step does not apply, or two values that were one at the explained sizes are two at
+computed again. Where a step does not apply, or two values that were one at the explained sizes are two at
 others, it holds at the explained sizes only.
 """
 

@@ -1,6 +1,6 @@
 """Exploration: equality saturation over the e-graph's tables.
 
-The names below are imported when they are first used: whoever only reads options needs none of it.
+The names below are imported when they are first used: reading options alone needs none of them.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from relational_tensat.base.lazy import names_on_first_use
 
 if TYPE_CHECKING:
     from relational_tensat.explore.exploration_options import ExplorationOptions
-    from relational_tensat.explore.observer import Observer
-    from relational_tensat.explore.outcome import Exploration, IterationReport, RuleStats
+    from relational_tensat.explore.outcome import Exploration, IterationReport, Observer, RuleStats
     from relational_tensat.explore.strategies.saturation import explore
 
 __all__ = [
@@ -23,8 +22,7 @@ __getattr__ = names_on_first_use(
     __name__,
     {
         "exploration_options": ("ExplorationOptions",),
-        "observer": ("Observer",),
-        "outcome": ("Exploration", "IterationReport", "RuleStats"),
+        "outcome": ("Exploration", "IterationReport", "Observer", "RuleStats"),
         "strategies.saturation": ("explore",),
     },
 )

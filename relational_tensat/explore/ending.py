@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore.journal import Journal
-from relational_tensat.explore.match.matching import Matcher
+from relational_tensat.explore.match.matcher import Matcher
+from relational_tensat.explore.outcome import Journal
 
 
 def write_down(egraph: EGraph, matcher: Matcher, journal: Journal) -> None:

@@ -1,13 +1,19 @@
-"""What an exploration did and how it ended, as it is reported and as the tables have it."""
+"""What an exploration did and how it ended, as it is reported and as the tables have it.
+
+A journal has the reports of iterations until they are written. An observer follows them, and may end it
+all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import astuple, dataclass, field
 
 from relational_tensat.base.records import record
 from relational_tensat.base.shown_text import html_table
+from relational_tensat.base.watch import Watch
 from relational_tensat.egraph.database import Database
+from relational_tensat.egraph.egraph import EGraph
 
 _STOP_TEXTS: Mapping[str, str] = {
     "saturated": "saturated: no rule has anything left to add",
@@ -181,3 +187,68 @@ def rule_stats(database: Database, first_rule: int) -> dict[str, RuleStats]:
         str(name): RuleStats(int(matches), int(applied), float(seconds))
         for name, matches, applied, seconds in database.run("explore/rule_stats", first=first_rule)
     }
+
+
+@record
+class Mark:
+    """What a journal had at a moment; see ``Journal.undo``."""
+
+    matches: tuple[tuple[int, int, int], ...]
+    entries: int
+    written: int
+
+
+class Journal:
+    """Rows of ``match_log`` and ``iteration_log``.
+
+    Attributes:
+        log: the iterations of this exploration that have ended.
+    """
+
+    def __init__(self) -> None:
+        self.log: list[IterationReport] = []
+        self._written = 0
+        self._matches: list[tuple[int, int, int]] = []  # iteration, rule, matches
+
+    def note_matches(self, iteration: int, matches: Mapping[int, int]) -> None:
+        """Note how many matches of each rule are worked on."""
+        self._matches += [(iteration, rule, count) for rule, count in matches.items()]
+
+    def note_iteration(self, entry: IterationReport) -> None:
+        """Note that an iteration has ended."""
+        self.log.append(entry)
+
+    def write(self, database: Database) -> None:
+        """Write what was noted since this was last done."""
+        database.append("match_log", self._matches)
+        database.append("iteration_log", [astuple(entry) for entry in self.log[self._written :]])
+        self._matches, self._written = [], len(self.log)
+
+    def mark(self) -> Mark:
+        """Return what ``undo`` goes back to."""
+        return Mark(tuple(self._matches), len(self.log), self._written)
+
+    def undo(self, mark: Mark) -> None:
+        """Forget what was noted, and written, since a mark."""
+        self._matches = list(mark.matches)
+        del self.log[mark.entries :]
+        self._written = mark.written
+
+
+@record
+class Observer:
+    """What is called between iterations, and the watch that may end them.
+
+    Attributes:
+        progress: called after every iteration.
+        until: asked after every iteration whether the e-graph has what is looked for (the stop reason
+            ``goal``).
+        after: called with its index after every iteration that another one follows; what it returns
+            is a reason to stop there. Its time counts as exploration's.
+        watch: the run's. Ctrl-C ends the exploration, and nothing else of the run.
+    """
+
+    progress: Callable[[IterationReport], None] | None = None
+    until: Callable[[EGraph], bool] | None = None
+    after: Callable[[int], str | None] | None = None
+    watch: Watch = field(default_factory=Watch)

@@ -2,21 +2,67 @@
 
 A step has no policy. Which rules take part, how much they may build, and whether another step follows,
 is for the strategies above it (``strategies``) to decide.
+
+Further rules for an explored e-graph are applied once each, in one more iteration. They lead nowhere but to
+e-nodes that no rule reads: it makes no difference when they are applied,
+and applied last, they keep nothing else from being found.
+
+TENSAT's first cycle filter is kept for comparison (its section 5.2, "vanilla"). Before each application of
+a multi-pattern rule the descendants of every class are recomputed, and the application is skipped if a
+root is among the descendants of a variable's class. Quadratic, by design.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Mapping
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 
 from relational_tensat.base.records import record
 from relational_tensat.egraph.cycles import filter_cycles, reject_cyclic_applications
-from relational_tensat.explore.apply.applying import FEWEST, ApplyReport, apply_all
-from relational_tensat.explore.apply.bounds import Candidates
-from relational_tensat.explore.apply.vanilla import apply_one_by_one
-from relational_tensat.explore.compile.compiled import phase_rules
-from relational_tensat.explore.world import World
+from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.explore.apply.application import FEWEST, ApplyReport, apply_all
+from relational_tensat.explore.apply.direct import next_waiting_text, rooted_sql
+from relational_tensat.explore.apply.targets import Candidates
+from relational_tensat.explore.compile.compiled_rules import phase_rules
+from relational_tensat.explore.ending import write_ending
+from relational_tensat.explore.exploration_options import ExplorationOptions
+from relational_tensat.explore.outcome import IterationReport, Journal, RuleStats, rule_stats
+from relational_tensat.explore.world import World, begin_world
+from relational_tensat.rules.model import Rule
+
+
+def apply_one_by_one(world: World, candidates: Iterator[Candidates], iteration: int) -> ApplyReport:
+    """Carry out applications one at a time, each checked against all descendants.
+
+    Args:
+        candidates: of one search at most.
+    """
+    group = next(candidates, None)
+    if group is None:
+        return ApplyReport(unions=0, complete=True)
+    database = world.egraph.database
+    roots = world.rules.root_columns
+    next_waiting = next_waiting_text(roots)
+    is_descendant = rooted_sql("cycles/is_descendant", roots)
+    database.run("apply/waiting")
+    unions, rejected, complete = 0, 0, True
+    for index in range(1, group.applications + 1):
+        ((waiting,),) = database.execute(next_waiting, {"position": index}, "apply/next_waiting")
+        if not waiting:
+            continue  # two of its roots became one class in the meantime
+        database.run("cycles/descendants")
+        if database.execute(is_descendant, name="cycles/is_descendant")[0][0]:
+            rejected += 1
+            continue
+        applied = apply_all(world, [replace(group, applications=1)], iteration)
+        unions += applied.unions
+        complete &= applied.complete
+    return ApplyReport(unions, complete, rejected)
+
 
 #: After so many matches, what a step has worked with is dropped: about 100 bytes for each.
 _MANY_MATCHES = 100_000
@@ -233,3 +279,55 @@ class _Step:
         self._entered += applied.entered
         self._rejected += applied.rejected
         return applied
+
+
+_NONE: Mapping[str, Collection[str]] = MappingProxyType({})
+
+
+@record
+class Further:
+    """What further rules did: the iteration, and each of them by name."""
+
+    report: IterationReport
+    rules: Mapping[str, RuleStats]
+
+
+def apply_further(
+    egraph: EGraph,
+    rules: Sequence[Rule],
+    options: ExplorationOptions,
+    masks: Mapping[str, Collection[str]] = _NONE,
+) -> Further:
+    """Apply rules once, to all of an e-graph, and log it as an iteration.
+
+    Args:
+        egraph: explored by other rules.
+        rules: whose targets no rule reads.
+        options: the cycle filter; no limit holds.
+        masks: by rule, the variables for which constants may be extreme.
+
+    Raises:
+        UnsoundRuleError: a rule would unite classes of different types; nothing was done.
+        Interrupted, OutOfMemory: nothing was done.
+    """
+    database, started = egraph.database, time.perf_counter()
+    statements = database.statements
+    world = begin_world(egraph, rules, options)
+    world.matcher.allow_extremes(masks)
+    journal = Journal()
+    with world.transaction():
+        delta = step(world, world.rules.all_rules, StepBudget(sys.maxsize))
+        report = IterationReport(
+            world.steps,
+            egraph.e_nodes,
+            egraph.e_classes,
+            delta.total_matches,
+            delta.unions,
+            delta.filtered,
+            database.statements - statements,
+            time.perf_counter() - started,
+        )
+        journal.note_matches(world.steps, delta.matches)
+        journal.note_iteration(report)
+        write_ending(egraph, world.matcher, journal)
+    return Further(report, rule_stats(database, min(rule.id for rule in world.rules.rules)))

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore.compile.compiled import CompiledRules
+from relational_tensat.explore.compile.compiled_rules import CompiledRules
 from relational_tensat.explore.exploration_options import ExplorationOptions
-from relational_tensat.explore.match.matching import Matcher
+from relational_tensat.explore.match.matcher import Matcher
 from relational_tensat.explore.members import Members
 from relational_tensat.rules.model import Rule
 
@@ -122,7 +122,7 @@ def begin_world(
 
     Args:
         rules: compiled ones are those of another world of the same database.
-        options: how they are applied; their limits are for whoever steps the world.
+        options: how they are applied; their limits are for the code that steps the world.
     """
     with egraph.transaction():
         first_rule, first_instance, last_step = egraph.database.run("egraph/next_ids")[0]

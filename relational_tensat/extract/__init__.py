@@ -1,6 +1,6 @@
 """Extraction: the cheapest acyclic choice of e-nodes, greedy or with a proof by HiGHS.
 
-The names below are imported when they are first used: whoever only reads options needs none of it.
+The names below are imported when they are first used: code that only reads options needs none of it.
 """
 
 from __future__ import annotations

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from relational_tensat.cost.analytic import as_source
-from relational_tensat.cost.cost_model import CostModel
 from relational_tensat.cost.device import Configuration
 from relational_tensat.cost.key import configuration_of
-from relational_tensat.cost.source import AT_LEAST, UNMEASURED, CostAnswer, CostSource
+from relational_tensat.cost.source import AT_LEAST, UNMEASURED, CostAnswer, CostModel, CostSource
 from relational_tensat.egraph.egraph import EGraph
 
 #: How a source is asked: ``CostSource.ask``, ``at_least`` or ``about``.
@@ -19,7 +18,7 @@ Asking: TypeAlias = Callable[
 
 
 def fill_costs(egraph: EGraph, cost: CostModel, asking: Asking = CostSource.ask) -> None:
-    """Give every signature a cost; rows that are there hold, whoever put them there.
+    """Give every signature a cost; rows that are there hold, no matter which code put them there.
 
     What stands for costs that nobody has measured is replaced.
 

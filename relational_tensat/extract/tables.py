@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relational_tensat.cost.cost_model import CostModel
-from relational_tensat.cost.source import CostSource
+from relational_tensat.cost.source import CostModel, CostSource
 from relational_tensat.egraph.chosen_graph import ChosenNode, build_with_classes
-from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.egraph.loading import CHILD_COLUMNS
-from relational_tensat.egraph.weights_only import classes_of_weights
+from relational_tensat.egraph.egraph import EGraph, classes_of_weights
+from relational_tensat.egraph.enode_rows import CHILD_COLUMNS
 from relational_tensat.extract.cost_table import Asking, fill_costs
 from relational_tensat.extract.families import ORIGINAL
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem, topological_order

@@ -16,7 +16,7 @@ import numpy as np
 
 from relational_tensat.egraph.catalogue import Catalogue
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.egraph.loading import CHILD_COLUMNS
+from relational_tensat.egraph.enode_rows import CHILD_COLUMNS
 
 #: Of an e-node: its class, its signature, and its children's classes, 0 for none.
 _Row: TypeAlias = tuple[int, int, tuple[int, ...]]

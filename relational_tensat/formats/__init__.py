@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import MissingDependencyError, UsageError
 from relational_tensat.base.outputs import model_suffix
-from relational_tensat.formats.json_read import read_json
-from relational_tensat.formats.json_write import write_json
+from relational_tensat.formats.json_graph import read_json, write_json
 from relational_tensat.formats.same_file import copy_model
 from relational_tensat.tensor import Graph
 
@@ -90,7 +89,7 @@ def save_model(graph: Graph, path: Path, opset: int | None = None) -> None:
         write_json(graph, path)
         return
     _need_onnx()
-    from relational_tensat.formats.onnx_save import save_onnx
+    from relational_tensat.formats.onnx_write import save_onnx
 
     save_onnx(graph, path, opset)
 

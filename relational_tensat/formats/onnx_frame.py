@@ -1,19 +1,126 @@
-"""All of an ONNX model but its nodes and constants: what the file had, and what is new."""
+"""All of an ONNX model but its nodes and constants: what the file had, and what is new.
+
+Values have the names that they have in the file, where that can be. How large a model is, and in which
+versions it is written, is said of the model as a whole.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
 
 import onnx
 
 from relational_tensat.formats.onnx_emit import Emitter
-from relational_tensat.formats.onnx_metadata import write_metadata
-from relational_tensat.formats.onnx_names import all_nodes
-from relational_tensat.formats.onnx_opset import read_imports
+from relational_tensat.formats.onnx_external import external_locations, map_file, read_skeleton
+from relational_tensat.formats.onnx_metadata import read_imports, write_metadata, written_outputs
+from relational_tensat.formats.onnx_names import FreshNames, all_names, all_nodes, subgraphs
+from relational_tensat.formats.onnx_opaque import decode
 from relational_tensat.formats.onnx_origin import Origin
 from relational_tensat.formats.onnx_types import from_type_proto, is_carried, to_value_info
 from relational_tensat.tensor import Graph, TensorType, ValueType
+from relational_tensat.tensor.types import Array
+
+
+@dataclass(frozen=True, slots=True)
+class NamePlan:
+    """Names for ONNX.
+
+    Attributes:
+        parts: the tensors that each value consists of: itself, or the parts of a tuple.
+        names: the ONNX name of each tensor.
+        outputs: the ONNX names of the model's outputs, in order.
+        copies: (new name, name) where an output needs a further name.
+        used_weights: the weights that nodes or outputs use, in order.
+        reserved: all names of the ONNX graph; values inside subgraphs must have others.
+        fresh: gives further names.
+    """
+
+    parts: dict[str, tuple[str, ...]]
+    names: dict[str, str]
+    outputs: list[str]
+    copies: list[tuple[str, str]]
+    used_weights: list[str]
+    reserved: set[str]
+    fresh: FreshNames
+
+
+def plan_names(graph: Graph) -> NamePlan:
+    """Decide all names of a graph's ONNX form.
+
+    Inputs keep their names; outputs have those that the model was read with, else those of the
+    tensors that they are; all others keep theirs unless an output takes it.
+    """
+    parts = _parts(graph)
+    slots = [part for value in graph.outputs for part in parts[value]]
+    used_tensors = {part for node in graph.nodes for value in node.inputs for part in parts[value]}
+    used_tensors.update(slots)
+    weights = [value for value in graph.weights if value in used_tensors]
+    output_names = written_outputs(graph.metadata)
+    if len(output_names) != len(slots) or len(set(output_names)) != len(output_names):
+        output_names = slots
+    fresh = FreshNames({*graph.types, *output_names, *_inner_names(graph)})
+    fixed = [*graph.inputs, *(value for value in weights if graph.weights[value].data is None)]
+    names = {value: value for value in fixed}
+    reserved = set(fixed)
+    outputs, copies = _name_outputs(slots, output_names, names, reserved, fresh)
+    tensors = [*weights, *(part for node in graph.nodes for part in node.outputs)]
+    for value in tensors:
+        if value not in names:
+            names[value] = fresh.new(value) if value in reserved else value
+            reserved.add(names[value])
+    resolved = [(name, names[value]) for name, value in copies]
+    return NamePlan(parts, names, outputs, resolved, weights, reserved, fresh)
+
+
+def _name_outputs(
+    slots: list[str],
+    output_names: list[str],
+    names: dict[str, str],
+    reserved: set[str],
+    fresh: FreshNames,
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """Name the outputs; return their names, and (name, tensor) for those that must be copies."""
+    outputs: list[str] = []
+    copies: list[tuple[str, str]] = []
+    for value, name in zip(slots, output_names, strict=True):
+        if value not in names and name not in reserved:
+            names[value] = name
+        elif names.get(value) != name or name in outputs:
+            name = fresh.new(name) if name in reserved else name
+            copies.append((name, value))
+        outputs.append(name)
+        reserved.add(name)
+    return outputs, copies
+
+
+def _parts(graph: Graph) -> dict[str, tuple[str, ...]]:
+    parts: dict[str, tuple[str, ...]] = {
+        value: (value,) for value in (*graph.inputs, *graph.weights)
+    }
+    for node in graph.nodes:
+        if node.op == "noop":
+            own = tuple(part for value in node.inputs for part in parts[value])
+            parts[node.outputs[0]] = own
+        elif node.op == "part":
+            parts[node.outputs[0]] = (parts[node.inputs[0]][cast(int, node.attrs["index"])],)
+        else:
+            parts.update({value: (value,) for value in node.outputs})
+    return parts
+
+
+def _inner_names(graph: Graph) -> set[str]:
+    """Return the names that the subgraphs of opaque nodes define."""
+    names: set[str] = set()
+    for node in graph.nodes:
+        if node.op == "opaque":
+            for inner in subgraphs(decode(cast(str, node.attrs["payload"]))):
+                names |= all_names(inner)
+    return names
+
 
 #: The oldest version of the file format that is written of itself; onnxruntime reads it since 1.10.
 _OLDEST_IR_VERSION = 8
@@ -143,3 +250,58 @@ def _keep_called(model: onnx.ModelProto) -> None:
     kept = [function for key, function in functions.items() if key in called]
     model.ClearField("functions")
     model.functions.extend(kept)
+
+
+@dataclass(frozen=True, slots=True)
+class FileFigures:
+    """Figures of an ONNX model.
+
+    Attributes:
+        operators: how many nodes each operator type has, subgraphs included.
+        bytes: of the file, and of the files that its tensors are in.
+        opset: the version of the default operator set; 0 if it has none.
+        ir_version: that of the file format.
+        default_inputs: those with a value that a caller may replace: initializers, too.
+    """
+
+    operators: Mapping[str, int]
+    bytes: int
+    opset: int
+    ir_version: int
+    default_inputs: tuple[str, ...] = ()
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes the model has, subgraphs included."""
+        return sum(self.operators.values())
+
+
+def figures_of_file(path: Path) -> FileFigures:
+    """Return the figures of a valid model's file.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    model, _ = read_skeleton(map_file(path))
+    files = [path, *(path.parent / name for name in external_locations(path))]
+    return _figures(model, sum(file.stat().st_size for file in files))
+
+
+def figures_of_skeleton(model: onnx.ModelProto, large_weights: Iterable[Array]) -> FileFigures:
+    """Return the figures of a model that was not saved yet."""
+    return _figures(model, model.ByteSize() + sum(weight.nbytes for weight in large_weights))
+
+
+def _figures(model: onnx.ModelProto, n_bytes: int) -> FileFigures:
+    operators = dict(Counter(node.op_type for node in all_nodes(model.graph.node)))
+    opset = read_imports(model.opset_import).get("", 0)
+    return FileFigures(operators, n_bytes, opset, model.ir_version, _default_inputs(model))
+
+
+def _default_inputs(model: onnx.ModelProto) -> tuple[str, ...]:
+    """Return the inputs that have a value; in the first versions all constants were inputs, too."""
+    if model.ir_version < CONSTANTS_APART_IR_VERSION:
+        return ()
+    constants = {tensor.name for tensor in model.graph.initializer}
+    constants |= {tensor.values.name for tensor in model.graph.sparse_initializer}
+    return tuple(value.name for value in model.graph.input if value.name in constants)

@@ -1,16 +1,114 @@
 """What an ONNX model holds beside its graph, kept in ``Graph.metadata`` and written back.
 
-Keys begin with ``onnx.``; lists and tables in them are JSON.
+Keys begin with ``onnx.``; lists and tables in them are JSON. Among them are the versions of the operator
+sets; some of these versions are equal for an operator.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 
 import onnx
 
-from relational_tensat.formats.onnx_opset import read_imports
+from relational_tensat.formats.onnx_names import all_nodes, subgraphs
+
+#: What ONNX's inference raises: a class of its own for what does not fit, another for what cannot be.
+INFERENCE_ERRORS = (onnx.shape_inference.InferenceError, ValueError)
+#: Written where the model does not name the version that it was read from.
+DEFAULT_OPSET = 20
+#: Operators write themselves for this version of the default operator set and later ones.
+OLDEST_WRITTEN_OPSET = 13
+
+
+def candidates(preferred: int) -> Iterator[int]:
+    """Yield the versions that a model may be written in: the preferred, later ones, older ones."""
+    first = max(preferred, OLDEST_WRITTEN_OPSET)
+    yield from range(first, onnx.defs.onnx_opset_version() + 1)
+    yield from range(first - 1, OLDEST_WRITTEN_OPSET - 1, -1)
+
+
+#: Operators whose meaning changed in a version although the version converter takes it for none.
+CHANGED = {"PRelu": 7, "Scan": 9}
+
+
+@cache
+def same_meaning(op_type: str, old: int, new: int) -> bool:
+    """Whether an operator of the default set is the same in two versions of the set."""
+    if old == new:
+        return True
+    try:
+        schemas = [onnx.defs.get_schema(op_type, version, "") for version in (old, new)]
+    except onnx.defs.SchemaError:
+        return False
+    return schemas[0].since_version == schemas[1].since_version and not schemas[1].deprecated
+
+
+@cache
+def _form(op_type: str, version: int) -> str | None:
+    """Return how an operator of the default set is spelled in a version; None if it is not there."""
+    try:
+        schema = onnx.defs.get_schema(op_type, version, "")
+    except onnx.defs.SchemaError:
+        return None
+    if schema.deprecated:
+        return None
+    attributes = [
+        (name, str(attribute.type), attribute.required, str(attribute.default_value))
+        for name, attribute in sorted(schema.attributes.items())
+    ]
+    values = [(value.name, str(value.option)) for value in (*schema.inputs, *schema.outputs)]
+    return repr((attributes, values))
+
+
+def has_same_form(node: onnx.NodeProto, old: int, new: int) -> bool:
+    """Whether a node without subgraphs is spelled alike in two versions of the default set.
+
+    Versions differ often in nothing but the element types that they take.
+    """
+    if node.domain not in ("", "ai.onnx") or any(True for _ in subgraphs(node)):
+        return False
+    if any(old < changed <= new for op, changed in CHANGED.items() if op == node.op_type):
+        return False
+    form = _form(node.op_type, old)
+    return form is not None and form == _form(node.op_type, new)
+
+
+def is_unchanged(node: onnx.NodeProto, old: int, new: int) -> bool:
+    """Whether a node and all in its subgraphs mean the same in two versions of the default set."""
+    return all(
+        inner.domain not in ("", "ai.onnx") or same_meaning(inner.op_type, old, new)
+        for inner in all_nodes([node])
+    )
+
+
+def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with the types that ONNX infers, strictly.
+
+    Raises:
+        onnx.shape_inference.InferenceError: the types of a node's operands do not fit.
+    """
+    # Data propagation fails on valid branches that use one outer value in several places.
+    simple = not any(True for node in model.graph.node for _ in subgraphs(node))
+    return onnx.shape_inference.infer_shapes(
+        model, check_type=True, strict_mode=True, data_prop=simple
+    )
+
+
+def opset_imports(imports: Mapping[str, int]) -> list[onnx.OperatorSetIdProto]:
+    """Return versions by domain as ONNX has them."""
+    return [onnx.helper.make_opsetid(domain, imports[domain]) for domain in sorted(imports)]
+
+
+def read_imports(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
+    """Return versions by domain; the default domain is ``""``."""
+    return {_domain(item.domain): item.version for item in imports}
+
+
+def _domain(name: str) -> str:
+    return "" if name == "ai.onnx" else name
+
 
 #: In an ONNX model's metadata: which inputs are weights whose values are not known.
 WEIGHTS_KEY = "relational_tensat.weights"

@@ -1,8 +1,11 @@
-"""Reading ONNX models: from a file or message to a checked tensor graph."""
+"""Reading ONNX models: from a file or message to a checked tensor graph.
+
+Local functions are put in the place of their calls; first it is counted how many nodes that makes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,8 +16,7 @@ from onnx import checker, inliner
 from relational_tensat.base.errors import InputError, ModelError
 from relational_tensat.base.folders import is_utf8, utf8_name
 from relational_tensat.formats.arrays import compact
-from relational_tensat.formats.onnx_calls import check_calls
-from relational_tensat.formats.onnx_dims import fix_dims
+from relational_tensat.formats.dynamic.dimensions import fix_dims
 from relational_tensat.formats.onnx_external import (
     has_external_data,
     load_external_data,
@@ -23,12 +25,15 @@ from relational_tensat.formats.onnx_external import (
     read_skeleton,
     with_weights_as_inputs,
 )
-from relational_tensat.formats.onnx_infer import condense
-from relational_tensat.formats.onnx_metadata import read_metadata, weights_without_data
+from relational_tensat.formats.onnx_metadata import (
+    read_imports,
+    read_metadata,
+    weights_without_data,
+)
 from relational_tensat.formats.onnx_names import all_nodes, names_values
+from relational_tensat.formats.onnx_node import condense
 from relational_tensat.formats.onnx_nodes import NodeReader
 from relational_tensat.formats.onnx_opaque import input_names
-from relational_tensat.formats.onnx_opset import read_imports
 from relational_tensat.formats.onnx_origin import SourceNode, make_origin, source_nodes
 from relational_tensat.formats.onnx_types import (
     TensorDataError,
@@ -41,6 +46,85 @@ from relational_tensat.formats.onnx_types import (
 from relational_tensat.formats.onnx_versions import is_writable
 from relational_tensat.formats.onnx_wire import WireError
 from relational_tensat.tensor import Graph, TensorType, Weight, build_graph
+
+#: A model of few bytes may have more than can be counted: each function calls the next one twice.
+MOST_NODES = 1_000_000
+
+_Key = tuple[str, str, str]
+
+
+def check_calls(model: onnx.ModelProto, where: str) -> None:
+    """Check that a model has an end, and so many nodes as can be read, before anything goes into its calls.
+
+    Raises:
+        ModelError: it has more, or a function calls itself.
+    """
+    if not model.functions:
+        return
+    functions = {(f.domain, f.name, f.overload): f for f in model.functions}
+    counts: dict[_Key, int] = {}
+    for key in _callees_first(functions, where):
+        counts[key] = _count(functions[key].node, counts)
+    total = _count(model.graph.node, counts)
+    if total > MOST_NODES:
+        shown = (
+            f"{total:,}"
+            if total < 1e15
+            else f"{float(total):.1e}"
+            if total < 1e300
+            else "countless"
+        )
+        raise ModelError(
+            f"{where}: {shown} nodes with its local functions in place of their calls, "
+            f"the limit is {MOST_NODES:,}"
+        )
+
+
+def _callees_first(functions: dict[_Key, onnx.FunctionProto], where: str) -> list[_Key]:
+    """Return the functions in an order in which each comes after those that it calls."""
+    done: dict[_Key, None] = {}
+    for first in functions:
+        path: list[tuple[_Key, list[_Key]]] = [(first, _called(functions, first))]
+        while path:
+            key, callees = path[-1]
+            if key in done or not callees:
+                done[key] = None
+                path.pop()
+                continue
+            callee = callees.pop()
+            if any(callee == before for before, _ in path):
+                raise ModelError(f"{where}: the local function {callee[1]!r} calls itself")
+            if callee not in done:
+                path.append((callee, _called(functions, callee)))
+    return list(done)
+
+
+def _called(functions: dict[_Key, onnx.FunctionProto], key: _Key) -> list[_Key]:
+    return list(dict.fromkeys(_calls(functions[key].node, functions)))
+
+
+def _calls(
+    nodes: Iterable[onnx.NodeProto], functions: dict[_Key, onnx.FunctionProto]
+) -> Iterable[_Key]:
+    for node in nodes:
+        key = (node.domain, node.op_type, node.overload)
+        if key in functions:
+            yield key
+        for body in _bodies(node):
+            yield from _calls(body.node, functions)
+
+
+def _count(nodes: Iterable[onnx.NodeProto], counts: dict[_Key, int]) -> int:
+    return sum(
+        counts.get((node.domain, node.op_type, node.overload), 1)
+        + sum(_count(body.node, counts) for body in _bodies(node))
+        for node in nodes
+    )
+
+
+def _bodies(node: onnx.NodeProto) -> list[onnx.GraphProto]:
+    return [graph for a in node.attribute for graph in ([a.g] if a.HasField("g") else a.graphs)]
+
 
 #: Protobuf serializes no more than this; larger models are checked by path.
 _MAX_MESSAGE_BYTES = 2**31 - 1

@@ -177,7 +177,7 @@ class _Variant:
     def _joined(self, word: str) -> list[Syntax]:
         """Return what the rule and its variant say under one word as one clause, the rule's first.
 
-        A second one of the same place is kept apart: whoever reads it says so.
+        A second one of the same place is kept apart: its reader says so.
         """
         of_paths: dict[Path, list[Form]] = {}
         for path, clause in self.clauses:

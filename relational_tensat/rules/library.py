@@ -80,7 +80,7 @@ def read_rule_file(path: Path) -> list[Rule]:
 
 @lru_cache(maxsize=256)
 def _parsed(text: str, file: str) -> tuple[Rule, ...]:
-    """Return the rules of a text; each text is read once a process, whoever reads it."""
+    """Return the rules of a text; each text is read once a process, no matter which caller reads it."""
     return tuple(parse_rules(text, file))
 
 

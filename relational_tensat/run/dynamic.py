@@ -24,7 +24,7 @@ from relational_tensat.formats.dynamic.sized_model import (
     DynamicModel,
     text_of,
 )
-from relational_tensat.formats.dynamic.writing import write_dynamic
+from relational_tensat.formats.dynamic.writer import write_dynamic
 from relational_tensat.rules.targets.as_written import as_written_alike
 from relational_tensat.run.reports import SizedResult
 from relational_tensat.run.state import RunState

@@ -9,7 +9,7 @@ import numpy as np
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.cost import Device, Unmeasurable
-from relational_tensat.cost.end_to_end import WholeTiming
+from relational_tensat.cost.device import WholeTiming
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.verify.fold import assume_folded, fold_weights
 from relational_tensat.verify.inputs import RandomWeights, draw_inputs, reseed

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from relational_tensat.cost.end_to_end import ENOUGH_ROUNDS, WholeTiming
+from relational_tensat.cost.device import ENOUGH_ROUNDS, WholeTiming
 from relational_tensat.cost.race import Standing
 from relational_tensat.extract.problem import COST_TOLERANCE
 from relational_tensat.run.reports import RaceReport

@@ -9,8 +9,7 @@ from pathlib import Path
 from relational_tensat.base.option import Option, OptionGroup, OptionTree, option, options_in
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cost.cost_options import CostOptions
-from relational_tensat.explore.exploration_options import ExplorationOptions
-from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
+from relational_tensat.explore.exploration_options import ExplorationOptions, TreeOptions
 from relational_tensat.extract.extraction_options import ExtractionOptions
 from relational_tensat.rules.targets.names import TARGETS
 from relational_tensat.verify.verification_options import VerificationOptions

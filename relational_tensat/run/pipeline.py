@@ -304,7 +304,7 @@ def _result(state: RunState) -> Result:
 
 
 def _kernels_us(state: RunState) -> dict[str, tuple[float, float]]:
-    """Return what kernels cost in the original and in the result, by operator, the dearest first."""
+    """Return what kernels cost in the original and in the result, by operator, the costliest first."""
     before = costs_by_kind_us(state.priced, state.cost)
     after = before if state.copies_file else costs_by_kind_us(state.chosen, state.cost)
     both = {op: (before.get(op, 0.0), after.get(op, 0.0)) for op in {**before, **after}}

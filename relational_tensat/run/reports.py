@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import onnx
 
     from relational_tensat.cost import CostModel
-    from relational_tensat.formats.onnx_figures import FileFigures
+    from relational_tensat.formats.onnx_frame import FileFigures
     from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
 
 
@@ -114,12 +114,12 @@ class RaceReport:
         """Who won, in a few words."""
         final, noise = self.final, self.noise
         verdict = "faster" if final.is_faster else "as fast" if final.is_as_fast else "not faster"
-        dearer = ", and dearer by the sums" if final.is_as_fast and self.is_dearer else ""
+        costlier = ", and costlier by the sums" if final.is_as_fast and self.is_dearer else ""
         date = self.timed_before.partition("T")[0]
         whose = "the choice of a run before, " if self.is_remembered else ""
         when = f"; {whose}timed on {date}, --race-again times them anew" if date else ""
         return (
-            f"{self.contenders[self.winner].name} is {verdict}{dearer}, measured: {span(final)}; the "
+            f"{self.contenders[self.winner].name} is {verdict}{costlier}, measured: {span(final)}; the "
             f"original against itself: {span(noise)}{when}"
         )
 
@@ -322,7 +322,7 @@ class SizedResult:
         Raises:
             InputError, ModelError: it cannot be written, or is not valid.
         """
-        from relational_tensat.formats.onnx_save import save_skeleton  # needs onnx
+        from relational_tensat.formats.onnx_write import save_skeleton  # needs onnx
 
         skeleton, weights = self.file
         copy = type(skeleton)()

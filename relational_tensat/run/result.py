@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.shown_text import html_fields
 from relational_tensat.cost import CostCounts
-from relational_tensat.cost.end_to_end import WholeTiming
+from relational_tensat.cost.device import WholeTiming
 from relational_tensat.egraph.stopwatch import TimeSpent
 from relational_tensat.run.gain import Gain, standing_of
 from relational_tensat.tensor import Graph
@@ -122,7 +122,7 @@ class Result:
         runs_on: where the result will run, and by how many threads.
         cost_profile: the name of the cost model.
         costs: how many configurations were measured, cached, recorded and estimated.
-        kernels_us: what kernels cost before and after, by operator, the dearest first.
+        kernels_us: what kernels cost before and after, by operator, the costliest first.
         lists_kernels: whether the report has these: where they are measured, or are what will be run.
         cost_before_us, cost_after_us: of one inference; after is never more than before.
         run_us, run_after_us: what an inference takes beside kernels, before and after, where costs tell: it

@@ -15,11 +15,11 @@ from relational_tensat.base.files import folder_beside
 from relational_tensat.base.outputs import DefaultOutput
 from relational_tensat.base.watch import Watch
 from relational_tensat.cost import CostModel, CostSource, as_source, open_source
-from relational_tensat.cost.contents import Contents
+from relational_tensat.cost.configurations import Contents
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.stopwatch import TimeSpent
 from relational_tensat.explore import Exploration
-from relational_tensat.explore.seed import Seed
+from relational_tensat.explore.members import Seed
 from relational_tensat.extract import Extraction
 from relational_tensat.extract.anytime import AnytimeExtractor, ExtractionEntry
 from relational_tensat.rules.model import Rule

@@ -64,7 +64,7 @@ class Graph:
         types: the type of every value (inputs, weights and node outputs).
         metadata: what the file holds beside the graph (e.g. ONNX opset versions), kept for writing.
         origin: the file's own spelling of the graph, for the format's writer; None if there is none.
-            Whoever gives weights other data leaves it out.
+            A caller that gives weights other data leaves it out.
     """
 
     name: str

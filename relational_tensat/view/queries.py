@@ -80,7 +80,7 @@ EXAMPLES = (
         "GROUP BY e.rule ORDER BY e_nodes DESC",
     ),
     (
-        "The dearest operators of the result",
+        "The costliest operators of the result",
         "SELECT e.op, e.type, c.cost_us, e.rule\n"
         "FROM chosen AS x\n"
         "JOIN enode AS n ON n.id = x.enode\n"

@@ -1,3 +1,3 @@
--- The course of a run is written anew where it extracts again.
+-- The course of a run is written again where it extracts again.
 DELETE FROM run_event;
 DELETE FROM time_spent

@@ -18,7 +18,7 @@ from bench.cpu.plot import points, write_points
 from bench.cpu.report import losses, print_runs
 from relational_tensat.base.errors import UsageError
 from relational_tensat.cli.console import stdout_console
-from relational_tensat.cost.end_to_end import WholeTiming
+from relational_tensat.cost.device import WholeTiming
 from relational_tensat.formats import save_model
 from relational_tensat.models import GraphBuilder
 from tests.cost.fakes import FakeDevice, plug_in

@@ -22,10 +22,9 @@ from bench.record import configurations as record
 from relational_tensat.base.files import resource_dir
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.cuda import cuda_device as device_module
-from relational_tensat.cost.cuda import stopwatch
 from relational_tensat.cost.cuda.cuda_device import CudaDevice
 from relational_tensat.cost.cuda.protocol import WARM, Settings
-from relational_tensat.cost.measured import MeasuredSource
+from relational_tensat.cost.measured_source import MeasuredSource
 from relational_tensat.gpu.cuda import open_gpu
 from relational_tensat.rules.library import load_rules
 from relational_tensat.tensor import Graph, Node, Weight, build_graph
@@ -50,7 +49,7 @@ def _tiny() -> Graph:
 @pytest.fixture
 def session(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Session:
     monkeypatch.setattr(device_module, "Timer", FakeTimer)
-    monkeypatch.setattr(stopwatch, "record_launches", FakeRecording)
+    monkeypatch.setattr(device_module, "record_launches", FakeRecording)
     monkeypatch.setattr(record, "all_models", lambda: {"tiny": None})
     monkeypatch.setattr(record, "load", lambda name, path: _tiny())
     rules = load_rules([resource_dir("rules") / "matmul.rules"], ["sum-of-products-sharing-left"])

@@ -12,7 +12,7 @@ import pytest
 from bench.__main__ import main
 from bench.record import configurations as record
 from relational_tensat.cost.cache import CostCache
-from relational_tensat.cost.measured import MeasuredSource
+from relational_tensat.cost.measured_source import MeasuredSource
 from relational_tensat.cost.table import read_table
 from relational_tensat.models import MODELS, GraphBuilder
 from relational_tensat.tensor import Graph

@@ -13,10 +13,10 @@ from relational_tensat.cli.main import main
 from relational_tensat.cost import DeviceKey, TimingSample, Unmeasurable
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.device import PROTOCOLS
-from relational_tensat.cost.measured import MeasuredSource
+from relational_tensat.cost.earlier_runs import Raced, RunsBefore
+from relational_tensat.cost.key import device_id, now
+from relational_tensat.cost.measured_source import MeasuredSource
 from relational_tensat.cost.race import Standing
-from relational_tensat.cost.raced import Raced, RunsBefore
-from relational_tensat.cost.record import device_id, now
 from tests.cost.fakes import CPU, FakeDevice, configuration, in_mode, plug_in, products
 from tests.graphs import f32
 

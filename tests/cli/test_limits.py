@@ -19,7 +19,7 @@ from relational_tensat.base import files as base_files
 from relational_tensat.base.errors import InputError, ModelError
 from relational_tensat.base.files import whole_content
 from relational_tensat.cli.main import _is_ctrl_c, main
-from relational_tensat.formats.onnx_calls import MOST_NODES, check_calls
+from relational_tensat.formats.onnx_read import MOST_NODES, check_calls
 from tests.cli.files import FILES
 
 

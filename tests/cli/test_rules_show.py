@@ -14,7 +14,7 @@ from relational_tensat.cli.main import main
 from relational_tensat.cli.rules_text import rule_sql
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
-from relational_tensat.explore.compile.compiled import CompiledRules
+from relational_tensat.explore.compile.compiled_rules import CompiledRules
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule

@@ -10,7 +10,7 @@ import pytest
 from relational_tensat.cli.main import main
 from relational_tensat.cli.schema import EXAMPLES, example_schema, schema_page
 from relational_tensat.egraph import EGraph
-from relational_tensat.egraph.working_tables import working_tables
+from relational_tensat.egraph.schema import working_tables
 from tests.explore.graphs import mixed
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "schema.md"

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import MissingDependencyError
 from relational_tensat.cost import Configuration, DeviceKey, TimingSample, Unmeasurable
-from relational_tensat.cost.device import PROTOCOLS
-from relational_tensat.cost.end_to_end import WholeTiming
+from relational_tensat.cost.device import PROTOCOLS, WholeTiming
 from relational_tensat.cost.key import configuration_of
 from relational_tensat.rules.targets.target import know_kernels
 from relational_tensat.tensor import Array, AttrValue, Graph, ValueType

@@ -6,8 +6,8 @@ import pytest
 
 from relational_tensat.cost.bound import FEWEST, MARGIN, NEAREST, LeastCosts
 from relational_tensat.cost.calibration import base_profile
-from relational_tensat.cost.opening import load_table
-from relational_tensat.cost.roofline import kernel_time_us
+from relational_tensat.cost.opener import load_table
+from relational_tensat.cost.profile import kernel_time_us
 from tests.cost.fakes import CPU, Configuration, configuration, products
 from tests.graphs import f32
 

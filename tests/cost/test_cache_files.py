@@ -13,9 +13,8 @@ import pytest
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.folders import CACHE_VARIABLE
 from relational_tensat.cost import cache as cache_module
-from relational_tensat.cost.cache import CostCache, default_cache
-from relational_tensat.cost.measured import MeasuredSource
-from relational_tensat.cost.postponed import Postponed
+from relational_tensat.cost.cache import CostCache, Postponed, default_cache
+from relational_tensat.cost.measured_source import MeasuredSource
 from tests.cost.fakes import CPU, FakeDevice, products
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,7 +23,7 @@ MEASURE = """
 import sys, time
 from pathlib import Path
 from relational_tensat.cost.cache import CostCache
-from relational_tensat.cost.measured import MeasuredSource
+from relational_tensat.cost.measured_source import MeasuredSource
 from tests.cost.fakes import FakeDevice, products
 
 path, first, last, pause_s = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])

@@ -14,7 +14,7 @@ from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.configurations import graph_configurations
 from relational_tensat.cost.cpu.probe import make_probe
 from relational_tensat.cost.key import as_constants, configuration_text, parse_configuration
-from relational_tensat.cost.measured import MeasuredSource
+from relational_tensat.cost.measured_source import MeasuredSource
 from relational_tensat.egraph import EGraph
 from relational_tensat.explain.explanation import explain
 from relational_tensat.explore import explore
@@ -121,7 +121,7 @@ def test_the_sums_of_problem_graph_and_explanation_agree(tmp_path: Path) -> None
     with closing(EGraph.create(squeezed())) as egraph:
         explore(egraph, RULE)
         problem = extraction_problem(egraph, cost).problem
-        dear = problem.cost_us.copy()
+        costly = problem.cost_us.copy()
         names = [row[0] for row in egraph.connection.execute(
             "SELECT op FROM enode_text WHERE rule = 'original' AND op = 'mul'"
         ).fetchall()]  # fmt: skip
@@ -134,8 +134,8 @@ def test_the_sums_of_problem_graph_and_explanation_agree(tmp_path: Path) -> None
         ((op, own_us, constant_us),) = computed
         assert op == "conv"
         assert own_us > constant_us
-        assert own_us in dear.tolist()
-        assert constant_us in dear.tolist()
+        assert own_us in costly.tolist()
+        assert constant_us in costly.tolist()
         egraph.connection.execute(  # as if nothing but the product with the filters could be had
             "INSERT INTO computed_cost SELECT signature, computed, 0.5, 'mine' FROM computed_operands"
         )

@@ -11,7 +11,7 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.base.files import unless_full, write_aside
 from relational_tensat.cost import cache as cache_module
 from relational_tensat.cost.cache import CostCache
-from relational_tensat.cost.raced import RunsBefore
+from relational_tensat.cost.earlier_runs import RunsBefore
 from tests.cost.fakes import FakeDevice
 from tests.cost.test_cache_files import CPU, products
 from tests.run.resume.test_full_disk import file_limit

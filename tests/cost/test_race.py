@@ -3,11 +3,152 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from relational_tensat.cost.race import LEAST_HEATS, MOST_HEATS, Heat, Standing, race
+from relational_tensat.cost.cache import CostCache
+from relational_tensat.cost.measured_source import MeasuredSource
+from relational_tensat.cost.race import (
+    LEAST_HEATS,
+    MOST,
+    MOST_HEATS,
+    Heat,
+    RaceOutcome,
+    Standing,
+    corrections_of,
+    race,
+)
+from relational_tensat.cost.source import Race
+from tests.cost.fakes import CPU, FakeDevice, flat_us, products
+
+BEFORE = {"matmul": 100.0, "add": 50.0}
+
+
+def outcome(
+    after_us: dict[str, float], speedup: float, error: float = 0.01, model: str = "m"
+) -> RaceOutcome:
+    return RaceOutcome(model, BEFORE, after_us, speedup, error)
+
+
+def test_without_races_nothing_is_corrected() -> None:
+    assert corrections_of([]).factors == {}
+    assert corrections_of([RaceOutcome("m", {}, {}, 1.0, 0.01)]).factors == {}
+    as_predicted = [outcome({"matmul": 100.0}, 1.5), outcome({"matmul": 50.0, "add": 50.0}, 1.5)]
+    assert corrections_of(as_predicted).factors == {}
+
+
+def test_factors_are_what_whole_graphs_say() -> None:
+    """Additions truly cost 0.8 of what was measured: a graph without them gains less."""
+    truth = corrections_of([outcome({"matmul": 100.0}, (100 + 0.8 * 50) / 100)] * 50)
+    assert truth.races == 50
+    assert truth.of("add") / truth.of("matmul") == pytest.approx(0.8, abs=0.01)
+    assert truth.of("relu") == 1.0
+    assert truth.describe(["add", "relu"]) == f"add {truth.of('add'):.2f}"
+
+
+def test_a_race_of_much_noise_says_little() -> None:
+    after, speedup = {"matmul": 100.0}, 1.2
+    sure, unsure = (corrections_of([outcome(after, speedup, e)]).of("add") for e in (0.01, 0.3))
+    assert sure < unsure < 1.0
+    assert corrections_of([outcome(after, speedup, float("inf"))]).factors == {}
+
+
+def test_no_kind_is_corrected_by_more_than_so_much() -> None:
+    wild = corrections_of([outcome({"matmul": 1.0}, 0.1)] * 100)
+    assert set(wild.factors.values()) <= {MOST, 1 / MOST}
+
+
+def test_the_cache_keeps_what_was_said_for_a_device(tmp_path: Path) -> None:
+    cache = CostCache(tmp_path / "costs.duckdb")
+    assert cache.races(CPU) == []
+    first, second = outcome({"matmul": 100.0}, 1.2), outcome({"add": 50.0}, 2.9, model="n")
+    cache.keep_races(CPU, [first, second])
+    other = replace(CPU, name="another")
+    cache.keep_races(other, [first])
+    again = replace(first, before_us={"matmul": 99.0}, speedup=1.3)  # the same graphs
+    cache.keep_races(CPU, [again])
+    assert cache.races(CPU) == [again, second]
+    assert cache.races(other) == [first]
+    cache.forget(CPU)
+    assert cache.races(CPU) == []
+    assert cache.races(other) == [first]
+
+
+def test_what_races_of_another_kind_said_does_not_count(tmp_path: Path) -> None:
+    cache = CostCache(tmp_path / "costs.duckdb")
+    said = outcome({"matmul": 100.0}, 1.2)
+    cache.keep_races(CPU, [said])
+    with cache.opened() as connection:  # as caches were before races had versions
+        connection.execute("ALTER TABLE race_outcome DROP COLUMN race_version")
+    assert cache.races(CPU) == []
+    cache.keep_races(CPU, [said])
+    assert cache.races(CPU) == [said]
+    with cache.opened() as connection:
+        connection.execute("UPDATE race_outcome SET race_version = race_version + 1")
+    assert cache.races(CPU) == []
+
+
+def test_a_cache_of_before_has_no_races(tmp_path: Path) -> None:
+    cache = CostCache(tmp_path / "costs.duckdb")
+    MeasuredSource("cpu", FakeDevice(), cache).ask(products(1))
+    assert cache.races(CPU) == []
+    assert cache.forget(CPU) == 1
+
+
+def test_the_next_run_is_corrected_and_says_so(tmp_path: Path) -> None:
+    cache = CostCache(tmp_path / "costs.duckdb")
+    one, other = products(2)
+    source = MeasuredSource("cpu", FakeDevice(), cache, learns=True)
+    before_us = source.ask([one, other])[one].cost_us
+    source.learn_races([Race("m", [one, other], [other], 1.2, 0.01)])
+    assert source.ask([one])[one].cost_us == before_us  # until they are renewed
+    (kept,) = cache.races(CPU)
+    assert kept.before_us == {"matmul": round(flat_us(one) + flat_us(other), 3)}
+    plain = MeasuredSource("cpu", FakeDevice(), cache)
+    assert plain.ask([one])[one].cost_us == before_us
+    assert plain.notes == ()
+    learned = MeasuredSource("cpu", FakeDevice(), cache, learns=True)
+    factor = corrections_of([kept]).of("matmul")
+    assert factor != 1.0
+    assert learned.ask([one])[one].cost_us == pytest.approx(before_us * factor)
+    (note,) = learned.notes
+    assert note.startswith("measured costs are corrected by what races say (1 in ")
+    assert f"times matmul {factor:.2f}" in note
+
+
+def test_costs_are_others_when_they_are_renewed(tmp_path: Path) -> None:
+    cache = CostCache(tmp_path / "costs.duckdb")
+    one, other = products(2)
+    source = MeasuredSource("cpu", FakeDevice(), cache, learns=True)
+    before_us = source.ask([one, other])[one].cost_us
+    assert not source.renew()
+    source.learn_races([Race("m", [one, other], [other], 1.2, 0.01)])
+    assert source.renew()
+    (kept,) = cache.races(CPU)
+    factor = corrections_of([kept]).of("matmul")
+    assert source.ask([one])[one].cost_us == pytest.approx(before_us * factor)
+    assert not source.renew()
+
+
+def test_of_kernels_that_are_not_measured_less_is_learnt(tmp_path: Path) -> None:
+    cache = CostCache(tmp_path / "costs.duckdb")
+    one, other, third = products(3)
+    source = MeasuredSource("cpu", FakeDevice(), cache, learns=True)
+    source.ask([one])
+    source.learn_races([Race("estimated alike", [one, other], [one, other], 1.2, 0.01)])
+    assert cache.races(CPU) == []  # alike by the sums
+    source.learn_races(
+        [
+            Race("in both", [one, other], [other], 1.2, 0.01),
+            Race("in one", [one, other, third], [one, third], 1.2, 0.01),
+        ]
+    )
+    errors = {each.model: each.error for each in cache.races(CPU)}
+    assert errors["in both"] == pytest.approx(0.01)
+    assert errors["in one"] > 0.03
 
 
 def heats(speeds: Sequence[float], noise: float, seed: int) -> tuple[Heat, list[list[int]]]:

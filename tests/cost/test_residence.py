@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from relational_tensat.cost import AnalyticSource, load_profile
-from relational_tensat.cost.graph import graph_cost_us
+from relational_tensat.cost.analytic import as_found
 from relational_tensat.cost.profile import Profile
-from relational_tensat.cost.residence import as_found
+from relational_tensat.cost.source import graph_cost_us
 from relational_tensat.tensor import Graph, Node, Weight, build_graph
 from tests.graphs import f32
 

@@ -12,7 +12,7 @@ import pytest
 from relational_tensat import Options, optimize, resume
 from relational_tensat.cli.main import main
 from relational_tensat.cost import Unmeasurable
-from relational_tensat.cost.end_to_end import WholeTiming
+from relational_tensat.cost.device import WholeTiming
 from relational_tensat.formats import load_model, save_model
 from relational_tensat.run.result import Result
 from relational_tensat.tensor import Node, Weight, build_graph

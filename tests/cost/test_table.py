@@ -13,10 +13,8 @@ import pytest
 from relational_tensat.base.errors import InputError
 from relational_tensat.cost import CostCounts, DeviceKey, TimingSample, Unmeasurable
 from relational_tensat.cost.device import PROTOCOLS
-from relational_tensat.cost.key import configuration_text
-from relational_tensat.cost.record import Record
-from relational_tensat.cost.recorded import RecordedSource
-from relational_tensat.cost.table import COLUMNS, read_table, write_table
+from relational_tensat.cost.key import Record, configuration_text
+from relational_tensat.cost.table import COLUMNS, RecordedSource, read_table, write_table
 from tests.cost.fakes import CPU, configuration, flat_us, products
 from tests.graphs import f32
 
@@ -158,7 +156,7 @@ def test_what_a_table_lacks_is_estimated_and_counted_as_such(tmp_path: Path) -> 
 
 
 def test_the_tables_that_ship_are_good() -> None:
-    from relational_tensat.cost.opening import load_table, table_names
+    from relational_tensat.cost.opener import load_table, table_names
 
     for name in table_names():
         assert load_table(name).name == name

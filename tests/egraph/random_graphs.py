@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.rebuild import RebuildReport, rebuild
-from relational_tensat.egraph.working_tables import create_working
+from relational_tensat.egraph.schema import create_working
 from relational_tensat.tensor import Graph, Node, build_graph
 from tests.graphs import f32
 

@@ -9,7 +9,7 @@ import pytest
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.egraph.catalogue import Catalogue, Symbol, attrs_text, type_text
 from relational_tensat.egraph.database import Database
-from relational_tensat.egraph.published import create_tables
+from relational_tensat.egraph.schema import create_tables
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import ValueType
 from tests.graphs import f32

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.egraph import EGraph, rebuild
 from relational_tensat.egraph.catalogue import Catalogue
-from relational_tensat.egraph.loading import load_rows
+from relational_tensat.egraph.enode_rows import load_rows
 from relational_tensat.tensor import Graph, Node, build_graph
 from tests.egraph.closure import Closure, Term
 from tests.egraph.invariants import assert_invariants

@@ -9,7 +9,7 @@ import pytest
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.egraph import EGraph
-from relational_tensat.egraph.published import read_schema, without_comment
+from relational_tensat.egraph.schema import read_schema, without_comment
 from tests.egraph.invariants import assert_invariants
 from tests.explore.canonical import same
 from tests.graphs import fan_of_matmuls, shared_matmuls

@@ -83,7 +83,7 @@ def test_when_forms_became_one_is_what_a_slow_closure_finds(seed: int) -> None:
 def _record(
     forms: FormGraph, unions: list[tuple[int, int]], one_since: dict[tuple[int, int], float]
 ) -> None:
-    """Record the time of pairs that are one now and were not before, by closing all pairs anew."""
+    """Record the time of pairs that are one now and were not before, by closing all pairs again."""
     root = list(range(len(forms.operands)))
 
     def join(a: int, b: int) -> bool:

@@ -8,8 +8,8 @@ import pytest
 
 from relational_tensat.egraph import EGraph
 from relational_tensat.explain.why_not.funnel import Trace, why_not
-from relational_tensat.explore.compile.compiled import CompiledRules
-from relational_tensat.explore.match.matching import Matcher
+from relational_tensat.explore.compile.compiled_rules import CompiledRules
+from relational_tensat.explore.match.matcher import Matcher
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from tests.explore.pattern_egraphs import with_own_attributes

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from relational_tensat.egraph import EGraph
-from relational_tensat.egraph.loading import CHILD_COLUMNS
+from relational_tensat.egraph.enode_rows import CHILD_COLUMNS
 from relational_tensat.explore.compile.patterns import PatternNode, source_pattern
 from relational_tensat.rules.model import Apply, Rule, Term, Var
 from relational_tensat.tensor import AttrValue, Node, build_graph

@@ -7,9 +7,9 @@ import pytest
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, explore
 from relational_tensat.explore import step as step_module
-from relational_tensat.explore.apply import applying
-from relational_tensat.explore.apply.applying import FEWEST, OVERBUILD
-from relational_tensat.explore.apply.bounds import Bounds
+from relational_tensat.explore.apply import application
+from relational_tensat.explore.apply.application import FEWEST, OVERBUILD
+from relational_tensat.explore.apply.targets import Bounds
 from tests.egraph.invariants import assert_invariants
 from tests.explore.canonical import same
 from tests.explore.example_rules import example_rules
@@ -30,7 +30,7 @@ def test_batches_are_all_applications_and_none_builds_too_much(
     applications: int, e_nodes: int, total_nodes: int
 ) -> None:
     bounds = Bounds(300_000, total_nodes, steps=4, sources=1, bound=3)
-    sizes = applying._batch_sizes(applications, e_nodes, bounds)
+    sizes = application._batch_sizes(applications, e_nodes, bounds)
     assert sum(sizes) == applications
     assert min(sizes) > 0
     most = max(OVERBUILD * bounds.node_limit, total_nodes / applications)
@@ -39,7 +39,7 @@ def test_batches_are_all_applications_and_none_builds_too_much(
 
 def test_what_may_fill_the_node_budget_comes_first() -> None:
     """2,000,000 targets of four nodes, 60,000 e-nodes left: a first batch of four times that."""
-    sizes = applying._batch_sizes(
+    sizes = application._batch_sizes(
         2_000_000, 240_000, Bounds(300_000, 8_000_000, steps=4, sources=1, bound=3)
     )
     assert sizes[:3] == [60_000, 120_000, 240_000]
@@ -55,8 +55,8 @@ def explored(limit: int) -> tuple[EGraph, Exploration]:
 @pytest.mark.parametrize("limit", [50, 60, 80, 100])
 def test_the_e_graph_is_the_same_in_batches(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, as_whole = explored(limit)
-    monkeypatch.setattr(applying, "FEWEST", 1)
-    monkeypatch.setattr(applying, "OVERBUILD", 1)
+    monkeypatch.setattr(application, "FEWEST", 1)
+    monkeypatch.setattr(application, "OVERBUILD", 1)
     parts, as_parts = explored(limit)
     assert ("apply", "apply/batch") in parts.database.stopwatch.spent().statements
     assert as_parts.stop_reason == as_whole.stop_reason

@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from relational_tensat.explore.apply import direct_targets
+from relational_tensat.explore.apply import direct
 from relational_tensat.explore.apply.targets import (
     bind_text,
     hash_cons_text,
@@ -35,15 +35,15 @@ def generated() -> str:
 def generated_direct() -> str:
     """Return the statements for the same targets with their roots in the classes of their sources."""
     texts = [
-        direct_targets.built_text(operands=3, sources=1, steps=2, bound=2),
-        direct_targets.built_text(operands=3, sources=2, steps=3, bound=2),
-        direct_targets.fresh_of_built_text(operands=3),
-        direct_targets.applications_of_built_text(roots=2),
-        direct_targets.fresh_text(operands=3, sources=1, is_first=True),
-        direct_targets.fresh_text(operands=3, sources=2, is_first=False),
-        direct_targets.bind_text(operands=3, bound=2),
-        direct_targets.labelled_classes_text(bound=2, steps=2),
-        direct_targets.reasons_text(bound=2, steps=2),
+        direct.built_text(operands=3, sources=1, steps=2, bound=2),
+        direct.built_text(operands=3, sources=2, steps=3, bound=2),
+        direct.fresh_of_built_text(operands=3),
+        direct.applications_of_built_text(roots=2),
+        direct.fresh_text(operands=3, sources=1, is_first=True),
+        direct.fresh_text(operands=3, sources=2, is_first=False),
+        direct.bind_text(operands=3, bound=2),
+        direct.labelled_classes_text(bound=2, steps=2),
+        direct.reasons_text(bound=2, steps=2),
     ]
     return ";\n\n".join(texts) + ";\n"
 

@@ -10,7 +10,7 @@ import pytest
 
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
-from relational_tensat.explore.match.conditioning import ill_conditioned
+from relational_tensat.explore.match.conditions import ill_conditioned
 from relational_tensat.rules.library import load_rules
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from tests.explore.machine_values import disagreements

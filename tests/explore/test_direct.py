@@ -9,7 +9,7 @@ import pytest
 from bench.scale.families import FAMILIES
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, explore
-from relational_tensat.explore.apply import applying
+from relational_tensat.explore.apply import application
 from relational_tensat.models.bert import bert
 from relational_tensat.rules.library import taso_rules
 from relational_tensat.rules.model import Rule
@@ -44,7 +44,7 @@ def test_the_e_graph_is_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     direct, as_direct = explored(graph, rules, k_multi, cycle_filter)
-    monkeypatch.setattr(applying, "build_direct", lambda *_, **__: None)
+    monkeypatch.setattr(application, "build_direct", lambda *_, **__: None)
     beside, as_beside = explored(graph, rules, k_multi, cycle_filter)
     assert direct.next_id <= beside.next_id
     assert same(direct, beside)

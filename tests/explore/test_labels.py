@@ -7,7 +7,7 @@ import pytest
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
-from relational_tensat.explore.apply import applying, direct
+from relational_tensat.explore.apply import application, direct
 from tests.explore.example_rules import example_rules
 from tests.explore.graphs import separate_sums
 
@@ -26,9 +26,9 @@ def test_labels_from_a_list_are_those_from_joins(
     threads: int, is_direct: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not is_direct:
-        monkeypatch.setattr(applying, "build_direct", lambda *_, **__: None)
+        monkeypatch.setattr(application, "build_direct", lambda *_, **__: None)
     listed = classes_of(1)
     assert len({height for _, _, _, height, _ in listed}) > 2
-    monkeypatch.setattr(applying, "MANY_LABELS", 0)
+    monkeypatch.setattr(application, "MANY_LABELS", 0)
     monkeypatch.setattr(direct, "MANY_LABELS", 0)
     assert classes_of(threads) == listed

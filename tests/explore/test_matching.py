@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from relational_tensat.base.errors import UnsoundRuleError
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore.compile.compiled import CompiledRules
-from relational_tensat.explore.match.matching import Matcher
+from relational_tensat.explore.compile.compiled_rules import CompiledRules
+from relational_tensat.explore.match.matcher import Matcher
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph

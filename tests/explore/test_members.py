@@ -9,8 +9,8 @@ import pytest
 from relational_tensat.cost import load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import Interrupted
-from relational_tensat.explore.compile.live import LiveSkeleton, live_skeletons
-from relational_tensat.explore.match import matching
+from relational_tensat.explore.compile.prefixes import LiveSkeleton, live_skeletons
+from relational_tensat.explore.match import matcher
 from relational_tensat.explore.members import show_universe
 from relational_tensat.explore.step import StepBudget, step
 from relational_tensat.explore.world import World, begin_world
@@ -165,7 +165,7 @@ def test_a_world_is_matched_by_the_patterns_that_it_can_have_not_by_those_of_all
         searched.append(sum(len(skeleton.rows) for skeleton in live))
         return live
 
-    monkeypatch.setattr(matching, "live_skeletons", counted)
+    monkeypatch.setattr(matcher, "live_skeletons", counted)
     for rules in turns(own, 3):
         step(world, rules, BUDGET)
         in_world = searched.copy()

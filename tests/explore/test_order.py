@@ -9,8 +9,8 @@ import pytest
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore, step
-from relational_tensat.explore.compile import compiled
-from relational_tensat.explore.match import matching
+from relational_tensat.explore.compile import compiled_rules
+from relational_tensat.explore.match import matcher
 from relational_tensat.models import MODELS
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
@@ -74,7 +74,7 @@ def test_threads_and_order_change_nothing(
 
 def test_which_pairs_are_left_out_is_by_the_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there are more pairs of matches than are taken up."""
-    for module in (compiled, matching):
+    for module in (compiled_rules, matcher):
         monkeypatch.setattr(module, "PAIR_CAP", 20)
     graph, rules = MODELS["nasrnn"](), taso_rules()
     expected = list(tables(graph, rules, 3_000))

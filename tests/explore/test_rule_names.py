@@ -10,7 +10,7 @@ import pytest
 from relational_tensat.egraph import EGraph, rebuild
 from relational_tensat.egraph.database import Database
 from relational_tensat.explore import ExplorationOptions, explore
-from relational_tensat.explore.compile.compiled import named_rules
+from relational_tensat.explore.compile.compiled_rules import named_rules
 from relational_tensat.explore.rule_run import run_on_sources
 from relational_tensat.rules.library import load_rules
 from tests.explore.example_rules import example_rules

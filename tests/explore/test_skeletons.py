@@ -11,9 +11,13 @@ from typing import Any
 import pytest
 
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore.compile.compiled import CompiledRules, JoinGroup, phase_patterns
+from relational_tensat.explore.compile.compiled_rules import (
+    CompiledRules,
+    JoinGroup,
+    phase_patterns,
+)
 from relational_tensat.explore.compile.patterns import source_pattern
-from relational_tensat.explore.match.matching import Matcher
+from relational_tensat.explore.match.matcher import Matcher
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Apply, Rule, Term, Var
 from tests.explore.pattern_egraphs import ENode, Miss, PatternEGraph, misses, with_own_attributes

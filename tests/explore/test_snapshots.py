@@ -9,8 +9,12 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from relational_tensat.explore.compile.compiled import CompiledRules, join_query, note_examples
-from relational_tensat.explore.compile.live import live_skeletons
+from relational_tensat.explore.compile.compiled_rules import (
+    CompiledRules,
+    join_query,
+    note_examples,
+)
+from relational_tensat.explore.compile.prefixes import live_skeletons
 from relational_tensat.explore.compile.search_query import search_query
 from relational_tensat.rules.language import parse_rules
 

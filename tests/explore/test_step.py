@@ -9,7 +9,7 @@ import pytest
 from relational_tensat.base.errors import UsageError
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import Interrupted
-from relational_tensat.explore.compile.compiled import CompiledRules
+from relational_tensat.explore.compile.compiled_rules import CompiledRules
 from relational_tensat.explore.step import Delta, Starved, StepBudget, step
 from relational_tensat.explore.world import World, begin_world
 from relational_tensat.models import MODELS

@@ -9,7 +9,7 @@ import pytest
 from relational_tensat.base.errors import RuleError
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, explore
-from relational_tensat.explore.apply import applying, direct
+from relational_tensat.explore.apply import application, direct
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.tensor import Graph
@@ -84,7 +84,7 @@ def test_labels_joined_and_looked_up_make_the_same_tables(
 ) -> None:
     looked_up = _tables(cycle_filter)
     monkeypatch.setattr(direct, "MANY_LABELS", 1)
-    monkeypatch.setattr(applying, "MANY_LABELS", 1)
+    monkeypatch.setattr(application, "MANY_LABELS", 1)
     assert _tables(cycle_filter) == looked_up
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relational_tensat.egraph import EGraph
-from relational_tensat.egraph.published import create_worlds
+from relational_tensat.egraph.schema import create_worlds
 from relational_tensat.explore.members import Members
 from relational_tensat.explore.step import StepBudget, step
 from relational_tensat.explore.world import World, begin_world

@@ -39,12 +39,12 @@ def random_problem(seed: int, max_classes: int = 8) -> ExtractionProblem:
     rng = np.random.default_rng(seed)
     while True:
         n_classes = int(rng.integers(1, max_classes + 1))
-        dearest = int(rng.choice([1, 3, 10]))
+        costliest = int(rng.choice([1, 3, 10]))
         free = float(rng.choice([0.0, 0.3, 0.7]))
         nodes: list[NodeSpec] = []
         for klass in range(n_classes):
             for _ in range(int(rng.integers(1, 5))):
-                cost = 0.0 if rng.random() < free else float(rng.integers(1, dearest + 1))
+                cost = 0.0 if rng.random() < free else float(rng.integers(1, costliest + 1))
                 arity = int(rng.choice([0, 1, 2, 3], p=[0.2, 0.35, 0.3, 0.15]))
                 nodes.append((klass, cost, rng.integers(0, n_classes, arity).tolist()))
         problem = build(nodes, n_classes, int(rng.integers(0, n_classes)))

@@ -40,7 +40,7 @@ def _suppliers(rng: np.random.Generator, *, cycles: bool) -> ExtractionProblem:
     be had from other suppliers or consumers. The root needs all consumers: these are several roots.
     """
     n_consumers, n_suppliers = int(rng.integers(3, 6)), int(rng.integers(3, 6))
-    dearest = int(rng.choice([1, 2, 9]))  # 1: all suppliers tie
+    costliest = int(rng.choice([1, 2, 9]))  # 1: all suppliers tie
     consumers = list(range(1, n_consumers + 1))
     suppliers = list(range(n_consumers + 1, n_consumers + n_suppliers + 1))
     nodes: list[NodeSpec] = [(0, 0.0, consumers)]
@@ -49,7 +49,7 @@ def _suppliers(rng: np.random.Generator, *, cycles: bool) -> ExtractionProblem:
             needs = rng.choice(suppliers, size=int(rng.choice([1, 1, 2])), replace=False)
             nodes.append((klass, float(rng.choice([0, 0, 1])), needs.tolist()))
     for klass in suppliers:
-        nodes.append((klass, float(rng.integers(1, dearest + 1)), []))
+        nodes.append((klass, float(rng.integers(1, costliest + 1)), []))
         while cycles and rng.random() < 0.6:
             needs = rng.choice(suppliers + consumers, size=int(rng.choice([1, 1, 2])))
             nodes.append((klass, float(rng.choice([0, 0, 0.5])), needs.tolist()))

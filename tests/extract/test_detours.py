@@ -122,11 +122,11 @@ def test_operators_of_two_steps_together_are_a_detour() -> None:
 
 
 def test_what_is_still_needed_is_no_detour() -> None:
-    dear = [
+    costly = [
         (klass, 10.0 if (klass, part) == (2, []) else cost, part) for klass, cost, part in TOGETHER
     ]
-    assert dropped(dear) == [4, 6, 7]
-    also_root = [(0, 0.0, [1, 2, 3]), *dear[1:]]
+    assert dropped(costly) == [4, 6, 7]
+    also_root = [(0, 0.0, [1, 2, 3]), *costly[1:]]
     assert dropped(also_root) == []
     assert brute_force_us(build(also_root, 6)) == 15.0  # one by one, 16
 

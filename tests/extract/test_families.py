@@ -22,8 +22,8 @@ def with_families(seed: int) -> tuple[ExtractionProblem, np.ndarray]:
     problem = small_problem(5 + 7 * seed)  # suppliers: decisions that are made together
     rng = np.random.default_rng(seed)
     family = rng.integers(0, _FAMILIES, problem.n_nodes).astype(np.int32)
-    dearest = extract(replace(problem, cost_us=10.0 - problem.cost_us)).choice
-    family[dearest[dearest != UNUSED]] = ORIGINAL
+    costliest = extract(replace(problem, cost_us=10.0 - problem.cost_us)).choice
+    family[costliest[costliest != UNUSED]] = ORIGINAL
     return problem, family
 
 

@@ -13,8 +13,8 @@ from relational_tensat.cost import CostCounts, ask_for_graph
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.calibration import base_profile
 from relational_tensat.cost.key import configuration_text
-from relational_tensat.cost.measured import MeasuredSource
-from relational_tensat.cost.roofline import kernel_time_us
+from relational_tensat.cost.measured_source import MeasuredSource
+from relational_tensat.cost.profile import kernel_time_us
 from relational_tensat.cost.source import ABOUT, AT_LEAST, CostSource
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore

@@ -99,16 +99,16 @@ def test_a_search_that_loses_what_a_plainer_method_found_is_a_bug_that_is_report
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     problem = layered_problem(layers=2, width=4, seed=1)
-    dear = problem.original.copy()
+    costly = problem.original.copy()
 
     def loses(*args: object, **rest: object) -> Search:
         search = search_ilp(*args, **rest)  # type: ignore[arg-type]
-        search.best = dear
+        search.best = costly
         return search
 
     monkeypatch.setattr(package, "search_ilp", loses)
     best = extract(problem, ExtractionOptions("greedy-dag")).choice
-    assert dag_cost_us(problem, best) < dag_cost_us(problem, dear)
+    assert dag_cost_us(problem, best) < dag_cost_us(problem, costly)
     with pytest.raises(RelationalTensatError, match="plainer method"):
         extract(problem, start=best)
 

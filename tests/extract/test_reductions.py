@@ -28,7 +28,7 @@ def prepared(seed: int) -> Reduced:
 
 
 def assert_equivalent(before: Reduced, after: Reduced) -> None:
-    """The optimum stays, and what is chosen after the reduction lifts to no dearer a choice."""
+    """The optimum stays, and what is chosen after the reduction lifts to no costlier a choice."""
     best = brute_force_us(before.problem)
     assert brute_force_us(after.problem) == pytest.approx(best)
     choice = DagDeriver(after.problem).derive(after.problem.cost_us)

@@ -148,7 +148,7 @@ def test_the_ascent_on_merged_products_is_most_of_the_optimum() -> None:
 
 
 def test_landmarks_see_that_thin_ways_come_together() -> None:
-    # Four ways to the same dear class: the plain relaxation pays for a quarter of it.
+    # Four ways to the same costly class: the plain relaxation pays for a quarter of it.
     ways = 4
     nodes = [(0, 0.0, [way + 1]) for way in range(ways)]
     nodes += [(way + 1, 0.0, [ways + 1]) for way in range(ways)]
@@ -165,7 +165,7 @@ def test_landmarks_see_that_thin_ways_come_together() -> None:
 
 
 def test_landmarks_lead_to_what_too_little_is_chosen_of() -> None:
-    # Whatever the root takes, it needs the three dear classes 4, 5, 6: at once, or by way of 1, 2, 3.
+    # Whatever the root takes, it needs the three costly classes 4, 5, 6: at once, or by way of 1, 2, 3.
     problem = build(
         [
             (0, 1.0, [4, 1]), (0, 1.0, [5, 2]), (0, 1.0, [6, 3]),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from relational_tensat.cost.graph import graph_cost_us
+from relational_tensat.cost.source import graph_cost_us
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.extract import UNUSED, ExtractionOptions, dag_cost_us, extract

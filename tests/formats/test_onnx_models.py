@@ -11,7 +11,7 @@ import pytest
 from onnx import numpy_helper
 
 from relational_tensat.formats import load_model, save_model
-from relational_tensat.formats.onnx_opset import OLDEST_WRITTEN_OPSET
+from relational_tensat.formats.onnx_metadata import OLDEST_WRITTEN_OPSET
 from tests.formats.onnx_tools import assert_equal, assert_same_results, session
 
 _DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"

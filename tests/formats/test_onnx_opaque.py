@@ -11,7 +11,7 @@ import pytest
 from onnx import helper
 
 from relational_tensat.base.errors import ModelError
-from relational_tensat.formats import from_onnx_model, onnx_conversion, to_onnx_model
+from relational_tensat.formats import from_onnx_model, onnx_versions, to_onnx_model
 from relational_tensat.run.options import Options
 from relational_tensat.run.pipeline import optimize
 from relational_tensat.tensor import Graph, Node
@@ -321,7 +321,7 @@ def test_what_is_converted_to_something_else_is_refused_by_name(
         copy.opset_import[0].version = version
         return copy
 
-    monkeypatch.setattr(onnx_conversion.version_converter, "convert_version", unchanged)
+    monkeypatch.setattr(onnx_versions.version_converter, "convert_version", unchanged)
     node = helper.make_node("LogSoftmax", ["x"], ["y"], axis=1)
     kinds = [tensor("x", [2, 3, 4])], [tensor("y", [2, 3, 4])]
     graph = from_onnx_model(model([node], *kinds, opset=9))

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relational_tensat.cost.cuda.kernel_check import TOLERANCES, norm_error
 from relational_tensat.cost.cuda.single import draw
+from relational_tensat.cost.cuda.subject import TOLERANCES, norm_error
 from relational_tensat.gpu.catalogue import UNITS, instances
 from relational_tensat.gpu.plan import Executor, plan_graph
 from relational_tensat.gpu.routing import own_launch

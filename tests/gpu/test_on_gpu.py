@@ -10,11 +10,10 @@ import pytest
 
 from relational_tensat.base.errors import InputError, MissingDependencyError
 from relational_tensat.cost.cuda import open_device
-from relational_tensat.cost.cuda.graph_check import prepare_graphs, verify_on_device
-from relational_tensat.cost.cuda.graph_timing import time_graphs
-from relational_tensat.cost.cuda.kernel_check import TOLERANCES, norm_error
+from relational_tensat.cost.cuda.graph_timing import prepare_graphs, time_graphs, verify_on_device
 from relational_tensat.cost.cuda.protocol import Settings
 from relational_tensat.cost.cuda.single import draw
+from relational_tensat.cost.cuda.subject import TOLERANCES, norm_error
 from relational_tensat.cost.device import TimingSample
 from relational_tensat.gpu.cuda import CudaLibrary, open_gpu
 from relational_tensat.gpu.cuda.cuda_library import Timer

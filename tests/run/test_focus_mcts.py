@@ -12,8 +12,8 @@ from relational_tensat import Options, optimize
 from relational_tensat.base.files import resource_dir
 from relational_tensat.cli.main import main
 from relational_tensat.explore.outcome import WorldReport
-from relational_tensat.explore.strategies.mcts.deciding import TreeSearch
-from relational_tensat.explore.worlds.firing import Fired, Worlds
+from relational_tensat.explore.strategies.mcts.decisions import TreeSearch
+from relational_tensat.explore.worlds.firings import Fired, Worlds
 from relational_tensat.explore.worlds.node_arrays import Ints
 from relational_tensat.models import MODELS
 from relational_tensat.run.pipeline import resume

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from relational_tensat.cli.main import main
-from relational_tensat.cost.end_to_end import WholeTiming
+from relational_tensat.cost.device import WholeTiming
 from relational_tensat.cost.race import Standing
 from relational_tensat.run.gain import Gain, is_worth_it, is_worth_it_modelled, standing_of
 

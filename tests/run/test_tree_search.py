@@ -12,7 +12,7 @@ from relational_tensat import Options, optimize
 from relational_tensat.base.files import resource_dir
 from relational_tensat.cli.main import main
 from relational_tensat.explore import IterationReport
-from relational_tensat.explore.worlds.firing import Fired, Worlds
+from relational_tensat.explore.worlds.firings import Fired, Worlds
 from relational_tensat.explore.worlds.node_arrays import Ints
 from relational_tensat.formats import save_model
 from relational_tensat.models import MODELS

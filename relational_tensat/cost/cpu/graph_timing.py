@@ -1,26 +1,33 @@
-"""Two graphs whole in onnxruntime, in turn (A B A B), undisturbed: CPU time, or wall time of threads."""
+"""Graphs whole in onnxruntime, undisturbed: two in turn (A B A B), or all that are in a race.
+
+Two graphs are compared by CPU time, or by wall time on several threads. A heat of a race (``cost.race``)
+loads its graphs into new sessions in any order, and runs them in turn.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
 
 from relational_tensat.base.errors import InputError, first_line
-from relational_tensat.cost.cpu.prepared import leave_caches
+from relational_tensat.cost.cpu.probe import leave_caches
 from relational_tensat.cost.cpu.quiet import (
     Clock,
     Taken,
     clock_of,
     is_quiet,
+    processor_watch,
     take,
     thread_us,
 )
-from relational_tensat.cost.cpu.reference import processor_watch
 from relational_tensat.cost.cpu.sampling import Round, percentiles_us, steady
-from relational_tensat.cost.cpu.session import prepare, refusals
-from relational_tensat.cost.device import Unmeasurable
-from relational_tensat.cost.end_to_end import ENOUGH_ROUNDS, WholeTiming
+from relational_tensat.cost.cpu.session import prepare, prepare_model, refusals
+from relational_tensat.cost.device import ENOUGH_ROUNDS, Unmeasurable, WholeTiming
+from relational_tensat.cost.race import times_as_fast_as_first
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.tensor.inference import weight_bytes
 
@@ -176,3 +183,37 @@ def timing(pairs: Sequence[Round]) -> WholeTiming:
             for before_sample, after_sample in valid_pairs
         ],
     )
+
+
+#: Rounds of a heat, each graph once in each, all several times if the first is quick.
+_HEAT_ROUNDS = 7
+#: Fewer, if they would take longer: heats are what is repeated.
+_MOST_HEAT_S = 1.0
+
+
+def run_heat(
+    models: Sequence[bytes | Path], feeds: Mapping[str, Array], seed: int, threads: int = 1
+) -> list[float]:
+    """Run models by onnxruntime's defaults: all its optimizations, as users run them.
+
+    Args:
+        models: as ONNX writes them, or their files.
+        seed: of the order in which sessions are made, and of that in each round.
+        threads: that each operator is run by.
+
+    Returns:
+        Per model, how many times as fast as the first it is, by thread CPU time, of several threads by
+        wall time: the median over the rounds.
+
+    Raises:
+        Exception: one of ``session.refusals``.
+    """
+    rng = np.random.default_rng(seed)
+    clock = clock_of(threads)
+    runs = {}
+    for number in rng.permutation(len(models)).tolist():
+        runs[number] = repeated(prepare_model(models[number], feeds, "all", threads), clock)
+    runs = {number: each.as_often_as(runs[0]) for number, each in runs.items()}
+    round_s = sum(each.wall_s * each.times for each in runs.values())
+    rounds = max(1, min(_HEAT_ROUNDS, int(_MOST_HEAT_S / round_s)))
+    return times_as_fast_as_first(rng, len(models), rounds, lambda number: clock(runs[number].run))

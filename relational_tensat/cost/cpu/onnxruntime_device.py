@@ -8,27 +8,28 @@ from pathlib import Path
 
 from relational_tensat.base.errors import InputError, first_line
 from relational_tensat.cost.cpu.composition import nodes_of, total
-from relational_tensat.cost.cpu.graph_timing import MOST_WEIGHT_BYTES, time_whole
-from relational_tensat.cost.cpu.heats import run_heat
-from relational_tensat.cost.cpu.prepared import (
+from relational_tensat.cost.cpu.graph_timing import MOST_WEIGHT_BYTES, run_heat, time_whole
+from relational_tensat.cost.cpu.probe import (
+    IN_L3,
     MOST_BYTES,
     Prepared,
+    displacer,
+    most_bytes,
     operand_bytes,
+    place_of,
     prepare_node,
 )
-from relational_tensat.cost.cpu.processor import instruction_sets, processor_name
-from relational_tensat.cost.cpu.reference import processor_watch
+from relational_tensat.cost.cpu.quiet import processor_watch
 from relational_tensat.cost.cpu.sampling import difference
-from relational_tensat.cost.cpu.session import refusals
-from relational_tensat.cost.cpu.weights import IN_L3, displacer, most_bytes, place_of
+from relational_tensat.cost.cpu.session import instruction_sets, processor_name, refusals
 from relational_tensat.cost.device import (
     PROTOCOLS,
     Configuration,
     DeviceKey,
     TimingSample,
     Unmeasurable,
+    WholeTiming,
 )
-from relational_tensat.cost.end_to_end import WholeTiming
 from relational_tensat.formats import to_onnx_model
 from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, tensors_of
 from relational_tensat.tensor.inference import weight_bytes

@@ -1,19 +1,36 @@
-"""Whether anybody disturbs the processor: a small matrix product that should take as long as ever.
+"""Whether anybody disturbs the processor: a small matrix product that should take as long as always.
 
 A thread's CPU time does not count while others have the processor, but it suffers from what they do to the
 caches, and far more from a second thread on the same core: on a core of two hardware threads everything
-takes 1.5 to 2 times as long. Virtual machines often do not report that their processors share a core.
+takes 1.5 to 2 times as long. Virtual machines often do not report that their processors share a core. So
+the processor is watched by some arithmetic and some memory, run as everything else is.
+
+How fast the processor is undisturbed is remembered from one process to the next. A process that begins
+while others keep the processor busy sees it disturbed only: it would take the disturbance for the
+processor, and its times would be up to twice too long. A process that has seen it undisturbed writes down
+what the reference took then.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
 from typing import Protocol, TypeAlias
 
 import numpy as np
+
+from relational_tensat.base.errors import InputError
+from relational_tensat.base.files import unless_full, write_aside
+from relational_tensat.cost.cache import default_cache
+from relational_tensat.cost.cpu.session import instruction_sets, prepare, processor_name
+from relational_tensat.tensor import Node, TensorType, Weight, build_graph
 
 #: So much slower than at its best, the reference says that the processor is disturbed.
 DISTURBED = 1.08
@@ -148,3 +165,84 @@ class Quiet:
         self._memory.keep(best_us)
         self._best_us = min(best_us, self._memory.best_us())
         self._new = 0
+
+
+#: A better time is written down from so much on, as a fraction: less is noise.
+_BETTER = 0.005
+
+
+class Baseline:
+    """The best time of the reference under one name: a processor and what runs the reference.
+
+    Args:
+        name: everything that it depends on.
+        path: a JSON object of microseconds by name; None for the file beside the user's cost cache.
+    """
+
+    def __init__(self, name: str, path: Path | None = None) -> None:
+        self._name = name
+        self._path = path or default_cache().parent / "undisturbed.json"
+
+    def best_us(self) -> float:
+        """Return the best time that is known, infinity where none is.
+
+        Raises:
+            InputError: the file is not what was written.
+        """
+        return self._read().get(self._name, math.inf)
+
+    def keep(self, best_us: float) -> None:
+        """Write a time down if it is better than what is known.
+
+        Raises:
+            InputError: the file cannot be written, or is not what was written.
+        """
+        times_us = self._read()
+        if best_us < (1 - _BETTER) * times_us.get(self._name, math.inf):
+            text = json.dumps({**times_us, self._name: best_us}, indent=1)
+            with unless_full():
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                with write_aside(self._path) as folder:
+                    (folder / self._path.name).write_text(text, encoding="utf-8")
+
+    def _read(self) -> dict[str, float]:
+        if not self._path.is_file():
+            return {}
+        try:
+            content = json.loads(self._path.read_text(encoding="utf-8"))
+        except ValueError:
+            content = None
+        if not isinstance(content, dict) or not all(map(_is_time, content.values())):
+            raise InputError(f"{self._path}: expected a JSON object of microseconds; delete it")
+        return content
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value) and value > 0
+
+
+#: A second thread on the core slows arithmetic more than memory: some 20 µs of each.
+_LEFT = TensorType("float32", (64, 128))
+_RIGHT = TensorType("float32", (128, 128))
+_STREAM = TensorType("float32", (64, 1024))
+
+
+@cache
+def processor_watch() -> Quiet:
+    """Return the watch over this machine's processor: one, for it learns; the first call takes 0.5 s.
+
+    Raises:
+        InputError: what was learned before cannot be read, or what is learned now not written.
+    """
+    rng = np.random.default_rng(0)
+    values = {kind: rng.random(kind.shape, dtype=np.float32) for kind in (_LEFT, _RIGHT, _STREAM)}
+    graph = build_graph(
+        "reference",
+        {"left": _LEFT, "stream": _STREAM},
+        {"right": Weight(_RIGHT, values[_RIGHT])},
+        [Node("matmul", ("left", "right"), ("product",)), Node("relu", ("stream",), ("positive",))],
+        ["product", "positive"],
+    )
+    name = f"{processor_name()}; {instruction_sets()}; onnxruntime {version('onnxruntime')}"
+    run = prepare(graph, {"left": values[_LEFT], "stream": values[_STREAM]})
+    return Quiet(run, Baseline(name))

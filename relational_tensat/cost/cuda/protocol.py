@@ -11,17 +11,92 @@ Everything here is arithmetic over a ``CudaStopwatch``: it runs against a simula
 Graphs that are compared are subjects of one call. A kernel is a subject alone, between
 looks at the fixed product, so that its time can be kept as soon as it is known: kernels share a
 ``Clock``, and a window counts where the product took what it does among all of them.
+
+Samples say their middle, their spread, and how well the middle is known. A GPU's clock cannot be locked by
+its users, so it is watched: a fixed product is timed before and after each window of samples. Where it
+took another time than it mostly does, the clock was elsewhere, and what was timed in between does not
+count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from relational_tensat.cost.cuda.drift import TOLERANCE, Clock, steady
-from relational_tensat.cost.cuda.statistics import noise_floor, summarize, uncertainty
+import numpy as np
+
 from relational_tensat.cost.device import TimingSample, Unmeasurable
+
+#: Of normal samples, interquartile range over standard deviation; and how much wider than a mean's
+#: the distribution of a median is.
+_IQR_OF_NORMAL, _MEDIAN_OVER_MEAN = 1.349, 1.2533
+
+
+def summarize(times_us: Sequence[float]) -> TimingSample:
+    """Return median, 10th and 90th percentile."""
+    p10, median, p90 = np.percentile(times_us, (10, 50, 90)).tolist()
+    return TimingSample(median_us=median, p10_us=p10, p90_us=p90, samples=len(times_us))
+
+
+def uncertainty(times_us: Sequence[float]) -> float:
+    """Return the standard error of the median as a fraction of it, estimated from the quartiles."""
+    q1, median, q3 = np.percentile(times_us, (25, 50, 75)).tolist()
+    deviation = (q3 - q1) / _IQR_OF_NORMAL
+    return float(_MEDIAN_OVER_MEAN * deviation / np.sqrt(len(times_us)) / max(median, 1e-12))
+
+
+def noise_floor(first: Sequence[float], second: Sequence[float]) -> float:
+    """Return how much two runs' medians differ, as a fraction: what is less is a tie."""
+    if not first or not second:
+        return 0.0
+    a, b = float(np.median(first)), float(np.median(second))
+    return abs(a - b) / max(min(a, b), 1e-12)
+
+
+#: How far the reference may be from its median, as a fraction.
+TOLERANCE = 0.02
+#: How many times of the reference are remembered: some ten kernels' worth of them.
+_REMEMBERED = 128
+#: How many are taken before anything is timed.
+_FIRST = 64
+
+
+class Clock:
+    """What the fixed product took lately, whatever was timed in between.
+
+    Kernels that are timed one after the other share a clock: their times can be compared because all
+    were taken while the product took the same. A clock that has moved for good is the usual one
+    once it was seen in half of what is remembered.
+    """
+
+    def __init__(self) -> None:
+        self._times_us: deque[float] = deque(maxlen=_REMEMBERED)
+
+    def learn(self, reference_us: Callable[[], float]) -> None:
+        """Time the fixed product often enough to know what it usually takes."""
+        self.remember(*(reference_us() for _ in range(_FIRST)))
+
+    def remember(self, *times_us: float) -> None:
+        """Add times of the fixed product."""
+        self._times_us.extend(times_us)
+
+    @property
+    def usual_us(self) -> float:
+        """The median of what is remembered; 0.0 before anything is."""
+        return float(np.median(self._times_us)) if self._times_us else 0.0
+
+
+def steady(
+    references_us: Sequence[tuple[float, float]], usual_us: float, tolerance: float = TOLERANCE
+) -> list[bool]:
+    """Return which windows count: both references lie within the tolerance of the usual time."""
+    return [
+        all(abs(time_us - usual_us) <= tolerance * usual_us for time_us in window)
+        for window in references_us
+    ]
+
 
 Subject = TypeVar("Subject")
 Timed = TypeVar("Timed", contravariant=True)

@@ -1,21 +1,68 @@
-"""One configuration on the GPU, with copies of its operands, ready to be checked and timed."""
+"""One configuration on the GPU, with copies of its operands, ready to be checked and timed.
+
+Before it is timed, what its kernel computes is compared with what its operator means, in float64.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from relational_tensat.base.errors import InputError
-from relational_tensat.cost.cuda.kernel_check import fault
 from relational_tensat.cost.cuda.single import draw, graph_of, weight_inputs
 from relational_tensat.cost.device import Configuration
 from relational_tensat.gpu.calls import BoundCall, Ref
 from relational_tensat.gpu.cuda.cuda_library import CudaLibrary
 from relational_tensat.gpu.memory import decode, encode
 from relational_tensat.gpu.plan import GpuPlan, plan_graph
-from relational_tensat.tensor import Array, Graph
+from relational_tensat.tensor import Array, Graph, TensorType
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify.outputs import compute_outputs
+
+#: ‖result - exact‖ / ‖exact‖ that rounding explains, by element type; of tf32 by that name. Sums are
+#: in float32 throughout; results are rounded once.
+TOLERANCES = {
+    "float64": 1e-12, "float32": 1e-4, "tf32": 2e-3, "float16": 5e-3, "bfloat16": 3e-2,
+}  # fmt: skip
+
+
+def fault(
+    results: Sequence[Array], exact: Sequence[Array], kinds: Sequence[TensorType], math: str
+) -> str:
+    """Return what is wrong with a kernel's results, in one line; "" where nothing is.
+
+    Args:
+        results: what the device computed.
+        exact: the same in float64.
+        math: how float32 was multiplied.
+    """
+    for index, (result, exact_result, kind) in enumerate(zip(results, exact, kinds, strict=True)):
+        label = f"result {index}" if len(kinds) > 1 else "the result"
+        if not kind.is_float:
+            if not np.array_equal(result, exact_result):
+                bad = int(np.count_nonzero(result != exact_result))
+                return f"{label} differs from the exact one in {bad} elements"
+            continue
+        if not np.isfinite(result).all() and np.isfinite(exact_result).all():
+            bad = int(np.count_nonzero(~np.isfinite(result)))
+            return f"{label} has {bad} elements that are not finite: not written, or wrong"
+        error = norm_error(result, exact_result)
+        limit = TOLERANCES["tf32" if kind.dtype == "float32" and math == "tf32" else kind.dtype]
+        if not error <= limit:
+            return f"{label} is off by {error:.1e} relative to float64, more than {limit:.0e}"
+    return ""
+
+
+def norm_error(result: Array, exact: Array) -> float:
+    """Return ‖result - exact‖ / ‖exact‖ over what is finite in ``exact``; NaN where ``result`` is."""
+    is_finite = np.isfinite(exact)
+    reference = np.asarray(exact, np.float64)[is_finite]
+    difference = np.asarray(result, np.float64)[is_finite] - reference
+    scale = float(np.linalg.norm(reference)) or 1.0
+    return float(np.linalg.norm(difference)) / scale
+
 
 #: All copies of a configuration's operands take no more; then there are fewer of them.
 _MOST_BYTES = 16 << 30

@@ -8,7 +8,7 @@ from typing import Any
 
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.why_not.source import JoinStep, SourceSearch, named
-from relational_tensat.explore.compile.compiled import PAIR_CAP
+from relational_tensat.explore.compile.compiled_rules import PAIR_CAP
 from relational_tensat.rules.instance import tensor_vars
 from relational_tensat.rules.model import Rule
 

@@ -1,14 +1,134 @@
-"""Where a rule is to be derived: a few sets of operands on which it applies, generic ones first."""
+"""Where a rule is to be derived: a few sets of operands on which it applies, generic ones first.
+
+Sizes of operands are spread: made different, wherever the rule does not need them equal. On operands that
+are equal by accident a law can hold for other reasons than its own: a product of square matrices takes its
+factors in any order, a tensor of one element is its own sum. So what is proven of a rule should be proven
+where nothing is equal but what its sources and conditions ask for.
+"""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from relational_tensat.explore.derivation.spreading import spread
-from relational_tensat.rules.model import Rule
+from relational_tensat.base.errors import ShapeError
+from relational_tensat.rules.instance import tensor_vars
+from relational_tensat.rules.model import Rule, Term, Var
 from relational_tensat.rules.soundness.draws import RuleConfiguration, draw_configuration
 from relational_tensat.rules.soundness.requirements import DrawPlan
 from relational_tensat.tensor.hints import RandomChoices
+from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.types import Attrs, TensorType, ValueType
+
+#: A dimension: the index of a variable, and an axis.
+Place: TypeAlias = tuple[int, int]
+
+_MOST_GROUPS = 300
+
+
+def spread(rule: Rule, configuration: RuleConfiguration) -> RuleConfiguration:
+    """Return a configuration of the same ranks, in which sizes are equal only where they must be.
+
+    Each size in turn becomes a prime of its own, together with as few of the sizes equal to it as the
+    sources' shape rules and the rule's conditions allow. Sizes that are bound to others by more than
+    equality (the channels of a grouped convolution) stay as they are.
+
+    Raises:
+        UnsoundRuleError: on the way the rule changed the type of a result.
+    """
+    fresh = _primes(above=max(_sizes(configuration), default=1))
+    waiting = [
+        (variable, axis)
+        for variable, kind in enumerate(configuration.var_types)
+        for axis in range(kind.rank)
+    ]
+    while waiting:
+        place = waiting.pop(0)
+        size = configuration.var_types[place[0]].shape[place[1]]
+        equal = [p for p in waiting if configuration.var_types[p[0]].shape[p[1]] == size]
+        prime = next(fresh)
+        moved = _least_moved(rule, configuration, place, equal, prime)
+        if moved is not None:
+            configuration, places = moved
+            waiting = [other for other in waiting if other not in places]
+    return configuration
+
+
+def _least_moved(
+    rule: Rule, configuration: RuleConfiguration, place: Place, equal: Sequence[Place], size: int
+) -> tuple[RuleConfiguration, set[Place]] | None:
+    """Give ``place`` a new size, and as few of ``equal`` with it as possible; None if it cannot be.
+
+    What must be equal to each other is mostly a handful of sizes; where many more happen to be, the
+    search ends at some point, and they all move or none.
+    """
+    groups = (
+        {place, *combination}
+        for count in range(len(equal))
+        for combination in itertools.combinations(equal, count)
+    )
+    for places in itertools.chain(itertools.islice(groups, _MOST_GROUPS), [{place, *equal}]):
+        candidate = _resized(rule, configuration, places, size)
+        if candidate is not None:
+            return candidate, places
+    return None
+
+
+def _resized(
+    rule: Rule, configuration: RuleConfiguration, places: set[Place], size: int
+) -> RuleConfiguration | None:
+    """Return the configuration with other sizes at some places; None where the rule does not apply."""
+    types = tuple(
+        kind.with_shape(
+            tuple(size if (v, axis) in places else old for axis, old in enumerate(kind.shape))
+        )
+        for v, kind in enumerate(configuration.var_types)
+    )
+    candidate = retyped(rule, configuration.symbols, types)
+    return None if candidate is None or candidate.instantiate(rule) is None else candidate
+
+
+def retyped(
+    rule: Rule, symbols: Sequence[tuple[str, Attrs]], var_types: tuple[TensorType, ...]
+) -> RuleConfiguration | None:
+    """Return the configuration of the same operators on operands of other types; None if they misfit."""
+    types = dict(zip(tensor_vars(rule), var_types, strict=True))
+    remainder = iter(symbols)
+    placed: dict[int, tuple[str, Attrs]] = {}
+
+    def visit(term: Term) -> ValueType:
+        if isinstance(term, Var):
+            return types[term.name]
+        index = len(placed)
+        placed[index] = next(remainder)
+        operands = tuple(visit(child) for child in term.children)
+        operator = get_operator(term.op)
+        attrs = operator.canonical(operands, placed[index][1])
+        placed[index] = (term.op, attrs)
+        return operator.infer(operands, attrs)
+
+    try:
+        roots = tuple(visit(source) for source in rule.sources)
+    except ShapeError:
+        return None
+    return RuleConfiguration(tuple(placed.values()), var_types, roots)
+
+
+def _sizes(configuration: RuleConfiguration) -> list[int]:
+    return [size for kind in configuration.var_types for size in kind.shape]
+
+
+def _primes(above: int) -> Iterator[int]:
+    primes: list[int] = []
+    candidate = 2
+    while True:
+        if all(candidate % prime for prime in primes):
+            primes.append(candidate)
+            if candidate > above:
+                yield candidate
+        candidate += 1
+
 
 #: Per operand, per dimension: 1, or an id that equal sizes share.
 Pattern: TypeAlias = tuple[tuple[int, ...], ...]

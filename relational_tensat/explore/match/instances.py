@@ -11,10 +11,14 @@ from collections.abc import Mapping, Sequence
 
 from relational_tensat.egraph.catalogue import Catalogue
 from relational_tensat.egraph.database import Database
-from relational_tensat.egraph.loading import CHILD_COLUMNS
-from relational_tensat.egraph.working_tables import working_tables
-from relational_tensat.explore.apply.bounds import Bounds
-from relational_tensat.explore.compile.compiled import CompiledRule, CompiledRules, phase_rules
+from relational_tensat.egraph.enode_rows import CHILD_COLUMNS
+from relational_tensat.egraph.schema import working_tables
+from relational_tensat.explore.apply.targets import Bounds
+from relational_tensat.explore.compile.compiled_rules import (
+    CompiledRule,
+    CompiledRules,
+    phase_rules,
+)
 from relational_tensat.explore.compile.patterns import Skeleton
 from relational_tensat.rules.instance import Instance, Types, instantiate
 from relational_tensat.tensor.types import Attrs, ValueType

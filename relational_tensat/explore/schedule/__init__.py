@@ -1,6 +1,6 @@
 """Schedules: which rules take part in which steps, written as text or built in Python.
 
-The names below are imported when they are first used: whoever only reads options needs none of it.
+The names below are imported when they are first used: reading options alone needs none of them.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
         RunRules,
         Saturate,
         Sequence,
+        parse_schedule,
     )
-    from relational_tensat.explore.schedule.plan_text import parse_schedule
     from relational_tensat.explore.schedule.rulesets import BUILT_IN, rules_by_ruleset
 
 __all__ = [
@@ -40,8 +40,8 @@ __getattr__ = names_on_first_use(
             "RunRules",
             "Saturate",
             "Sequence",
+            "parse_schedule",
         ),
-        "plan_text": ("parse_schedule",),
         "rulesets": (
             "BUILT_IN",
             "rules_by_ruleset",

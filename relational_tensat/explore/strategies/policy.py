@@ -1,17 +1,65 @@
-"""What saturation decides: which rules take part in an iteration, what they may build, and when it ends."""
+"""What saturation decides: which rules take part in an iteration, what they may build, and when it ends.
+
+Multi-pattern rules may take a part of the node limit. A variation grows a world otherwise than saturation
+would, so that it holds other graphs.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from relational_tensat.base.records import record
 from relational_tensat.explore.exploration_options import ExplorationOptions
-from relational_tensat.explore.schedule.plan import Schedule
-from relational_tensat.explore.schedule.plan_text import parse_schedule
+from relational_tensat.explore.schedule.plan import Schedule, parse_schedule
 from relational_tensat.explore.schedule.rulesets import check_rulesets, rules_by_ruleset
 from relational_tensat.explore.step import Delta, StepBudget
-from relational_tensat.explore.strategies.node_budgets import multi_budget, scarce_budget
-from relational_tensat.explore.variation import PLAIN, Variation
 from relational_tensat.explore.world import World
+
+
+def multi_budget(e_nodes: int, limit: int) -> int:
+    """Return the most e-nodes that multi-pattern rules may grow an e-graph to in one iteration.
+
+    Args:
+        e_nodes: how many there are before the iteration.
+        limit: the most there may be.
+    """
+    return (e_nodes + 3 * limit) // 4
+
+
+def scarce_budget(original: int, limit: int) -> int:
+    """Return the same once that much has starved single-pattern rules: the bound of all iterations then.
+
+    Single-pattern rules make several e-nodes of each that multi-pattern rules add (three to four on
+    NasRNN and BERT with the shipped rules, next to none with TASO's).
+
+    Args:
+        original: e-nodes of the original graph.
+        limit: the most there may be.
+    """
+    return max(limit // 4, (7 * original + limit) // 8)
+
+
+@record
+class Variation:
+    """What a node limit keeps out of a world, and what it lets in.
+
+    Attributes:
+        order: a seed: applications of multi-pattern rules come in a random order; None: of each rule,
+            those of the youngest classes first.
+        multi_share: of the room that is left in the world, the part that multi-pattern rules may take in
+            an iteration; what then becomes of single-pattern rules is not looked at. None: as saturation
+            has it (``node_budgets``).
+        multi_iterations: iterations in which multi-pattern rules take part, each but the first once
+            single-pattern rules have nothing left to add; None: as the options have it.
+    """
+
+    order: int | None = None
+    multi_share: float | None = None
+    multi_iterations: int | None = None
+
+
+#: As saturation grows it.
+PLAIN = Variation()
 
 
 @dataclass(slots=True)

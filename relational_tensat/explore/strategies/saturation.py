@@ -25,18 +25,17 @@ from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.ending import write_down, write_ending
 from relational_tensat.explore.exploration_options import ExplorationOptions
-from relational_tensat.explore.journal import Journal
 from relational_tensat.explore.members import Members, end_search
-from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.outcome import (
     Exploration,
     IterationReport,
+    Journal,
+    Observer,
     WorldReport,
     rule_stats,
 )
 from relational_tensat.explore.step import Delta, Starved, step
-from relational_tensat.explore.strategies.policy import Policy, SaturationState
-from relational_tensat.explore.variation import PLAIN, Variation
+from relational_tensat.explore.strategies.policy import PLAIN, Policy, SaturationState, Variation
 from relational_tensat.explore.world import World, begin_world
 from relational_tensat.rules.model import Rule
 

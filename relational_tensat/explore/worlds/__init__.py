@@ -2,8 +2,8 @@
 
 The universe is one e-graph that all worlds share. Every application of a rule is found and built once,
 whichever world asks first (``universe``); a world is the set of e-nodes that it has, a bit in each e-node's
-mask (``masks``), and a rule that fires in it adds the e-nodes of the applications whose sources it has
-(``firing``), for all worlds at a time.
+mask (``node_arrays``), and a rule that fires in it adds the e-nodes of the applications whose sources it
+has (``firings``), for all worlds at a time.
 
 - ``node_arrays``: the universe's e-nodes as arrays, and those that a match is made of.
 - ``applications``: those that were found, and what each builds.

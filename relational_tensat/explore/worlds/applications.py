@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from relational_tensat.egraph.arrow_columns import fixed_list_column, list_column
 from relational_tensat.egraph.database import Database
-from relational_tensat.egraph.loading import CHILD_COLUMNS
+from relational_tensat.egraph.enode_rows import CHILD_COLUMNS
 from relational_tensat.explore.worlds.node_arrays import Ints, NodeArrays
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ that is not needed has an e-node as well, the cheapest at that time, and is trie
 A move that saves nothing is made where fewer need what costs something then: the last of them may do
 without it.
 
-No graph is ever dearer than the parent's. It is no optimum: see ``extract``.
+No graph is ever costlier than the parent's. It is no optimum: see ``extract``.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from relational_tensat.base.records import record
 from relational_tensat.egraph.catalogue import Catalogue, is_foldable
-from relational_tensat.egraph.weights_only import weight_only_classes
+from relational_tensat.egraph.egraph import weight_only_classes
 from relational_tensat.explore.worlds.node_arrays import Ints, NodeArrays
 from relational_tensat.tensor.operators import get_operator
 

@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relational_tensat.base.records import record
-from relational_tensat.explore.compile.compiled import CompiledRules
+from relational_tensat.explore.compile.compiled_rules import CompiledRules
 from relational_tensat.explore.worlds.applications import ApplicationRows
-from relational_tensat.explore.worlds.masks import Bits, Masks, some_world
-from relational_tensat.explore.worlds.node_arrays import Ints, NodeArrays
+from relational_tensat.explore.worlds.node_arrays import Bits, Ints, Masks, NodeArrays, some_world
 
 Places = NDArray[np.int64]
 

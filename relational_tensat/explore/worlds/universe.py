@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore.apply.applying import apply_all
-from relational_tensat.explore.apply.bounds import Candidates
+from relational_tensat.explore.apply.application import apply_all
+from relational_tensat.explore.apply.targets import Candidates
 from relational_tensat.explore.exploration_options import ExplorationOptions
-from relational_tensat.explore.match.matching import Matches
+from relational_tensat.explore.match.matcher import Matches
 from relational_tensat.explore.members import original_nodes
 from relational_tensat.explore.world import World, begin_world
 from relational_tensat.explore.worlds.applications import (
@@ -24,15 +24,20 @@ from relational_tensat.explore.worlds.applications import (
     Applications,
     Templates,
 )
-from relational_tensat.explore.worlds.masks import Flags, Masks
-from relational_tensat.explore.worlds.node_arrays import Ints, NodeArrays, SourceFinder
+from relational_tensat.explore.worlds.node_arrays import (
+    Flags,
+    Ints,
+    Masks,
+    NodeArrays,
+    SourceFinder,
+)
 from relational_tensat.explore.worlds.pairs import Looked, Pairs, PairSources
 from relational_tensat.rules.model import Rule
 
 #: Most pairs of matches of multi-pattern rules that are recorded.
 MOST_PAIRS = 400_000
 
-#: So many applications are built by one statement at the most; see ``applying``.
+#: So many applications are built by one statement at the most; see ``application``.
 MOST_AT_ONCE = 20_000
 
 

@@ -7,7 +7,7 @@ from relational_tensat.base.watch import Watch
 from relational_tensat.cost import CostModel, CostSource, as_source
 from relational_tensat.cost.source import ABOUT
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore.seed import Seed
+from relational_tensat.explore.members import Seed
 from relational_tensat.extract.anytime.kept import seed_of
 from relational_tensat.extract.cost_table import ask_for_chosen, forget_costs
 from relational_tensat.extract.extraction import extract

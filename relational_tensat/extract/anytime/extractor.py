@@ -23,7 +23,7 @@ from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.watch import ShouldStop, Watch
 from relational_tensat.cost import CostModel, CostSource, as_source, graph_cost_us
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore.seed import Seed
+from relational_tensat.explore.members import Seed
 from relational_tensat.explore.worlds.node_costs import WorldArrays
 from relational_tensat.extract.anytime.kept import (
     ExtractionEntry,
@@ -119,18 +119,18 @@ class AnytimeExtractor:
             return "interrupted"
         return "patience" if 0 < self._options.patience <= self._stalled else None
 
-    def choose(self, iteration: int, *, anew: bool = False) -> Seed:
+    def choose(self, iteration: int, *, again: bool = False) -> Seed:
         """Return the cheapest graph of what is shown of the e-graph, with all the time of an extraction.
 
         Args:
-            anew: something else is shown than when that iteration was extracted from before.
+            again: something else is shown than when that iteration was extracted from before.
 
         Raises:
             Interrupted: exploration's time is over.
             KeyboardInterrupt: Ctrl-C was pressed twice.
         """
         is_known = any(entry.iteration == iteration and entry.optimal for entry in self.log)
-        if self._last is None or anew or not is_known:
+        if self._last is None or again or not is_known:
             with self.watch.watching(), self._counting():
                 table, extraction = self._extract_between(iteration, self._options.time_limit_s)
         else:

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore.seed import Seed, choice_of
+from relational_tensat.explore.members import Seed, choice_of
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from relational_tensat.extract.problem import Extraction, Ints
 from relational_tensat.extract.tables import TableProblem, enodes_in_order

@@ -5,7 +5,7 @@ it: it takes an e-node of the zone with no child inside. So over those e-nodes t
 least y of m. The relaxation gets by with less where many thin ways from m come together again
 further down and each is charged only for the widest. Such a zone is the sink side of a minimum cut:
 follow, from each e-node, the child that is hardest to derive, and x is the capacity of the
-e-nodes (LM-cut, from planning, follows the dearest child likewise).
+e-nodes (LM-cut, from planning, follows the costliest child likewise).
 
 ``Scarcity`` says where such a zone may lie: from a class that is chosen down to one of which too little is
 chosen. A choice of the relaxation splits a class among several e-nodes. Where all of them, each by some
@@ -229,7 +229,7 @@ class LandmarkCuts:
     def _enlarged(self, zone: set[int], point: _Point) -> list[int]:
         """Pull classes into the zone while that does not make it easier to enter.
 
-        Returns the e-nodes that enter it. The further the zone reaches, the dearer they are. A class
+        Returns the e-nodes that enter it. The further the zone reaches, the costlier they are. A class
         is looked at again only where more e-nodes enter over it.
         """
         children = self._children

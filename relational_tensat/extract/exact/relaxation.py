@@ -2,8 +2,8 @@
 
 It begins with *dual ascent*: a bound made of landmarks that share no cost, and the costs that are left. As
 LM-cut does in planning: ``h`` of a class is the weight of its cheapest derivation if of all
-children only the dearest had to be paid. Search from the root along the operands, over e-nodes of
-weight 0, each to its dearest child. Every acyclic choice takes an e-node that enters this zone:
+children only the costliest had to be paid. Search from the root along the operands, over e-nodes of
+weight 0, each to its costliest child. Every acyclic choice takes an e-node that enters this zone:
 one of a class in the zone, with no child in the zone. The least weight among those is added to the
 bound and taken off each of them, and so on until ``h`` of the root is 0.
 
@@ -84,12 +84,12 @@ class LandmarkAscent:
         self._owner: list[int] = problem.node_class.tolist()
 
     def orders(self, weights: Floats) -> list[list[int]]:
-        """Return orders of classes to ascend to: the root; its children, dearest last and first."""
+        """Return orders of classes to ascend to: the root; its children, costliest last and first."""
         root = self._problem.root
         if len(self._nodes[root]) != 1:
             return [[root]]
-        dearest = self._dearest(weights.tolist())
-        required = sorted(self._children[self._nodes[root][0]], key=dearest.__getitem__)
+        costliest = self._dearest(weights.tolist())
+        required = sorted(self._children[self._nodes[root][0]], key=costliest.__getitem__)
         if len(required) < 2:
             return [[root]]
         return [[root], [*required, root], [*reversed(required), root]]
@@ -110,20 +110,20 @@ class LandmarkAscent:
         """
         tiny = _TINY * float(weights.max(initial=0.0))
         weight: list[float] = np.where(weights > tiny, weights, 0.0).tolist()
-        dearest = self._dearest(weight)
+        costliest = self._dearest(weight)
         bound = 0.0
         landmarks: list[list[int]] = []
         for target in targets or [self._problem.root]:
-            while tiny < dearest[target] < _INFINITE and not (stop is not None and stop()):
-                landmark = self._landmark(target, weight, dearest)
+            while tiny < costliest[target] < _INFINITE and not (stop is not None and stop()):
+                landmark = self._landmark(target, weight, costliest)
                 least = min(weight[node] for node in landmark)
                 bound += least
                 landmarks.append(landmark)
                 for node in landmark:
                     remainder = weight[node] - least
                     weight[node] = remainder if remainder > tiny else 0.0
-                self._lower(landmark, weight, dearest)
-        return Ascent(bound, landmarks, self._excess(weight, dearest), np.array(weight))
+                self._lower(landmark, weight, costliest)
+        return Ascent(bound, landmarks, self._excess(weight, costliest), np.array(weight))
 
     def _dearest(self, weight: list[float]) -> list[float]:
         """Return ``h`` of every class (Dijkstra over e-nodes whose last child was settled)."""
@@ -142,7 +142,7 @@ class LandmarkAscent:
                     heapq.heappush(queue, (weight[user] + value, self._owner[user]))
         return heights
 
-    def _landmark(self, target: int, weight: list[float], dearest: list[float]) -> list[int]:
+    def _landmark(self, target: int, weight: list[float], costliest: list[float]) -> list[int]:
         """Return the e-nodes that enter the zone which free e-nodes connect with a class."""
         zone = {target}
         stack = [target]
@@ -152,39 +152,39 @@ class LandmarkAscent:
                 if weight[node] > 0.0:
                     paid.append(node)
                     continue
-                child = max(self._children[node], key=dearest.__getitem__)
+                child = max(self._children[node], key=costliest.__getitem__)
                 if child not in zone:
                     zone.add(child)
                     stack.append(child)
         return [node for node in paid if zone.isdisjoint(self._children[node])]
 
-    def _lower(self, nodes: list[int], weight: list[float], dearest: list[float]) -> None:
+    def _lower(self, nodes: list[int], weight: list[float], costliest: list[float]) -> None:
         """Lower ``h`` in place after the weights of some e-nodes fell."""
         children, owner = self._children, self._owner
         queue: list[tuple[float, int]] = []
         for node in nodes:
-            value = weight[node] + max([dearest[child] for child in children[node]], default=0.0)
-            if value < dearest[owner[node]]:
+            value = weight[node] + max([costliest[child] for child in children[node]], default=0.0)
+            if value < costliest[owner[node]]:
                 queue.append((value, owner[node]))
         heapq.heapify(queue)
         while queue:
             value, klass = heapq.heappop(queue)
-            if value >= dearest[klass]:
+            if value >= costliest[klass]:
                 continue
-            dearest[klass] = value
+            costliest[klass] = value
             for user in self._users[klass]:
                 part = children[user]
                 above = weight[user] + (
-                    value if len(part) == 1 else max([dearest[child] for child in part])
+                    value if len(part) == 1 else max([costliest[child] for child in part])
                 )
-                if above < dearest[owner[user]]:
+                if above < costliest[owner[user]]:
                     heapq.heappush(queue, (above, owner[user]))
 
-    def _excess(self, weight: list[float], dearest: list[float]) -> Floats:
-        """Return, per e-node, its own weight and ``h`` of its dearest child: both are in addition."""
+    def _excess(self, weight: list[float], costliest: list[float]) -> Floats:
+        """Return, per e-node, its own weight and ``h`` of its costliest child: both are in addition."""
         return np.array(
             [
-                own + max([dearest[child] for child in part], default=0.0)
+                own + max([costliest[child] for child in part], default=0.0)
                 for own, part in zip(weight, self._children, strict=True)
             ]
         )

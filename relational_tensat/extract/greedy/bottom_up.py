@@ -13,7 +13,7 @@ way up, so a class only ever depends on classes settled before it: the choice ca
 every e-node is looked at once (Algorithm 2 of the TENSAT+MCTS paper looks at them until nothing moves).
 
 The sets of a deep e-graph grow with the square of its depth. When they outgrow a limit, no more
-are made, and from there on an e-node costs what its dearest child costs, plus its own: too little,
+are made, and from there on an e-node costs what its costliest child costs, plus its own: too little,
 but of a size that still distinguishes e-nodes, where a sum over children would explode.
 """
 
@@ -177,7 +177,7 @@ class DagDeriver:
                 owner = node_class[parent]
                 if missing_count[parent] or is_settled[owner]:
                     continue
-                # The class settled last is the dearest child, so this is a lower bound.
+                # The class settled last is the costliest child, so this is a lower bound.
                 if total + weight[parent] > best[owner][0]:
                     continue
                 cost = max(union.cost(children[parent]) + weight[parent], total)

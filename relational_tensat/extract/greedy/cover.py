@@ -1,6 +1,6 @@
 """Top-down greedy that lets several classes pay together for what serves them all.
 
-Bottom-up greedy never merges: computing two products as one and splitting is dearer than either
+Bottom-up greedy never merges: computing two products as one and splitting is costlier than either
 product alone, and only pays if *both* classes choose it. Seen from above this is a set cover. A
 *giver* is a class that others have for free (their free e-nodes need it, as the splits of a merged
 product do); the one with the lowest price per wanted class that it serves is bought, and what it

@@ -155,7 +155,7 @@ def _constructed(
         yield "top-down covering", reduced.lift(CoverGreedy(smaller, check).derive())
 
 
-OUTGROWN = "bottom-up, by dearest children where the sets of classes outgrew their limit"
+OUTGROWN = "bottom-up, by costliest children where the sets of classes outgrew their limit"
 
 
 class _Cheapest:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.files import write_aside
-from relational_tensat.egraph.loading import CHILD_COLUMNS
+from relational_tensat.egraph.enode_rows import CHILD_COLUMNS
 
 _CHILDREN = [f"c{i}" for i in range(CHILD_COLUMNS)]
 

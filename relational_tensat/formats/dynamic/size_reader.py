@@ -12,16 +12,15 @@ import onnx
 from onnx import inliner
 
 from relational_tensat.base.errors import InputError, ShapeError
-from relational_tensat.formats.dynamic.dimensions import DynamicDimensions, Sizes
+from relational_tensat.formats.dynamic.dimensions import DynamicDimensions, Sizes, check_names
 from relational_tensat.formats.dynamic.sized_model import (
     DynamicModel,
     SizedGraph,
     SizeError,
     text_of,
 )
-from relational_tensat.formats.onnx_dims import check_names
-from relational_tensat.formats.onnx_infer import runs_on_ones
 from relational_tensat.formats.onnx_metadata import weights_without_data
+from relational_tensat.formats.onnx_node import runs_on_ones
 from relational_tensat.formats.onnx_read import Reading, parse_onnx, read_in_full, read_model
 from relational_tensat.formats.onnx_types import is_tensor_of_unknown_shape
 from relational_tensat.tensor import (

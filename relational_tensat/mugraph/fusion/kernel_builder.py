@@ -16,7 +16,7 @@ from typing import cast
 import numpy as np
 
 from relational_tensat.base.errors import InputError, VerificationError
-from relational_tensat.egraph.loading import CHILD_COLUMNS, single_number
+from relational_tensat.egraph.enode_rows import CHILD_COLUMNS, single_number
 from relational_tensat.mugraph.fusion.candidates import KernelCandidate
 from relational_tensat.mugraph.fusion.chains import row_kernel
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel

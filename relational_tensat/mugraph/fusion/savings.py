@@ -15,7 +15,7 @@ from relational_tensat.base.folders import temporary_folder
 from relational_tensat.cost import CostSource
 from relational_tensat.cost.analytic import AnalyticSource
 from relational_tensat.cost.device import TimingSample
-from relational_tensat.cost.measured import MeasuredSource
+from relational_tensat.cost.measured_source import MeasuredSource
 from relational_tensat.cost.profile import Profile
 from relational_tensat.mugraph.fusion.candidates import KernelCandidate
 from relational_tensat.mugraph.graph.arithmetic import Numbers
@@ -140,9 +140,8 @@ def measured(candidate: KernelCandidate, graph: MuGraph) -> TimingSample:
         MissingDependencyError: there is no C compiler.
     """
     from relational_tensat.cost.cpu.onnxruntime_device import MOST_PATIENCE_S
-    from relational_tensat.cost.cpu.prepared import leave_caches, wanted_copies
-    from relational_tensat.cost.cpu.quiet import thread_us
-    from relational_tensat.cost.cpu.reference import processor_watch
+    from relational_tensat.cost.cpu.probe import leave_caches, wanted_copies
+    from relational_tensat.cost.cpu.quiet import processor_watch, thread_us
     from relational_tensat.cost.cpu.sampling import Pair, difference
 
     with temporary_folder() as folder:

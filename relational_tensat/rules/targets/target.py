@@ -129,7 +129,7 @@ def load_target(name: str) -> Target:
 
 
 def know_kernels() -> None:
-    """Make the kernels of all targets known, for whoever reads e-graphs or rules that may have them."""
+    """Make the kernels of all targets known, for readers of e-graphs or rules that may have them."""
     import_module("relational_tensat.rules.targets.fused_chain")
     for name in TARGETS:
         load_target(name)

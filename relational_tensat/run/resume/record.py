@@ -16,7 +16,7 @@ from relational_tensat.base.files import read_bytes
 from relational_tensat.base.option import from_json, to_json
 from relational_tensat.base.shown_text import storable
 from relational_tensat.egraph.database import Database
-from relational_tensat.formats.json_write import graph_text
+from relational_tensat.formats.json_graph import graph_text
 from relational_tensat.run.options import Options
 from relational_tensat.tensor.graph import Graph
 from relational_tensat.tensor.types import Array

@@ -10,8 +10,8 @@ import json
 from dataclasses import replace
 
 from relational_tensat.cost import CostModel, CostSource, graph_cost_us
-from relational_tensat.cost.raced import SettledChoice
-from relational_tensat.explore.seed import Seed
+from relational_tensat.cost.earlier_runs import SettledChoice
+from relational_tensat.explore.members import Seed
 from relational_tensat.extract.families import FamilyChoice
 from relational_tensat.extract.problem import COST_TOLERANCE, dag_cost_us
 from relational_tensat.extract.tables import (
@@ -33,7 +33,7 @@ _OTHER_COSTS = 0.05
 def recall(state: RunState) -> Settled | None:
     """Return what a run that this repeats has chosen; None where there is none, or its costs were others.
 
-    There is none either where something else is asked for: races anew, or none, more measuring, more time
+    There is none either where something else is asked for: races again, or none, more measuring, more time
     of races than was enough.
 
     Raises:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 
 from relational_tensat.cost import CostSource, Device, graph_cost_us
 from relational_tensat.cost.cache import CostCache, default_cache
-from relational_tensat.cost.contents import Contents
+from relational_tensat.cost.configurations import Contents
+from relational_tensat.cost.earlier_runs import RACING, Raced, RunsBefore
+from relational_tensat.cost.key import now
 from relational_tensat.cost.race import RACE_VERSION, RaceResult
-from relational_tensat.cost.raced import RACING, Raced, RunsBefore
-from relational_tensat.cost.record import now
 from relational_tensat.cost.source import ABOUT
 from relational_tensat.extract import Extraction, extract
 from relational_tensat.extract.cost_table import ask_for_chosen
@@ -99,7 +99,7 @@ def candidates(
 
 def _is_run_dearer(state: RunState, candidate: Contestant, original_us: float) -> bool:
     """Whether a graph costs as much as the original as it is run: what a target computes for each reader
-    anew, an e-graph counts once. Only costs that are known at once are asked.
+    again, an e-graph counts once. Only costs that are known at once are asked.
     """
     return state.cost.is_instant and graph_cost_us(candidate.graph, state.cost) >= original_us
 
@@ -107,7 +107,7 @@ def _is_run_dearer(state: RunState, candidate: Contestant, original_us: float) -
 def _measured(
     state: RunState, table: TableProblem, found: Sequence[Contestant], original_us: float
 ) -> list[Contestant]:
-    """Return candidates with what they cost, the first first; estimates may have brought dearer ones."""
+    """Return candidates with what they cost, the first first; estimates may have brought costlier ones."""
     enodes = {enode for each in found for enode in chosen_enodes(table, each.found.choice)}
     if not ask_for_chosen(state.egraph, state.cost, sorted(enodes), ABOUT):
         return list(found)

@@ -9,9 +9,9 @@ from functools import partial
 from relational_tensat.cost import CostSource, ask_for_graph
 from relational_tensat.explore import Exploration
 from relational_tensat.explore import explore as explore_whole
-from relational_tensat.explore.observer import Observer
+from relational_tensat.explore.outcome import Observer
 from relational_tensat.explore.strategies.focus import explore_and_go_on, explore_focus
-from relational_tensat.explore.strategies.mcts.exploring import explore_tree
+from relational_tensat.explore.strategies.mcts.decisions import explore_tree
 from relational_tensat.extract.anytime.by_profile import cheapest_by_profile
 from relational_tensat.extract.cost_table import forget_costs
 from relational_tensat.extract.tables import chosen_graph, extraction_problem, rules_of_chosen

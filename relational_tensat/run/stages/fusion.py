@@ -15,7 +15,7 @@ from relational_tensat.base.outputs import check_folder
 from relational_tensat.base.watch import Watch
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.explore import RuleStats
-from relational_tensat.explore.further import apply_further
+from relational_tensat.explore.step import apply_further
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.extract.varied_graphs import VariedGraphs
 from relational_tensat.run.state import RunState

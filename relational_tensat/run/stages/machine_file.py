@@ -22,9 +22,9 @@ from relational_tensat.base.files import folder_beside
 from relational_tensat.cost import Unmeasurable
 from relational_tensat.cost.cache import CostCache, default_cache
 from relational_tensat.cost.device import FileDevice
+from relational_tensat.cost.earlier_runs import Raced, RunsBefore
+from relational_tensat.cost.key import now
 from relational_tensat.cost.race import LEAST_HEATS, RACE_VERSION, race
-from relational_tensat.cost.raced import Raced, RunsBefore
-from relational_tensat.cost.record import now
 from relational_tensat.formats import save_model
 from relational_tensat.run.end_to_end import RaceClock, inputs_to_time
 from relational_tensat.run.reports import PACKED, SAVED, FileChange, MachineForm
@@ -286,6 +286,6 @@ def _change(state: RunState) -> FileChange | None:
     """Return what becomes of the original's file, if that is ONNX."""
     if state.file is None or state.saved is None or state.file.suffix.lower() != ".onnx":
         return None
-    from relational_tensat.formats.onnx_figures import figures_of_file  # needs onnx
+    from relational_tensat.formats.onnx_frame import figures_of_file  # needs onnx
 
     return FileChange(figures_of_file(state.file), figures_of_file(state.saved))

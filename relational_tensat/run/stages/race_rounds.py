@@ -270,16 +270,18 @@ def _concluded(state: RunState, timed: TimedGraphs) -> tuple[RunState, str]:
     table = extraction_problem(state.egraph, state.cost, CostSource.about)
     most_us = graph_cost_us(state.original, state.cost) * (1 + COST_TOLERANCE)
     costed = costed_anew(table, [timed.candidates[each] for each in timed.winners])
-    dearer = {
+    costlier = {
         digest
         for digest, each in zip(timed.winners, costed, strict=True)
         if each.found.cost_us > most_us
     }
     eligible = [
-        each for each in timed.winners if each not in dearer or timed.known[each].standing.is_faster
+        each
+        for each in timed.winners
+        if each not in costlier or timed.known[each].standing.is_faster
     ]
     winner = (eligible or timed.winners)[0]
-    return _with_winner(state, table, timed, winner, is_dearer=winner in dearer), winner
+    return _with_winner(state, table, timed, winner, is_dearer=winner in costlier), winner
 
 
 def _with_winner(

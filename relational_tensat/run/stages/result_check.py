@@ -306,7 +306,7 @@ def _file_change(state: RunState) -> FileChange | None:
     files = (state.file, state.target)
     if state.copies_file or any(file is None or file.suffix.lower() != ".onnx" for file in files):
         return None
-    from relational_tensat.formats.onnx_figures import figures_of_file, figures_of_skeleton
+    from relational_tensat.formats.onnx_frame import figures_of_file, figures_of_skeleton
     from relational_tensat.formats.onnx_write import write_skeleton  # both need onnx
 
     assert state.file is not None

@@ -8,7 +8,7 @@ from pathlib import Path
 from relational_tensat.base.files import move_into_place
 from relational_tensat.base.outputs import DefaultOutput
 from relational_tensat.cost import CostSource, Unmeasurable, graph_cost_us
-from relational_tensat.cost.end_to_end import WholeTiming
+from relational_tensat.cost.device import WholeTiming
 from relational_tensat.formats import copy_model, save_model
 from relational_tensat.formats.same_file import OtherDataError
 from relational_tensat.run.end_to_end import time_on_device
@@ -85,7 +85,7 @@ def write(state: RunState) -> RunState:
 
 def _write_saved(state: RunState, target: Path, saved: Path, machine: MachineForm) -> RunState:
     """Write the result as onnxruntime has saved it, its weights beside it."""
-    from relational_tensat.formats.data_beside import move_with_data  # both need onnx
+    from relational_tensat.formats.onnx_external import move_with_data  # both need onnx
     from relational_tensat.verify.runtime import data_of
 
     data = move_with_data(saved, data_of(saved), target, _data_of_model(state))

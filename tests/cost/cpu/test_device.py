@@ -20,15 +20,14 @@ import pytest
 from relational_tensat.base.errors import MissingDependencyError, UsageError
 from relational_tensat.cost import Configuration, TimingSample, Unmeasurable, cpu
 from relational_tensat.cost.cpu import onnxruntime_device as device
-from relational_tensat.cost.cpu import open_device, prepared, session, weights
+from relational_tensat.cost.cpu import open_device, probe, session
 from relational_tensat.cost.cpu.onnxruntime_device import OnnxRuntimeDevice
 from relational_tensat.cost.cpu.probe import make_probe
 from relational_tensat.cost.cpu.quiet import clock_of
 from relational_tensat.cost.cpu.sampling import Evictor
 from relational_tensat.cost.device import PROTOCOLS
-from relational_tensat.cost.key import configuration_of
-from relational_tensat.cost.opening import open_device as open_by_name
-from relational_tensat.cost.record import sample_fault
+from relational_tensat.cost.key import configuration_of, sample_fault
+from relational_tensat.cost.opener import open_device as open_by_name
 from relational_tensat.formats import load_model
 from relational_tensat.tensor import TensorType
 from relational_tensat.tensor.inference import inference_nodes
@@ -47,7 +46,7 @@ class _Always:
 @pytest.fixture
 def processor(monkeypatch: pytest.MonkeyPatch) -> OnnxRuntimeDevice:
     monkeypatch.setattr(device, "processor_watch", _Always)
-    monkeypatch.setattr(prepared, "_SAMPLE_US", 2.0)
+    monkeypatch.setattr(probe, "_SAMPLE_US", 2.0)
     return OnnxRuntimeDevice()
 
 
@@ -165,11 +164,11 @@ def test_results_are_handed_over_one_by_one(processor: OnnxRuntimeDevice) -> Non
 
 def test_small_operators_are_repeated_and_large_ones_are_not() -> None:
     small, large = configuration("relu", f32(4)), configuration("relu", f32(1 << 13, 1 << 12))
-    assert prepared.wanted_copies(0.5, prepared.operand_bytes(small)) == 32
-    assert prepared.wanted_copies(100.0, prepared.operand_bytes(small)) == 2
-    assert prepared.wanted_copies(10_000.0, prepared.operand_bytes(small)) == 1
-    assert prepared.wanted_copies(-1.0, prepared.operand_bytes(small)) == 32
-    assert prepared.wanted_copies(0.5, prepared.operand_bytes(large)) == 2  # so many fit
+    assert probe.wanted_copies(0.5, probe.operand_bytes(small)) == 32
+    assert probe.wanted_copies(100.0, probe.operand_bytes(small)) == 2
+    assert probe.wanted_copies(10_000.0, probe.operand_bytes(small)) == 1
+    assert probe.wanted_copies(-1.0, probe.operand_bytes(small)) == 32
+    assert probe.wanted_copies(0.5, probe.operand_bytes(large)) == 2  # so many fit
 
 
 def test_sessions_have_one_thread_and_the_graph_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,12 +195,12 @@ def test_caches_are_cold_for_weights_only(processor: OnnxRuntimeDevice) -> None:
     weighted = configuration("matmul", f32(4, 4), f32(4, 4))
     assert isinstance(processor.prepare(weighted).pair.before, Evictor)
     relu = configuration("relu", f32(4))
-    assert processor.prepare(relu).pair.before is prepared.leave_caches
+    assert processor.prepare(relu).pair.before is probe.leave_caches
 
 
 def test_weights_of_a_small_graph_stay_in_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weights, "l2_bytes", lambda: 1 << 10)
-    monkeypatch.setattr(prepared, "_SAMPLE_US", 1e9)  # as many copies as there may be
+    monkeypatch.setattr(probe, "l2_bytes", lambda: 1 << 10)
+    monkeypatch.setattr(probe, "_SAMPLE_US", 1e9)  # as many copies as there may be
     weighted = configuration("matmul", f32(4, 4), f32(4, 4))
     any_graph = OnnxRuntimeDevice()
     large, small = any_graph.suited(513), any_graph.suited(512)
@@ -209,15 +208,15 @@ def test_weights_of_a_small_graph_stay_in_the_cache(monkeypatch: pytest.MonkeyPa
     assert small.key.name == f"{any_graph.key.name}, weights in L2"
     assert small.key.libraries == {**any_graph.key.libraries, "weights": "in L2"}
     small_graph = small.prepare(weighted)
-    assert small_graph.pair.before is prepared.leave_caches
+    assert small_graph.pair.before is probe.leave_caches
     assert small_graph.copies == 1024 // (3 * 4 * 4 * 4)  # that is what fits
     assert any_graph.prepare(weighted).copies == 32
     assert small.suited(513).key == any_graph.key
 
 
 def test_weights_of_a_large_graph_come_from_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weights, "l2_bytes", lambda: 1 << 10)
-    monkeypatch.setattr(weights, "l3_bytes", lambda: 1 << 12)
+    monkeypatch.setattr(probe, "l2_bytes", lambda: 1 << 10)
+    monkeypatch.setattr(probe, "l3_bytes", lambda: 1 << 12)
     any_graph = OnnxRuntimeDevice()
     assert any_graph.suited(1024).key == any_graph.key
     large = any_graph.suited(1025)

@@ -9,11 +9,10 @@ import pytest
 from relational_tensat import Options, optimize
 from relational_tensat.cost import ask_for_graph
 from relational_tensat.cost.cache import CostCache
-from relational_tensat.cost.measured import MeasuredSource
-from relational_tensat.cost.opening import TABLE_DIR
-from relational_tensat.cost.recorded import RecordedSource
+from relational_tensat.cost.measured_source import MeasuredSource
+from relational_tensat.cost.opener import TABLE_DIR
 from relational_tensat.cost.source import CostSource
-from relational_tensat.cost.table import read_table
+from relational_tensat.cost.table import RecordedSource, read_table
 from relational_tensat.models import GraphBuilder
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.inference import count_inference_ops

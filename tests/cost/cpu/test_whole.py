@@ -11,8 +11,7 @@ from relational_tensat.cost.cpu import graph_timing as whole
 from relational_tensat.cost.cpu import open_device
 from relational_tensat.cost.cpu.graph_timing import repeated, time_in_turn, time_whole, timing
 from relational_tensat.cost.cpu.quiet import Taken
-from relational_tensat.cost.device import Unmeasurable
-from relational_tensat.cost.end_to_end import WholeTiming
+from relational_tensat.cost.device import Unmeasurable, WholeTiming
 from relational_tensat.run.end_to_end import with_drawn_weights
 from relational_tensat.tensor import Graph, Node, TensorType, build_graph
 from tests.graphs import shared_matmuls

@@ -13,11 +13,11 @@ import pytest
 from relational_tensat.base.errors import MissingDependencyError, UsageError
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.cuda import cuda_device as device_module
-from relational_tensat.cost.cuda import open_device, stopwatch
+from relational_tensat.cost.cuda import open_device
 from relational_tensat.cost.cuda.cuda_device import CudaDevice
 from relational_tensat.cost.cuda.protocol import Settings
 from relational_tensat.cost.device import Configuration, TimingSample, Unmeasurable
-from relational_tensat.cost.measured import MeasuredSource
+from relational_tensat.cost.measured_source import MeasuredSource
 from relational_tensat.tensor import TensorType
 from tests.cost.cuda.double import CudaDouble, FakeRecording, FakeTimer, off_by
 from tests.cost.cuda.test_single import configuration
@@ -30,7 +30,7 @@ _FEW = Settings(warm_up_us=0.0, window=2, fewest=2, most=2, fewest_batch=2, most
 @pytest.fixture
 def library(monkeypatch: pytest.MonkeyPatch) -> Iterator[CudaDouble]:
     monkeypatch.setattr(device_module, "Timer", FakeTimer)
-    monkeypatch.setattr(stopwatch, "record_launches", FakeRecording)
+    monkeypatch.setattr(device_module, "record_launches", FakeRecording)
     double = CudaDouble()
     yield double
     assert double.memory.live == 0

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from relational_tensat.cost.cuda.drift import Clock, steady
-from relational_tensat.cost.cuda.protocol import COLD, WARM, Observation, Settings, observe
-from relational_tensat.cost.cuda.statistics import noise_floor, summarize, uncertainty
+from relational_tensat.cost.cuda.protocol import (
+    COLD,
+    WARM,
+    Clock,
+    Observation,
+    Settings,
+    noise_floor,
+    observe,
+    steady,
+    summarize,
+    uncertainty,
+)
 from relational_tensat.cost.device import Unmeasurable
 from tests.cost.cuda.simulated import Kernel, SimulatedGpu
 

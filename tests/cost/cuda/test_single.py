@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.cost.cuda.kernel_check import fault
 from relational_tensat.cost.cuda.single import draw, graph_of, weight_inputs
+from relational_tensat.cost.cuda.subject import fault
 from relational_tensat.cost.device import Configuration
 from relational_tensat.cost.key import configuration_of
 from relational_tensat.tensor import TensorType, ValueType

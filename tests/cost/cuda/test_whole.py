@@ -12,11 +12,14 @@ from relational_tensat.base.errors import VerificationError
 from relational_tensat.cost.cuda import cuda_device as device_module
 from relational_tensat.cost.cuda import graph_timing as whole
 from relational_tensat.cost.cuda.cuda_device import CudaDevice
-from relational_tensat.cost.cuda.graph_check import prepare_graphs, verify_on_device
-from relational_tensat.cost.cuda.graph_timing import compare_pair, time_graphs
+from relational_tensat.cost.cuda.graph_timing import (
+    compare_pair,
+    prepare_graphs,
+    time_graphs,
+    verify_on_device,
+)
 from relational_tensat.cost.cuda.protocol import WARM, Observation, Settings
-from relational_tensat.cost.device import Unmeasurable
-from relational_tensat.cost.end_to_end import WholeTiming
+from relational_tensat.cost.device import Unmeasurable, WholeTiming
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from tests.cost.cuda.double import CudaDouble, FakeRecording, FakeTimer
 from tests.cost.cuda.simulated import Kernel, SimulatedGpu

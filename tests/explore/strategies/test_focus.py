@@ -13,10 +13,9 @@ from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cost import load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, explore
-from relational_tensat.explore.observer import Observer
-from relational_tensat.explore.outcome import IterationReport
+from relational_tensat.explore.exploration_options import TreeOptions
+from relational_tensat.explore.outcome import IterationReport, Observer
 from relational_tensat.explore.strategies.focus import explore_focus
-from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
 from relational_tensat.extract import Extraction, ExtractionOptions
 from relational_tensat.extract.anytime import AnytimeExtractor
 from relational_tensat.models import MODELS

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from relational_tensat.egraph import EGraph
-from relational_tensat.egraph.published import create_worlds
+from relational_tensat.egraph.schema import create_worlds
 from relational_tensat.explore import ExplorationOptions
 from relational_tensat.explore.strategies.mcts.rollouts import drawn
-from relational_tensat.explore.worlds.firing import NO_RULE, Fired, Worlds
-from relational_tensat.explore.worlds.masks import Masks
-from relational_tensat.explore.worlds.node_arrays import Ints
+from relational_tensat.explore.worlds.firings import NO_RULE, Fired, Worlds
+from relational_tensat.explore.worlds.node_arrays import Ints, Masks
 from relational_tensat.explore.worlds.universe import Universe, begin_universe
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph

@@ -7,9 +7,8 @@ import pytest
 
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.worlds.applications import BUILT
-from relational_tensat.explore.worlds.firing import Worlds
-from relational_tensat.explore.worlds.masks import Masks
-from relational_tensat.explore.worlds.node_arrays import Ints
+from relational_tensat.explore.worlds.firings import Worlds
+from relational_tensat.explore.worlds.node_arrays import Ints, Masks
 from relational_tensat.explore.worlds.universe import Universe
 from relational_tensat.rules.library import taso_rules
 from tests.explore.worlds.side_by_side import original, random_steps, universe_of, worlds_of
@@ -47,7 +46,9 @@ def fitting(universe: Universe, members: set[int], places: list[int], limit: int
 def test_in_one_action_a_world_gets_what_fits_in_order_and_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("relational_tensat.explore.worlds.firing._AT_ONCE", 3)  # parts of an action
+    monkeypatch.setattr(
+        "relational_tensat.explore.worlds.firings._AT_ONCE", 3
+    )  # parts of an action
     universe, members = grown()
     applications = universe.applications
     has = set(members.tolist())

@@ -7,8 +7,8 @@ import pytest
 
 from relational_tensat.explore.strategies.mcts import rollouts
 from relational_tensat.explore.worlds import pairs
-from relational_tensat.explore.worlds.firing import Worlds
-from relational_tensat.explore.worlds.masks import Masks
+from relational_tensat.explore.worlds.firings import Worlds
+from relational_tensat.explore.worlds.node_arrays import Masks
 from relational_tensat.explore.worlds.pairs import Looked
 from relational_tensat.explore.worlds.universe import Universe
 from relational_tensat.rules.library import taso_rules
@@ -57,14 +57,14 @@ def test_a_tree_search_that_looks_at_all_again_decides_the_same(
     found = decisions()
     looks = 0
 
-    class Anew(Worlds):
+    class Again(Worlds):
         def look(self) -> None:
             nonlocal looks
             looks += 1
             self._looked = Looked()
             super().look()
 
-    monkeypatch.setattr(rollouts, "Worlds", Anew)
+    monkeypatch.setattr(rollouts, "Worlds", Again)
     assert decisions() == found
     assert looks > 5
 

@@ -7,8 +7,8 @@ import numpy as np
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions
 from relational_tensat.explore.worlds.applications import Templates
-from relational_tensat.explore.worlds.firing import Worlds
-from relational_tensat.explore.worlds.masks import Masks
+from relational_tensat.explore.worlds.firings import Worlds
+from relational_tensat.explore.worlds.node_arrays import Masks
 from relational_tensat.explore.worlds.universe import begin_universe
 from relational_tensat.rules.library import load_rules
 from tests.run.resume.models import layers

@@ -1,4 +1,4 @@
-"""A choice that is kept while the e-graph grows under it: still whole, acyclic, and no dearer."""
+"""A choice that is kept while the e-graph grows under it: still whole, acyclic, and no costlier."""
 
 from __future__ import annotations
 

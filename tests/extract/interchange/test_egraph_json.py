@@ -26,7 +26,7 @@ def node(eclass: str, *children: str, cost: Any = 1, **more: Any) -> dict[str, A
 
 
 def example() -> dict[str, Any]:
-    """Two roots that share what is below them; the dear e-node is shared by both."""
+    """Two roots that share what is below them; the costly e-node is shared by both."""
     return {
         "nodes": {
             "a1": node("A", "c", cost=3),

@@ -13,7 +13,7 @@ import pytest
 from relational_tensat import Options, kernels, optimize
 from relational_tensat.base.errors import MissingDependencyError, VerificationError
 from relational_tensat.cost.cache import CostCache
-from relational_tensat.cost.cpu import onnxruntime_device, quiet, reference, sampling
+from relational_tensat.cost.cpu import onnxruntime_device, quiet, sampling
 from relational_tensat.cost.cpu.sampling import Pair
 from relational_tensat.cost.device import TimingSample
 from relational_tensat.models.builder import GraphBuilder
@@ -69,7 +69,7 @@ def kernel_us(monkeypatch: pytest.MonkeyPatch) -> Takes:
 
         monkeypatch.setattr(sampling, "difference", difference)
         monkeypatch.setattr(quiet, "thread_us", lambda function: function() or 50.0)
-        monkeypatch.setattr(reference, "processor_watch", lambda: None)
+        monkeypatch.setattr(quiet, "processor_watch", lambda: None)
         return runs
 
     return take

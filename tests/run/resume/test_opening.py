@@ -78,7 +78,7 @@ def test_it_goes_on_by_its_own_search_or_another(
 
 
 def test_the_cheapest_graph_of_a_final_extraction_stays(killed: list[Path], tmp_path: Path) -> None:
-    """Another extractor finds a dearer one in the e-graph that has grown, or one as cheap."""
+    """Another extractor finds a costlier one in the e-graph that has grown, or one as cheap."""
     copy = copied(killed[-1], tmp_path / "ended")
     gone_on(copy, search="saturation", extractor="greedy", iterations=1, extract_every=0)
 

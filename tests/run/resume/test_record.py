@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.formats.json_read import parse_graph
+from relational_tensat.formats.json_graph import parse_graph
 from relational_tensat.models import MODELS
 from relational_tensat.run.options import Options
 from relational_tensat.run.resume.record import (

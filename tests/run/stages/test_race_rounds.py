@@ -169,8 +169,8 @@ def test_what_was_timed_does_not_race_again(device: TimedDevice, tmp_path: Path)
         first.cost_after_us,
     )
     assert again.optimal
-    anew = run(tmp_path, race_again=True)
-    assert device.heats > heats and anew.race is not None and anew.race.timed_before == ""
+    again = run(tmp_path, race_again=True)
+    assert device.heats > heats and again.race is not None and again.race.timed_before == ""
 
 
 def test_a_run_that_is_repeated_has_what_time_is_left(device: TimedDevice, tmp_path: Path) -> None:

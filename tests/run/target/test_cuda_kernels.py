@@ -18,9 +18,9 @@ from relational_tensat.cost import as_source, graph_cost_us
 from relational_tensat.cost import cuda as cost_cuda
 from relational_tensat.cost.configurations import graph_configurations
 from relational_tensat.cost.cuda import cuda_device as device_module
-from relational_tensat.cost.cuda import graph_timing, stopwatch
+from relational_tensat.cost.cuda import graph_timing
 from relational_tensat.cost.cuda.cuda_device import CudaDevice
-from relational_tensat.cost.cuda.graph_check import prepare_graphs, verify_on_device
+from relational_tensat.cost.cuda.graph_timing import prepare_graphs, verify_on_device
 from relational_tensat.cost.cuda.protocol import Settings
 from relational_tensat.gpu.plan import plan_graph
 from relational_tensat.rules.model import Apply, Term
@@ -179,7 +179,7 @@ def test_kernels_are_measured_and_race_whole(
 ) -> None:
     """On the double, where every launch takes the same time: fewer are cheaper."""
     monkeypatch.setattr(device_module, "Timer", _LaunchTimer)
-    monkeypatch.setattr(stopwatch, "record_launches", FakeRecording)
+    monkeypatch.setattr(device_module, "record_launches", FakeRecording)
     monkeypatch.setattr(graph_timing, "record_launches", FakeRecording)
     library: Any = CudaDouble()
     few = Settings(warm_up_us=0.0, window=2, fewest=2, most=2, fewest_batch=2, most_batch=2)

@@ -15,7 +15,7 @@ from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.calibration import base_profile, profile_us
 from relational_tensat.cost.cpu.probe import make_probe
 from relational_tensat.cost.cpu.session import prepare
-from relational_tensat.cost.measured import MeasuredSource
+from relational_tensat.cost.measured_source import MeasuredSource
 from relational_tensat.formats import to_onnx_model
 from relational_tensat.rules.targets.onnxruntime.kernel_choice import kernels_of
 from relational_tensat.rules.targets.target import load_target

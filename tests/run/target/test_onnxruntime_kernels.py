@@ -320,7 +320,7 @@ def test_computed_filters_keep_an_image_out_of_blocks(tmp_path: Path) -> None:
 def test_kernels_on_integers_are_those_that_onnxruntime_saves(dtype: Any, tmp_path: Path) -> None:
     """Of int8 only what one operator reads is brought to uint8.
 
-    The others are dequantized, for each of them anew; channels come last in kernels on integers.
+    The others are dequantized, for each of them again; channels come last in kernels on integers.
     """
     path = tmp_path / "model.onnx"
     onnx.save(residual_block(dtype), path)

@@ -4,6 +4,5 @@ A node of the tree is a world; an edge is a rule, applied once to all its matche
 
 - ``tree``: selection, expansion, update.
 - ``rollouts``: random rules, in worlds side by side. ``rewards``: what each world's cheapest graph costs.
-- ``deciding``: the outer loop. ``search_state``: where it is.
-- ``keeping``: the tables.
+- ``decisions``: the outer loop. ``search_state``: where it is, and the tables of it.
 """

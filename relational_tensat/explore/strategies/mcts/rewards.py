@@ -8,7 +8,7 @@ from hashlib import blake2b
 import numpy as np
 
 from relational_tensat.base.watch import ShouldStop
-from relational_tensat.explore.seed import PricingChooser
+from relational_tensat.explore.members import PricingChooser
 from relational_tensat.explore.strategies.mcts.tree import Rollout, TreeNode
 from relational_tensat.explore.worlds.cheap_graph import CheapGraph, Move, moved, moves_of
 from relational_tensat.explore.worlds.node_arrays import Ints
@@ -37,7 +37,7 @@ class Rewards:
         self._chooser = chooser
         self._extractor = extractor
         self._signatures = SignatureCosts(universe.egraph.catalogue, chooser.prices_us)
-        #: What worlds cost by what they have; equalities that are found later make none dearer.
+        #: What worlds cost by what they have; equalities that are found later make none costlier.
         self._known_us: dict[str, float] = {}
         self._version = -1
         self._node_costs: NodeCosts

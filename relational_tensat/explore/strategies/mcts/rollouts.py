@@ -9,15 +9,13 @@ from itertools import pairwise
 import numpy as np
 
 from relational_tensat.base.watch import ShouldStop
-from relational_tensat.explore.strategies.mcts.keeping import write_rollouts
+from relational_tensat.explore.exploration_options import TreeOptions
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
-from relational_tensat.explore.strategies.mcts.search_state import Best, SearchState
+from relational_tensat.explore.strategies.mcts.search_state import Best, SearchState, write_rollouts
 from relational_tensat.explore.strategies.mcts.tree import History, Rollout, Tree, TreeNode
-from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
 from relational_tensat.explore.worlds.cheap_graph import CheapGraph
-from relational_tensat.explore.worlds.firing import NO_RULE, Fired, Worlds
-from relational_tensat.explore.worlds.masks import Flags, Masks
-from relational_tensat.explore.worlds.node_arrays import Ints
+from relational_tensat.explore.worlds.firings import NO_RULE, Fired, Worlds
+from relational_tensat.explore.worlds.node_arrays import Flags, Ints, Masks
 from relational_tensat.explore.worlds.universe import Universe
 
 #: ``near``: the probability that a rule near the cheapest graph is taken where there is one.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
+from relational_tensat.explore.exploration_options import TreeOptions
 from relational_tensat.explore.worlds.cheap_graph import CheapGraph
 from relational_tensat.explore.worlds.node_arrays import Ints
 

@@ -32,7 +32,7 @@ _WITH_ZERO_POINT = 3
 def as_unsigned(graph: Graph) -> Graph:
     """Return a graph with the integers that onnxruntime brings from int8 to uint8 before it makes kernels.
 
-    It does so where one operator alone reads what is dequantized, as it dequantizes for each operator anew.
+    It does so where one operator alone reads what is dequantized, as it dequantizes for each one.
     """
     readers = Counter([*graph.outputs, *(name for node in graph.nodes for name in node.inputs)])
     quantized = {node.outputs[0]: node for node in graph.nodes if node.op == "quantize"}
@@ -62,7 +62,7 @@ def as_unsigned(graph: Graph) -> Graph:
 
 
 def dequantized_for_each(graph: Graph) -> Graph:
-    """Return a graph in which integers are dequantized for each operator anew, as onnxruntime does it."""
+    """Return a graph in which integers are dequantized for each operator again, as onnxruntime does it."""
     dequantized = {node.outputs[0]: node for node in graph.nodes if node.op == "dequantize"}
     nodes: list[Node] = []
     taken: set[str] = set()

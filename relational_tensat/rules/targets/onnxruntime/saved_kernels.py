@@ -1,7 +1,7 @@
 """Which kernels onnxruntime runs, by kind: as its rules predict, and as it says itself.
 
 onnxruntime can save a model as it is after its optimizations: every node of that is a call of a kernel.
-What only names the same elements anew (Reshape and its like) is left out, and what is computed of shapes
+What only names the same elements again (Reshape and its like) is left out, and what is computed of shapes
 alone, which a graph with known sizes has as constants.
 """
 

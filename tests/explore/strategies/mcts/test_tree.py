@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from relational_tensat.explore.exploration_options import TreeOptions
 from relational_tensat.explore.strategies.mcts.tree import Tree, TreeNode
-from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
 from relational_tensat.explore.worlds.cheap_graph import CheapGraph
 
 MEMBERS = np.zeros(0, np.int32)

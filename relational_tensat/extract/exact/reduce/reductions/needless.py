@@ -131,7 +131,7 @@ def _without(reduced: Reduced, edges: Mask) -> Reduced:
 
 @reduction(
     "dear",
-    "drop e-nodes dearer than a whole derivation of their class",
+    "drop e-nodes costlier than a whole derivation of their class",
     stage=ReductionStage.COSTLY,
     order=40,
     earns_on=TechniqueGain("rings 100", "e_nodes"),

@@ -1,0 +1,278 @@
+"""Applying: build the targets of all applications, node by node, and unite them with their sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+from relational_tensat.base.records import record
+from relational_tensat.egraph.database import Database
+from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.egraph.rebuild import rebuild
+from relational_tensat.explore.apply.direct import MANY_LABELS, build_direct
+from relational_tensat.explore.apply.targets import (
+    Bounds,
+    Candidates,
+    bind_text,
+    hash_cons_text,
+    new_classes_text,
+    unions_text,
+)
+from relational_tensat.explore.members import Members
+from relational_tensat.explore.world import World
+
+#: How many times the node budget that is left one batch of applications may build before what is too much
+#: is removed again: most applications share e-nodes, so the sum of their sizes says little.
+OVERBUILD = 4
+
+#: The fewest applications of a batch that is followed by others: it is a statement or two for each step.
+FEWEST = 20_000
+
+
+@record
+class ApplyReport:
+    """What applying did.
+
+    Attributes:
+        unions: pairs of classes that were asked to be one (congruence included).
+        rejected: applications that would have closed a cycle.
+        complete: whether every application was carried out within the node limit.
+        entered: e-nodes that came into the world, where it does not have all.
+    """
+
+    unions: int
+    complete: bool
+    rejected: int = 0
+    entered: int = 0
+
+
+def apply_all(
+    world: World,
+    candidates: Iterable[Candidates],
+    iteration: int,
+    reject: Callable[[Database], int] = lambda _: 0,
+) -> ApplyReport:
+    """Carry out applications in their order, as far as the node limit allows, then rebuild.
+
+    Args:
+        candidates: one search at a time, asked for when those before it are carried out.
+        reject: drops rows of ``application`` that must not be carried out, and returns how many. Asked
+            for those only whose turn comes: until the rebuild, nothing changes below the classes that
+            there were.
+    """
+    egraph, members = world.egraph, world.members
+    database = egraph.database
+    direct, unions, rejected, complete = 0, 0, 0, True
+    before = 0 if members is None else members.size
+    for batch in _in_batches(world, candidates):
+        rejected += reject(database)
+        built = _build_within(world, iteration, batch, has_pairs=unions > 0)
+        complete = built.complete
+        if not complete and batch.bounds.is_whole:
+            return ApplyReport(unions, complete, rejected)
+        direct += built.direct
+        unions += built.unions
+        if not complete:
+            break
+    entered = 0 if members is None else members.size - before
+    if unions:
+        rebuilt = rebuild(
+            database,
+            iteration=iteration,
+            stamp=egraph.clock,
+            classes=egraph.next_id,
+            has_labels=world.options.cycle_filter != "none",
+            before_drop=None if members is None else members.merge_equal,
+        )
+        egraph.e_nodes -= rebuilt.dropped
+        egraph.e_classes -= rebuilt.merged
+        unions += rebuilt.unions
+    return ApplyReport(direct + unions, complete, rejected, entered)
+
+
+@record
+class _Batch:
+    """Applications that are carried out together.
+
+    Attributes:
+        applications: at most so many.
+        is_all: whether they are all of the phase.
+    """
+
+    bounds: Bounds
+    applications: int
+    is_all: bool
+
+
+@record
+class _Built:
+    """What building targets did.
+
+    Attributes:
+        complete: whether nothing was left out.
+        direct: roots that are in the classes of their sources by now.
+        unions: other pairs of classes that are asked to be one, by now in ``union_pair``.
+    """
+
+    complete: bool
+    direct: int = 0
+    unions: int = 0
+
+
+def _in_batches(world: World, candidates: Iterable[Candidates]) -> Iterator[_Batch]:
+    """Let ``application`` be one batch of the candidates after the other; yield it."""
+    database = world.egraph.database
+    for group in candidates:
+        sizes = _batch_sizes(group.applications, world.e_nodes, group.bounds)
+        if len(sizes) > 1:
+            database.run("apply/candidates")
+        last = 0
+        for size in sizes:
+            if len(sizes) > 1:
+                database.run("apply/batch", after=last, upto=last + size)
+            is_all = len(sizes) == 1 and not group.has_rest
+            yield _Batch(group.bounds, size, is_all)
+            last += size
+
+
+def _batch_sizes(applications: int, e_nodes: int, bounds: Bounds) -> list[int]:
+    """Return how many applications to carry out at a time: as many as fill the node budget, then
+    twice that.
+
+    None may build more than ``OVERBUILD`` times the node limit, which bounds memory; where half of that
+    may fill the node budget, all is built at once.
+    """
+    most = -(-applications // (1 + bounds.total_nodes // (OVERBUILD * bounds.node_limit)))
+    node_budget = max(bounds.node_limit - e_nodes, 0)
+    fill = applications * OVERBUILD * node_budget // max(bounds.total_nodes, 1)
+    size = max(fill, FEWEST)
+    if 2 * size >= most:
+        size = most
+    sizes: list[int] = []
+    remainder = applications
+    while remainder > 0:
+        sizes.append(min(size, remainder))
+        remainder -= size
+        size = min(2 * size, most)
+    return sizes
+
+
+def _build_within(world: World, iteration: int, batch: _Batch, *, has_pairs: bool) -> _Built:
+    """Build the targets, without those past the node limit, and note the unions that they ask for.
+
+    Where all of it is undone then (``Bounds.is_whole``), nothing need be removed.
+
+    Args:
+        has_pairs: whether ``union_pair`` has unions of this phase.
+    """
+    egraph, bounds = world.egraph, batch.bounds
+    has_labels = world.options.cycle_filter != "none"
+    # Whether later applications of several sources close cycles is asked of the e-graph as it was.
+    if batch.is_all or bounds.sources == 1 or not has_labels:
+        direct = _build_direct(world, iteration, batch, has_labels=has_labels)
+        if direct is not None:
+            return _Built(True, direct, _ask_unions(egraph.database, bounds, more=has_pairs))
+        if bounds.is_whole:
+            return _Built(False)
+    is_complete = _build_beside(world, iteration, bounds)
+    if not is_complete and bounds.is_whole:
+        return _Built(False)
+    return _Built(is_complete, 0, _ask_unions(egraph.database, bounds, more=has_pairs))
+
+
+def _build_direct(world: World, iteration: int, batch: _Batch, *, has_labels: bool) -> int | None:
+    """Do what ``build_direct`` does, in a world of a universe, too."""
+    members, bounds = world.members, batch.bounds
+    limit, fits = bounds.node_limit, None
+    if members is not None:
+        limit, fits = members.universe_limit, partial(_fits_in, members, bounds)
+    direct = build_direct(
+        world.egraph, iteration, bounds, batch.applications, limit, fits, has_labels=has_labels
+    )
+    if members is None:
+        return direct
+    if direct is not None:
+        members.enter(iteration)
+    return direct
+
+
+def _fits_in(members: Members, bounds: Bounds) -> bool:
+    """Whether the world may have what was built."""
+    return members.find_entering() <= bounds.node_limit - members.size
+
+
+def _build_beside(world: World, iteration: int, bounds: Bounds) -> bool:
+    """Build the targets in classes of their own; return whether all are within the limits."""
+    egraph, members = world.egraph, world.members
+    database = egraph.database
+    next_id, before = egraph.next_id, egraph.e_nodes
+    limit = bounds.node_limit if members is None else members.universe_limit
+    hash_cons = f"-- build: {bounds.rules}\n{hash_cons_text(bounds.operands)}"
+    for step in range(1, bounds.steps + 1):
+        params = {"iteration": iteration, "stamp": egraph.clock, "next_id": egraph.next_id}
+        ((added,),) = database.execute(hash_cons, {**params, "step": step}, "hash_cons")
+        egraph.next_id += added
+        egraph.e_nodes += added
+        if bounds.is_whole and egraph.e_nodes > limit:
+            return False
+        bind = bind_text(bounds.operands, bounds.bound + step - 1, bounds.roots)
+        bind = f"-- bind: {bounds.rules}\n{bind}"
+        database.execute(bind, {"step": step}, "bind")
+    fits = egraph.e_nodes <= limit
+    last = None if fits else _last_that_fits(egraph, next_id, limit - before)
+    if members is not None:
+        over = members.find_entering() > bounds.node_limit - members.size
+        if over:
+            last_in = members.last_that_fits(bounds.node_limit - members.size)
+            last = last_in if last is None else min(last, last_in)
+    if last is not None:
+        if bounds.is_whole and members is not None:
+            return False
+        _unbuild(egraph, next_id, last)
+        if members is not None:
+            members.find_entering()
+    egraph.e_classes += egraph.e_nodes - before
+    if egraph.e_nodes > before:
+        _make_classes(egraph, next_id, bounds)
+    if members is not None:
+        members.enter(iteration)
+    return last is None
+
+
+def _last_that_fits(egraph: EGraph, next_id: int, node_budget: int) -> int:
+    """Return the last application such that e-nodes built up to it are within the node budget; 0: none."""
+    budget = max(node_budget, 0)
+    rows = egraph.database.run("apply/last_that_fits", next_id=next_id, budget=budget)
+    return int(rows[0][0])
+
+
+def _make_classes(egraph: EGraph, next_id: int, bounds: Bounds) -> None:
+    """Give the e-nodes from ``next_id`` on their classes."""
+    database = egraph.database
+    if egraph.next_id >= MANY_LABELS:
+        database.run("apply/new_classes_many", next_id=next_id, steps=bounds.steps)
+        return
+    text = f"-- classes: {bounds.rules}\n{new_classes_text(bounds.bound, bounds.steps)}"
+    database.execute(text, {"next_id": next_id}, "new_classes")
+
+
+def _ask_unions(database: Database, bounds: Bounds, *, more: bool) -> int:
+    """Fill ``union_pair`` with what the applications ask for, or add to it; return the unions."""
+    verb = "INSERT INTO union_pair" if more else "CREATE OR REPLACE TEMP TABLE union_pair AS"
+    text = f"-- unions: {bounds.rules}\n{verb}\n{unions_text(bounds.sources)}"
+    return int(database.execute(text, name="root_unions")[0][0])
+
+
+def _unbuild(egraph: EGraph, next_id: int, last: int) -> None:
+    """Of the e-nodes from ``next_id`` on, keep what the applications up to the last one need.
+
+    The ids of those kept follow on each other: ids are dense.
+    """
+    database = egraph.database
+    count = database.change("apply/unbuild_enodes", next_id=next_id, last=last)
+    database.run("apply/keep_applications", last=last)
+    database.run("apply/new_ids", next_id=next_id, end_id=egraph.next_id)
+    database.run("apply/renumber_enodes", next_id=next_id)
+    database.run("apply/renumber_bindings", next_id=next_id)
+    egraph.e_nodes -= count
+    egraph.next_id -= count

@@ -1,0 +1,375 @@
+"""Focus: grow a world, keep the e-nodes of its cheapest graph, grow these again.
+
+What is cheap is found in small worlds one after the other, where one large e-graph would be full of what is
+not. All worlds are parts of one universe: what any of them built and united stays.
+
+At each width, first a world is grown from the original graph, as saturation would at that node limit, then
+others from what was chosen, until nothing gets cheaper. That is a local optimum, which depends on what the
+node limit let in. So the search starts again, from the original graph, from that beside the cheapest so
+far, or from the cheapest with more iterations of multi-pattern rules, with applications of these in another
+order and another share of the room. After each time, it extracts from all worlds together, which have
+graphs that none of them has, and continues from there; until so many restarts in a row found nothing
+cheaper. Then wider. So the result costs no more than saturation's at any of the widths that were reached.
+
+With a tree search (``focus-mcts``), that comes once the first width's restarts find nothing: what it builds
+is extracted from with all else, and restarts begin again, from the graph of its cheapest world instead of
+the original. Until then all is as without it, so the result costs no more than focus's at that width.
+
+Focus also goes on from saturation, where a limit that is not time ended that. What saturation found stays:
+the first graph that focus grows from is the cheapest of its e-graph, and the last extraction chooses from
+all that the two have built. So the result costs no more than saturation's. Focus has the time that is
+left, and e-nodes of its own beside saturation's. Where iterations ended it with hardly anything left to
+do, it first does that (``Saturation.grow_out``). Where fewer iterations than by default ended it, nothing
+goes on: so few were asked for. Where time did, none is left.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import cycle
+from random import Random
+
+from relational_tensat.base.watch import Guard, Watch
+from relational_tensat.egraph.database import Interrupted, OutOfMemory
+from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.egraph.schema import create_worlds
+from relational_tensat.explore.exploration_options import ExplorationOptions, TreeOptions
+from relational_tensat.explore.members import Chooser, PricingChooser, end_search, show_universe
+from relational_tensat.explore.outcome import DecisionReport, Exploration, Observer, WorldReport
+from relational_tensat.explore.strategies.focus.worlds import (
+    EQUAL_COSTS,
+    TREE_KINDS,
+    GrownWorlds,
+    Growth,
+    SearchOver,
+    TreePart,
+)
+from relational_tensat.explore.strategies.policy import PLAIN, Variation
+from relational_tensat.explore.strategies.saturation import Saturation, join_worlds
+from relational_tensat.rules.model import Rule
+
+#: What restarts are grown from; the next once one found nothing cheaper.
+_RESTARTS = ("original", "original", "beside", "chosen")
+
+#: Parts of the room in a world that multi-pattern rules may take, in turn.
+_SHARES = (0.25, 0.5, 0.35, 0.75)
+
+#: Kinds of worlds that were not grown by focus.
+_NOT_GROWN = ("saturation", *TREE_KINDS)
+
+
+def explore_focus(
+    egraph: EGraph,
+    rules: Sequence[Rule],
+    options: ExplorationOptions,
+    chooser: PricingChooser,
+    observer: Observer | None = None,
+    seed: int = 0,
+    *,
+    tree: TreeOptions | None = None,
+) -> Exploration:
+    """Grow worlds of an e-graph, until none has a cheaper graph or a limit is reached.
+
+    Where the e-graph was explored before, the first world is all that is there, and its cheapest graph is
+    what others are grown from.
+
+    Args:
+        options: ``iterations`` and ``node_limit`` are for each world; the first are no larger than
+            ``first_world_nodes``, and ``universe_limit`` is for all of them together, beside the e-nodes
+            that were there.
+        chooser: extracts from each world.
+        observer: as ``explore``.
+        seed: of all that is drawn at random.
+        tree: of a tree search that comes where restarts find nothing more; None for none.
+
+    Raises:
+        UnsoundRuleError: as ``explore``.
+    """
+    observer = observer or Observer()
+    is_explored = end_search(egraph)
+    saturation = Saturation(egraph, rules, options, observer)
+    part = None
+    if tree is not None:
+        part = TreePart(egraph, saturation, tree, chooser, observer, seed)
+    with saturation.watching() as guard:
+        ended = "extracted" if is_explored else ""
+        reason, worlds = search_worlds(
+            saturation, options, chooser, observer.watch, seed, guard, ended=ended, tree=part
+        )
+    exploration = saturation.finish(reason, worlds)
+    if tree is None:
+        return exploration
+    return replace(exploration, decisions=tuple(DecisionReport.read(egraph.database)))
+
+
+def search_worlds(
+    saturation: Saturation,
+    options: ExplorationOptions,
+    chooser: Chooser,
+    watch: Watch,
+    seed: int,
+    guard: Guard,
+    *,
+    ended: str = "",
+    started_s: float | None = None,
+    tree: TreePart | None = None,
+) -> tuple[str, tuple[WorldReport, ...]]:
+    """Grow worlds of an e-graph; return why the last was the last, and all of them.
+
+    Args:
+        ended: why the e-graph was not explored further before; "" where it is an original graph alone.
+        started_s: when the search began, by ``time.perf_counter``; None for now.
+    """
+    egraph, worlds = saturation.world.egraph, None
+    try:
+        first = chooser.choose(saturation.iteration) if ended else None
+        with egraph.transaction():
+            create_worlds(egraph.database)
+        limit = options.universe_limit + (egraph.e_nodes if ended else 0)
+        worlds = GrownWorlds(egraph, saturation, chooser, watch, limit, started_s)
+        opened = worlds.begin_with(first, options.node_limit, ended) if first else None
+        egraph.is_universe = True
+        search = Focus(worlds, options, chooser.original_us, seed, guard, opened, tree)
+        reason = search.run()
+    except SearchOver as over:
+        reason = str(over)
+    except Interrupted:
+        reason = guard.reason or "interrupted"
+    except OutOfMemory:
+        reason = "memory"
+    if egraph.is_universe:
+        show_universe(egraph)
+    return reason, () if worlds is None else tuple(worlds.reports)
+
+
+class Focus:
+    """A search that is running."""
+
+    def __init__(
+        self,
+        worlds: GrownWorlds,
+        options: ExplorationOptions,
+        original_us: float,
+        seed: int,
+        guard: Guard,
+        first: WorldReport | None = None,
+        tree: TreePart | None = None,
+    ) -> None:
+        """Begin.
+
+        Args:
+            first: what the first world is grown from, instead of the original graph.
+            tree: a search that follows once restarts of the first width find nothing; None for none.
+        """
+        self._tree = tree
+        self._worlds = worlds
+        self._options = options
+        self._original_us = original_us
+        self._random = Random(seed)
+        self._guard = guard
+        self._shares = cycle(_SHARES)
+        self._rounds: int | None = None
+        self._more_rounds: int | None = None
+        self._best = self._first = first
+
+    def run(self) -> str:
+        """Grow worlds; return why the last was the last.
+
+        Raises:
+            SearchOver: a limit of the search was reached.
+            Interrupted, OutOfMemory: the world that was grown then stays as it was after a step.
+        """
+        for width in self._widths():
+            self._search(width)
+            if self._tree is not None and width == self._first_width:
+                self._search_tree(self._tree, width)
+            grown = (w for w in self._worlds.reports if w.kind not in _NOT_GROWN)
+            if all(w.stop_reason != "nodes" for w in grown if w.node_limit == width):
+                break  # wider worlds would be the same
+        return "closed" if self._worlds.is_closed else "focus"
+
+    def _search(self, width: int) -> None:
+        """Grow worlds of one width, until so many restarts in a row found nothing cheaper."""
+        if self._first is None:
+            self._follow(self._grow_first(width))
+        else:
+            self._follow(self._grow("chosen", width))
+        self._restart(width)
+
+    def _search_tree(self, tree: TreePart, width: int) -> None:
+        """Search by a tree, and begin again from the graph of its cheapest world."""
+        if self._worlds.is_closed:  # it would find nothing else
+            return
+        found = self._worlds.grow_tree(tree, self._guard)
+        self._extract_all(width)
+        # What the worlds from there find is compared among themselves: what is costly now may lead on.
+        self._worlds.begin_anew()
+        self._best = origin = min(found, key=lambda world: world.best_us)
+        self._rounds = self._more_rounds = None
+        first = self._grow_first(width, PLAIN, origin)
+        self._follow(first)
+        if first.stop_reason == "closed":  # restarts would find nothing else
+            self._extract_all(width)
+        else:
+            self._restart(width, origin)
+        self._best = min(self._worlds.reports, key=lambda world: world.best_us)
+
+    def _restart(self, width: int, origin: WorldReport | None = None) -> None:
+        """Start again, until so many restarts in a row found nothing cheaper.
+
+        Args:
+            origin: a world whose cheapest graph stands in the place of the original graph.
+        """
+        kinds = cycle(_RESTARTS)
+        kind, stale = next(kinds), 0
+        while stale < self._options.restarts and not self._worlds.is_closed:
+            before_us = self._best_us
+            variation = self._next_variation()
+            if kind == "original":
+                world = self._grow_first(width, variation, origin)
+            elif kind == "chosen":
+                world = self._grow_more(width, variation)
+            else:
+                world = self._grow(kind, width, variation)
+            self._follow(world, variation)
+            self._extract_all(width)
+            if _is_less(self._best_us, before_us):
+                stale = 0
+            else:
+                kind, stale = next(kinds), stale + 1
+
+    def _follow(self, world: WorldReport, variation: Variation = PLAIN) -> None:
+        """Grow worlds from a first one, each from what was chosen in the last, until one gains nothing.
+
+        What a closed world has, others have not more of. Nor is one grown from a graph that costs what the
+        seed of another of this width did: from there on, restarts mostly find what was found before.
+        """
+        while _is_less(world.best_us, world.seed_us) and not self._worlds.is_closed:
+            if self._worlds.has_grown_from(world.best_us, world.node_limit):
+                break
+            world = self._grow("chosen", world.node_limit, variation, world)
+
+    def _extract_all(self, width: int) -> None:
+        """Extract from all worlds together, and go on from there, until that has nothing cheaper."""
+        while (world := self._worlds.extract_all(width)) is not None:
+            if not _is_less(world.best_us, world.seed_us):
+                return
+            self._note(world)
+            self._follow(world)
+
+    def _grow(
+        self,
+        kind: str,
+        width: int,
+        variation: Variation = PLAIN,
+        start: WorldReport | None = None,
+    ) -> WorldReport:
+        """Grow a world from a graph that was chosen, the cheapest by default, or the original graph."""
+        start = start or self._best
+        if kind == "original" or start is None:
+            growth = Growth(kind, self._worlds.original(), self._original_us, width, variation)
+        else:
+            others = self._worlds.original() if kind == "beside" else []
+            enodes = list(dict.fromkeys([*others, *self._worlds.choice(start)]))
+            growth = Growth(kind, enodes, start.best_us, width, variation)
+        return self._note(self._worlds.grow(growth, self._guard))
+
+    def _grow_first(
+        self, width: int, variation: Variation = PLAIN, origin: WorldReport | None = None
+    ) -> WorldReport:
+        """Grow a world from the original graph, or from that of an origin.
+
+        Where it has room for more, multi-pattern rules take part in more iterations of the next.
+        """
+        kind = "original" if origin is None else "chosen"
+        world = self._grow(kind, width, variation, origin)
+        if world.stop_reason == "saturated":
+            self._rounds = 2 * (self._rounds or self._options.multi_iterations)
+        return world
+
+    def _grow_more(self, width: int, variation: Variation) -> WorldReport:
+        """Grow a world from the cheapest graph, with more iterations of multi-pattern rules than before."""
+        self._more_rounds = 2 * (self._more_rounds or self._options.multi_iterations)
+        variation = replace(variation, multi_iterations=self._more_rounds)
+        return self._grow("chosen", width, variation)
+
+    def _note(self, world: WorldReport) -> WorldReport:
+        if self._best is None or _is_less(world.best_us, self._best_us):
+            self._best = world
+        return world
+
+    @property
+    def _best_us(self) -> float:
+        return self._original_us if self._best is None else self._best.best_us
+
+    def _next_variation(self) -> Variation:
+        """Return how the worlds of the next restart are grown."""
+        return Variation(self._random.getrandbits(30), next(self._shares), self._rounds)
+
+    @cached_property
+    def _first_width(self) -> int:
+        return self._options.first_world_nodes(len(self._worlds.original()))
+
+    def _widths(self) -> Iterator[int]:
+        """Yield node limits of worlds, each twice the last, up to the options'."""
+        most, width = self._options.node_limit, self._first_width
+        yield width
+        while width < most:
+            width = min(2 * width, most)
+            yield width
+
+
+def _is_less(cost_us: float, than_us: float) -> bool:
+    """Whether a graph is cheaper than another, by more than rounding."""
+    return cost_us < than_us * (1 - EQUAL_COSTS)
+
+
+#: Fewer iterations were asked for.
+DEFAULT_ITERATIONS = ExplorationOptions().iterations
+
+
+def explore_and_go_on(
+    egraph: EGraph,
+    rules: Sequence[Rule],
+    options: ExplorationOptions,
+    chooser: Chooser,
+    seed: int = 0,
+    *,
+    observer: Observer | None = None,
+) -> Exploration:
+    """Grow an e-graph until it is saturated; if a limit of e-nodes or iterations ends that, go on by focus.
+
+    Args:
+        options: ``iterations`` and ``node_limit`` are for saturation, and for each world;
+            ``universe_limit`` for what focus builds beside saturation's e-nodes; ``time_limit_s`` for both.
+        chooser: extracts once saturation has ended by a limit, and from each world.
+        seed, observer: as ``explore_focus``.
+
+    Raises:
+        UnsoundRuleError: as ``explore``.
+    """
+    observer, started_s = observer or Observer(), time.perf_counter()
+    join_worlds(egraph, options)
+    saturation = Saturation(egraph, rules, options, observer)
+    worlds: tuple[WorldReport, ...] = ()
+    with saturation.watching() as guard:
+        reason = saturation.grow(guard)
+        if reason == "iterations" and _can_go_on(reason, options):
+            reason = saturation.grow_out(guard)
+        if guard.reason is None and _can_go_on(reason, options):
+            reason, worlds = search_worlds(
+                saturation, options, chooser, observer.watch, seed, guard,
+                ended=reason, started_s=started_s,
+            )  # fmt: skip
+    return saturation.finish(reason, worlds)
+
+
+def _can_go_on(reason: str, options: ExplorationOptions) -> bool:
+    """Whether saturation ended by a limit that leaves something to do, and worlds can be grown."""
+    is_limited = reason == "nodes" or (
+        reason == "iterations" and options.iterations >= DEFAULT_ITERATIONS
+    )
+    return is_limited and not options.schedule and options.cycle_filter != "vanilla"

@@ -1,0 +1,400 @@
+"""Decisions: which rule to apply next is decided by the rollouts of a tree, then it is applied, and so on.
+
+All worlds are parts of one universe (``explore.worlds``): what a rollout finds and builds stays there for
+all others, and the last extraction chooses from all of it.
+
+A decision is one transaction: what a process that was killed leaves is the universe before it. A time limit
+or Ctrl-C ends a tree between two steps of its rollouts, and what these have found is kept.
+
+A run by tree search alone begins in the universe of all that is there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from relational_tensat.base.records import record
+from relational_tensat.egraph.database import Interrupted, OutOfMemory
+from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.egraph.schema import create_search_tree, create_universe, create_worlds
+from relational_tensat.explore.ending import write_down, write_ending
+from relational_tensat.explore.exploration_options import ExplorationOptions, TreeOptions
+from relational_tensat.explore.members import (
+    PricingChooser,
+    Seed,
+    end_search,
+    follow_members,
+    keep_world,
+    show_universe,
+)
+from relational_tensat.explore.outcome import (
+    DecisionReport,
+    Exploration,
+    IterationReport,
+    Journal,
+    Observer,
+    WorldReport,
+    rule_stats,
+)
+from relational_tensat.explore.strategies.mcts.rewards import Rewards
+from relational_tensat.explore.strategies.mcts.rollouts import Simulator
+from relational_tensat.explore.strategies.mcts.search_state import (
+    first_state,
+    write_decision,
+    write_tree,
+    write_world,
+)
+from relational_tensat.explore.strategies.mcts.tree import Tree, TreeNode
+from relational_tensat.explore.worlds.applications import write_applications
+from relational_tensat.explore.worlds.cheap_graph import CheapGraph
+from relational_tensat.explore.worlds.universe import Universe, begin_universe
+from relational_tensat.rules.model import Rule
+
+
+@record
+class TreePlace:
+    """What there is of a search before its tree search.
+
+    Attributes:
+        iteration: the last one.
+        worlds: how many it has grown.
+        started_s: when it began, by ``time.perf_counter``.
+        is_all: whether the tree search is all of the search; else the search goes on after it.
+    """
+
+    iteration: int
+    worlds: int
+    started_s: float
+    is_all: bool = True
+
+
+class TreeSearch:
+    """A tree search in a universe.
+
+    Attributes:
+        decisions: those so far.
+    """
+
+    def __init__(
+        self,
+        universe: Universe,
+        tree_options: TreeOptions,
+        chooser: PricingChooser,
+        observer: Observer,
+        journal: Journal,
+        place: TreePlace,
+        time_limit_s: float | None,
+        seed: int,
+    ) -> None:
+        """Begin with the original graph, in the caller's transaction.
+
+        Args:
+            chooser: prices e-nodes, and extracts from the worlds that are kept in the end.
+            observer: as ``explore``; an iteration is a decision.
+            journal: has the iterations of the search before.
+            seed: of all that is drawn.
+        """
+        self._universe = universe
+        self._egraph = universe.egraph
+        self._database = universe.egraph.database
+        self._options = tree_options
+        self._chooser = chooser
+        self._observer = observer
+        self._journal = journal
+        self._place = place
+        self._guard = observer.watch.guard(self._interrupt, time_limit_s)
+        self._may_interrupt = False
+        self._undecided: IterationReport | None = None
+        self._extra = 0
+        options = universe.world.options
+        self._node_limit = options.first_world_nodes()
+        self._rewards = Rewards(universe, chooser, tree_options.extractor, self._should_stop)
+        rules, original = universe.world.rules, universe.original()
+        rules_end = rules.first + len(rules.rules)
+        self._state = first_state(original, self._rewards, rules_end, seed)
+        self._simulator = Simulator(
+            universe,
+            tree_options,
+            self._node_limit,
+            self._rewards,
+            self._state,
+            self._should_stop,
+        )
+        self._write_down()
+
+    @property
+    def decisions(self) -> list[DecisionReport]:
+        """Those so far."""
+        return self._state.decisions
+
+    def run(self) -> tuple[str, tuple[WorldReport, ...]]:
+        """Decide until there is a reason to stop; return it, and the worlds that are kept."""
+        worlds: tuple[WorldReport, ...] = ()
+        with self._guard.watching():
+            try:
+                reason = self._search()
+                worlds = self._keep_worlds(reason)
+            except Interrupted:  # just when extraction from a world had ended
+                reason = self._reason_to_end or "interrupted"
+            except OutOfMemory:
+                reason = "memory"
+        self._database.resume()
+        show_universe(self._egraph)
+        if not self._place.is_all and self._guard.reason == "interrupted":
+            reason = "interrupted"  # perhaps while worlds were kept: nothing follows, either
+        return reason, worlds
+
+    @property
+    def iteration(self) -> int:
+        """The last one: a decision, or rollouts that came to none."""
+        return self._place.iteration + len(self._state.decisions) + self._extra
+
+    def _search(self) -> str:
+        """Decide until there is a reason to stop; return it."""
+        reason = None
+        while reason is None:
+            mark = self._journal.mark()
+            try:
+                with self._universe.world.transaction():
+                    reason = self._decide()
+                    if self._place.worlds:
+                        follow_members(self._database, self._universe.arrays.became)
+                    self._state.refresh(self._rewards)
+                    self._write_down()
+            except OutOfMemory:
+                self._journal.undo(mark)
+                raise
+            if reason is None:
+                if self._observer.progress is not None:
+                    self._observer.progress(self._journal.log[-1])
+                reason = self._follow()
+        return reason
+
+    def _follow(self) -> str | None:
+        """Do what follows a decision; return a reason to stop."""
+        after = self._observer.after
+        reason = None if after is None else after(self.iteration)
+        self._chooser.note(_seed_of(self._state.best.graph), self.iteration)
+        if self._state.root.cost_us < self._options.threshold_us:
+            return "threshold"
+        return reason
+
+    def _reason_to_stop(self, root: TreeNode) -> str | None:
+        """Return why no other rule is applied to the real world."""
+        if not root.live:
+            return "saturated"
+        if not root.is_whole or len(root.members) >= self._node_limit:
+            return "nodes"
+        if len(self._state.decisions) >= self._options.decisions:
+            return "iterations"
+        return self._reason_to_end
+
+    def _decide(self) -> str | None:
+        """Grow a tree, and let the child of the best mean be the real world; return a reason to stop."""
+        before = self._sizes()
+        root = self._state.root
+        root.live = self._simulator.live_rules(root.members)
+        reason = self._reason_to_stop(root)
+        if reason is not None:
+            return reason
+        decision = self.iteration + 1
+        tree = Tree(root, self._options, self._state.rng)
+        rollouts = self._simulator.grow(tree, decision)
+        write_tree(self._database, decision, tree.nodes)
+        best = None if self._should_stop() else tree.best_child()
+        if best is None:
+            reason = self._reason_to_end or ("nodes" if self._universe.is_full else "saturated")
+            self._undecided = self._iteration_since(before)
+            return reason
+        self._journal.note_iteration(self._iteration_since(before))
+        self._apply(best, rollouts)
+        return None
+
+    def _sizes(self) -> tuple[float, int, int, int]:
+        """Return the time, and how many statements, unions and applications there have been."""
+        universe = self._universe
+        counts = self._database.statements, universe.unions, universe.applications.count
+        return time.perf_counter(), *counts
+
+    def _iteration_since(self, before: tuple[float, int, int, int]) -> IterationReport:
+        """Return what has been done since then as an iteration."""
+        started, *counts = before
+        now, *counts_now = self._sizes()
+        statements, unions, found = (a - b for a, b in zip(counts_now, counts, strict=True))
+        egraph = self._egraph
+        return IterationReport(
+            self.iteration + 1,
+            egraph.e_nodes,
+            egraph.e_classes,
+            found,
+            unions,
+            0,
+            statements,
+            now - started,
+        )
+
+    def _apply(self, best: TreeNode, rollouts: int) -> None:
+        """Let a node of the tree be the real world, and write that down."""
+        assert best.history is not None
+        report = DecisionReport(
+            self.iteration + 1,
+            best.rule,
+            self._universe.world.rules.rule(best.rule).rule.name,
+            rollouts,
+            best.mean_ms,
+            best.cost_us,
+            self._state.best.cost_us,
+            len(best.members),
+            self._egraph.e_nodes,
+            time.perf_counter() - self._place.started_s,
+        )
+        write_decision(self._database, report, self._state.root.live, best.history.applications)
+        self._state.decisions.append(report)
+        self._state.root = TreeNode(
+            0, None, 0, best.members, best.graph, best.history, is_whole=best.is_whole
+        )
+
+    def _keep_worlds(self, reason: str) -> tuple[WorldReport, ...]:
+        """Write the cheapest world of any rollout and the real one, and the cheapest graphs of both."""
+        root, best = self._state.root, self._state.best
+        if not self._place.is_all and self._undecided is not None:
+            self._note_undecided(self._undecided)
+        self._chooser.note(_seed_of(best.graph), self.iteration)
+        kept = [("decision", root.history, root.known_graph)]
+        if best.history is not None:
+            kept.insert(0, ("rollout", best.history, best.graph))
+        found: list[tuple[WorldReport, Seed]] = []
+        for number, (kind, history, graph) in enumerate(kept, start=self._place.worlds + 1):
+            with self._egraph.transaction():
+                size = write_world(self._universe, number, self._universe.original(), history)
+                self._database.run("worlds/show", world=number)
+            seed = self._choose(graph)
+            report = WorldReport(
+                number,
+                kind,
+                self._node_limit,
+                self._chooser.original_us,
+                seed.cost_us,
+                size,
+                self._egraph.e_nodes,
+                self.iteration,
+                reason,
+                time.perf_counter() - self._place.started_s,
+            )
+            found.append((report, seed))
+        with self._egraph.transaction():
+            for report, seed in found:
+                keep_world(self._database, report, seed.enodes)
+            if not self._place.is_all:  # the search goes on without a tree
+                self._write_down()
+                write_applications(self._database, self._universe.applications)
+        return tuple(report for report, _ in found)
+
+    def _note_undecided(self, report: IterationReport) -> None:
+        """Let rollouts that came to no decision be an iteration: what follows has iterations of its own."""
+        self._journal.note_iteration(report)
+        self._extra = 1
+        if self._observer.progress is not None:
+            self._observer.progress(report)
+
+    def _choose(self, graph: CheapGraph) -> Seed:
+        """Return the cheapest graph of the world that is shown; where there is no time, that by moves."""
+        self._may_interrupt = True
+        try:
+            if not self._should_stop():
+                return self._chooser.choose(self.iteration, again=True)
+        except Interrupted:
+            pass
+        finally:
+            self._may_interrupt = False
+            self._database.resume()
+        return _seed_of(graph)
+
+    @property
+    def _reason_to_end(self) -> str | None:
+        """Why the search is to end now: its time is over, or Ctrl-C was pressed."""
+        watch = self._observer.watch
+        if watch.happened:
+            return "interrupted"
+        return self._guard.reason or ("time" if watch.is_over else None)
+
+    def _should_stop(self) -> bool:
+        return self._reason_to_end is not None
+
+    def _interrupt(self) -> None:
+        """Stop extraction; rollouts ask themselves whether to stop."""
+        if self._may_interrupt:
+            self._database.interrupt()
+
+    def _write_down(self) -> None:
+        """Write what another process would need; in memory, there is none."""
+        if self._database.is_file:
+            write_down(self._egraph, self._universe.world.matcher, self._journal)
+
+    @property
+    def has_all(self) -> bool:
+        """Whether no rule changes the real world, and nothing was kept out of the universe."""
+        universe = self._universe
+        return not self._state.root.live and not universe.is_full and not universe.rejected
+
+
+def _seed_of(graph: CheapGraph) -> Seed:
+    """Return the cheapest graph by moves."""
+    return Seed(graph.cost_us, tuple(graph.chosen().values()))
+
+
+def explore_tree(
+    egraph: EGraph,
+    rules: Sequence[Rule],
+    options: ExplorationOptions,
+    tree_options: TreeOptions,
+    chooser: PricingChooser,
+    *,
+    seed: int = 0,
+    observer: Observer | None = None,
+) -> Exploration:
+    """Grow the worlds of a tree search, decision by decision, until one of its limits is reached.
+
+    Args:
+        egraph: worlds begin with its original graph; what explorations before have built is there.
+        options: each world has at most ``first_world_nodes()`` e-nodes, all together
+            ``universe_limit``.
+        chooser: prices e-nodes, and extracts from the worlds that are kept in the end.
+        seed: of all that is drawn.
+        observer: as ``explore``; an iteration is a decision.
+
+    Raises:
+        UnsoundRuleError: as ``explore``.
+    """
+    database, journal = egraph.database, Journal()
+    with egraph.transaction():
+        if is_explored := end_search(egraph):
+            show_universe(egraph)
+        create_worlds(database)
+        create_universe(database)
+        create_search_tree(database)
+        universe = begin_universe(egraph, rules, options)
+        iteration = universe.world.steps
+        place = TreePlace(iteration=iteration, worlds=0, started_s=time.perf_counter())
+        search = TreeSearch(
+            universe, tree_options, chooser, observer or Observer(), journal, place,
+            options.time_limit_s, seed,
+        )  # fmt: skip
+    reason, worlds = search.run()
+    with egraph.transaction():
+        if reason != "memory":  # then the tables have what they had before the last decision
+            write_applications(database, universe.applications)
+        write_ending(egraph, universe.world.matcher, journal)
+        egraph.set_stop_reason(reason)
+    return Exploration(
+        reason,
+        iteration + len(search.decisions),
+        rule_stats(database, universe.world.rules.first),
+        tuple(journal.log),
+        sum(entry.statements for entry in journal.log),
+        time.perf_counter() - place.started_s,
+        worlds,
+        is_exhaustive=reason == "saturated" and not is_explored and search.has_all,
+        decisions=tuple(search.decisions),
+    )
