@@ -51,6 +51,7 @@ def test_a_shape_is_a_number() -> None:
     assert not shapes.fits([2, 0]) and not shapes.fits([base]) and not shapes.fits([1] * 5)
 
 
+@pytest.mark.nightly
 def test_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

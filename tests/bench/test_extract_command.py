@@ -37,6 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return kept
 
 
+@pytest.mark.nightly
 def test_all_families_in_one_table(
     folder: Path,
     tmp_path: Path,

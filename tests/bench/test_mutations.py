@@ -12,6 +12,7 @@ from bench.mutations.seeds import seed_rules, write_seeds
 from relational_tensat.rules.language import parse_rules
 
 
+@pytest.mark.nightly
 def test_no_damage_is_an_internal_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     seeds = write_seeds(tmp_path, seed_rules())

@@ -15,6 +15,8 @@ from relational_tensat.extract.exact.reduce.reduced import unreduced
 from relational_tensat.extract.exact.reduce.rounds import reduce_and_pin
 from relational_tensat.extract.techniques import TechniqueGain, Techniques
 
+pytestmark = pytest.mark.nightly
+
 Count = Callable[[TechniqueGain, tuple[str, ...]], int]
 
 

@@ -29,6 +29,7 @@ _FEW_BYTES = 64
 needs_nvrtc = pytest.mark.skipif(not _has_nvrtc(), reason="NVRTC is not installed")
 
 
+@pytest.mark.nightly
 @needs_nvrtc
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
 def test_every_kernel_compiles(arch: str) -> None:

@@ -61,6 +61,7 @@ def operators(document: list[Json]) -> list[str]:
     return [str(step["op_type"]) for block in blocks for step in block]
 
 
+@pytest.mark.nightly
 def test_mirages_online_softmax_is_attention_whatever_the_maxima_are() -> None:
     graph = read(online_softmax())
     checked = verify_mugraph(ATTENTION, graph, 1)
@@ -70,6 +71,7 @@ def test_mirages_online_softmax_is_attention_whatever_the_maxima_are() -> None:
     assert not verify_mugraph(ATTENTION, read(online_softmax("forloop_accum_nored")), 1).passed
 
 
+@pytest.mark.nightly
 def test_other_variables_are_tested_at_small_sizes_and_as_they_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -109,6 +111,7 @@ def test_what_is_wrong_in_a_document_is_said_by_operator() -> None:
         from_mirage(1, "online")
 
 
+@pytest.mark.nightly
 def test_it_is_imported_and_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from bench.common.saving import RESULTS
 from bench.emulation.comparing import TOLERANCES
 from bench.emulation.running import emulated
@@ -43,6 +45,7 @@ def test_each_benchmark_has_a_kept_graph() -> None:
     assert graphs().keys() == {case.name for case in cases()}
 
 
+@pytest.mark.nightly
 @needs_cpp
 def test_cuda_computes_what_the_programs_do(tmp_path: Path) -> None:
     """Thread by thread, forward and backward: no race, nothing outside of tensors."""
@@ -54,6 +57,7 @@ def test_cuda_computes_what_the_programs_do(tmp_path: Path) -> None:
         assert not remark and 0 < float(error) <= float(tolerance), (graph.name, about, remark)
 
 
+@pytest.mark.nightly
 def test_triton_computes_what_the_programs_do() -> None:
     """With its own tiles, too; in a process of its own, where Triton is interpreted."""
     skip_without_triton()
@@ -72,11 +76,13 @@ def test_triton_computes_what_the_programs_do() -> None:
         assert float(tolerance) == TOLERANCES["float16"]
 
 
+@pytest.mark.nightly
 @needs_nvrtc
 def test_cuda_compiles_for_each_generation() -> None:
     _check_codes(compiled_rows(KEPT, "cuda"))
 
 
+@pytest.mark.nightly
 def test_triton_compiles_for_each_generation(tmp_path: Path) -> None:
     skip_without_triton()
     environment = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path)}

@@ -111,6 +111,7 @@ def is_judged_in_floats(rule: Rule) -> bool:
     return verdict.status == "sound" and verdict.evidence == "float64"
 
 
+@pytest.mark.nightly
 def test_every_condition_is_needed(subtests: pytest.Subtests) -> None:
     """Without it, some operands give values or types that differ, in one of the family's rules."""
     for name, place in CONDITIONS:

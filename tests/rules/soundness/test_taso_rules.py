@@ -14,6 +14,8 @@ from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness import verify_rule
 from tests.rules.soundness.repairing import repaired
 
+pytestmark = pytest.mark.nightly
+
 RULES = taso_rules()
 REFERENCE = Path(__file__).resolve().parents[4] / "shared" / "reference" / "taso_rules.json"
 #: Wrong in TENSAT, whose merge knows no groups; here it does.
