@@ -73,6 +73,33 @@ def test_no_module_name_stands_three_times() -> None:
     assert {name: count for name, count in names.items() if count > 2} == {}
 
 
+def test_a_class_name_stands_for_one_class() -> None:
+    """The e-graph that users open is the one beside its tables: both are what egg calls so."""
+    names = Counter(
+        node.name
+        for path in modules().values()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert {name: count for name, count in names.items() if count > 1} == {"EGraph": 2}
+
+
+def test_words_that_few_readers_know_are_not_used() -> None:
+    words = re.compile(r"\b(anew|dear|dearer|dearest|whoever|as ever)\b", re.IGNORECASE)
+    folders = [PACKAGE, ROOT / "sql", ROOT / "rules", ROOT / "docs"]
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    files += ROOT.glob("*.md")
+    texts = [path for path in files if path.suffix in (".py", ".sql", ".rules", ".md")]
+    found = [
+        (str(path.relative_to(ROOT)), match[0])
+        for path in texts
+        if path.name != "CHANGELOG.md"
+        for match in words.finditer(path.read_text(encoding="utf-8"))
+        if match[0] != "dear" or path.suffix != ".py"  # the name of a reduction, which users type
+    ]
+    assert found == []
+
+
 def test_ctrl_c_is_taken_in_one_place() -> None:
     """Code that wants to know of it asks a ``Watch``, or says what it means to ``ctrl_c_taken``."""
     takers = [name for name, path in modules().items() if "signal.signal(" in path.read_text()]

@@ -112,7 +112,7 @@ def _goals(models: Sequence[str], cost: str, results: Results) -> Table:
         ))  # fmt: skip
     header = columns(
         "model", ("paper's s", 1), ("a tenth", 1), ("CPU s", 1), "in a tenth", ("saturation µs", 1),
-        ("real world µs", 1), ("all worlds µs", 1), "no dearer",
+        ("real world µs", 1), ("all worlds µs", 1), "no costlier",
     )  # fmt: skip
     note = (
         "Seconds of planning: the paper's on its A100 machine (main extraction Algorithm 2, final ILP),"

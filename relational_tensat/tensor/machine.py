@@ -71,6 +71,8 @@ def computed(
     if not isinstance(operator, SeveralOperators):
         return held(operator.evaluate_typed(operands, tuple(types), numbers), result)
     parts, kinds = operator.typed_parts(types, numbers)
+    if not parts:  # it moves elements, also of tuples
+        return held(operator.evaluate_typed(operands, tuple(types), numbers), result)
     values = list(flatten(operands))
     for part in parts:
         own_kinds = [kinds[number] for number in part.operands]

@@ -163,7 +163,7 @@ def test_what_was_timed_does_not_race_again(device: TimedDevice, tmp_path: Path)
     assert again.race.rounds == 0 and again.race.final == first.race.final
     assert again.race.timed_before in again.race.outcome or "timed on 20" in again.race.outcome
     assert "the choice of a run before, timed on" in again.race.outcome
-    assert "--race-again times them anew" in again.race.outcome
+    assert "--race-again times them again" in again.race.outcome
     assert (again.cost_before_us, again.cost_after_us) == (
         first.cost_before_us,
         first.cost_after_us,
