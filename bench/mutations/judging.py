@@ -8,7 +8,7 @@ from pathlib import Path
 
 from relational_tensat.rules.library import read_rule_file
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.gate import verified
+from relational_tensat.rules.soundness.parallel import verified
 from relational_tensat.rules.soundness.verdict import Verdict
 
 _FOLDER = Path(__file__).parent

@@ -27,7 +27,7 @@ from relational_tensat.explore.rule_run import (
 )
 from relational_tensat.rules.functions import functions
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.gate import Verified
+from relational_tensat.rules.soundness.parallel import Verified
 from relational_tensat.rules.text import constant_text
 from relational_tensat.tensor import AttrValue
 from relational_tensat.tensor.operators import Attr, Operator, operators

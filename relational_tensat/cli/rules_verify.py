@@ -42,7 +42,7 @@ def execute(args: argparse.Namespace) -> int:
     from relational_tensat.cli.rules_text import print_verdicts, verdicts_json
     from relational_tensat.rules.library import load_rules
     from relational_tensat.rules.soundness.content import content_hash
-    from relational_tensat.rules.soundness.gate import verified
+    from relational_tensat.rules.soundness.parallel import verified
     from relational_tensat.rules.soundness.rule_verification import DEFAULT_TRIALS
     from relational_tensat.rules.soundness.store import keep_verdicts, write_verdicts
     from relational_tensat.rules.targets.target import all_rule_files, know_kernels

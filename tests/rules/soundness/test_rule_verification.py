@@ -7,7 +7,7 @@ import pytest
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness import Verdict, rule_verification, verify_rule, verify_rules
-from relational_tensat.rules.soundness.gate import verified
+from relational_tensat.rules.soundness.parallel import verified
 
 
 def rule_of(source: str, target: str, where: str = "", name: str = "r") -> Rule:

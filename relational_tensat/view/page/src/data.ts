@@ -18,7 +18,7 @@ export interface Summary {
   estimated_costs: string;
 }
 
-export interface Form {
+export interface OperatorForm {
   op: string;
   attrs: Record<string, string | number | boolean>;
   type: string;
@@ -27,7 +27,7 @@ export interface Form {
   is_structure: boolean;
 }
 
-export interface Value {
+export interface ValueRow {
   id: string;
   eclass: number;
   enode: number;
@@ -37,14 +37,14 @@ export interface Value {
   is_constant: boolean;
 }
 
-export interface Frame {
-  values: Value[];
+export interface GraphFrame {
+  values: ValueRow[];
   outputs: string[];
 }
 
 export interface FrameChange {
   gone: string[];
-  put: Value[];
+  put: ValueRow[];
   outputs: string[];
 }
 
@@ -72,7 +72,7 @@ export interface FilmStep {
 }
 
 export interface Film {
-  start: Frame;
+  start: GraphFrame;
   start_us: number;
   steps: FilmStep[];
 }
@@ -88,7 +88,7 @@ export interface IterationReport {
   seconds: number;
 }
 
-export interface Extracted {
+export interface ExtractionRow {
   iteration: number;
   e_nodes: number;
   cost_us: number;
@@ -98,7 +98,7 @@ export interface Extracted {
   seconds: number;
 }
 
-export interface Event {
+export interface CourseEvent {
   seconds: number;
   phase: string;
   iteration: number;
@@ -139,7 +139,7 @@ export interface TimeShare {
   seconds: number;
 }
 
-export interface Decision {
+export interface TreeDecision {
   decision: number;
   rule: string;
   rollouts: number;
@@ -153,7 +153,7 @@ export interface Decision {
   nodes: number;
 }
 
-export interface TreeNode {
+export interface TreeNodeRow {
   decision: number;
   id: number;
   parent: number;
@@ -166,14 +166,14 @@ export interface TreeNode {
 }
 
 export interface SearchTree {
-  decisions: Decision[];
-  nodes: TreeNode[];
+  decisions: TreeDecision[];
+  nodes: TreeNodeRow[];
 }
 
-export interface Search {
+export interface SearchCourse {
   iterations: IterationReport[];
-  extractions: Extracted[];
-  events: Event[];
+  extractions: ExtractionRow[];
+  events: CourseEvent[];
   rules: RuleWork[];
   worlds: WorldReport[];
   tree: SearchTree | null;
@@ -224,13 +224,13 @@ export interface Hit {
   e_nodes: number;
 }
 
-export interface Sample {
+export interface SampleRow {
   classes: EClass[];
 }
 
 export type Cell = string | number | boolean | null | Cell[] | { [key: string]: Cell };
 
-export interface Answer {
+export interface QueryAnswer {
   columns: string[];
   rows: Cell[][];
   is_cut: boolean;
@@ -239,10 +239,10 @@ export interface Answer {
 export interface Example {
   title: string;
   query: string;
-  answer: Answer;
+  answer: QueryAnswer;
 }
 
-export interface Place {
+export interface TreePlaceRow {
   places: string[];
   status: string;
   made_by: string;
@@ -261,24 +261,24 @@ export interface Unused {
   rule: string;
   conclusion: string;
   steps: Narrowing[];
-  places: Place[];
+  places: TreePlaceRow[];
 }
 
 export interface FilmAndSearch {
   film: Film;
-  search: Search;
+  search: SearchCourse;
 }
 
 export interface PageData {
   version: number;
   summary: Summary;
-  forms: Form[];
-  original: Frame;
-  result: Frame;
+  forms: OperatorForm[];
+  original: GraphFrame;
+  result: GraphFrame;
   film: Film | null;
   no_film: string;
-  search: Search;
-  egraph: Sample;
+  search: SearchCourse;
+  egraph: SampleRow;
   kernels: FusedUse[];
   unused: Unused[];
   examples: Example[];
@@ -322,7 +322,7 @@ export interface MuDrawing {
   text: string;
 }
 
-export interface Replaced {
+export interface ReplacedOperator {
   id: string;
   op: string;
   type: string;
@@ -339,7 +339,7 @@ export interface FusedUse {
   uses: number;
   cost_us: number | null;
   operands: string[];
-  replaced: Replaced[];
+  replaced: ReplacedOperator[];
   drawing: MuDrawing;
 }
 

@@ -1,5 +1,5 @@
 /** The graphs of a film, made from the changes between them. */
-import type { Film, FilmStep, Frame, FrameChange, Value } from "./data";
+import type { Film, FilmStep, GraphFrame as Frame, FrameChange, ValueRow as Value } from "./data";
 
 /** The graph after so many steps. */
 export function frameAfter(film: Film, steps: number): Frame {

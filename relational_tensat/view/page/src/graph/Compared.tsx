@@ -1,6 +1,6 @@
 /** Two graphs side by side, with what is pointed at beside them. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Frame, PageData } from "../data";
+import type { GraphFrame as Frame, PageData } from "../data";
 import type { Slot } from "./aligned";
 import { type Choices, compare, type Comparison } from "./comparison";
 import { Details } from "./Details";

@@ -1,5 +1,5 @@
 /** What is known of a value that is pointed at, and of its counterpart in the other graph. */
-import type { FilmStep, Form, PageData } from "../data";
+import type { FilmStep, OperatorForm as Form, PageData } from "../data";
 import { stepThatPut, stepThatRemoved } from "../film";
 import { shape, short, time } from "../format";
 import type { Slot } from "./aligned";

@@ -1,6 +1,6 @@
 /** One side of a comparison as an SVG; what is pointed at is named by the slot's key. */
 import { memo } from "preact/compat";
-import type { Form } from "../data";
+import type { OperatorForm as Form } from "../data";
 import { time } from "../format";
 import type { Slot } from "./aligned";
 import { type Comparison, title } from "./comparison";

@@ -1,5 +1,5 @@
 /** Two graphs made ready to be drawn: aligned, folded where blocks recur, and laid out. */
-import type { Form, Frame } from "../data";
+import type { OperatorForm as Form, GraphFrame as Frame } from "../data";
 import { short } from "../format";
 import { align, type Slot } from "./aligned";
 import { type Block, fold, recurring } from "./folding";

@@ -2,7 +2,7 @@
  * What of a frame is drawn: values that are known before inference only if asked for, and never what only
  * ties several outputs together.
  */
-import type { Form, Frame, Value } from "../data";
+import type { OperatorForm as Form, GraphFrame as Frame, ValueRow as Value } from "../data";
 
 export interface Visible {
   value: Value;

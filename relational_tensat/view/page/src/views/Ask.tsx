@@ -1,6 +1,6 @@
 /** Ask: SQL over the run's tables; examples teach the schema. */
 import { useRef, useState } from "preact/hooks";
-import type { Answer, Cell, PageData } from "../data";
+import type { QueryAnswer as Answer, Cell, PageData } from "../data";
 import { count } from "../format";
 import { Check } from "../parts";
 import { Bars } from "../plots";

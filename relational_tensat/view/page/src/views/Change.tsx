@@ -1,6 +1,6 @@
 /** The change: original and optimized graph side by side. */
 import { useMemo, useState } from "preact/hooks";
-import type { Frame, PageData } from "../data";
+import type { GraphFrame as Frame, PageData } from "../data";
 import { Compared } from "../graph/Compared";
 import type { Colour, Side } from "../graph/Drawing";
 import { form } from "../graph/visible";

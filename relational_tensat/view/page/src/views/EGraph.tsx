@@ -1,6 +1,6 @@
 /** The e-graph: a class, what is equal in it and why, and its neighbourhood. */
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { EClass, ENode, Form, Hit, PageData } from "../data";
+import type { EClass, ENode, OperatorForm as Form, Hit, PageData } from "../data";
 import { stepsOfClass } from "../film";
 import { count, plural, shape, short, time } from "../format";
 import { useLoaded } from "../loading";

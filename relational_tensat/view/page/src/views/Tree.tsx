@@ -1,6 +1,6 @@
 /** The search tree: the decisions, and the tree of rules that each was made by. */
 import { useMemo, useState } from "preact/hooks";
-import type { Decision, SearchTree, TreeNode } from "../data";
+import type { TreeDecision as Decision, SearchTree, TreeNodeRow as TreeNode } from "../data";
 import { count, plural, short, time } from "../format";
 import { layOut } from "../graph/layout";
 import { Lines } from "../plots";
