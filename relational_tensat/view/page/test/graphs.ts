@@ -1,5 +1,5 @@
 /** Graphs written as lines: `id = operator operand operand`, the e-class being the id's number. */
-import type { Form, Frame } from "../src/data";
+import type { OperatorForm as Form, GraphFrame as Frame } from "../src/data";
 
 export const forms: Form[] = [];
 

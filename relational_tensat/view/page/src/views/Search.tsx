@@ -1,6 +1,6 @@
 /** The search: growth, cost and bound, what the rules did, worlds, where the time went. */
 import { useMemo, useState } from "preact/hooks";
-import type { PageData, RuleWork, Search as SearchData } from "../data";
+import type { PageData, RuleWork, SearchCourse as SearchData } from "../data";
 import { count, plural, time } from "../format";
 import type { Source } from "../source";
 import { Bars, Heat, Lines, single } from "../plots";
