@@ -76,8 +76,8 @@ class PrivateFolder(Closing):
         _OPEN[self] = os.getpid()
 
     def close(self) -> None:
-        """Remove it, with all that is in it."""
-        if _OPEN.pop(self, None) is None:
+        """Remove it, with all that is in it, once, and in the process that has made it."""
+        if _OPEN.pop(self, None) != os.getpid():
             return
         shutil.rmtree(self.path, ignore_errors=True)
         if self._lock is not None:

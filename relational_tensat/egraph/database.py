@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import time
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -143,6 +144,8 @@ class Database:
                 raise UsageError(f"--memory-limit {process.memory_limit}: {reason}") from error
             verb = "open" if keep else "create"
             raise InputError(f"{path}: cannot {verb} the database: {reason}") from error
+        if self._spills is not None:  # tables in memory are there as long as somebody has the connection
+            weakref.finalize(self.connection, self._spills.close).atexit = False
         with _own_errors(path):
             limit_planning(self.connection)
         self._path = path

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import threading
@@ -152,6 +153,17 @@ def test_what_does_not_fit_goes_to_the_folder_that_was_chosen(tmp_path: Path) ->
     for database in databases:
         database.close()
     assert not list(tmp_path.rglob("*.tmp"))
+
+
+def test_tables_in_memory_take_their_folder_with_them(tmp_path: Path) -> None:
+    database = Database(process=ProcessOptions(temp_directory=tmp_path))
+    connection = database.connection
+    del database
+    gc.collect()
+    assert list(tmp_path.iterdir())  # a result may still have the tables
+    del connection
+    gc.collect()
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
