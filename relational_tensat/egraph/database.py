@@ -144,7 +144,9 @@ class Database:
                 raise UsageError(f"--memory-limit {process.memory_limit}: {reason}") from error
             verb = "open" if keep else "create"
             raise InputError(f"{path}: cannot {verb} the database: {reason}") from error
-        if self._spills is not None:  # tables in memory are there as long as somebody has the connection
+        if (
+            self._spills is not None
+        ):  # tables in memory are there as long as somebody has the connection
             weakref.finalize(self.connection, self._spills.close).atexit = False
         with _own_errors(path):
             limit_planning(self.connection)

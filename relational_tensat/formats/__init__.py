@@ -48,7 +48,7 @@ def load_model(path: Path, dims: Mapping[str, int] | None = None) -> Graph:
             names = ", ".join(dims)
             raise UsageError(f"{path}: has no dynamic dimensions, but {names} was given")
         return graph
-    _need_onnx()
+    need_onnx()
     from relational_tensat.formats.onnx_read import read_onnx
 
     return read_onnx(path, dims or {})
@@ -64,7 +64,7 @@ def load_dynamic(path: Path, dims: Mapping[str, int] | None = None) -> DynamicMo
         UsageError, InputError, MissingDependencyError: as ``load_model``.
         SizeError: it is another graph at other sizes.
     """
-    _need_onnx()
+    need_onnx()
     from relational_tensat.formats.dynamic.size_reader import read_dynamic
 
     return read_dynamic(path, dims or {})
@@ -88,7 +88,7 @@ def save_model(graph: Graph, path: Path, opset: int | None = None) -> None:
     if model_suffix(path) == ".json":
         write_json(graph, path)
         return
-    _need_onnx()
+    need_onnx()
     from relational_tensat.formats.onnx_write import save_onnx
 
     save_onnx(graph, path, opset)
@@ -102,7 +102,7 @@ def from_onnx_model(
     Raises:
         UsageError, InputError, MissingDependencyError: as ``load_model``.
     """
-    _need_onnx()
+    need_onnx()
     from relational_tensat.formats.onnx_read import check_model, read_model
 
     check_model(model, where)
@@ -120,7 +120,7 @@ def to_onnx_model(graph: Graph, opset: int | None = None) -> onnx.ModelProto:
     Raises:
         UsageError, InputError, MissingDependencyError: as ``save_model``.
     """
-    _need_onnx()
+    need_onnx()
     from relational_tensat.formats.onnx_write import write_model
 
     return write_model(graph, opset)
@@ -132,13 +132,18 @@ def opset_of(graph: Graph) -> int | None:
     Raises:
         MissingDependencyError: onnx is not installed.
     """
-    _need_onnx()
+    need_onnx()
     from relational_tensat.formats.onnx_metadata import written_imports
 
     return written_imports(graph.metadata).get("")
 
 
-def _need_onnx() -> None:
+def need_onnx() -> None:
+    """Check that ONNX files can be read.
+
+    Raises:
+        MissingDependencyError: onnx, or onnxruntime, is not installed.
+    """
     packages = [name for name in ("onnx", "onnxruntime") if importlib.util.find_spec(name) is None]
     if packages:
         raise MissingDependencyError(

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from relational_tensat import __version__
+from relational_tensat.base.errors import MissingDependencyError
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cli.main import build_parser, main
 from relational_tensat.cli.run import _options
@@ -247,3 +248,17 @@ def test_ctrl_c_is_130(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
 
     monkeypatch.setattr("relational_tensat.cli.run.execute", interrupted)
     assert "interrupted" in refused(capsys, "run", "m.json", code=130)
+
+
+def test_without_onnx_its_files_end_in_one_line_that_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(b"")
+    code = (
+        "import sys; sys.modules['onnx'] = None; from relational_tensat.cli.main import main; "
+        "sys.exit(main(['run', 'm.onnx', '-o', 'o.onnx']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    (line,) = (line for line in done.stderr.splitlines() if line.startswith("relational-tensat:"))
+    assert line.endswith("ONNX files need onnx: pip install 'relational-tensat[onnx]'")
+    assert done.returncode == MissingDependencyError.exit_code

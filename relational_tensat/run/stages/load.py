@@ -13,7 +13,7 @@ from relational_tensat.cost import ask_for_graph
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore.schedule import parse_schedule
 from relational_tensat.explore.schedule.rulesets import check_rulesets
-from relational_tensat.formats import load_dynamic, load_model
+from relational_tensat.formats import load_dynamic, load_model, need_onnx
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.content import content_hash
@@ -61,7 +61,8 @@ def open_model(state: RunState, source: Graph | str | Path) -> RunState:
     with state.phases.phase("load"):
         if not _stays_dynamic(state, path):
             return replace(state, graph=load_model(path, dims))
-        from relational_tensat.formats.dynamic.sized_model import SizeError  # needs onnx
+        need_onnx()
+        from relational_tensat.formats.dynamic.sized_model import SizeError
 
         try:
             model = load_dynamic(path, dims)
