@@ -66,7 +66,7 @@ class Queries:
         with self._changing:
             self._stop()
             number, process = self._last, subprocess.Popen(
-                [sys.executable, "-m", "relational_tensat.view.queries", str(self._path)],
+                [sys.executable, "-m", "relational_tensat.view.query_process", str(self._path)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             )  # fmt: skip
             self._process = process
