@@ -35,7 +35,11 @@ class _Part(Protocol):
 
 @runtime_checkable
 class SeveralOperators(Protocol):
-    """A kernel that does what several operators do: each of these rounds, as a file spells them."""
+    """A kernel that does what several operators do.
+
+    Where its result is of integers, a rounding decides between two of them: each operator rounds then, as a
+    file spells them. Kernels of floats round once.
+    """
 
     def typed_parts(
         self, inputs: Sequence[ValueType], attrs: Attrs
@@ -68,11 +72,10 @@ def computed(
         if name in numbers and isinstance(result, TensorType) and result.is_float:
             numbers[name] = rounded(float_of(attrs, name), result.dtype).item()
     operator = get_operator(op)
-    if not isinstance(operator, SeveralOperators):
+    is_whole = not isinstance(result, TensorType) or result.is_float
+    if is_whole or not isinstance(operator, SeveralOperators):
         return held(operator.evaluate_typed(operands, tuple(types), numbers), result)
     parts, kinds = operator.typed_parts(types, numbers)
-    if not parts:  # it moves elements, also of tuples
-        return held(operator.evaluate_typed(operands, tuple(types), numbers), result)
     values = list(flatten(operands))
     for part in parts:
         own_kinds = [kinds[number] for number in part.operands]

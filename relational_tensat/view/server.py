@@ -74,6 +74,8 @@ class Queries:
         timer.start()
         try:
             return self._answer(process, query)
+        except UsageError:  # which is a ValueError, too
+            raise
         except ValueError as error:  # it said nothing more
             if number != self._last:
                 raise UsageError(

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from itertools import cycle
@@ -140,8 +141,13 @@ def search_worlds(
         reason = guard.reason or "interrupted"
     except OutOfMemory:
         reason = "memory"
-    if egraph.is_universe:
-        show_universe(egraph)
+    while (
+        egraph.is_universe
+    ):  # also where time is over just now: what is extracted from has to be shown
+        egraph.database.resume()
+        with suppress(Interrupted):
+            show_universe(egraph)
+            break
     return reason, () if worlds is None else tuple(worlds.reports)
 
 
