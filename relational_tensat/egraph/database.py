@@ -144,10 +144,10 @@ class Database:
                 raise UsageError(f"--memory-limit {process.memory_limit}: {reason}") from error
             verb = "open" if keep else "create"
             raise InputError(f"{path}: cannot {verb} the database: {reason}") from error
-        if (
-            self._spills is not None
-        ):  # tables in memory are there as long as somebody has the connection
-            weakref.finalize(self.connection, self._spills.close).atexit = False
+        # Databases of worlds have it, too: what is spilled is there as long as one of them is used.
+        self._first = self.connection
+        if self._spills is not None:
+            weakref.finalize(self._first, self._spills.close).atexit = False
         with _own_errors(path):
             limit_planning(self.connection)
         self._path = path
