@@ -205,7 +205,7 @@ class Replay:
         return False
 
     def _reach(self, node: RewrittenNode, goal: int) -> None:
-        """RewriteStep a node, which is not fixed, until it has the required form."""
+        """Rewrite a node, which is not fixed, until it has the required form."""
         attempts: Counter[tuple[int, Walk]] = Counter()
         walked: set[tuple[int, Walk]] = set()
         banned: set[Walk] = set()

@@ -178,7 +178,7 @@ class KernelCosts(CostSource):
     def look_up(
         self, configurations: Sequence[Configuration]
     ) -> Mapping[Configuration, CostAnswer]:
-        """CostAnswer for own kernels, and the operators that are known."""
+        """Answer for own kernels, and the operators that are known."""
         kernels = self._own(configurations)
         return {**kernels, **self.operators.known(c for c in configurations if c not in kernels)}
 

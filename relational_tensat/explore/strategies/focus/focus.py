@@ -141,9 +141,8 @@ def search_worlds(
         reason = guard.reason or "interrupted"
     except OutOfMemory:
         reason = "memory"
-    while (
-        egraph.is_universe
-    ):  # also where time is over just now: what is extracted from has to be shown
+    # What is extracted from has to be shown, also where time is over just now.
+    while egraph.is_universe:
         egraph.database.resume()
         with suppress(Interrupted):
             show_universe(egraph)
