@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 
 export type Loaded<T> = { value: T } | { error: string } | null;
 
-/** The result of `load`, anew whenever something of `inputs` changes; the last one counts. */
+/** The result of `load`, computed again whenever something of `inputs` changes; the last one counts. */
 export function useLoaded<T>(load: () => Promise<T>, inputs: unknown[]): Loaded<T> {
   const [state, setState] = useState<Loaded<T>>(null);
   useEffect(() => {

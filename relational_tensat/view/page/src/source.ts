@@ -1,5 +1,13 @@
 /** Where a page gets what it does not show at once: from what it carries, or from its own server. */
-import type { QueryAnswer as Answer, EClass, OperatorForm as Form, Hit, PageData, FilmAndSearch, Unused } from "./data";
+import type {
+  QueryAnswer as Answer,
+  EClass,
+  OperatorForm as Form,
+  Hit,
+  PageData,
+  FilmAndSearch,
+  Unused,
+} from "./data";
 
 export interface Source {
   /** Whether there is a database behind the page. */

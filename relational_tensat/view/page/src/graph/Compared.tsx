@@ -33,7 +33,7 @@ export function Compared(props: Props) {
     () => compare(before, after, forms, { constants, folds, radius }),
     [before, after, forms, constants, folds, radius],
   );
-  const dearest = useMemo(
+  const highestUs = useMemo(
     () => Math.max(...[...before.values, ...after.values].map((v) => costOf(v, forms, source)), 0),
     [before, after, forms, source],
   );
@@ -93,7 +93,7 @@ export function Compared(props: Props) {
               forms={forms}
               source={source}
               colour={props.colour}
-              dearest={dearest}
+              highestUs={highestUs}
               zoom={zoom}
               label={labels[side]}
             />

@@ -16,7 +16,7 @@ interface Props {
   forms: Form[];
   source: number;
   colour: Colour;
-  dearest: number;
+  highestUs: number;
   zoom: number;
   label: string;
 }
@@ -75,7 +75,7 @@ function isInput(
 function Node(props: Props & { slot: Slot; item: Visible; place: Place }) {
   const { slot, item, place, forms, colour } = props;
   const cost = costOf(item.value, forms, props.source);
-  const share = props.dearest > 0 ? cost / props.dearest : 0;
+  const share = props.highestUs > 0 ? cost / props.highestUs : 0;
   const { op } = form(item.value, forms);
   const kind = op === "input" || op === "weight" ? "leaf" : op === "part" ? "part" : "operator";
   const heat = colour === "cost" ? { "--heat": `${Math.round(100 * Math.sqrt(share))}%` } : {};

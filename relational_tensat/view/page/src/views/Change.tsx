@@ -78,7 +78,7 @@ function Legend({ colour }: { colour: Colour }) {
       ) : (
         <span class="key heat">cheap → dear</span>
       )}
-      <span class="hint">The bar in a box is its share of the dearest operator's cost.</span>
+      <span class="hint">The bar in a box is its share of the most expensive operator's cost.</span>
     </p>
   );
 }
