@@ -85,7 +85,7 @@ class Parser(argparse.ArgumentParser):
         return arguments, extra
 
     def _check_paths(self, arguments: argparse.Namespace) -> None:
-        """Check that no file is lost, whatever the command."""
+        """Check that no command loses a file."""
         inputs: list[Path] = []
         outputs: list[tuple[Path, Written]] = []
         for action in self._paths:
@@ -336,7 +336,7 @@ def json_text(content: Any) -> str:
 
 
 def _arguments(option: Option) -> dict[str, Any]:
-    """Return how argparse shall read a flag; what was not written leaves no trace."""
+    """Return how argparse reads a flag; a flag that is not written sets nothing."""
     common = {"dest": option.name, "default": argparse.SUPPRESS, "help": _help(option)}
     if option.kind is bool:
         return {**common, "action": "store_const", "const": not option.default}

@@ -83,6 +83,20 @@ def refused(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 2) -> st
         (["run", "m.json", "--input", "x"], "'x' is not NAME=FILE.npy"),
         (["run", str(MODEL), "--cost", "t5"], "unknown cost profile 't5'.*did you mean 't4'"),
         (["run", "m.json", "more"], "unknown argument 'more'"),
+        (["run", "m.json", "--verbos"], "did you mean '--verbose'"),
+        (["run", "m.json", "--cpu"], "did you mean '--for onnxruntime'"),
+        (["run", "m.json", "--batch_size", "3"], "did you mean '--dim'"),
+        (["run", "m.json", "fuse"], "did you mean '--fuse'"),
+        (["run", "m.json", "-x"], "unknown argument '-x' [(]see"),
+        (["run", str(MODEL), "--cost", "gpu"], "did you mean 'cuda'"),
+        (["run", str(MODEL), "--for", "gpu"], "did you mean 'cuda'"),
+        (["run", "m.json", "--target", "ort"], "did you mean 'onnxruntime'"),
+        (["optimize", "m.json"], "did you mean 'run'"),
+        (["fuse"], "did you mean 'run MODEL --fuse'"),
+        (["rules", "show", "silu"], "did you mean 'ort-silu'"),
+        (["run", "m.pt"], "m.pt: PyTorch's, expected a .onnx file: torch.onnx.export"),
+        (["run", "m.tflite"], "m.tflite: TensorFlow's, .* python -m tf2onnx.convert"),
+        (["run", "run.duckdb"], "run --resume continues a run"),
         (["sql", "db"], "QUERY"),
         (["rules", "shaw"], "did you mean 'show'"),
         (["rules", "show"], "required: NAME"),
@@ -307,13 +321,14 @@ def test_a_plain_run_imports_nothing_that_it_does_not_use(tmp_path: Path) -> Non
     ("name", "exit_code", "message"),
     [
         ("none.json", 3, "none.json: no such file"),
-        (".", 2, ".: the suffix '' is not one of .json and .onnx"),
+        (".", 3, ".: is a folder, expected a model file; it has folder.onnx"),
+        ("absent", 3, "absent: no such file, expected a .onnx or .json model"),
         (
             "m.jsn",
             2,
             "m.jsn: the suffix '.jsn' is not one of .json and .onnx; did you mean '.json'?",
         ),
-        ("folder.onnx", 3, "folder.onnx: is a folder, expected a model file"),
+        ("folder.onnx", 3, "folder.onnx: is a folder, expected a model file; it has no .onnx file"),
     ],
 )
 def test_a_model_that_is_none_is_refused_before_anything_heavy_is_imported(
@@ -344,6 +359,17 @@ def test_internal_errors_are_one_line(
     monkeypatch.setenv("RELATIONAL_TENSAT_DEBUG", "1")
     assert main(["run", "m.json"]) == 1
     assert "Traceback" in capsys.readouterr().err
+
+
+def test_packages_that_are_missing_are_named_with_their_extra(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(args: object) -> int:
+        raise ModuleNotFoundError("No module named 'z3'", name="z3")
+
+    monkeypatch.setattr("relational_tensat.cli.run.run", broken)
+    line = refused(capsys, "run", "m.json", code=MissingDependencyError.exit_code)
+    assert "this needs z3: pip install 'relational-tensat[proofs]'" in line
 
 
 def test_ctrl_c_is_130(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
