@@ -51,7 +51,7 @@ _FOREIGN = {
     **dict.fromkeys((".pt", ".pth", ".pt2", ".ckpt", ".safetensors"), _TORCH),
     **dict.fromkeys((".h5", ".keras", ".pb", ".tflite"), _TENSORFLOW),
     **dict.fromkeys((".gz", ".zip", ".tar", ".tgz", ".xz"), _PACKED),
-    ".data": "the weights of a .onnx file, expected that file, which stands beside it",
+    ".data": "weights of a .onnx file, expected that file itself",
     ".ort": "onnxruntime's own format, expected the .onnx file that it was made from",
     ".duckdb": "a run's database, expected a model; run --resume continues a run, view shows it",
     ".rules": "a rule file, expected a model; --rules names rule files",

@@ -287,6 +287,17 @@ def test_choices_that_the_command_line_repeats_are_those_that_there_are() -> Non
     assert mugraphs.ACCUMULATORS == mirage_writer.ACCUMULATORS
 
 
+def test_lists_of_words_load_no_database() -> None:
+    code = (
+        "import sys; from relational_tensat.cli.main import main;"
+        "code = sum(main(words) for words in (['rules', 'functions'], ['rules', 'operators'],"
+        " ['rules', 'show', 'cube'], ['schema', 'options'], ['example']));"
+        "sys.exit(code or int('_duckdb' in sys.modules or 'onnx' in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 #: What takes long to import.
 HEAVY = {"numpy", "_duckdb", "duckdb", "onnx", "highspy", "rich", "pyarrow"}
 
