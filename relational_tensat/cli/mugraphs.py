@@ -144,7 +144,7 @@ def show_arguments(parser: Parser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--dtype", choices=_DTYPES, default="float16", metavar="TYPE",
-        help=f"with --html and --plan: of elements: {', '.join(_DTYPES)} [%(default)s]",
+        help=f"with --html and --plan: the element type: {', '.join(_DTYPES)} [%(default)s]",
     )  # fmt: skip
     parser.add_argument(
         "--plan", action="store_true",
@@ -207,10 +207,12 @@ def _draw(graph: MuGraph, dtype: str, path: Path) -> None:
 def emit_arguments(parser: Parser) -> None:
     """Declare the flags of ``kernels emit``."""
     _add_mugraph(parser)
-    parser.add_argument("--target", choices=TARGETS, default="triton", help="[%(default)s]")
+    parser.add_argument(
+        "--target", choices=TARGETS, default="triton", help="the language of the code [%(default)s]"
+    )
     parser.add_argument(
         "--dtype", choices=_DTYPES, metavar="TYPE",
-        help=f"of elements: {', '.join(_DTYPES)} [float16; float32 in C]",
+        help=f"the element type: {', '.join(_DTYPES)} [float16; float32 in C]",
     )  # fmt: skip
     parser.add_argument(
         "--plan", action="store_true",
