@@ -50,6 +50,8 @@ def refused(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 2) -> st
         (["rn", "m.json"], "unknown command 'rn', expected one of run, .*did you mean 'run'"),
         (["--json", "run", "m.json"], "--json: expected a command first"),
         (["kernels", "serch"], "unknown command 'kernels serch'.*did you mean 'search'"),
+        (["rules", "--sql", "show", "cube"], "--sql: flags come after both words: rules show"),
+        (["kernels", "--json"], "unknown command 'kernels --json'"),
         (["derive"], "did you mean 'rules derive'"),
         (["m.onnx"], "did you mean 'relational-tensat run m.onnx'"),
         (["run"], "MODEL"),
@@ -172,7 +174,9 @@ def test_the_options_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> No
     assert printed["properties"]["exploration"]["properties"]["node_limit"]["default"] == 50_000
 
 
-@pytest.mark.parametrize("line", ["--version", "-V", "version", "run --version", "rules list -V"])
+@pytest.mark.parametrize(
+    "line", ["--version", "-V", "version", "run --version", "rules list -V", "costs -V"]
+)
 def test_version(capsys: pytest.CaptureFixture[str], line: str) -> None:
     assert main(line.split()) == 0
     assert capsys.readouterr().out == f"relational-tensat {__version__}\n"
@@ -190,7 +194,7 @@ def test_the_first_help_is_one_screen(capsys: pytest.CaptureFixture[str], line: 
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_groups_list_their_commands(capsys: pytest.CaptureFixture[str], group: str) -> None:
-    for line in ([group, "--help"], ["help", group], ["-v", group, "-h"]):
+    for line in ([group, "--help"], ["help", group], ["-v", group, "-q", "-h"]):
         assert main(line) == 0
         printed = capsys.readouterr().out
         for name in COMMANDS:
@@ -238,6 +242,8 @@ def test_quiet_and_verbose_may_stand_before_a_command_and_after_it() -> None:
         name, rest = command_and_rest(line.split())
         args = build_parser([name]).parse_args([name, *rest])
         assert args.quiet and not args.details
+    for line in ("rules -q verify", "-q rules verify"):
+        assert command_and_rest(line.split()) == ("rules verify", ["-q"])
     for line in ("-v run m.json", "--details run m.json", "run --verbose m.json"):
         name, rest = command_and_rest(line.split())
         args = build_parser([name]).parse_args([name, *rest])
