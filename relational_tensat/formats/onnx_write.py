@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,12 @@ from relational_tensat.formats.onnx_emit import Emitter
 from relational_tensat.formats.onnx_external import with_weights_as_inputs
 from relational_tensat.formats.onnx_frame import FrameParts, NamePlan, frame, plan_names
 from relational_tensat.formats.onnx_keep import Kept, find_kept, kept_alike
-from relational_tensat.formats.onnx_metadata import INFERENCE_ERRORS, written_imports
+from relational_tensat.formats.onnx_lineage import hand_on
+from relational_tensat.formats.onnx_metadata import (
+    INFERENCE_ERRORS,
+    written_imports,
+    written_outputs,
+)
 from relational_tensat.formats.onnx_names import rename_node
 from relational_tensat.formats.onnx_node import condense, opens_in_runtime
 from relational_tensat.formats.onnx_opaque import restore
@@ -157,11 +163,18 @@ class _Writer:
                 typeless[names[value]] = weight.type
             else:
                 self._write_constant(value, weight)
+        ends = [len(self._emitter.nodes)]
         for step in self._plan.steps:
             if step.kept is not None:
                 self._write_kept(step.kept)
             elif step.node is not None:
                 self._write_node(step.node)
+            ends.append(len(self._emitter.nodes))
+        if self._origin is not None:
+            written = [self._emitter.nodes[a:b] for a, b in pairwise(ends)]
+            slots = [part for value in graph.outputs for part in self._names.parts[value]]
+            in_file = dict(zip(written_outputs(graph.metadata), slots, strict=False))
+            hand_on(list(zip(self._plan.steps, written, strict=True)), self._origin, in_file)
         for name, value in self._names.copies:
             self._emitter.emit("Identity", [value], [name])
         _drop_repeated_names(self._emitter.nodes)
