@@ -12,13 +12,15 @@ import onnx
 from onnx import inliner
 
 from relational_tensat.base.errors import InputError, ShapeError
-from relational_tensat.formats.dynamic.dimensions import DynamicDimensions, Sizes, check_names
+from relational_tensat.formats.dynamic.dimensions import DynamicDimensions, check_names
+from relational_tensat.formats.dynamic.expressions import Quotient, Sizes, separating_sizes
 from relational_tensat.formats.dynamic.sized_model import (
     DynamicModel,
     SizedGraph,
     SizeError,
     text_of,
 )
+from relational_tensat.formats.dynamic.traced_shapes import find_quotients
 from relational_tensat.formats.onnx_metadata import weights_without_data
 from relational_tensat.formats.onnx_node import runs_on_ones
 from relational_tensat.formats.onnx_read import Reading, parse_onnx, read_in_full, read_model
@@ -123,7 +125,10 @@ class _SizeReader:
         raise refusal
 
     def _read_at(self, base: _Sized, chosen: frozenset[str]) -> DynamicModel:
-        graphs = self._read_alike([base, *self._valid(base)])
+        valid = self._valid(base)
+        extremes = list(self._valid_extremes(valid[0].sizes, base))
+        valid += self._separating([base, *valid])
+        graphs = self._read_alike([base, *valid, *extremes])
         first, others = graphs[0], graphs[1:]
         notes = list(self._dimensions.ties)
         for other in others:
@@ -146,6 +151,7 @@ class _SizeReader:
             tuple(alike[1:]),
             chosen,
             tuple(notes),
+            self._quotients(graphs),
         )
 
     def _fixed_sizes(self) -> set[int]:
@@ -156,7 +162,7 @@ class _SizeReader:
         return sizes
 
     def _valid(self, base: _Sized) -> list[_Sized]:
-        """Read the model at other sizes at which it is valid, enough to tell expressions apart, and at 1.
+        """Read the model at other sizes at which it is valid, enough to tell sums of products apart.
 
         Raises:
             SizeError: there are too few.
@@ -173,7 +179,26 @@ class _SizeReader:
                 refusal = f": at {text_of(sizes)}, {error}"
         if len(graphs) < count:
             raise SizeError(f"{self._path}: is not valid at other sizes{refusal}")
-        return [*graphs, *self._valid_extremes(graphs[0].sizes, base)]
+        return graphs
+
+    def _separating(self, graphs: Sequence[_Sized]) -> list[_Sized]:
+        """Read the model at sizes that tell quotients in its shapes apart, where it is valid."""
+        read, tried = list(graphs), [graph.sizes for graph in graphs]
+        for _ in range(_MOST_ROUNDS):
+            known = [graph.sizes for graph in read]
+            further = separating_sizes(self._quotients(read), known)
+            sizes = next((sizes for sizes in further if sizes not in tried), None)
+            if sizes is None:
+                break
+            tried.append(sizes)
+            with suppress(InputError):
+                read.append(self._valid_at(sizes, graphs[0]))
+        return read[len(graphs) :]
+
+    @staticmethod
+    def _quotients(graphs: Sequence[_Sized]) -> tuple[Quotient, ...]:
+        sizes = [graph.sizes for graph in graphs]
+        return find_quotients(sizes, [graph.reading.graph for graph in graphs])
 
     def _valid_extremes(self, other: Sizes, base: _Sized) -> Iterator[_Sized]:
         """Read the model, where it is valid, at sizes that are larger than the base, and at 1."""

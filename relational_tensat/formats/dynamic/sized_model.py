@@ -14,7 +14,8 @@ from pathlib import Path
 import onnx
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.formats.dynamic.dimensions import DynamicDimensions, Sizes
+from relational_tensat.formats.dynamic.dimensions import DynamicDimensions
+from relational_tensat.formats.dynamic.expressions import Quotient, Sizes
 from relational_tensat.formats.onnx_read import read_in_full
 from relational_tensat.tensor import Array, Graph, Weight
 
@@ -56,6 +57,7 @@ class DynamicModel:
         others: the same graph at other sizes, 1 among them where the model allows it.
         chosen: the symbols whose sizes were given.
         notes: sizes at which it is another graph, or none, and which dimensions are taken to be equal.
+        quotients: of sizes, those that occur in shapes of the graph.
     """
 
     path: Path
@@ -66,6 +68,7 @@ class DynamicModel:
     others: tuple[SizedGraph, ...]
     chosen: frozenset[str]
     notes: tuple[str, ...]
+    quotients: tuple[Quotient, ...]
 
     @property
     def all(self) -> tuple[SizedGraph, ...]:
