@@ -102,13 +102,16 @@ class _SizeReader:
         return base
 
     def _valid_base(self, dims: Mapping[str, int]) -> _Sized:
-        """Read the model at the sizes that are given, and the smallest defaults at which it is valid.
+        """Read the model at the sizes that are given, and the smallest defaults that are large enough.
+
+        It is valid at these, and no size is 1 only because strides and windows have left no more of it.
 
         Raises:
-            InputError: there are none.
+            InputError: there are none at which it is valid.
         """
         fixed = self._fixed_sizes()
         refusal: InputError | None = None
+        smaller: _Sized | None = None
         for scale in _SCALES:
             sizes = self._dimensions.base(dims, fixed, scale)
             try:
@@ -116,13 +119,32 @@ class _SizeReader:
                 _check_not_empty(base.reading.graph.types)
                 if _has_unknown_shapes(base):
                     self._check_runs_at(base)
-                return base
+                smaller = smaller or base
+                if not self._has_little_left(base):
+                    return base
             except InputError as error:
                 refusal = refusal or error
             if self._dimensions.chosen(dims).keys() >= set(self._dimensions.symbols):
                 break
+        if smaller is not None:
+            return smaller
         assert refusal is not None
         raise refusal
+
+    def _has_little_left(self, base: _Sized) -> bool:
+        """Whether a dimension is 1 that is more at larger sizes."""
+        try:
+            larger = self._read(self._dimensions.larger(base.sizes)).graph.types
+        except InputError:
+            return False
+        graph = base.reading.graph
+        pairs = [(kind, larger[name]) for name, kind in graph.types.items() if name in larger]
+        return any(
+            size == 1 and more > 1
+            for kind, other in pairs
+            for part, grown in zip(tensors_of(kind), tensors_of(other), strict=False)
+            for size, more in zip(part.shape, grown.shape, strict=False)
+        )
 
     def _read_at(self, base: _Sized, chosen: frozenset[str]) -> DynamicModel:
         valid = self._valid(base)
