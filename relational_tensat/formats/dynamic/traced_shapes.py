@@ -2,7 +2,8 @@
 
 The shape rules of the operators are carried out on integers that know their expressions. A size that no
 rule computes (an operator that is not understood, a shape that is an attribute) is looked for among sums of
-products of those before it. Each expression is compared with the size wherever the model was read.
+products of those before it, and of quotients of the operands' sizes. Each expression is compared with the
+size wherever the model was read.
 """
 
 from __future__ import annotations
@@ -31,8 +32,12 @@ def find_quotients(sizes: Sequence[Sizes], graphs: Sequence[Graph]) -> tuple[Quo
         trace.keep(name, graphs[0].types[name])
     for node in graphs[0].nodes:
         for name, kind in zip(node.outputs, trace.inferred(node), strict=True):
-            trace.keep(name, kind)
+            trace.keep(name, kind, node.inputs)
     return tuple(trace.quotients)
+
+
+#: Quotients by more are not looked for behind operators that are not understood.
+_MOST_STRIDE = 8
 
 
 class _Trace:
@@ -53,8 +58,12 @@ class _Trace:
             return [self._graphs[0].types[name] for name in node.outputs]
         return tensors_of(result) if operator.multi_output else (result,)
 
-    def keep(self, name: str, kind: ValueType) -> None:
-        """Keep the type of a value, with an expression for each size that has one."""
+    def keep(self, name: str, kind: ValueType, operands: Sequence[str] = ()) -> None:
+        """Keep the type of a value, with an expression for each size that has one.
+
+        Args:
+            operands: of what computes it.
+        """
         there = [tensors_of(graph.types.get(name, kind)) for graph in self._graphs]
         traced = tensors_of(kind)
         ranks = [part.rank for part in traced]
@@ -62,12 +71,16 @@ class _Trace:
             self._types[name] = kind  # another graph at other sizes
             return
         parts = tuple(
-            TensorType(part.dtype, tuple(self._sized(part, [kinds[i] for kinds in there])))
+            TensorType(
+                part.dtype, tuple(self._sized(part, [kinds[i] for kinds in there], operands))
+            )
             for i, part in enumerate(traced)
         )
         self._types[name] = parts[0] if isinstance(kind, TensorType) else parts
 
-    def _sized(self, traced: TensorType, kinds: Sequence[TensorType]) -> Iterator[int]:
+    def _sized(
+        self, traced: TensorType, kinds: Sequence[TensorType], operands: Sequence[str]
+    ) -> Iterator[int]:
         shapes = [kind.shape for kind in kinds]
         for size, *column in zip(traced.shape, *shapes, strict=True):
             values = tuple(map(int, column))
@@ -78,16 +91,31 @@ class _Trace:
                 yield size
             else:
                 if values not in self._found:
-                    self._found[values] = self._looked_for(values)
+                    self._found[values] = self._looked_for(values, operands)
                 yield self._found[values]
 
     def _is_so(self, size: TracedSize, values: Sequence[int]) -> bool:
         claimed = (size.expression.value(sizes) for sizes in self._sizes)
         return all(claim == value for claim, value in zip(claimed, values, strict=True))
 
-    def _looked_for(self, values: Sequence[int]) -> int:
+    def _looked_for(self, values: Sequence[int], operands: Sequence[str]) -> int:
         expression = find_expression(values, self._sizes, tuple(self.quotients))
-        return values[0] if expression is None else TracedSize.of(values[0], expression)
+        if expression is not None:
+            return TracedSize.of(values[0], expression)
+        parts = (part for name in operands for part in tensors_of(self._types[name]))
+        sizes = (size for part in parts for size in part.shape if isinstance(size, TracedSize))
+        for size in dict.fromkeys(sizes):
+            quotients = [
+                TracedSize.of(values[0], (size.expression + offset) // divisor)
+                for divisor in range(2, _MOST_STRIDE + 1)
+                for offset in range(divisor)
+            ]
+            fitting = [quotient for quotient in quotients if self._is_so(quotient, values)]
+            for quotient in fitting:  # the model is read at sizes that tell them apart
+                self._note(quotient)
+            if fitting:
+                return fitting[0]
+        return values[0]
 
     def _note(self, size: TracedSize) -> None:
         self.quotients |= dict.fromkeys(size.expression.quotients)

@@ -261,7 +261,8 @@ def writes_the_same(state: RunState) -> bool:
         return False
     if state.candidate is None or not state.candidate.exists() or state.file is None:
         return False
-    dims = state.options.model.dims
+    model = state.dynamic
+    dims = state.options.model.dims if model is None else model.dimensions.at(model.base.sizes)
     return state.contents.of(load_model(state.file, dims)) == state.contents.of(
         load_model(state.candidate, dims)
     )
