@@ -116,7 +116,7 @@ class _SizeReader:
             sizes = self._dimensions.base(dims, fixed, scale)
             try:
                 base = _Sized(sizes, self._read(sizes))
-                _check_not_empty(base.reading.graph.types)
+                self._check_not_emptied(base)
                 if _has_unknown_shapes(base):
                     self._check_runs_at(base)
                 smaller = smaller or base
@@ -130,6 +130,19 @@ class _SizeReader:
             return smaller
         assert refusal is not None
         raise refusal
+
+    def _check_not_emptied(self, base: _Sized) -> None:
+        """Check that sizes are not too small: what has no elements has none at larger sizes either.
+
+        Raises:
+            InputError: something has none that has some there.
+        """
+        empty = _empty(base.reading.graph.types)
+        if empty:
+            larger = self._read(self._dimensions.larger(base.sizes)).graph.types
+            for name in empty:
+                if name in larger and name not in _empty(larger):
+                    raise ShapeError(f"{name!r} has no elements")
 
     def _has_little_left(self, base: _Sized) -> bool:
         """Whether a dimension is 1 that is more at larger sizes."""
@@ -236,10 +249,9 @@ class _SizeReader:
             InputError: it is not valid, or a value has no elements that has some at the base sizes.
         """
         reading = self._read(sizes)
-        values = {name: weight.type for name, weight in reading.constants.items()}
-        empty = {name for name, weight in base.reading.constants.items() if not weight.type.size}
-        values = {name: kind for name, kind in values.items() if name not in empty}
-        _check_not_empty({**values, **reading.graph.types})
+        for name in _empty(_all_types(reading)):
+            if name not in _empty(_all_types(base.reading)):
+                raise ShapeError(f"{name!r} has no elements")
         sized = _Sized(sizes, reading)
         if _has_other_operators(
             base, sized
@@ -328,15 +340,14 @@ class _Sized:
         return SizedGraph(self.sizes, graph, values, self.reading.constants)
 
 
-def _check_not_empty(types: Mapping[str, ValueType]) -> None:
-    """Refuse sizes at which a tensor has no elements: too few for windows, strides and the like.
+def _all_types(reading: Reading) -> dict[str, ValueType]:
+    known = {name: weight.type for name, weight in reading.constants.items()}
+    return {**known, **reading.graph.types}
 
-    Raises:
-        ShapeError: one has none.
-    """
-    for name, kind in types.items():
-        if any(part.size == 0 for part in tensors_of(kind)):
-            raise ShapeError(f"{name!r} has no elements")
+
+def _empty(types: Mapping[str, ValueType]) -> set[str]:
+    """Return the values that have no elements."""
+    return {name for name, kind in types.items() if any(not part.size for part in tensors_of(kind))}
 
 
 def _has_other_operators(one: _Sized, other: _Sized) -> bool:

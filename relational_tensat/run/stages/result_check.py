@@ -263,9 +263,8 @@ def writes_the_same(state: RunState) -> bool:
         return False
     model = state.dynamic
     dims = state.options.model.dims if model is None else model.dimensions.at(model.base.sizes)
-    return state.contents.of(load_model(state.file, dims)) == state.contents.of(
-        load_model(state.candidate, dims)
-    )
+    original = load_model(state.file, dims)
+    return state.contents.of(original) == state.contents.of(load_model(state.candidate))
 
 
 def gain_so_far(state: RunState) -> Gain:
