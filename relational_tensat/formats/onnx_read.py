@@ -137,10 +137,12 @@ class Reading:
     Attributes:
         constants: all values that are known before inference, those too that were only needed to read
             the graph: shapes, axes and what they are computed from.
+        choices: conditions that were known, so that one branch was read in place of the choice.
     """
 
     graph: Graph
     constants: Mapping[str, Weight]
+    choices: Mapping[str, bool]
 
 
 def read_onnx(path: Path, dims: Mapping[str, int]) -> Graph:
@@ -300,7 +302,7 @@ def _read_model(
             graph.name, inputs, used_weights, nodes, outputs, metadata, where=where
         )
         origin = make_origin(file_model, sources, reader.made, reader.constants, operator_graph)
-        return Reading(replace(operator_graph, origin=origin), reader.constants)
+        return Reading(replace(operator_graph, origin=origin), reader.constants, reader.choices)
 
     if any(map(names_values, needed_nodes)):  # what they name must stay
         return read(as_they_are=True)

@@ -281,7 +281,7 @@ class _SizeReader:
             raise InputError(f"{self._path}: does not run at {text_of(sized.sizes)}: {refusal}")
 
     def _read_alike(self, graphs: list[_Sized]) -> list[_Sized]:
-        """Read again so that what is folded at one size is folded at all.
+        """Read again so that what is folded or chosen at one size is so at all.
 
         Raises:
             SizeError: that is not found.
@@ -290,6 +290,10 @@ class _SizeReader:
         for _ in range(_MOST_ROUNDS):
             names = [graph.reading.constants.keys() for graph in graphs]
             uneven = set().union(*names) - set(names[0]).intersection(*names)
+            choices = [set(graph.reading.choices.items()) for graph in graphs]
+            uneven |= {
+                name for name, _ in set().union(*choices) - choices[0].intersection(*choices)
+            }
             if not uneven:
                 return graphs
             unfolded |= uneven
