@@ -52,6 +52,7 @@ class Origin:
         units: by each of the outputs; calls of local functions are in ``calls``, and the nodes that
             these stand for in ``units``.
         graph: as it was read.
+        defaults: values of inputs that a caller may leave out.
     """
 
     model: onnx.ModelProto
@@ -60,6 +61,7 @@ class Origin:
     units: Mapping[str, Unit]
     calls: Mapping[str, Unit]
     graph: Graph
+    defaults: tuple[FileTensor, ...] = ()
 
     @cached_property
     def producers(self) -> dict[str, Node]:

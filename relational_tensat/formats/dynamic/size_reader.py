@@ -21,9 +21,10 @@ from relational_tensat.formats.dynamic.sized_model import (
     text_of,
 )
 from relational_tensat.formats.dynamic.traced_shapes import find_quotients
+from relational_tensat.formats.onnx_frame import default_inputs
 from relational_tensat.formats.onnx_metadata import weights_without_data
 from relational_tensat.formats.onnx_node import runs_on_ones
-from relational_tensat.formats.onnx_read import Reading, parse_onnx, read_in_full, read_model
+from relational_tensat.formats.onnx_read import Reading, parse_onnx, read_in_full
 from relational_tensat.formats.onnx_types import is_tensor_of_unknown_shape
 from relational_tensat.tensor import (
     Array,
@@ -43,11 +44,14 @@ _TRIALS = 4
 _SCALES = (1, 4, 16, 64, 256)
 
 
-def read_dynamic(path: Path, dims: Mapping[str, int]) -> DynamicModel | Graph:
+def read_dynamic(
+    path: Path, dims: Mapping[str, int], *, keep_overridable: bool = False
+) -> DynamicModel | Graph:
     """Read an ONNX file; as a graph if all its dimensions are fixed.
 
     Args:
         dims: sizes to optimize at, by symbol or ``INPUT:AXIS``; others get defaults.
+        keep_overridable: inputs with a default value stay inputs with one.
 
     Raises:
         UsageError: ``dims`` names a dimension that the model lacks.
@@ -55,22 +59,31 @@ def read_dynamic(path: Path, dims: Mapping[str, int]) -> DynamicModel | Graph:
         InputError: it cannot be read.
     """
     model, data = parse_onnx(path)
-    if not DynamicDimensions.of(_own_inputs(model)):
-        return read_model(model, dims, str(path), data)
+    overridable = default_inputs(model) if keep_overridable else ()
+    if not DynamicDimensions.of(_own_inputs(model, overridable)):
+        return read_in_full(model, dims, str(path), data, overridable=overridable).graph
     if model.functions:
         model = inliner.inline_local_functions(model)
-    check_names(_own_inputs(model), dims, str(path))
-    return _SizeReader(model, data, path).read(dims)
+    check_names(_own_inputs(model, overridable), dims, str(path))
+    return _SizeReader(model, data, path, overridable).read(dims)
 
 
 class _SizeReader:
-    def __init__(self, frame: onnx.ModelProto, data: Mapping[str, memoryview], path: Path) -> None:
+    def __init__(
+        self,
+        frame: onnx.ModelProto,
+        data: Mapping[str, memoryview],
+        path: Path,
+        overridable: tuple[str, ...],
+    ) -> None:
         self._frame = frame
         self._data = data
         self._path = path
-        self._dimensions = DynamicDimensions.of(_own_inputs(frame))
+        self._overridable = overridable
+        self._dimensions = DynamicDimensions.of(_own_inputs(frame, overridable))
         self._initialized = {tensor.name for tensor in frame.graph.initializer}
         self._initialized |= weights_without_data(frame)
+        self._initialized.difference_update(overridable)
 
     def read(self, dims: Mapping[str, int]) -> DynamicModel:
         """Read the model; see ``read_dynamic``."""
@@ -187,12 +200,13 @@ class _SizeReader:
             chosen,
             tuple(notes),
             self._quotients(graphs),
+            self._overridable,
         )
 
     def _fixed_sizes(self) -> set[int]:
         """Return the sizes of dimensions that are not dynamic."""
         sizes = {size for tensor in self._frame.graph.initializer for size in tensor.dims}
-        for value in _own_inputs(self._frame):
+        for value in _own_inputs(self._frame, self._overridable):
             sizes.update(dim.dim_value for dim in value.type.tensor_type.shape.dim)
         return sizes
 
@@ -263,7 +277,8 @@ class _SizeReader:
         copy = onnx.ModelProto()
         copy.CopyFrom(self._frame)
         dims = self._dimensions.at(sizes)
-        return read_in_full(copy, dims, str(self._path), self._data, unfolded)
+        where = str(self._path)
+        return read_in_full(copy, dims, where, self._data, unfolded, self._overridable)
 
     def _check_runs(self, base: _Sized) -> None:
         """Check that the model runs at these sizes and others: types do not say all that it needs.
@@ -396,8 +411,9 @@ def _equal(a: Weight, b: Weight) -> bool:
     return a.data is b.data or bool(np.array_equal(a.data, b.data, equal_nan=a.type.is_float))
 
 
-def _own_inputs(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
-    """Return the graph inputs that are no initializers."""
+def _own_inputs(model: onnx.ModelProto, overridable: Collection[str]) -> list[onnx.ValueInfoProto]:
+    """Return the graph inputs that are no initializers, or may be replaced."""
     initialized = {tensor.name for tensor in model.graph.initializer}
     initialized |= {tensor.values.name for tensor in model.graph.sparse_initializer}
+    initialized.difference_update(overridable)
     return [value for value in model.graph.input if value.name not in initialized]

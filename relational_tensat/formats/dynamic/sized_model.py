@@ -58,6 +58,7 @@ class DynamicModel:
         chosen: the symbols whose sizes were given.
         notes: sizes at which it is another graph, or none, and which dimensions are taken to be equal.
         quotients: of sizes, those that occur in shapes of the graph.
+        overridable: inputs with a default value that stay inputs.
     """
 
     path: Path
@@ -69,6 +70,7 @@ class DynamicModel:
     chosen: frozenset[str]
     notes: tuple[str, ...]
     quotients: tuple[Quotient, ...]
+    overridable: tuple[str, ...] = ()
 
     @property
     def all(self) -> tuple[SizedGraph, ...]:
@@ -83,7 +85,8 @@ class DynamicModel:
         """
         copy = onnx.ModelProto()
         copy.CopyFrom(self.frame)
-        return read_in_full(copy, self.dimensions.at(sizes), str(self.path), self.data).graph
+        dims, where = self.dimensions.at(sizes), str(self.path)
+        return read_in_full(copy, dims, where, self.data, overridable=self.overridable).graph
 
 
 def text_of(sizes: Sizes) -> str:

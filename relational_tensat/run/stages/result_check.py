@@ -263,8 +263,10 @@ def writes_the_same(state: RunState) -> bool:
         return False
     model = state.dynamic
     dims = state.options.model.dims if model is None else model.dimensions.at(model.base.sizes)
-    original = load_model(state.file, dims)
-    return state.contents.of(original) == state.contents.of(load_model(state.candidate))
+    keeps = state.options.model.keep_overridable
+    original = load_model(state.file, dims, keep_overridable=keeps)
+    candidate = load_model(state.candidate, keep_overridable=keeps)
+    return state.contents.of(original) == state.contents.of(candidate)
 
 
 def gain_so_far(state: RunState) -> Gain:
