@@ -159,3 +159,24 @@ def test_old_versions_become_newer_ones_or_the_reason_is_said(
         x = (scale * np.random.default_rng(0).normal(size=shape)).astype(np.float32)
         for a, b in zip(results(original, {"x": x}), results(result, {"x": x}), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+#: Models that are too large for the tests' own folder.
+_SHARED = Path(__file__).parents[3] / "shared" / "data" / "defects"
+
+
+@pytest.mark.skipif(not _SHARED.exists(), reason="the larger models are not here")
+def test_sizes_are_promised_from_one_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["run", str(_SHARED / "batch_zero.onnx"), "-o", str(tmp_path / "out.onnx")]
+    assert main([*arguments, "--for", "onnxruntime", "--effort", "low", "--iterations", "2"]) == 0
+    assert "stay dynamic, from 1 on" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not _SHARED.exists(), reason="the larger models are not here")
+def test_a_gain_that_was_not_timed_is_called_modelled(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["run", str(_SHARED / "stft_opaque_cost.onnx"), "-o", str(tmp_path / "out.onnx")]
+    assert main([*arguments, "--for", "onnxruntime", "--effort", "low", "--iterations", "2"]) == 0
+    printed = capsys.readouterr().out
+    assert "not timed here" in printed and "faster" not in printed
