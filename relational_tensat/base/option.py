@@ -10,9 +10,10 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass
 from functools import cache
+from os import PathLike, fspath
 from pathlib import Path
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -125,6 +126,32 @@ class Option:
         """Flags that it had."""
         return tuple(_flag(name, is_off=self.default is True) for name in self.about.former)
 
+    def read(self, value: Any) -> Any:
+        """Return a value as it is kept: a text is a path where paths are, one element a tuple.
+
+        Raises:
+            UsageError: it is no path, or no list, where one is expected.
+        """
+        if value is None:
+            return value
+        if self.container == "mapping" and isinstance(value, Mapping):
+            return {key: self._read_one(element) for key, element in value.items()}
+        if self.container == "tuple":
+            elements = [value] if isinstance(value, str | PathLike) else value
+            if not isinstance(elements, Iterable):
+                raise UsageError(f"{self.name} = {value!r}, expected a list")
+            return tuple(self._read_one(element) for element in elements)
+        return value if self.container else self._read_one(value)
+
+    def _read_one(self, value: Any) -> Any:
+        if self.kind is not Path or isinstance(value, Path):
+            return value
+        if isinstance(value, PathLike):
+            value = fspath(value)
+        if not isinstance(value, str) or not value:
+            raise UsageError(f"{self.name} = {value!r}, expected a path")
+        return Path(value)
+
     def check(self, value: Any) -> None:
         """Check a value.
 
@@ -159,16 +186,18 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class OptionGroup:
-    """A frozen dataclass of options, checked when it is made."""
+    """A frozen dataclass of options, checked when it is made; a text may stand for a path."""
 
     def __post_init__(self) -> None:
-        """Check all values.
+        """Read and check all values.
 
         Raises:
             UsageError: a value does not exist or cannot be; names the nearest.
         """
         for item in options_of(self.__class__):
-            item.check(getattr(self, item.field))
+            value = item.read(getattr(self, item.field))
+            object.__setattr__(self, item.field, value)
+            item.check(value)
 
 
 @dataclass(frozen=True, slots=True)

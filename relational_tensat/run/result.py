@@ -271,7 +271,7 @@ class Result:
             check: compute every tensor that a step replaces both ways.
 
         Raises:
-            UsageError: the run's tables were not kept.
+            UsageError: the run's tables were not kept, or were in the memory of another process.
             InputError: its file is gone.
             NoSolutionError: no explanation of the result was found within the limits.
         """

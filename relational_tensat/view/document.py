@@ -17,7 +17,7 @@ from html import escape
 from pathlib import Path
 
 from relational_tensat.base import duckdb
-from relational_tensat.base.errors import InputError, first_line
+from relational_tensat.base.errors import InputError, UsageError, first_line
 from relational_tensat.base.files import write_aside
 from relational_tensat.base.shown_text import escaped
 from relational_tensat.view.data.graph_data import shown, to_json
@@ -131,6 +131,8 @@ class RunPage:
 class RunTables:
     """Where the tables of a finished run are: in a file, or in memory, as long as this is there.
 
+    Pickled, it has the file's absolute path; tables in memory do not go along.
+
     Attributes:
         memory: a connection to those in memory; ``path`` is None then.
     """
@@ -138,16 +140,24 @@ class RunTables:
     path: Path | None = None
     memory: duckdb.DuckDBPyConnection | None = None
 
+    def __reduce__(self) -> tuple[type[RunTables], tuple[Path | None]]:
+        return RunTables, (None if self.path is None else self.path.absolute(),)
+
     @contextmanager
     def opened(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Give a connection that changes nothing.
 
         Raises:
+            UsageError: they were in the memory of the process that this comes from.
             InputError: the file is gone, or another process has it open.
         """
         if self.memory is not None:
             yield self.memory
             return
+        if self.path is None:
+            raise UsageError(
+                "the tables were in the memory of another process: run with the option db, or view"
+            )
         try:
             connection = duckdb.open_database(self.path)
         except duckdb.Error as error:
@@ -162,7 +172,7 @@ class RunTables:
             check: compute every tensor that a step replaces both ways.
 
         Raises:
-            InputError: the tables cannot be read, or nothing was extracted.
+            UsageError, InputError: the tables cannot be read, or nothing was extracted.
         """
         from relational_tensat.view.collection import collect  # few runs are looked at
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,6 +55,10 @@ DEFAULTS: dict[str, float | None] = {"time_limit_s": 60.0, "extract_time_limit_s
         ({"memory_limit": "2"}, "memory_limit = '2'"),
         ({"dims": {"batch": -1}}, "the dimension 'batch' = -1"),
         ({"patience": 2}, "patience = 2 without extract_every"),
+        ({"db": 3}, "db = 3, expected a path"),
+        ({"view": ""}, "view = '', expected a path"),
+        ({"rules": [3]}, "rules = 3, expected a path"),
+        ({"only": 3}, "only = 3, expected a list"),
         ({"nodelimit": 7}, "unknown option 'nodelimit'; did you mean 'node_limit'"),
     ],
 )
@@ -65,6 +70,33 @@ def test_wrong_values(wrong: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize("text", ["2GB", "1.5 GiB", "500mb"])
 def test_memory_limits(text: str) -> None:
     assert Options.of(memory_limit=text).process.memory_limit == text
+
+
+def test_a_text_stands_for_a_path_and_one_of_several_for_them_all() -> None:
+    """Of whatever option has paths, in ``Options.of`` and in its group."""
+    checked = 0
+    for group, choice in options_in(Options):
+        if choice.kind is Path:
+            shape: dict[str, Any] = {"tuple": ("a/b",), "mapping": {"x": "a/b"}}
+            given = shape.get(choice.container, "a/b")
+            path = {"tuple": (Path("a/b"),), "mapping": {"x": Path("a/b")}}
+            expected = path.get(choice.container, Path("a/b"))
+            options = Options.of(**{choice.name: given})
+            assert getattr(getattr(options, group), choice.field) == expected
+            made = type(getattr(Options(), group))(**{choice.field: given})
+            assert getattr(made, choice.field) == expected
+            checked += 1
+    assert checked >= 5
+    alone = Options.of(rules="mine.rules", only="a-rule")
+    assert (alone.rules.files, alone.rules.only) == ((Path("mine.rules"),), ("a-rule",))
+    assert Options.of(rules=["mine.rules"]) == Options.of(rules=Path("mine.rules"))
+
+
+def test_options_pickle_with_what_was_given() -> None:
+    options = Options.of(db="run.duckdb", dims={"batch": 2}, time_limit_s=60.0)
+    again = pickle.loads(pickle.dumps(options))
+    assert again == options
+    assert again.given == options.given
 
 
 def test_an_option_has_one_name_in_all_groups() -> None:
