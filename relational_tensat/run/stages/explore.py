@@ -16,7 +16,7 @@ from relational_tensat.base.outputs import check_folder
 from relational_tensat.base.watch import Watch
 from relational_tensat.cost import CostSource
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
-from relational_tensat.explore import Exploration, RuleStats
+from relational_tensat.explore import RuleStats
 from relational_tensat.explore import explore as saturate
 from relational_tensat.explore.outcome import Observer
 from relational_tensat.explore.step import apply_further
@@ -52,25 +52,6 @@ def explore(loaded: LoadedRun, before: ExploredRun | None = None) -> ExploredRun
     extractor = extractor_of(loaded)
     if loaded.resumed_after is not None and before is None:
         extractor.go_on()
-    explored = ExploredRun(
-        loaded, _grown(loaded, extractor), extractor, loaded.notes, loaded.kernels
-    )
-    if before is not None:
-        refused = Refused(before.refused.rejections, before.refused.n_left_out)
-        explored = replace(
-            explored, notes=before.notes, kernels=before.kernels,
-            fused_parts=before.fused_parts, refused=refused,
-        )  # fmt: skip
-    if not loaded.run.options.fusion.fuse or loaded.kernels:
-        return explored
-    if loaded.run.watch.happened or explored.exploration.stop_reason == "interrupted":
-        return explored.noting("no kernels were sought: the run was interrupted before")
-    phases, stopwatch = loaded.run.phases, loaded.egraph.database.stopwatch
-    with phases.phase("fuse"), stopwatch.phase("fuse"):
-        return _with_e_nodes(explored if explored.kernels else _with_kernels(explored))
-
-
-def _grown(loaded: LoadedRun, extractor: AnytimeExtractor) -> Exploration:
     run, egraph, rules = loaded.run, loaded.egraph, loaded.rules
     options, tree, seed = run.options.exploration, run.options.tree, run.options.process.seed
     progress = run.phases.progress
@@ -93,7 +74,19 @@ def _grown(loaded: LoadedRun, extractor: AnytimeExtractor) -> Exploration:
             case _:
                 exploration = saturate(egraph, rules, options, observer=observer)
     run.phases.move(extractor.spent_s, source="explore", target="extract")
-    return exploration
+    explored = ExploredRun(loaded, exploration, extractor, loaded.notes, loaded.kernels)
+    if before is not None:
+        refused = Refused(before.refused.rejections, before.refused.n_left_out)
+        explored = replace(
+            explored, notes=before.notes, kernels=before.kernels,
+            fused_parts=before.fused_parts, refused=refused,
+        )  # fmt: skip
+    if not run.options.fusion.fuse or loaded.kernels:
+        return explored
+    if run.watch.happened or exploration.stop_reason == "interrupted":
+        return explored.noting("no kernels were sought: the run was interrupted before")
+    with run.phases.phase("fuse"), egraph.database.stopwatch.phase("fuse"):
+        return _with_e_nodes(explored if explored.kernels else _with_kernels(explored))
 
 
 def extractor_of(
