@@ -17,7 +17,6 @@ from relational_tensat.base.outputs import (
     check_page,
 )
 from relational_tensat.cost import CostModel
-from relational_tensat.run import resume as resuming
 from relational_tensat.run.options import Options
 from relational_tensat.run.progress import Progress, Silent
 from relational_tensat.run.result import Result
@@ -113,14 +112,16 @@ def resume(
         InputError: also, ``db`` is no run's database, another process is using it, the run was killed
             before its e-graph was there, or its model, or the file that its costs are from, has changed.
     """
-    stored = resuming.read_run(Path(db))
+    from relational_tensat.run.resume.stored import read_run, restore  # few runs need it
+
+    stored = read_run(Path(db))
     options = stored.options(**changes)
     stored.check_costs(own=cost_model is not None)
     _check_paths(options, model, output)
     check_page(options.output.view)
     run = Run.begin(options, stored.path, output, cost_model, progress or Silent())
     with run.files, run.resources, run.attention:
-        explored = explore(resuming.restore(run, stored, model))
+        explored = explore(restore(run, stored, model))
         written = write(check(race(extract(explored))))
     return result_of(written)
 

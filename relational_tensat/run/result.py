@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.shown_text import html_fields
@@ -16,14 +15,26 @@ from relational_tensat.tensor import Graph
 from relational_tensat.tensor.inference import count_inference_ops
 
 if TYPE_CHECKING:
-    from relational_tensat.cost import CostCounts
-    from relational_tensat.explore import IterationReport, RuleStats
-    from relational_tensat.explore.outcome import DecisionReport, WorldReport
-    from relational_tensat.extract.anytime import ExtractionEntry
-    from relational_tensat.run.reports import FileChange, FusionReport, MachineForm, RaceReport
-    from relational_tensat.run.result_groups import ExtractionSummary, Rejection, WholeRun
-    from relational_tensat.verify import Verification
-    from relational_tensat.view.document import RunPage, RunTables
+    from relational_tensat.view.document import RunPage
+
+
+_Value = TypeVar("_Value")
+
+
+class Held(Generic[_Value]):
+    """What a group of a result holds, read from the result itself."""
+
+    def __init__(self, read: Callable[[Result], _Value]) -> None:
+        self._read = read
+
+    @overload
+    def __get__(self, result: None, owner: type) -> Held[_Value]: ...
+
+    @overload
+    def __get__(self, result: Result, owner: type) -> _Value: ...
+
+    def __get__(self, result: Result | None, owner: type) -> Held[_Value] | _Value:
+        return self if result is None else self._read(result)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -55,200 +66,45 @@ class Result:
     time_spent: TimeSpent
     notes: tuple[str, ...] = ()
 
-    @property
-    def runs_on(self) -> str:
-        """Where the result will run, and by how many threads."""
-        return self.price.on
-
-    @property
-    def cost_profile(self) -> str:
-        """The name of the cost model."""
-        return self.price.profile
-
-    @property
-    def cost_before_us(self) -> float:
-        """Of one inference of the original."""
-        return self.price.before_us
-
-    @property
-    def cost_after_us(self) -> float:
-        """Of one inference of the result; never more than before."""
-        return self.price.after_us
-
-    @property
-    def run_us(self) -> float:
-        """What an inference of the original takes beside kernels."""
-        return self.price.run_us
-
-    @property
-    def run_after_us(self) -> float:
-        """The same of the result."""
-        return self.price.run_after_us
-
-    @property
-    def costs(self) -> CostCounts:
-        """How many configurations were measured, cached, recorded and estimated."""
-        return self.price.counts
-
-    @property
-    def kernels_us(self) -> Mapping[str, tuple[float, float]]:
-        """What kernels cost before and after, by operator."""
-        return self.price.kernels_us
-
-    @property
-    def lists_kernels(self) -> bool:
-        """Whether the report has these."""
-        return self.price.lists_kernels
-
-    @property
-    def e_nodes(self) -> int:
-        """Of the e-graph, at the end of exploration."""
-        return self.search.e_nodes
-
-    @property
-    def e_classes(self) -> int:
-        """Of the e-graph, at the end of exploration."""
-        return self.search.e_classes
-
-    @property
-    def iterations(self) -> int:
-        """Of exploration."""
-        return self.search.exploration.iterations
-
-    @property
-    def statements(self) -> int:
-        """SQL statements that exploration ran."""
-        return self.search.exploration.statements
-
-    @property
-    def stop_reason(self) -> str:
-        """Why exploration ended; see ``Exploration``."""
-        return self.search.exploration.stop_reason
-
-    @property
-    def rules(self) -> Mapping[str, RuleStats]:
-        """Per rule, its matches, how many of them were applied, and its seconds."""
-        return self.search.exploration.rules
-
-    @property
-    def log(self) -> tuple[IterationReport, ...]:
-        """What each iteration did."""
-        return self.search.exploration.log
-
-    @property
-    def worlds(self) -> tuple[WorldReport, ...]:
-        """Of a search, those that it has grown; of a tree search, those that it has kept."""
-        return self.search.exploration.worlds
-
-    @property
-    def decisions(self) -> tuple[DecisionReport, ...]:
-        """Of a tree search."""
-        return self.search.exploration.decisions
-
-    @property
-    def fusion(self) -> FusionReport | None:
-        """Kernels of the model's own."""
-        return self.search.fusion
-
-    @property
-    def resumed_after(self) -> int | None:
-        """The last iteration of the processes whose run this one resumed."""
-        return self.search.resumed_after
-
-    @property
-    def untrusted_rules(self) -> Mapping[str, str]:
-        """Rules that are not known to be sound, and why."""
-        return self.search.untrusted_rules
-
-    @property
-    def extractor(self) -> str:
-        """Which one chose the graph."""
-        return self.proof.extractor
-
-    @property
-    def bound_us(self) -> float:
-        """No graph in the e-graph costs less."""
-        return self.proof.bound_us
-
-    @property
-    def gap(self) -> float:
-        """How much of the cost might still be saved, as a fraction of it."""
-        return self.proof.gap
-
-    @property
-    def optimal(self) -> bool:
-        """Whether no graph in the e-graph is cheaper."""
-        return self.proof.optimal
-
-    @property
-    def exhaustive(self) -> bool:
-        """Whether no graph that the rules can reach is cheaper."""
-        return self.proof.exhaustive
-
-    @property
-    def rules_used(self) -> Mapping[str, int]:
-        """Per rule, how many e-nodes of the optimized graph it made."""
-        return self.proof.rules_used
-
-    @property
-    def extraction(self) -> ExtractionSummary:
-        """What the final extraction had to do."""
-        return self.proof.extraction
-
-    @property
-    def extractions(self) -> tuple[ExtractionEntry, ...]:
-        """What each extraction found."""
-        return self.proof.extractions
-
-    @property
-    def verification(self) -> Verification:
-        """What was compared, and the errors found."""
-        return self.outcome.verification
-
-    @property
-    def unchanged(self) -> bool:
-        """Whether the original is returned."""
-        return self.outcome.unchanged
-
-    @property
-    def rejections(self) -> tuple[Rejection, ...]:
-        """Why graphs that were extracted are not returned."""
-        return self.outcome.rejections
-
-    @property
-    def keeps_original(self) -> bool:
-        """Whether the original is returned although what was extracted is cheaper."""
-        return self.outcome.keeps_original
-
-    @property
-    def race(self) -> RaceReport | None:
-        """How the cheapest graphs that differ were against the original, whole."""
-        return self.outcome.race
-
-    @property
-    def whole(self) -> WholeRun | None:
-        """Original and extracted graph run whole."""
-        return self.outcome.whole
-
-    @property
-    def output(self) -> Path | None:
-        """The file written."""
-        return self.files.output
-
-    @property
-    def change(self) -> FileChange | None:
-        """The ONNX files' nodes, bytes and versions, before and after."""
-        return self.files.change
-
-    @property
-    def machine(self) -> MachineForm | None:
-        """How the result is as onnxruntime saves it here."""
-        return self.files.machine
-
-    @property
-    def tables(self) -> RunTables | None:
-        """The run's tables, for ``view``."""
-        return self.files.tables
+    runs_on = Held(lambda result: result.price.on)
+    cost_profile = Held(lambda result: result.price.profile)
+    cost_before_us = Held(lambda result: result.price.before_us)
+    cost_after_us = Held(lambda result: result.price.after_us)
+    run_us = Held(lambda result: result.price.run_us)
+    run_after_us = Held(lambda result: result.price.run_after_us)
+    costs = Held(lambda result: result.price.counts)
+    kernels_us = Held(lambda result: result.price.kernels_us)
+    lists_kernels = Held(lambda result: result.price.lists_kernels)
+    e_nodes = Held(lambda result: result.search.e_nodes)
+    e_classes = Held(lambda result: result.search.e_classes)
+    iterations = Held(lambda result: result.search.exploration.iterations)
+    statements = Held(lambda result: result.search.exploration.statements)
+    stop_reason = Held(lambda result: result.search.exploration.stop_reason)
+    rules = Held(lambda result: result.search.exploration.rules)
+    log = Held(lambda result: result.search.exploration.log)
+    worlds = Held(lambda result: result.search.exploration.worlds)
+    decisions = Held(lambda result: result.search.exploration.decisions)
+    fusion = Held(lambda result: result.search.fusion)
+    resumed_after = Held(lambda result: result.search.resumed_after)
+    untrusted_rules = Held(lambda result: result.search.untrusted_rules)
+    extractor = Held(lambda result: result.proof.extractor)
+    bound_us = Held(lambda result: result.proof.bound_us)
+    gap = Held(lambda result: result.proof.gap)
+    optimal = Held(lambda result: result.proof.optimal)
+    exhaustive = Held(lambda result: result.proof.exhaustive)
+    rules_used = Held(lambda result: result.proof.rules_used)
+    extraction = Held(lambda result: result.proof.extraction)
+    extractions = Held(lambda result: result.proof.extractions)
+    verification = Held(lambda result: result.outcome.verification)
+    unchanged = Held(lambda result: result.outcome.unchanged)
+    rejections = Held(lambda result: result.outcome.rejections)
+    keeps_original = Held(lambda result: result.outcome.keeps_original)
+    race = Held(lambda result: result.outcome.race)
+    whole = Held(lambda result: result.outcome.whole)
+    output = Held(lambda result: result.files.output)
+    change = Held(lambda result: result.files.change)
+    machine = Held(lambda result: result.files.machine)
+    tables = Held(lambda result: result.files.tables)
 
     @property
     def gain(self) -> Gain:

@@ -23,7 +23,7 @@ from relational_tensat.run.result_groups import (
     Proof,
     SearchSummary,
 )
-from relational_tensat.run.values import CheckedRun, WrittenRun
+from relational_tensat.run.values import CheckedRun, ExtractedRun, WrittenRun
 from relational_tensat.tensor import Graph
 from relational_tensat.verify.runtime import optimized_graph, runtime_errors
 
@@ -47,6 +47,13 @@ def result_of(written: WrittenRun) -> Result:
     price = _price(checked, beside)
     is_large = loaded.tables.memory is not None and extracted.e_nodes > MOST_KEPT_ENODES
     tables = None if is_large else loaded.tables
+    outcome = Outcome(
+        checked.verification,
+        extracted.is_unchanged,
+        extracted.rejections,
+        extracted.race,
+        checked.whole,
+    )
     others = filter(None, (extracted.extraction.note, *cost.notes, beside.note))
     return Result(
         model=model.source.name if isinstance(model.source, Graph) else str(model.source),
@@ -54,14 +61,8 @@ def result_of(written: WrittenRun) -> Result:
         original=original,
         price=price,
         search=_search(checked),
-        proof=_proof(checked, price),
-        outcome=Outcome(
-            checked.verification,
-            extracted.is_unchanged,
-            extracted.rejections,
-            extracted.race,
-            checked.whole,
-        ),
+        proof=_proof(extracted, price, outcome),
+        outcome=outcome,
         files=Files(written.output, checked.change, written.machine, tables),
         seconds=run.phases.seconds | {"measure": cost.measuring_s, "total": run.phases.total_s},
         time_spent=extracted.time_spent,
@@ -108,12 +109,11 @@ def _search(checked: CheckedRun) -> SearchSummary:
     )
 
 
-def _proof(checked: CheckedRun, price: Price) -> Proof:
-    extracted, extraction = checked.extracted, checked.extracted.extraction
+def _proof(extracted: ExtractedRun, price: Price, outcome: Outcome) -> Proof:
+    extraction, is_unchanged = extracted.extraction, extracted.is_unchanged
     bound_us = min(extraction.bound_us, price.after_us)
-    is_unchanged = extracted.is_unchanged
     is_cheaper = extraction.cost_us < price.before_us * (1 - COST_TOLERANCE)
-    optimal = extraction.optimal and not (checked.keeps_original or (is_unchanged and is_cheaper))
+    optimal = extraction.optimal and not (outcome.keeps_original or (is_unchanged and is_cheaper))
     has_all = extracted.explored.exploration.is_exhaustive and not extracted.explored.refused
     return Proof(
         extraction.method,

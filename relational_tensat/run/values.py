@@ -404,16 +404,6 @@ class CheckedRun:
         """What was explored."""
         return self.extracted.loaded
 
-    @property
-    def keeps_original(self) -> bool:
-        """Whether the original is returned although what was extracted is cheaper.
-
-        That is so where it is slower end to end, or was rejected.
-        """
-        timed = (self.whole, self.extracted.race)
-        is_slower = any(run is not None and run.keeps_original for run in timed)
-        return is_slower or (self.extracted.is_unchanged and bool(self.extracted.rejections))
-
     def noting(self, *notes: str) -> CheckedRun:
         """Return the same with further notes; empty ones are left out."""
         return replace(self, notes=(*self.notes, *filter(None, notes)))
