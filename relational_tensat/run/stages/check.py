@@ -231,7 +231,6 @@ def _file_change(checked: CheckedRun) -> FileChange | None:
 
 
 def _gain(checked: CheckedRun) -> Gain:
-    """Return what is gained by the chosen graph, as far as it is known."""
     extracted, loaded = checked.extracted, checked.loaded
     before_us, after_us = extracted.costs_us
     return Gain(
