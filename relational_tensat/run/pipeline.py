@@ -70,15 +70,16 @@ def optimize(
     check_page(options.output.view)
     run = Run.begin(options, model, output, cost_model, progress or Silent())
     with run.files, run.resources, run.attention:
-        loaded = load(run)  # model, rules and inputs are read; the graph goes into the database
-        explored = explore(loaded)  # the e-graph grows by the rules; with ``fuse``, by kernels
-        extracted = race(
-            extract(explored)
-        )  # the cheapest graph comes out; the fastest, if timed here
-        checked = check(
-            extracted
-        )  # it computes the same, and is worth it; else another, or the original
-        written = write(checked)  # the result goes into its file; with ``view``, the page of it all
+        # Model, rules and inputs are read; the graph goes into the database.
+        loaded = load(run)
+        # The e-graph grows by the rules; with the option fuse, by kernels.
+        explored = explore(loaded)
+        # The cheapest graph comes out; where graphs are timed here, the fastest.
+        extracted = race(extract(explored))
+        # It computes the same, and is worth it; else another one, or the original.
+        checked = check(extracted)
+        # The result goes into its file; with the option view, the page of it all into another.
+        written = write(checked)
     return result_of(written)
 
 

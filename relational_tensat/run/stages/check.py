@@ -210,8 +210,11 @@ def _writes_the_same(checked: CheckedRun) -> bool:
         return False
     if candidate is None or not candidate.exists() or loaded.model.file is None:
         return False
-    contents, dims = loaded.run.contents, loaded.run.options.model.dims
-    before, after = (load_model(path, dims) for path in (loaded.model.file, candidate))
+    contents, options, model = loaded.run.contents, loaded.run.options.model, loaded.model.dynamic
+    dims = options.dims if model is None else model.dimensions.at(model.base.sizes)
+    keeps = options.keep_overridable
+    before = load_model(loaded.model.file, dims, keep_overridable=keeps)
+    after = load_model(candidate, keep_overridable=keeps)
     return contents.of(before) == contents.of(after)
 
 

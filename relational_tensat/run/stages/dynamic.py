@@ -22,7 +22,7 @@ from relational_tensat.explain.fault import Fault, fault_at
 from relational_tensat.explain.graphs import graph_of, names_after
 from relational_tensat.explain.other_sizes import Counterpart, HoldsHereOnlyError, at_other_sizes
 from relational_tensat.explain.replay import UnexplainedError
-from relational_tensat.formats.dynamic.dimensions import Sizes
+from relational_tensat.formats.dynamic.expressions import Sizes
 from relational_tensat.formats.dynamic.sized_model import (
     DynamicModel,
     text_of,
@@ -104,9 +104,10 @@ def compared_or_other(checked: CheckedRun) -> CheckedRun | ExtractedRun:
 def sizes_note(model: DynamicModel) -> str:
     """Return what the report says of a file with dynamic dimensions."""
     others = "; ".join(dict.fromkeys(text_of(there.sizes) for there in model.others))
+    base = text_of(model.base.sizes)
     return (
-        f"dynamic dimensions stay dynamic: optimized at {text_of(model.base.sizes)}, each step "
-        f"checked again at {others}"
+        f"dynamic dimensions stay dynamic, from 1 on: optimized at {base}, each step checked again at "
+        f"{others}"
     )
 
 

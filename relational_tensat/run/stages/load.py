@@ -50,15 +50,16 @@ def read_model(run: Run, source: Graph | str | Path) -> Model:
     """
     if isinstance(source, Graph):
         return Model(source, source)
-    path, dims = Path(source), dict(run.options.model.dims)
+    path, options = Path(source), run.options.model
+    dims, keeps = dict(options.dims), options.keep_overridable
     with run.phases.phase("load"):
         if not _stays_dynamic(run, path):
-            return Model(source, load_model(path, dims))
+            return Model(source, load_model(path, dims, keep_overridable=keeps))
         need_onnx()
         from relational_tensat.formats.dynamic.sized_model import SizeError
 
         try:
-            model = load_dynamic(path, dims)
+            model = load_dynamic(path, dims, keep_overridable=keeps)
         except SizeError as error:
             if error.base is None:
                 raise
