@@ -127,10 +127,10 @@ def with_kernel_costs(options: Options, model: Model, cost: CostSource) -> Kerne
         if fusion.kernels is not None:
             raise UsageError("--kernels goes with --fuse")
         if fusion.torch:
-            raise UsageError("--kernels-torch goes with --fuse and --kernels")
+            raise UsageError("kernels-torch goes with --fuse and --kernels")
         return None
     if fusion.torch and fusion.kernels is None:
-        raise UsageError("--kernels-torch goes with --kernels")
+        raise UsageError("kernels-torch goes with --kernels")
     if cost.device is not None:
         _check_measured(cost.device.key.kind)
     if options.rules.target is not None:
@@ -186,7 +186,7 @@ def _with_kernels(explored: ExploredRun) -> ExploredRun:
             _rounds(loaded, varied), costs, search, watch, run.phases.progress.region,
             CandidateCache.of_user(),
         )  # fmt: skip
-    why = "Ctrl-C" if watch.happened else "--fuse-time-limit"
+    why = "Ctrl-C" if watch.happened else "fuse-time-limit"
     note = f"{why} ended the search of kernels after {sought.parts} of {sought.total} parts of the model"
     has_all = profile_of(costs) is not None
     left = _left(varied, sought.is_complete) if has_all else ()

@@ -68,7 +68,8 @@ def read_model(run: Run, source: Graph | str | Path) -> Model:
     if isinstance(model, Graph):
         return Model(source, model)
     defaults = {key: size for key, size in model.base.sizes.items() if key not in model.chosen}
-    note = f"no --dim for {', '.join(defaults)}: sizes by default" if defaults else ""
+    sizes = ",".join(f"{key}={size}" for key, size in defaults.items())
+    note = f"no --dim given: sizes chosen are {sizes}" if defaults else ""
     return Model(source, model.base.graph, model, notes=(note, *model.notes))
 
 
