@@ -70,7 +70,7 @@ def test_run_writes_into_no_other_folder_and_over_nothing(
 
 def test_json_is_one_object_on_stdout(model: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.json"
-    done = shell("run", model, "--json", "-o", output, "--verify-runs", 1)
+    done = shell("run", model, "--json", "-o", output, "--set", "verify-runs=1")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     check_schema(report)

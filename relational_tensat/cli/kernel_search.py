@@ -1,32 +1,30 @@
-"""``kernels search``: kernels that compute a program, found, sized and verified."""
+"""``kernels regions`` and ``kernels search``: parts of a model, and kernels that compute them."""
 
 from __future__ import annotations
 
-import argparse
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base.deadline import now_s
+from relational_tensat.base.errors import UsageError
 from relational_tensat.base.outputs import NEW_DATABASE, Written
-from relational_tensat.cli.kernels_frame import (
-    add_program,
-    read_program,
-    verification_json,
-    verification_lines,
-)
-from relational_tensat.cli.parser import Parser, add_options, written_values
+from relational_tensat.cli.common import add_dims, add_json, add_quiet, report
+from relational_tensat.cli.mugraphs import add_program, read_program
+from relational_tensat.cli.parser import Parser, add_options, merged, written_values
 from relational_tensat.cli.process_limits import limit_blas_threads
-from relational_tensat.cli.rules_frame import add_json, report
 
 if TYPE_CHECKING:
+    import argparse
+
     from rich.console import Console
 
     from relational_tensat.mugraph.kernel_finder import Finding
+    from relational_tensat.mugraph.regions.regions import ModelRegion, RegionRow
     from relational_tensat.mugraph.search.kernel_search import SearchProgress
     from relational_tensat.mugraph.search.search_options import SearchOptions
-
-HELP = "search fused kernels that compute a program, choose their sizes, and verify the cheapest"
 
 _NONE_FOUND = 5
 _SHOWN = 8
@@ -36,7 +34,119 @@ _LEVEL_COLUMNS = (
 )  # fmt: skip
 
 
-def add_arguments(parser: Parser) -> None:
+def regions_arguments(parser: Parser) -> None:
+    """Declare the flags of ``kernels regions``."""
+    parser.add_argument(
+        "model", type=Path, metavar="MODEL",
+        help="a .json or .onnx model; or a database of --db, or run --fuse --db: what became of its parts",
+    )  # fmt: skip
+    add_dims(parser)
+    parser.add_argument(
+        "--db", type=NEW_DATABASE, metavar="FILE",
+        help="write them to a new database, which sql reads: tables region and fused_region",
+    )  # fmt: skip
+    add_json(parser)
+
+
+def list_regions(args: argparse.Namespace) -> int:
+    """List the regions of a model, or those that a database has."""
+    if args.model.suffix == ".duckdb":
+        if args.db is not None:
+            raise UsageError(f"--db goes with a model, {args.model} is a database already")
+        regions, left_out = _stored(args.model)
+    else:
+        regions, left_out = _found(args)
+    report(
+        lambda: _regions_json(regions, left_out),
+        lambda console: _show_regions(regions, left_out, console),
+        as_json=args.json,
+    )
+    return 0
+
+
+def _found(args: argparse.Namespace) -> tuple[list[ModelRegion], list[RegionRow]]:
+    """Return the regions of a model, and what was left out; written to a database, if one is named."""
+    from relational_tensat.formats import load_model
+    from relational_tensat.mugraph.regions.regions import find_regions, write_regions
+
+    regions, left_out = find_regions(load_model(args.model, merged(args.dim, "--dim")))
+    if args.db is not None:
+        write_regions(args.db, regions, left_out)
+    return regions, left_out
+
+
+def _stored(path: Path) -> tuple[list[ModelRegion], list[RegionRow]]:
+    """Return the rows of a database, and the regions, which that of a run has not.
+
+    Raises:
+        InputError: it is none of a run with ``--fuse``, or of this command.
+    """
+    from relational_tensat.cli.database import RunDatabase
+    from relational_tensat.mugraph.regions.regions import RegionRow, regions_of
+
+    database = RunDatabase(path)
+    try:
+        rows = database.named("inspect/fused_regions").rows
+        tables = database.query("SELECT 1 FROM duckdb_tables() WHERE table_name = 'region'").rows
+        regions = regions_of(database.named("inspect/regions").rows if tables else ())
+    finally:
+        database.close()
+    return regions, [
+        RegionRow(
+            source, tuple(outputs), tuple(operators), fate, reason, us, kernel_us, mugraph or ""
+        )
+        for source, outputs, operators, fate, reason, us, kernel_us, mugraph in rows
+    ]
+
+
+def _regions_json(regions: Sequence[ModelRegion], rows: Sequence[RegionRow]) -> dict[str, Any]:
+    from relational_tensat.mugraph.graph.mugraph_json import encoded
+
+    return {
+        "regions": [
+            {
+                "outputs": r.outputs,
+                "values": r.values,
+                "nodes": r.nodes,
+                "program": encoded(r.program),
+            }
+            for r in regions
+        ],
+        "left_out": [asdict(row) for row in rows],
+    }
+
+
+def _show_regions(
+    regions: Sequence[ModelRegion], rows: Sequence[RegionRow], console: Console
+) -> None:
+    """Print both; of a region that recurs where it ends first, as --json and --db list each place."""
+    from relational_tensat.cli.console import table
+
+    if regions:
+        columns = ("region", "ends in", "places", "nodes", "operators")
+        found = table(*columns, numbers=("region", "places", "nodes"))
+        for number, region in enumerate(regions):
+            steps = region.program.operators
+            operators = ", ".join(step.op for step in steps)
+            ends, places = " + ".join(region.places[0]), str(len(region.places))
+            found.add_row(str(number), ends, places, str(region.nodes), operators)
+        console.print(found)
+    if rows:
+        others = table("ends in", "operators", "what became of it", "µs", "kernel µs", "because",
+                       numbers=("µs", "kernel µs"))  # fmt: skip
+        for row in rows:
+            others.add_row(
+                " ".join(row.outputs), ", ".join(row.operators), row.fate, _us(row.operators_us),
+                _us(row.kernel_us), row.mugraph or row.reason,
+            )  # fmt: skip
+        console.print(others)
+
+
+def _us(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def search_arguments(parser: Parser) -> None:
     """Declare the flags of ``kernels search``."""
     from relational_tensat.base.option import options_of
     from relational_tensat.mugraph.search.search_options import SearchOptions
@@ -44,12 +154,9 @@ def add_arguments(parser: Parser) -> None:
     add_program(parser, "program")
     add_options(parser, options_of(SearchOptions))
     parser.add_argument(
-        "-o",
-        "--output",
-        type=Written("a μGraph", (".json",)),
-        metavar="FILE",
+        "-o", "--output", type=Written("a μGraph", (".json",)), metavar="FILE",
         help="write the best as JSON",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--no-cache", action="store_true",
         help="search, whatever a search of the same program found before, and do not keep it",
@@ -59,9 +166,10 @@ def add_arguments(parser: Parser) -> None:
         help="search, and keep the search's tables in a new database: kernels show KEY --db FILE --sql",
     )  # fmt: skip
     add_json(parser)
+    add_quiet(parser)
 
 
-def execute(args: argparse.Namespace) -> int:
+def search_kernels(args: argparse.Namespace) -> int:
     """Search and report; 5 where nothing was found."""
     limit_blas_threads()
     from relational_tensat.base.files import unless_full
@@ -76,7 +184,7 @@ def execute(args: argparse.Namespace) -> int:
     options = SearchOptions(**written_values(args, options_of(SearchOptions)))
     program = read_program(args)
     watch = Watch()
-    progress = None if args.json else _Progress()
+    progress = None if args.json or args.quiet else _Progress()
     cache = None if args.no_cache else CandidateCache.of_user()
     tables = None if args.db is None else SearchTables(args.db)
     with watch.watching():
@@ -86,8 +194,8 @@ def execute(args: argparse.Namespace) -> int:
         with unless_full():
             key = cache.keep_found(finding.best.graph)
     report(
-        lambda: {**_content(finding), "key": key},
-        lambda console: _show(finding, options, console),
+        lambda: {**_finding_json(finding), "key": key},
+        lambda console: _show_finding(finding, options, console),
         as_json=args.json,
     )
     if finding.best is None:
@@ -119,7 +227,8 @@ class _Progress:
             )
 
 
-def _content(finding: Finding) -> dict[str, Any]:
+def _finding_json(finding: Finding) -> dict[str, Any]:
+    from relational_tensat.cli.kernels_text import verification_json
     from relational_tensat.mugraph.graph.mugraph_json import encoded
 
     result, best = finding.result, finding.best
@@ -137,8 +246,9 @@ def _content(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _show(finding: Finding, options: SearchOptions, console: Console) -> None:
+def _show_finding(finding: Finding, options: SearchOptions, console: Console) -> None:
     from relational_tensat.cli.console import table
+    from relational_tensat.cli.kernels_text import verification_lines
     from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
 
     result = finding.result
