@@ -148,6 +148,10 @@ def test_commands_and_flags_that_a_page_names_exist(page: Path) -> None:
     for words in shown_commands(text):
         name = next(one for one in (" ".join(words[:2]), words[0]) if one in known)
         assert {one for one in words if re.match(r"--?[a-z]", one)} <= known[name], words
+    rare = set(
+        re.findall(r"^\| `([\w-]+)=", (ROOT / "docs/command-line.md").read_text("utf-8"), re.M)
+    )
+    assert set(re.findall(r"--set ([\w-]+)", text)) <= rare | {"NAME"}
     spans = re.findall(r"(?<!`)`([^`\n]+)`(?!`)", re.sub(r"```.*?```", "", text, flags=re.S))
     ours = [span for span in spans if re.match(rf"--|({'|'.join(known)}) ", span)]
     named = {flag for span in ours for flag in re.findall(r"--[a-z][\w-]*", span)}
