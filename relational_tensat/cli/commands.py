@@ -145,56 +145,72 @@ def build_parser(names: Iterable[str] = tuple(COMMANDS)) -> Parser:
 
 def add_version(parser: Parser) -> None:
     """Declare ``--version``."""
-    version = f"{PROGRAM} {__version__}"
     parser.add_argument(
-        "-V", "--version", action="version", version=version, help=argparse.SUPPRESS
+        "-V", "--version", action="version", version=_VERSION_LINE, help=argparse.SUPPRESS
     )
 
 
+#: Flags that may stand before a command, and those that stand for one.
+_BEFORE = ("-q", "--quiet", "-v", "--verbose", "--details")
+_HELP = ("-h", "--help", "--help-all")
+_VERSION = ("-V", "--version", "version")
+_VERSION_LINE = f"{PROGRAM} {__version__}"
+
+
 def command_and_rest(line: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the command that a line names, and its other arguments; flags may stand before it.
+    """Return the command that a line names, and its other arguments.
 
     Returns:
-        The name; "" and one line or page to print where no command is meant, but help or the version.
+        The name; "" and a page to print where help or the version is asked for.
 
     Raises:
         UsageError: there is no such command; names the nearest.
     """
-    before = list(takewhile(lambda text: text in _BEFORE, line))
-    words = list(line[len(before) :])
-    if "--version" in words[:1] or "-V" in words[:1] or words[:1] == ["version"]:
-        return "", [f"{PROGRAM} {__version__}\n"]
+    flags, words = _flags_first(line)
     if words[:1] == ["help"]:
         words = [*words[1:3], "--help"]
-    if not words or words[0] in _HELP:
+    word = words[0] if words else "--help"
+    if word in GROUPS:
+        more, words = _flags_first(words[1:])
+        return _in_group(word, words, [*flags, *more])
+    if word in COMMANDS:
+        return word, [*flags, *words[1:]]
+    if word in _HELP:
         return "", [program_help()]
-    if words[0] in GROUPS:
-        name = " ".join(words[:2])
-        if name in COMMANDS:
-            return name, [*before, *words[2:]]
-        if (words[1:2] and words[1] in _HELP) or (len(words) == 1 and words[0] not in _DEFAULTS):
-            return "", [group_help(words[0])]
-        if words[0] in _DEFAULTS and (len(words) == 1 or words[1].startswith("-")):
-            return _DEFAULTS[words[0]], [*before, *words[1:]]
-        own = [name.partition(" ")[2] for name in COMMANDS if name.startswith(f"{words[0]} ")]
-        raise UsageError(
-            f"unknown command {name!r}, expected {words[0]} and one of {', '.join(own)}"
-            f"{nearest(words[1], own)}"
-        )
-    if words[0] in COMMANDS:
-        return words[0], [*before, *words[1:]]
-    if words[0].startswith("-"):
-        raise UsageError(f"{words[0]}: expected a command first (see {PROGRAM} --help)")
+    if word in _VERSION:
+        return "", [f"{_VERSION_LINE}\n"]
+    if word.startswith("-"):
+        raise UsageError(f"{word}: expected a command first (see {PROGRAM} --help)")
     singles = [name for name in COMMANDS if " " not in name]
     raise UsageError(
-        f"unknown command {words[0]!r}, expected one of {', '.join((*singles, *GROUPS))}"
-        f"{_suggested(words[0])}"
+        f"unknown command {word!r}, expected one of {', '.join((*singles, *GROUPS))}{_suggested(word)}"
     )
 
 
-#: Flags that may stand before a command.
-_BEFORE = ("-q", "--quiet", "-v", "--verbose", "--details")
-_HELP = ("-h", "--help", "--help-all")
+def _flags_first(line: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the flags that a line begins with and that may stand before a command, and the rest."""
+    flags = list(takewhile(lambda text: text in _BEFORE, line))
+    return flags, list(line[len(flags) :])
+
+
+def _in_group(group: str, words: list[str], flags: list[str]) -> tuple[str, list[str]]:
+    own = [name.partition(" ")[2] for name in COMMANDS if name.startswith(f"{group} ")]
+    word = words[0] if words else ""
+    if word in own:
+        return f"{group} {word}", [*flags, *words[1:]]
+    if word in _HELP or not (word or group in _DEFAULTS):
+        return "", [group_help(group)]
+    if word in _VERSION:
+        return "", [f"{_VERSION_LINE}\n"]
+    later = next((text for text in words if text in own), "")
+    if word.startswith("-") and later:
+        raise UsageError(f"{word}: flags come after both words: {group} {later} …")
+    if group in _DEFAULTS and (not word or word.startswith("-")):
+        return _DEFAULTS[group], [*flags, *words]
+    raise UsageError(
+        f"unknown command '{group} {word}', expected {group} and one of {', '.join(own)}"
+        f"{nearest(word, own)}"
+    )
 
 
 def _suggested(word: str) -> str:

@@ -46,7 +46,7 @@ def add_seed(parser: Parser) -> None:
     """Declare ``--seed``."""
     parser.add_argument(
         "--seed", type=whole_number, default=0, metavar="N",
-        help="of the operands that are drawn [%(default)s]",
+        help="seed of the random operands [%(default)s]",
     )  # fmt: skip
 
 

@@ -162,13 +162,13 @@ def _add_cache(parser: Parser) -> None:
         "--cost-cache",
         type=DATABASE,
         metavar="FILE",
-        help="this cache [in the user's cache folder]",
+        help="the file of the cost cache [in the user's cache folder]",
     )
 
 
 def _add_device(parser: Parser, text: str) -> None:
     parser.add_argument(
-        "--device", metavar="D", help=f"{text}: cpu, cuda, an id, or a part of the device's name"
+        "--device", metavar="D", help=f"{text}: cpu, cuda, an id, or part of the device's name"
     )
 
 

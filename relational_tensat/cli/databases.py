@@ -36,7 +36,7 @@ def _opened(path: Path) -> Iterator[RunDatabase]:
 
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Name the file in what is found wrong with its content."""
+    """Name the file in errors about its content."""
     try:
         yield
     except InputError as error:
@@ -76,12 +76,12 @@ def schema_arguments(parser: Parser) -> None:
     """Declare the flags of ``schema``."""
     parser.add_argument(
         "db", type=Path, nargs="?", metavar="DB",
-        help="a database of run --db [what any has]; or options: the JSON schema of a run's options",
+        help="a database of run --db [the tables of any]; or options: the JSON schema of a run's options",
     )  # fmt: skip
 
 
 def schema(args: argparse.Namespace) -> int:
-    """Print what tables and columns are, or the JSON schema of options."""
+    """Print the meaning of tables and columns, or the JSON schema of options."""
     if args.db == Path("options"):
         from relational_tensat.base.option import options_schema
         from relational_tensat.cli.parser import json_text
@@ -106,7 +106,7 @@ def inspect_arguments(parser: Parser) -> None:
     add_database(parser)
     parser.add_argument(
         "--classes", type=whole_number, default=10, metavar="N",
-        help="show so many e-classes [%(default)s]",
+        help="how many e-classes to show [%(default)s]",
     )  # fmt: skip
     add_json(parser)
 
@@ -201,11 +201,11 @@ def view_arguments(parser: Parser) -> None:
     )
     parser.add_argument(
         "--check", action="store_true",
-        help="compute every tensor that a step replaces both ways, and show what that gave",
+        help="compute every tensor that a step replaces both ways, and show how they differ",
     )  # fmt: skip
     parser.add_argument(
         "--cost", metavar="SOURCE", default="",
-        help="show costs of this source, too, as run --cost names it: measured beside modelled ones",
+        help="show costs of this source, too, as run --cost names it",
     )  # fmt: skip
     parser.add_argument(
         "--serve", action="store_true",

@@ -38,12 +38,12 @@ def regions_arguments(parser: Parser) -> None:
     """Declare the flags of ``kernels regions``."""
     parser.add_argument(
         "model", type=Path, metavar="MODEL",
-        help="a .json or .onnx model; or a database of --db, or run --fuse --db: what became of its parts",
+        help="a .json or .onnx model; or a database of --db or of run --fuse --db",
     )  # fmt: skip
     add_dims(parser)
     parser.add_argument(
         "--db", type=NEW_DATABASE, metavar="FILE",
-        help="write them to a new database, which sql reads: tables region and fused_region",
+        help="write the regions to a new database: tables region and fused_region",
     )  # fmt: skip
     add_json(parser)
 
@@ -132,7 +132,7 @@ def _show_regions(
             found.add_row(str(number), ends, places, str(region.nodes), operators)
         console.print(found)
     if rows:
-        others = table("ends in", "operators", "what became of it", "µs", "kernel µs", "because",
+        others = table("ends in", "operators", "fate", "µs", "kernel µs", "because",
                        numbers=("µs", "kernel µs"))  # fmt: skip
         for row in rows:
             others.add_row(
@@ -159,11 +159,11 @@ def search_arguments(parser: Parser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--no-cache", action="store_true",
-        help="search, whatever a search of the same program found before, and do not keep it",
+        help="ignore earlier searches of this program, and do not keep this one",
     )  # fmt: skip
     parser.add_argument(
         "--db", type=NEW_DATABASE, metavar="FILE",
-        help="search, and keep the search's tables in a new database: kernels show KEY --db FILE --sql",
+        help="keep the tables of the search in a new database, for kernels show KEY --db FILE --sql",
     )  # fmt: skip
     add_json(parser)
     add_quiet(parser)
@@ -264,11 +264,8 @@ def _show_finding(finding: Finding, options: SearchOptions, console: Console) ->
     if not result.is_complete:
         console.print("the search was ended before it was complete")
     console.print(f"{result.routes} ways found; {result.fitting} μGraphs fit shared memory")
-    if not result.routes and result.is_complete:
-        console.print(
-            f"--max-operators {options.max_operators} and --max-kernels {options.max_kernels} allow none; "
-            "more of either may"
-        )
+    if finding.best is None:
+        console.print(f"no kernel: {_limited_by(finding, options)}")
     if result.graphs:
         rows = table("kernels", "modelled µs", numbers=("modelled µs",))
         for candidate in result.graphs[:_SHOWN]:
@@ -280,6 +277,20 @@ def _show_finding(finding: Finding, options: SearchOptions, console: Console) ->
         console.print(mugraph_text(finding.best.graph))
     for line in verification_lines(finding.verification) if finding.verification else ():
         console.print(line)
+
+
+def _limited_by(finding: Finding, options: SearchOptions) -> str:
+    """Return why a search found nothing, and what may help."""
+    result = finding.result
+    limits = f"--max-operators {options.max_operators} and --max-kernels {options.max_kernels}"
+    if not result.routes and result.is_complete:
+        libraries = "" if options.libraries else ", and no --no-libraries"
+        return f"{limits} allow none; more of either may{libraries}"
+    if not result.routes:
+        return "the search was ended before it found one; more --time-limit or --processes may"
+    if not result.fitting:
+        return "no graph of those found fits shared memory; more --max-kernels makes smaller ones"
+    return f"all {finding.refused} graphs that were found were refused; more of {limits} may find others"
 
 
 def _schedule(graph: Any) -> str:

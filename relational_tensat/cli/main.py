@@ -16,6 +16,7 @@ from typing import NoReturn, TextIO, cast
 
 from relational_tensat.base.errors import (
     InputError,
+    MissingDependencyError,
     NoSolutionError,
     RelationalTensatError,
     first_line,
@@ -32,6 +33,11 @@ from relational_tensat.cli.closed_output import ClosedOutput, DispensableOutput,
 from relational_tensat.cli.commands import COMMANDS, PROGRAM, build_parser, command_and_rest
 from relational_tensat.cli.process_limits import be_guarded, is_out_of_memory
 
+#: The extras of this package that bring optional packages.
+_EXTRAS = {
+    "onnx": "onnx", "onnxruntime": "onnx", "z3": "proofs", "triton": "triton", "pycuda": "gpu",
+    "cuda": "nvrtc",
+}  # fmt: skip
 _DEBUG = "RELATIONAL_TENSAT_DEBUG"
 _INTERNAL_ERROR = 1
 _INTERRUPTED = 130
@@ -116,6 +122,9 @@ def _carried_out(arguments: list[str]) -> int:
             return _fail(f"memory does not suffice: {first_line(error)}", NoSolutionError.exit_code)
         if trouble := _file_trouble(error):
             return _fail(trouble, InputError.exit_code)
+        if isinstance(error, ModuleNotFoundError) and (extra := _EXTRAS.get(error.name or "")):
+            needed = f"this needs {error.name}: pip install 'relational-tensat[{extra}]'"
+            return _fail(needed, MissingDependencyError.exit_code)
         hint = "" if shown else f" (set {_DEBUG}=1 for the traceback)"
         return _fail(f"internal error: {type(error).__name__}: {error}{hint}", _INTERNAL_ERROR)
     return code

@@ -43,11 +43,11 @@ def _add_mugraph(parser: Parser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--graph", type=whole_number, default=0, metavar="N",
-        help="which one, where the file has several [%(default)s]",
+        help="number of the μGraph, if the file has several [%(default)s]",
     )  # fmt: skip
     parser.add_argument(
         "--db", type=Path, metavar="DB",
-        help="FILE is the key of a kernel in a database: of run --fuse --db, or of kernels search --db",
+        help="FILE is the key of a kernel in this database, of run --fuse --db or kernels search --db",
     )  # fmt: skip
 
 
@@ -75,13 +75,13 @@ def add_program(parser: Parser, flag: str) -> None:
     """Declare what names a program, and its sizes."""
     parser.add_argument(
         flag, type=program_or_file, metavar="PROGRAM",
-        help="a model, of which --region is meant; or a program: a JSON file of a μGraph without "
+        help="a model, with --region; or a program: a JSON file of a μGraph without "
         "kernels, or a known name: attention, gated_mlp, lora, mlp, moe, ntrans, qknorm, rmsnorm_linear, "
         "swiglu",
     )  # fmt: skip
     parser.add_argument(
         "--region", type=whole_number, metavar="N",
-        help="which region of a model; kernels regions MODEL lists them",
+        help="number of a region of the model; kernels regions MODEL lists them",
     )  # fmt: skip
     parser.add_argument(
         "--size", type=dimensions, action="append", default=[], metavar="VARIABLE=N,…",
@@ -131,10 +131,12 @@ def show_arguments(parser: Parser) -> None:
     _add_mugraph(parser)
     parser.add_argument(
         "--sql", action="store_true",
-        help="with the rows of the search that it came from, and, with --db, the SQL that asks for them",
+        help="print the rows of the search that found it, too, and with --db the SQL that asks for them",
     )  # fmt: skip
     parser.add_argument(
-        "--dot", action="store_true", help="as a picture of the three levels, in Graphviz' language"
+        "--dot",
+        action="store_true",
+        help="print a picture of the three levels in Graphviz' language instead",
     )
     parser.add_argument(
         "--html", type=PAGE, metavar="OUT",
@@ -142,19 +144,18 @@ def show_arguments(parser: Parser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--dtype", choices=_DTYPES, default="float16", metavar="TYPE",
-        help=f"with --html and --plan: of elements: {', '.join(_DTYPES)} [%(default)s]",
+        help=f"with --html and --plan: the element type: {', '.join(_DTYPES)} [%(default)s]",
     )  # fmt: skip
     parser.add_argument(
         "--plan", action="store_true",
-        help="with what a block does when, barriers, places in shared memory, and the layouts that were "
-        "chosen, all as CUDA has them",
+        help="print the CUDA plan, too: statements in order, barriers, places in shared memory, layouts",
     )  # fmt: skip
     parser.add_argument(
         "--mirage", choices=ACCUMULATORS, metavar="NAMES",
-        help="as Mirage's JSON, a file of one graph: accumulators named forloop_accum, as today's Mirage "
-        "does, or accum, as its saved graphs do",
+        help="print Mirage's JSON instead, with accumulators named forloop_accum, as in today's Mirage, or "
+        "accum, as in its saved graphs",
     )  # fmt: skip
-    add_json(parser, "it as JSON; so a file of Mirage's is converted")
+    add_json(parser, "it as JSON, also a file of Mirage's")
 
 
 def show_kernel(args: argparse.Namespace) -> int:
@@ -206,18 +207,20 @@ def _draw(graph: MuGraph, dtype: str, path: Path) -> None:
 def emit_arguments(parser: Parser) -> None:
     """Declare the flags of ``kernels emit``."""
     _add_mugraph(parser)
-    parser.add_argument("--target", choices=TARGETS, default="triton", help="[%(default)s]")
+    parser.add_argument(
+        "--target", choices=TARGETS, default="triton", help="the language of the code [%(default)s]"
+    )
     parser.add_argument(
         "--dtype", choices=_DTYPES, metavar="TYPE",
-        help=f"of elements: {', '.join(_DTYPES)} [float16; float32 in C]",
+        help=f"the element type: {', '.join(_DTYPES)} [float16; float32 in C]",
     )  # fmt: skip
     parser.add_argument(
         "--plan", action="store_true",
-        help="instead of code: statements in order with barriers, tensors with places and layouts (cuda)",
+        help="print statements with barriers, tensors with places and layouts, instead of code (cuda)",
     )  # fmt: skip
     parser.add_argument(
         "--arch", metavar="SM",
-        help="compile it, too, for example for sm_90: registers, shared memory, spills (cuda, triton)",
+        help="compile for this architecture, too, for example sm_90; print its registers (cuda, triton)",
     )  # fmt: skip
     add_json(parser)
 
@@ -310,7 +313,9 @@ def import_arguments(parser: Parser) -> None:
     _add_mugraph(parser)
     add_program(parser, "program")
     parser.add_argument(
-        "--raw-exp", action="store_true", help="even if exponentials of large numbers overflow"
+        "--raw-exp",
+        action="store_true",
+        help="accept it even if exponentials of large numbers overflow",
     )
     add_seed(parser)
     add_json(parser)

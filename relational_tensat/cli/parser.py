@@ -33,6 +33,7 @@ class Parser(argparse.ArgumentParser):
             **{**kwargs, "allow_abbrev": False, "formatter_class": _Formatter, "add_help": False}
         )
         self.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)
+        self.add_argument("--help-all", nargs=0, action=_HelpAll, help=argparse.SUPPRESS)
 
     def format_help(self) -> str:
         """Return the short help, where there is one."""
@@ -66,10 +67,6 @@ class Parser(argparse.ArgumentParser):
     ) -> tuple[Any, list[str]]:
         """Parse, and refuse what is left over with the nearest flag.
 
-        Returns:
-            The arguments; ``flags`` are those that were written, whether or not their values are the
-            defaults.
-
         Raises:
             UsageError: an argument is unknown.
         """
@@ -78,14 +75,11 @@ class Parser(argparse.ArgumentParser):
         if extra:
             hint = nearest(extra[0].partition("=")[0], self.flags)
             self.error(f"unknown argument {extra[0]!r}{hint}")
-        written = {text.partition("=")[0] for text in args or ()}
-        of_command = getattr(arguments, "flags", [])
-        arguments.flags = [*of_command, *(flag for flag in self.flags if flag in written)]
         self._check_paths(arguments)
         return arguments, extra
 
     def _check_paths(self, arguments: argparse.Namespace) -> None:
-        """Check that no file is lost, whatever the command."""
+        """Check that no command loses a file."""
         inputs: list[Path] = []
         outputs: list[tuple[Path, Written]] = []
         for action in self._paths:
@@ -124,6 +118,15 @@ class Parser(argparse.ArgumentParser):
                 yield setting + value
             elif equals:
                 yield value
+
+
+class _HelpAll(argparse.Action):
+    """Prints the help of all arguments and ends."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        assert isinstance(parser, Parser)
+        sys.stdout.write(parser.full_help())
+        parser.exit()
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -336,7 +339,7 @@ def json_text(content: Any) -> str:
 
 
 def _arguments(option: Option) -> dict[str, Any]:
-    """Return how argparse shall read a flag; what was not written leaves no trace."""
+    """Return how argparse reads a flag; a flag that is not written sets nothing."""
     common = {"dest": option.name, "default": argparse.SUPPRESS, "help": _help(option)}
     if option.kind is bool:
         return {**common, "action": "store_const", "const": not option.default}

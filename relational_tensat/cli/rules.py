@@ -55,7 +55,7 @@ def show_arguments(parser: Parser) -> None:
     parser.add_argument("--sql", action="store_true", help="print the SQL that it runs")
     parser.add_argument(
         "--db", type=Path, metavar="DB",
-        help="with --sql: on the e-graph of a run; runs there as it is printed, and gives the matches",
+        help="with --sql: for the e-graph of this run; run there, the SQL gives the matches",
     )  # fmt: skip
     add_rule_files(parser, "--rules", "PATH")
 
@@ -71,7 +71,7 @@ def show_rule(args: argparse.Namespace) -> int:
     if args.name not in rules:
         raise unknown("rule", args.name, rules)
     rule = rules[args.name]
-    # as it is: a console would break lines of what is to be run
+    # not by a console, which would break lines of SQL
     sys.stdout.write((rule_sql(rule, args.db) if args.sql else rule_text(rule)) + "\n")
     return 0
 
@@ -102,11 +102,11 @@ def derive_arguments(parser: Parser) -> None:
     add_rule_files(parser, "--rules", "PATH", "derive from ")
     parser.add_argument(
         "--time-limit", type=seconds, default=30.0, metavar="S",
-        help="seconds for a rule [%(default)s]",
+        help="seconds for each rule [%(default)s]",
     )  # fmt: skip
     parser.add_argument(
         "--node-limit", type=whole_number, default=10_000, metavar="N",
-        help="at most so many e-nodes in an e-graph [%(default)s]",
+        help="the most e-nodes of an e-graph [%(default)s]",
     )  # fmt: skip
     add_seed(parser)
     add_json(parser)
@@ -124,7 +124,7 @@ def derive_rules(args: argparse.Namespace) -> int:
 
     rules = load_rules([args.file], only=args.names)
     laws = load_rules(args.rules or None)
-    if args.rules:  # those that ship are known to be sound; what is not proves nothing
+    if args.rules:  # those that ship are known to be sound; an unsound rule proves nothing
         check_trust(laws, verify=lambda unverified: verify_rules(unverified, shrink=False))
     effort = DerivationEffort(
         e_nodes=max(args.node_limit, 1), seconds=args.time_limit, seed=args.seed
@@ -150,16 +150,16 @@ def verify_arguments(parser: Parser) -> None:
     add_rule_files(parser, "--file", "F")
     parser.add_argument(
         "--trials", type=whole_number, metavar="N",
-        help="configurations to try a rule on at least; more, while they bring something new [80]",
+        help="the fewest configurations to try a rule on; more follow while they show something new [80]",
     )  # fmt: skip
     add_seed(parser)
     parser.add_argument(
         "--jobs", type=whole_number, default=0, metavar="N",
-        help="processes; 0 for one per core [%(default)s]",
+        help="number of processes; 0 for one per core [%(default)s]",
     )  # fmt: skip
     parser.add_argument(
         "--record", type=Written("verdicts on rules", (".json",)), metavar="FILE",
-        help="write the verdicts here: rules/verdicts.json are those of the rules that ship",
+        help="write the verdicts to this file; rules/verdicts.json has those of the rules that ship",
     )  # fmt: skip
     add_json(parser)
     add_quiet(parser)

@@ -14,28 +14,24 @@ from dataclasses import asdict
 from itertools import zip_longest
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from relational_tensat.base.shown_text import escaped
 from relational_tensat.cli.console import table
-from relational_tensat.explore.compile.compiled_rules import CompiledRules
-from relational_tensat.explore.derivation import Derivation
-from relational_tensat.explore.rule_run import (
-    CHANGED,
-    RecordedStatement,
-    run_on_database,
-    run_on_sources,
-)
 from relational_tensat.rules.functions import functions
-from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.parallel import Verified
 from relational_tensat.rules.text import constant_text
 from relational_tensat.tensor import AttrValue
 from relational_tensat.tensor.operators import Attr, Operator, operators
 from relational_tensat.tensor.operators.attributes import REQUIRED
 from relational_tensat.tensor.types import FLOAT_DTYPES
+
+if TYPE_CHECKING:
+    from relational_tensat.explore.derivation import Derivation
+    from relational_tensat.explore.rule_run import RecordedStatement
+    from relational_tensat.rules.model import Rule
+    from relational_tensat.rules.soundness.parallel import Verified
 
 
 def print_derivations(derivations: Sequence[Derivation], laws: int, console: Console) -> None:
@@ -106,6 +102,8 @@ def rule_sql(rule: Rule, database: Path | None = None) -> str:
     Raises:
         InputError: the database is not one of a run of this version.
     """
+    from relational_tensat.explore.rule_run import CHANGED, run_on_database, run_on_sources
+
     recorded = run_on_sources(rule) if database is None else run_on_database(rule, database)
     parts = [_heading(rule, database)]
     if database is not None:
@@ -116,6 +114,8 @@ def rule_sql(rule: Rule, database: Path | None = None) -> str:
 
 
 def _heading(rule: Rule, database: Path | None) -> str:
+    from relational_tensat.explore.compile.compiled_rules import CompiledRules
+
     where = "an e-graph that has its sources" if database is None else str(database)
     lines = [f"-- rule {escaped(f'{rule.name} ({rule.file}:{rule.line}) on {where}')}"]
     for index, pattern in enumerate(CompiledRules([rule]).patterns, start=1):

@@ -44,15 +44,6 @@ All options: relational-tensat run --help-all
 """
 
 
-class _HelpAll(argparse.Action):
-    """Prints the help of all options and ends."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        assert isinstance(parser, Parser)
-        sys.stdout.write(parser.full_help())
-        parser.exit()
-
-
 class _OptionsSchema(argparse.Action):
     """The flag of before, of ``schema options``: prints the JSON schema of all options and ends."""
 
@@ -96,7 +87,6 @@ def run_arguments(parser: Parser) -> None:
     )  # fmt: skip
     parser.note_former("--profile", "--details")
     parser.add_argument("--options-schema", nargs=0, action=_OptionsSchema, help=argparse.SUPPRESS)
-    parser.add_argument("--help-all", nargs=0, action=_HelpAll, help=argparse.SUPPRESS)
     add_tree(parser, Options)
 
 

@@ -22,6 +22,7 @@ from relational_tensat.formats.onnx_external import (
     load_external_data,
     map_file,
     mapped_array,
+    missing_data,
     read_skeleton,
     with_weights_as_inputs,
 )
@@ -172,6 +173,8 @@ def parse_onnx(path: Path) -> tuple[onnx.ModelProto, dict[str, memoryview]]:
     if not model.HasField("graph") or not model.opset_import:
         raise ModelError(f"{where}: not an ONNX model: it has no graph or no operator set version")
     check_calls(model, where)
+    if name := missing_data(model, path.parent):
+        raise ModelError(f"{where}: its weights are in {name!r}, a file that is missing beside it")
     try:
         if has_external_data(model):
             checker.check_model(utf8_name(path))  # it knows the folder, and where files may be

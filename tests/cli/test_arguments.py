@@ -50,6 +50,8 @@ def refused(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 2) -> st
         (["rn", "m.json"], "unknown command 'rn', expected one of run, .*did you mean 'run'"),
         (["--json", "run", "m.json"], "--json: expected a command first"),
         (["kernels", "serch"], "unknown command 'kernels serch'.*did you mean 'search'"),
+        (["rules", "--sql", "show", "cube"], "--sql: flags come after both words: rules show"),
+        (["kernels", "--json"], "unknown command 'kernels --json'"),
         (["derive"], "did you mean 'rules derive'"),
         (["m.onnx"], "did you mean 'relational-tensat run m.onnx'"),
         (["run"], "MODEL"),
@@ -83,6 +85,20 @@ def refused(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 2) -> st
         (["run", "m.json", "--input", "x"], "'x' is not NAME=FILE.npy"),
         (["run", str(MODEL), "--cost", "t5"], "unknown cost profile 't5'.*did you mean 't4'"),
         (["run", "m.json", "more"], "unknown argument 'more'"),
+        (["run", "m.json", "--verbos"], "did you mean '--verbose'"),
+        (["run", "m.json", "--cpu"], "did you mean '--for onnxruntime'"),
+        (["run", "m.json", "--batch_size", "3"], "did you mean '--dim'"),
+        (["run", "m.json", "fuse"], "did you mean '--fuse'"),
+        (["run", "m.json", "-x"], "unknown argument '-x' [(]see"),
+        (["run", str(MODEL), "--cost", "gpu"], "did you mean 'cuda'"),
+        (["run", str(MODEL), "--for", "gpu"], "did you mean 'cuda'"),
+        (["run", "m.json", "--target", "ort"], "did you mean 'onnxruntime'"),
+        (["optimize", "m.json"], "did you mean 'run'"),
+        (["fuse"], "did you mean 'run MODEL --fuse'"),
+        (["rules", "show", "silu"], "did you mean 'ort-silu'"),
+        (["run", "m.pt"], "m.pt: PyTorch's, expected a .onnx file: torch.onnx.export"),
+        (["run", "m.tflite"], "m.tflite: TensorFlow's, .* python -m tf2onnx.convert"),
+        (["run", "run.duckdb"], "run --resume continues a run"),
         (["sql", "db"], "QUERY"),
         (["rules", "shaw"], "did you mean 'show'"),
         (["rules", "show"], "required: NAME"),
@@ -158,7 +174,9 @@ def test_the_options_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> No
     assert printed["properties"]["exploration"]["properties"]["node_limit"]["default"] == 50_000
 
 
-@pytest.mark.parametrize("line", ["--version", "-V", "version", "run --version", "rules list -V"])
+@pytest.mark.parametrize(
+    "line", ["--version", "-V", "version", "run --version", "rules list -V", "costs -V"]
+)
 def test_version(capsys: pytest.CaptureFixture[str], line: str) -> None:
     assert main(line.split()) == 0
     assert capsys.readouterr().out == f"relational-tensat {__version__}\n"
@@ -176,7 +194,7 @@ def test_the_first_help_is_one_screen(capsys: pytest.CaptureFixture[str], line: 
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_groups_list_their_commands(capsys: pytest.CaptureFixture[str], group: str) -> None:
-    for line in ([group, "--help"], ["help", group], ["-v", group, "-h"]):
+    for line in ([group, "--help"], ["help", group], ["-v", group, "-q", "-h"]):
         assert main(line) == 0
         printed = capsys.readouterr().out
         for name in COMMANDS:
@@ -224,6 +242,8 @@ def test_quiet_and_verbose_may_stand_before_a_command_and_after_it() -> None:
         name, rest = command_and_rest(line.split())
         args = build_parser([name]).parse_args([name, *rest])
         assert args.quiet and not args.details
+    for line in ("rules -q verify", "-q rules verify"):
+        assert command_and_rest(line.split()) == ("rules verify", ["-q"])
     for line in ("-v run m.json", "--details run m.json", "run --verbose m.json"):
         name, rest = command_and_rest(line.split())
         args = build_parser([name]).parse_args([name, *rest])
@@ -273,6 +293,17 @@ def test_choices_that_the_command_line_repeats_are_those_that_there_are() -> Non
     assert mugraphs.ACCUMULATORS == mirage_writer.ACCUMULATORS
 
 
+def test_lists_of_words_load_no_database() -> None:
+    code = (
+        "import sys; from relational_tensat.cli.main import main;"
+        "code = sum(main(words) for words in (['rules', 'functions'], ['rules', 'operators'],"
+        " ['rules', 'show', 'cube'], ['schema', 'options'], ['example']));"
+        "sys.exit(code or int('_duckdb' in sys.modules or 'onnx' in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 #: What takes long to import.
 HEAVY = {"numpy", "_duckdb", "duckdb", "onnx", "highspy", "rich", "pyarrow"}
 
@@ -307,13 +338,14 @@ def test_a_plain_run_imports_nothing_that_it_does_not_use(tmp_path: Path) -> Non
     ("name", "exit_code", "message"),
     [
         ("none.json", 3, "none.json: no such file"),
-        (".", 2, ".: the suffix '' is not one of .json and .onnx"),
+        (".", 3, ".: is a folder, expected a model file; it has folder.onnx"),
+        ("absent", 3, "absent: no such file, expected a .onnx or .json model"),
         (
             "m.jsn",
             2,
             "m.jsn: the suffix '.jsn' is not one of .json and .onnx; did you mean '.json'?",
         ),
-        ("folder.onnx", 3, "folder.onnx: is a folder, expected a model file"),
+        ("folder.onnx", 3, "folder.onnx: is a folder, expected a model file; it has no .onnx file"),
     ],
 )
 def test_a_model_that_is_none_is_refused_before_anything_heavy_is_imported(
@@ -344,6 +376,17 @@ def test_internal_errors_are_one_line(
     monkeypatch.setenv("RELATIONAL_TENSAT_DEBUG", "1")
     assert main(["run", "m.json"]) == 1
     assert "Traceback" in capsys.readouterr().err
+
+
+def test_packages_that_are_missing_are_named_with_their_extra(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(args: object) -> int:
+        raise ModuleNotFoundError("No module named 'z3'", name="z3")
+
+    monkeypatch.setattr("relational_tensat.cli.run.run", broken)
+    line = refused(capsys, "run", "m.json", code=MissingDependencyError.exit_code)
+    assert "this needs z3: pip install 'relational-tensat[proofs]'" in line
 
 
 def test_ctrl_c_is_130(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

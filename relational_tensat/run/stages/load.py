@@ -76,7 +76,8 @@ def open_model(state: RunState, source: Graph | str | Path) -> RunState:
     if isinstance(model, Graph):
         return replace(state, graph=model)
     defaults = {key: size for key, size in model.base.sizes.items() if key not in model.chosen}
-    note = f"no --dim for {', '.join(defaults)}: sizes by default" if defaults else ""
+    sizes = ",".join(f"{key}={size}" for key, size in defaults.items())
+    note = f"no --dim given: sizes chosen are {sizes}" if defaults else ""
     return replace(state, graph=model.base.graph, dynamic=model).noting(note, *model.notes)
 
 
