@@ -156,7 +156,9 @@ def test_commands_and_flags_that_a_page_names_exist(page: Path) -> None:
     ours = [span for span in spans if re.match(rf"--|({'|'.join(known)}) ", span)]
     named = {flag for span in ours for flag in re.findall(r"--[a-z][\w-]*", span)}
     gone = page.name in ("tried.md", "CHANGELOG.md")
-    assert gone or named <= set[str]().union(*known.values(), ["--version", "--network"]), named
+    assert gone or named <= set[str]().union(
+        *known.values(), ["--help", "--version", "--network"]
+    ), named
 
 
 def test_commands_are_found_in_blocks_of_shell() -> None:
