@@ -29,12 +29,16 @@ __all__ = [
 ]
 
 
-def load_model(path: Path, dims: Mapping[str, int] | None = None) -> Graph:
+def load_model(
+    path: Path, dims: Mapping[str, int] | None = None, *, keep_overridable: bool = False
+) -> Graph:
     """Read a tensor graph from a ``.json`` or ``.onnx`` file.
 
     Args:
         dims: sizes of an ONNX model's dynamic dimensions, by the name that the model gives them,
             or as ``INPUT:AXIS`` for those without a name.
+        keep_overridable: an ONNX model's inputs that have a default value stay inputs with one; else they
+            are weights.
 
     Raises:
         UsageError: the suffix is another one, or ``dims`` names a dimension that the model lacks.
@@ -51,14 +55,17 @@ def load_model(path: Path, dims: Mapping[str, int] | None = None) -> Graph:
     need_onnx()
     from relational_tensat.formats.onnx_read import read_onnx
 
-    return read_onnx(path, dims or {})
+    return read_onnx(path, dims or {}, keep_overridable=keep_overridable)
 
 
-def load_dynamic(path: Path, dims: Mapping[str, int] | None = None) -> DynamicModel | Graph:
+def load_dynamic(
+    path: Path, dims: Mapping[str, int] | None = None, *, keep_overridable: bool = False
+) -> DynamicModel | Graph:
     """Read an ONNX file with dynamic dimensions at several sizes; one without as ``load_model`` does.
 
     Args:
         dims: sizes to optimize at; others get defaults.
+        keep_overridable: as for ``load_model``.
 
     Raises:
         UsageError, InputError, MissingDependencyError: as ``load_model``.
@@ -67,7 +74,7 @@ def load_dynamic(path: Path, dims: Mapping[str, int] | None = None) -> DynamicMo
     need_onnx()
     from relational_tensat.formats.dynamic.size_reader import read_dynamic
 
-    return read_dynamic(path, dims or {})
+    return read_dynamic(path, dims or {}, keep_overridable=keep_overridable)
 
 
 def save_model(graph: Graph, path: Path, opset: int | None = None) -> None:

@@ -63,6 +63,10 @@ class ModelOptions(OptionGroup):
     static: bool = option(
         False, "write the model with its dynamic dimensions fixed to the sizes of --dim"
     )
+    keep_overridable: bool = option(
+        False,
+        "inputs that have a default value stay inputs: nothing that depends on them is folded",
+    )
 
 
 @dataclass(frozen=True, slots=True)

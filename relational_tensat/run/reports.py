@@ -231,7 +231,7 @@ class FileChange:
         fixed = [name for name in self.before.default_inputs if name not in after]
         some = ", ".join(fixed[:3]) + (f" and {len(fixed) - 3} more" if len(fixed) > 3 else "")
         return (
-            f"inputs with a value of their own are constants in the written file: {some}"
+            f"inputs with a default value are constants now: {some}; --keep-overridable keeps them"
             if some
             else ""
         )

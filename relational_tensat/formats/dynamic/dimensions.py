@@ -11,11 +11,11 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isqrt
-from typing import TypeAlias
 
 import onnx
 
 from relational_tensat.base.errors import InputError, UsageError, nearest
+from relational_tensat.formats.dynamic.expressions import Sizes
 from relational_tensat.formats.onnx_types import is_fixed
 
 
@@ -87,9 +87,6 @@ def _axes(
 def _is_dynamic(dim: onnx.TensorShapeProto.Dimension) -> bool:
     return not is_fixed(dim)
 
-
-#: The size of each symbol.
-Sizes: TypeAlias = Mapping[str, int]
 
 #: Sizes to try a model at: primes, so that no product of them is taken for another.
 _PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83)

@@ -50,6 +50,7 @@ FLAGS = (
 )
 
 
+@pytest.mark.nightly
 def test_a_run_killed_at_any_moment_goes_on_from_what_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
