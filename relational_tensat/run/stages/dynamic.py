@@ -1,0 +1,397 @@
+"""A result at all sizes of a dynamic model: its steps carried out at each, its file, and the comparison.
+
+Where a step holds at some sizes only, the search continues without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from relational_tensat.base.errors import (
+    InputError,
+    ModelError,
+    NoSolutionError,
+    VerificationError,
+)
+from relational_tensat.base.folders import temporary_folder
+from relational_tensat.explain.explanation import Explanation, explain
+from relational_tensat.explain.fault import Fault, fault_at
+from relational_tensat.explain.graphs import graph_of, names_after
+from relational_tensat.explain.other_sizes import Counterpart, HoldsHereOnlyError, at_other_sizes
+from relational_tensat.explain.replay import UnexplainedError
+from relational_tensat.formats.dynamic.expressions import Sizes
+from relational_tensat.formats.dynamic.sized_model import (
+    DynamicModel,
+    text_of,
+)
+from relational_tensat.formats.dynamic.writer import write_dynamic
+from relational_tensat.rules.targets.as_written import as_written_alike
+from relational_tensat.run.reports import SizedResult
+from relational_tensat.run.stages.extract import extract_again
+from relational_tensat.run.stages.second_search import (
+    NO_OTHER,
+    give_up,
+    without_nodes,
+    without_rule,
+)
+from relational_tensat.run.values import CheckedRun, ExtractedRun, LoadedRun
+from relational_tensat.tensor import Array, Graph, TensorType, Weight
+from relational_tensat.verify import Verification, verify, verify_files
+from relational_tensat.verify.fold import fold_alike
+from relational_tensat.verify.quantized import compare_quantized, is_quantized
+from relational_tensat.verify.runtime import Session
+
+#: After so many steps that hold at some sizes only the original is returned.
+MOST_LEFT_OUT = 32
+#: Files that were compared at fewer sizes are not returned.
+_FEWEST_SIZES = 3
+
+
+class NotDynamicError(Exception):
+    """What was extracted has no dynamic form.
+
+    Attributes:
+        fault: the step after which that is so; None where it is so from the start.
+        unexplained: an extracted e-node that no steps were found to; None where there are steps.
+    """
+
+    def __init__(
+        self, reason: str, fault: Fault | None = None, unexplained: int | None = None
+    ) -> None:
+        super().__init__(reason)
+        self.fault = fault
+        self.unexplained = unexplained
+
+
+def sized_or_other(extracted: ExtractedRun) -> tuple[ExtractedRun, SizedResult | None]:
+    """Carry the chosen graph's steps out at all sizes; where they do not hold, choose another graph.
+
+    Returns:
+        Which graph is chosen, and what it is at all sizes; None where it is another one.
+    """
+    try:
+        with extracted.loaded.run.phases.phase("verify"):
+            sized = _result_at_all_sizes(extracted.loaded)
+    except NotDynamicError as error:
+        return _search_dynamic(extracted, error), None
+    chosen = sized.graphs[0]
+    raced = chosen if extracted.is_raced else extracted.raced
+    return replace(extracted, chosen=chosen, raced=raced), sized
+
+
+def compared_or_other(checked: CheckedRun) -> CheckedRun | ExtractedRun:
+    """Compare what is written at several sizes; choose another graph where it computes something else.
+
+    Raises:
+        VerificationError: it does, and the options are strict.
+    """
+    run = checked.loaded.run
+    try:
+        with run.phases.phase("verify"):
+            outcome = _compare_at_all_sizes(checked)
+        if outcome.failure():
+            raise VerificationError(outcome.failure())
+    except VerificationError as error:
+        if run.options.verification.strict:
+            raise
+        return _search_dynamic(checked.extracted, NotDynamicError(str(error)))
+    return replace(checked, verification=checked.verification.joined(outcome))
+
+
+def sizes_note(model: DynamicModel) -> str:
+    """Return what the report says of a file with dynamic dimensions."""
+    others = "; ".join(dict.fromkeys(text_of(there.sizes) for there in model.others))
+    base = text_of(model.base.sizes)
+    return (
+        f"dynamic dimensions stay dynamic, from 1 on: optimized at {base}, each step checked again at "
+        f"{others}"
+    )
+
+
+def _search_dynamic(extracted: ExtractedRun, error: NotDynamicError) -> ExtractedRun:
+    """Leave out a step that holds at some sizes only, and choose another graph; at last, the original.
+
+    So with an e-node that no steps were found to.
+
+    Args:
+        error: what was found when the steps were carried out at other sizes.
+    """
+    fault, refused = error.fault, extracted.explored.refused
+    if refused.n_left_out < MOST_LEFT_OUT and error.unexplained is not None:
+        return _without_unexplained(extracted, error.unexplained, str(error))
+    if fault is None or refused.n_left_out == MOST_LEFT_OUT:
+        return give_up(extracted, f"no dynamic result: {error}: the original is kept")
+    e_nodes = frozenset(fault.e_nodes)
+    by_rule = e_nodes <= refused.left_out  # leaving these out once did not help
+    left_out = "the rule" if by_rule else "this application"
+    note = f"{fault.text} does not hold at all sizes: {error}: {left_out} is left out"
+    extracted = _leaving_out(extracted, e_nodes, note)
+    try:
+        if by_rule:
+            return without_rule(extracted, fault.step.rule)
+        return without_nodes(extracted, fault)
+    except NoSolutionError:
+        return give_up(extracted, NO_OTHER)
+
+
+def _without_unexplained(extracted: ExtractedRun, e_node: int, reason: str) -> ExtractedRun:
+    """Extract again, without an e-node that no steps were found to; the original's are not left out."""
+    database, start = extracted.loaded.egraph.database, extracted.start
+    ((by_rule,),) = database.run("run/made_by_rule", enode=e_node)
+    if not by_rule or e_node in extracted.explored.refused.left_out:
+        return give_up(extracted, f"no dynamic result: {reason}: the original is kept")
+    note = f"{reason}: another graph is extracted"
+    extracted = _leaving_out(extracted, frozenset({e_node}), note)
+    database.run("run/exclude_nodes", nodes=[e_node])
+    try:
+        return extract_again(extracted, start=replace(start, by_profile=None))
+    except NoSolutionError:
+        return give_up(extracted, NO_OTHER)
+
+
+def _leaving_out(extracted: ExtractedRun, e_nodes: frozenset[int], note: str) -> ExtractedRun:
+    refused = extracted.explored.refused
+    refused = replace(
+        refused, n_left_out=refused.n_left_out + 1, left_out=refused.left_out | e_nodes
+    )
+    return replace(extracted, explored=replace(extracted.explored, refused=refused)).noting(note)
+
+
+def _result_at_all_sizes(loaded: LoadedRun) -> SizedResult:
+    """Carry out the steps to the extracted graph at all sizes, and make one file of the results.
+
+    Raises:
+        NotDynamicError: a step holds at some sizes only, or what it leads to cannot be written.
+    """
+    model, original = loaded.model.dynamic, loaded.original
+    assert model is not None
+    try:
+        explanation = explain(loaded.egraph.database.connection)
+    except (InputError, NoSolutionError, VerificationError) as error:
+        unexplained = error.e_node if isinstance(error, UnexplainedError) else None
+        text = f"the steps to the result are not known: {error}"
+        raise NotDynamicError(text, unexplained=unexplained) from None
+    counterparts: list[Mapping[int, Counterpart] | None] = [None]
+    for other in model.others:
+        try:
+            counterparts.append(at_other_sizes(explanation, other.graph))
+        except HoldsHereOnlyError as error:
+            fault = fault_at(explanation, error.step, original) if error.step >= 0 else None
+            raise NotDynamicError(f"at {text_of(other.sizes)} {error.reason}", fault) from None
+    opset = loaded.run.options.output.opset
+    history = _History(explanation, model, original, counterparts, opset)
+    try:
+        return history.result(len(explanation.rewrites))
+    except InputError as error:
+        step = history.first_unwritable()
+        fault = fault_at(explanation, step, original) if step is not None else None
+        raise NotDynamicError(str(error), fault) from None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _History:
+    """The graphs after each step, at all sizes."""
+
+    explanation: Explanation
+    model: DynamicModel
+    original: Graph
+    counterparts: list[Mapping[int, Counterpart] | None]
+    opset: int | None
+
+    def result(self, steps: int) -> SizedResult:
+        """Return what so many steps lead to.
+
+        Raises:
+            InputError: it has no dynamic form.
+        """
+        explanation = self.explanation
+        outputs = explanation.rewrites[steps - 1].after if steps else explanation.original
+        terms, stored = explanation.terms, explanation.stored
+        names = names_after(explanation.names, terms, explanation.rewrites[:steps])
+        graphs = [
+            _like(graph_of(outputs, terms, stored, names, there), self.original, sized.graph)
+            for sized, there in zip(self.model.all, self.counterparts, strict=True)
+        ]
+        originals = [_with_shared_weights(sized.graph, self.original) for sized in self.model.all]
+        graphs = as_written_alike(graphs, originals)
+        return SizedResult(tuple(graphs), write_dynamic(self.model, fold_alike(graphs), self.opset))
+
+    def first_unwritable(self) -> int | None:
+        """Return the first step after which the graph has no dynamic form; None if it has none before."""
+
+        def is_writable(steps: int) -> bool:
+            try:
+                self.result(steps)
+            except InputError:
+                return False
+            return True
+
+        good, bad = 0, len(self.explanation.rewrites)
+        if not is_writable(good):
+            return None
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            good, bad = (middle, bad) if is_writable(middle) else (good, middle)
+        return good
+
+
+def _like(graph: Graph, original: Graph, there: Graph) -> Graph:
+    """Return a graph made of terms with the original's inputs, weights, metadata and names of nodes.
+
+    Args:
+        there: the original at the graph's sizes.
+    """
+    called = {name: node.name for node in original.nodes for name in node.outputs}
+    return replace(
+        graph,
+        inputs=there.inputs,
+        weights={name: original.weights[name] for name in graph.weights},
+        nodes=tuple(replace(node, name=called.get(node.outputs[0], "")) for node in graph.nodes),
+        types={**graph.types, **there.inputs},
+        metadata=original.metadata,
+        origin=there.origin,
+    )
+
+
+def _compare_at_all_sizes(checked: CheckedRun) -> Verification:
+    """Compare the dynamic files, and the graphs, at three sizes of each dimension, 1 among them.
+
+    Raises:
+        VerificationError: the dynamic file is not valid, cannot be run, or at no size.
+    """
+    loaded, sized = checked.loaded, checked.sized
+    model, process = loaded.model.dynamic, loaded.run.options.process
+    assert model is not None and sized is not None
+    outcome = _compare_graphs(loaded, model, sized)
+    if outcome.failure():
+        return outcome
+    with temporary_folder() as folder:
+        file = folder / "dynamic.onnx"
+        try:
+            sized.save(file)
+        except ModelError as error:
+            raise VerificationError(str(error).removeprefix(f"{file}: ")) from None
+        if is_quantized(loaded.original):
+            check = compare_quantized(model.path, file, process.threads)
+            if check is not None and check.gain:
+                raise VerificationError(check.gain)
+        compared = compare_file_at_all_sizes(loaded, file, tuple(Session), process.seed)
+        return outcome.joined(compared)
+
+
+def compare_file_at_all_sizes(
+    loaded: LoadedRun, file: Path, sessions: Sequence[Session], seed: int
+) -> Verification:
+    """Compare a dynamic file with the model's at three sizes of each dimension, 1 among them.
+
+    Args:
+        sessions: how both are run.
+
+    Raises:
+        VerificationError: it cannot be run, or at too few sizes.
+    """
+    model = loaded.model.dynamic
+    assert model is not None
+    outcome: Verification | None = None
+    compared: set[str] = set()
+    for trial in _trials(loaded, model, compared):
+        for run_as in sessions:
+            checked = verify_files(
+                trial.graph,
+                model.path,
+                file,
+                seed=seed,
+                threads=loaded.run.options.process.threads,
+                inputs=trial.inputs,
+                what="the dynamic files",
+                run_as=run_as,
+            ).at_sizes(_label(trial.sizes))
+            compared |= {_label(trial.sizes)} if checked.runs else set()
+            outcome = checked if outcome is None else outcome.joined(checked)
+    assert outcome is not None
+    if len(compared) < _FEWEST_SIZES:
+        reasons = "; ".join(outcome.warnings)
+        raise VerificationError(f"the files could be compared at {len(compared)} sizes: {reasons}")
+    return outcome
+
+
+class _SizeTrial(NamedTuple):
+    """Sizes to run the files at, the original graph there, and what some of its inputs have to be."""
+
+    sizes: Sizes
+    graph: Graph
+    inputs: Mapping[str, Array]
+
+
+def as_constants(graph: Graph, model: DynamicModel) -> Graph:
+    """Return a graph at the base sizes that has what is computed from sizes as weights, not as inputs."""
+    computed = model.base.computed
+    used = {name for node in graph.nodes for name in node.inputs} | set(graph.outputs)
+    weights = {
+        n: Weight(TensorType(str(v.dtype), v.shape), v) for n, v in computed.items() if n in used
+    }
+    inputs = {name: kind for name, kind in graph.inputs.items() if name not in computed}
+    return replace(graph, inputs=inputs, weights={**graph.weights, **weights})
+
+
+def _compare_graphs(loaded: LoadedRun, model: DynamicModel, sized: SizedResult) -> Verification:
+    """Compare the graphs in float64, at the first other sizes and at 1."""
+    outcome: Verification | None = None
+    for place in (1, len(model.others)):
+        there = model.all[place]
+        checked = verify(
+            _with_shared_weights(there.graph, loaded.original),
+            sized.graphs[place],
+            seed=loaded.run.options.process.seed,
+            runs=1,
+            inputs=there.computed,
+        ).at_sizes(_label(there.sizes))
+        outcome = checked if outcome is None else outcome.joined(checked)
+    assert outcome is not None
+    return outcome
+
+
+def _with_shared_weights(there: Graph, original: Graph) -> Graph:
+    """Return the original at other sizes, with one weight in place of equal ones as in the explored one."""
+    inputs = {node.outputs: node.inputs for node in original.nodes}
+    nodes = tuple(replace(node, inputs=inputs[node.outputs]) for node in there.nodes)
+    types = {name: kind for name, kind in there.types.items() if name not in there.weights}
+    types |= {name: weight.type for name, weight in original.weights.items()}
+    return replace(there, nodes=nodes, weights=original.weights, types=types)
+
+
+def _label(sizes: Sizes) -> str:
+    """Return sizes as reports name them; a colon in a report ends what is compared."""
+    return text_of(sizes).replace(":", "/")
+
+
+def _trials(
+    loaded: LoadedRun, model: DynamicModel, compared: Container[str]
+) -> Iterator[_SizeTrial]:
+    """Yield sizes to run the files at: the given ones, larger ones that nothing was derived from, and 1.
+
+    Args:
+        compared: the sizes that both files ran at so far. If all sizes of 1 together are not among them,
+            each is tried alone.
+    """
+    own = loaded.model.graph
+    yield _SizeTrial(model.base.sizes, own, loaded.inputs)
+    for there in (*model.others[:2], model.others[-1]):
+        yield _SizeTrial(there.sizes, there.graph, there.computed)
+    if _label(model.others[-1].sizes) not in compared:
+        for there in model.others[2:-1]:
+            if 1 in there.sizes.values():
+                yield _SizeTrial(there.sizes, there.graph, there.computed)
+    sizes = {symbol: 3 * size + 2 for symbol, size in model.base.sizes.items()}
+    try:
+        graph = model.at(sizes)
+    except InputError:
+        return
+    weights = {
+        **graph.weights,
+        **{n: w for n, w in own.weights.items() if n in graph.weights},
+    }
+    yield _SizeTrial(sizes, replace(graph, weights=weights), {})
