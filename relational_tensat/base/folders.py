@@ -91,6 +91,11 @@ def temporary_folder() -> Iterator[Path]:
         yield folder.path
 
 
+def is_temporary(path: Path) -> bool:
+    """Whether a file is in such a folder, and so is gone when the process is."""
+    return _OWN.fullmatch(path.absolute().parent.name) is not None
+
+
 def remove_folders() -> None:
     """Remove what nobody has closed; the process ends. Those of a parent that it was forked from stay."""
     for folder in [folder for folder, process in _OPEN.items() if process == os.getpid()]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from io import StringIO
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -57,6 +58,18 @@ def stderr_console() -> Console:
     """Return a console on standard error; it honours NO_COLOR and TERM."""
     width = None if sys.stderr.isatty() else _PIPE_WIDTH
     return _Console(file=exact(sys.stderr), width=width, highlight=False, markup=False, emoji=False)
+
+
+def text_of(show: Callable[[Console], None]) -> str:
+    """Return what is shown on a console, as plain text."""
+    stream = StringIO()
+    show(
+        _Console(
+            file=stream, width=_PIPE_WIDTH, color_system=None, highlight=False, markup=False,
+            emoji=False,
+        )
+    )  # fmt: skip
+    return stream.getvalue()
 
 
 def table(*columns: str, numbers: tuple[str, ...] = ()) -> Table:

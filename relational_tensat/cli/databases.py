@@ -76,18 +76,25 @@ def schema_arguments(parser: Parser) -> None:
     """Declare the flags of ``schema``."""
     parser.add_argument(
         "db", type=Path, nargs="?", metavar="DB",
-        help="a database of run --db [the tables of any]; or options: the JSON schema of a run's options",
+        help="a database of run --db [the tables of any]; or options, report: the JSON schema of a run's "
+        "options, or of what run --json prints",
     )  # fmt: skip
 
 
 def schema(args: argparse.Namespace) -> int:
-    """Print the meaning of tables and columns, or the JSON schema of options."""
+    """Print the meaning of tables and columns, or the JSON schema of options or reports."""
     if args.db == Path("options"):
         from relational_tensat.base.option import options_schema
         from relational_tensat.cli.parser import json_text
         from relational_tensat.run.options import Options
 
         sys.stdout.write(json_text(options_schema(Options)))
+        return 0
+    if args.db == Path("report"):
+        from relational_tensat.cli.parser import json_text
+        from relational_tensat.run.result import report_schema
+
+        sys.stdout.write(json_text(report_schema()))
         return 0
     from relational_tensat.cli.schema import example_schema, schema_page
     from relational_tensat.egraph.schema import read_schema, working_tables

@@ -183,7 +183,7 @@ def print_report(result: Result, console: Console, *, profile: bool = False) -> 
         for line in rejection.reproduction:
             console.print(f"  {line}")
     console.print(
-        Text(f"{result.model}, for {result.runs_on or result.cost_profile}", style="bold")
+        Text(f"{result.source}, for {result.runs_on or result.cost_profile}", style="bold")
     )
     console.print(result.gain.text)
     if result.costs.are_found_out:
@@ -257,7 +257,7 @@ def summary_line(result: Result) -> str:
     whole = f"{whole_line(result.whole, result.cost_profile)}; " if result.whole else ""
     machine = f"{result.machine.outcome}; " if result.machine and result.machine.taken else ""
     return (
-        f"{warning}{result.model}{where}: {result.gain.text}; {whole}{machine}{_confidence(result)}; "
+        f"{warning}{result.source}{where}: {result.gain.text}; {whole}{machine}{_confidence(result)}; "
         f"{result.stop_reason}; {_verdict(result)}{_rejected(result)}"
     )
 

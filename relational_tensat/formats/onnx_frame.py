@@ -20,7 +20,12 @@ from relational_tensat.formats.onnx_metadata import read_imports, write_metadata
 from relational_tensat.formats.onnx_names import FreshNames, all_names, all_nodes, subgraphs
 from relational_tensat.formats.onnx_opaque import decode
 from relational_tensat.formats.onnx_origin import Origin
-from relational_tensat.formats.onnx_types import from_type_proto, is_carried, to_value_info
+from relational_tensat.formats.onnx_types import (
+    from_type_proto,
+    is_carried,
+    is_fixed,
+    to_value_info,
+)
 from relational_tensat.tensor import Graph, TensorType, ValueType
 from relational_tensat.tensor.types import Array
 
@@ -301,6 +306,18 @@ def _figures(model: onnx.ModelProto, n_bytes: int) -> FileFigures:
     operators = dict(Counter(node.op_type for node in all_nodes(model.graph.node)))
     opset = read_imports(model.opset_import).get("", 0)
     return FileFigures(operators, n_bytes, opset, model.ir_version, default_inputs(model))
+
+
+def is_dynamic(model: onnx.ModelProto) -> bool:
+    """Whether an input without a value has a dimension of no fixed size."""
+    given = {tensor.name for tensor in model.graph.initializer}
+    given |= {tensor.values.name for tensor in model.graph.sparse_initializer}
+    return any(
+        not is_fixed(dim)
+        for value in model.graph.input
+        if value.name not in given
+        for dim in value.type.tensor_type.shape.dim
+    )
 
 
 def default_inputs(model: onnx.ModelProto) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from relational_tensat.base.outputs import (
     check_page,
 )
 from relational_tensat.cost import CostModel
+from relational_tensat.run.models_in_memory import AnyModel, placed
 from relational_tensat.run.options import Options
 from relational_tensat.run.progress import Progress, Silent
 from relational_tensat.run.result import Result
@@ -32,7 +33,7 @@ from relational_tensat.tensor import Graph
 
 
 def optimize(
-    model: Graph | str | Path,
+    model: AnyModel,
     options: Options | None = None,
     *,
     output: str | Path | DefaultOutput | None = None,
@@ -42,7 +43,8 @@ def optimize(
     """Find the cheapest graph that computes the same as ``model``, and prove both.
 
     Args:
-        model: a graph, or the path of a ``.json`` or ``.onnx`` model.
+        model: the path of a ``.json`` or ``.onnx`` model, an ``onnx.ModelProto`` or ``onnx_ir.Model``,
+            the bytes of an ONNX file, or a graph.
         options: rules, limits, extractor, cost profile, …; see ``Options``.
         output: where the optimized model is written, ``.json`` or ``.onnx``; None writes nothing.
         cost_model: one's own source of costs, instead of the one in ``options``.
@@ -65,27 +67,28 @@ def optimize(
         KeyboardInterrupt: Ctrl-C while measuring; what was measured is kept, as its text says.
     """
     options = options or Options()
-    _check_paths(options, model, output)
-    check_database(options.output.db, force=options.output.force)
-    check_page(options.output.view)
-    run = Run.begin(options, model, output, cost_model, progress or Silent())
-    with run.files, run.resources, run.attention:
-        # Model, rules and inputs are read; the graph goes into the database.
-        loaded = load(run)
-        # The e-graph grows by the rules; with the option fuse, by kernels.
-        explored = explore(loaded)
-        # The cheapest graph comes out; where graphs are timed here, the fastest.
-        extracted = race(extract(explored))
-        # It computes the same, and is worth it; else another one, or the original.
-        checked = check(extracted)
-        # The result goes into its file; with the option view, the page of it all into another.
-        written = write(checked)
-    return result_of(written)
+    with placed(model, output, options) as place:
+        _check_paths(options, place.source, place.output)
+        check_database(options.output.db, force=options.output.force)
+        check_page(options.output.view)
+        run = Run.begin(options, place.source, place.output, cost_model, progress or Silent())
+        with run.files, run.resources, run.attention:
+            # Model, rules and inputs are read; the graph goes into the database.
+            loaded = load(run)
+            # The e-graph grows by the rules; with the option fuse, by kernels.
+            explored = explore(loaded)
+            # The cheapest graph comes out; where graphs are timed here, the fastest.
+            extracted = race(extract(explored))
+            # It computes the same, and is worth it; else another one, or the original.
+            checked = check(extracted)
+            # The result goes into its file; with the option view, the page of it all into another.
+            written = write(checked)
+        return place.take(result_of(written))
 
 
 def resume(
     db: str | Path,
-    model: Graph | str | Path | None = None,
+    model: AnyModel | None = None,
     *,
     output: str | Path | DefaultOutput | None = None,
     cost_model: CostModel | None = None,
@@ -100,7 +103,7 @@ def resume(
 
     Args:
         db: the run's database.
-        model: where the run's model is now, if not where it was, or the graph that it was.
+        model: where the run's model is now, if not where it was, or what was in memory.
         output: where the optimized model is written; None writes nothing. Where the run was to write
             it, or anything else, does not count: a database may be from anybody.
         cost_model: the run's own source of costs, if it had one.
@@ -118,13 +121,15 @@ def resume(
     stored = read_run(Path(db))
     options = stored.options(**changes)
     stored.check_costs(own=cost_model is not None)
-    _check_paths(options, model, output)
-    check_page(options.output.view)
-    run = Run.begin(options, stored.path, output, cost_model, progress or Silent())
-    with run.files, run.resources, run.attention:
-        explored = explore(restore(run, stored, model))
-        written = write(check(race(extract(explored))))
-    return result_of(written)
+    with placed(stored.path if model is None else model, output, options) as place:
+        given = None if model is None else place.source
+        _check_paths(options, given, place.output)
+        check_page(options.output.view)
+        run = Run.begin(options, stored.path, place.output, cost_model, progress or Silent())
+        with run.files, run.resources, run.attention:
+            explored = explore(restore(run, stored, given))
+            written = write(check(race(extract(explored))))
+        return place.take(result_of(written))
 
 
 def _check_paths(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from relational_tensat.base.errors import UsageError
@@ -11,14 +15,27 @@ from relational_tensat.base.shown_text import html_fields
 from relational_tensat.egraph.stopwatch import TimeSpent
 from relational_tensat.run.gain import Gain, standing_of
 from relational_tensat.run.result_groups import Files, Outcome, Price, Proof, SearchSummary
+from relational_tensat.run.result_model import result_model, save_result
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.inference import count_inference_ops
 
 if TYPE_CHECKING:
+    import onnx
+
     from relational_tensat.view.document import RunPage
 
 
 _Value = TypeVar("_Value")
+_COMMAND_LINE = "relational_tensat.cli"
+#: Of the object that ``--json`` prints: another one where a key goes, or means something else.
+SCHEMA_VERSION = 1
+
+
+def report_schema() -> dict[str, Any]:
+    """Return the JSON Schema of ``Result.to_json``, which stands in ``report.schema.json``."""
+    text = Path(__file__).with_name("report.schema.json").read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema
 
 
 class Held(Generic[_Value]):
@@ -44,7 +61,7 @@ class Result:
     What the groups hold can be read from the result, too: ``result.cost_after_us``, ``result.optimal``.
 
     Attributes:
-        model: the model's path as given, or the graph's name.
+        source: the model's path as given, or the name of a graph or model that was in memory.
         graph: the optimized graph as written: what depends on weights only is folded. Where nothing was
             saved, it is the original as it was read.
         original: the graph that was given.
@@ -54,7 +71,7 @@ class Result:
         notes: what the reader should know beside the figures, one sentence each.
     """
 
-    model: str
+    source: str
     graph: Graph
     original: Graph
     price: Price
@@ -145,6 +162,41 @@ class Result:
         """Operators of the optimized graph that run at inference, by name."""
         return count_inference_ops(self.graph)
 
+    @property
+    def model(self) -> onnx.ModelProto:
+        """The result as an ONNX model: what was written, or else the graph.
+
+        Raises:
+            UsageError: the model is a ``.json`` graph.
+            InputError: the file that was written is gone, or the graph has no ONNX form.
+            MissingDependencyError: onnx is not installed.
+        """
+        return result_model(self.files, self.graph, is_unchanged=self.unchanged)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the result as a ``.onnx`` or ``.json`` file, and return where it is.
+
+        Raises:
+            UsageError: the path is unusable, or the result has dynamic dimensions and ``.json`` has none.
+            InputError: the file that was written is gone, or it cannot be written.
+            MissingDependencyError: onnx is not installed.
+        """
+        save_result(self.files, self.graph, Path(path), is_unchanged=self.unchanged)
+        return Path(path)
+
+    def report(self, *, details: bool = False) -> str:
+        """Return what ``relational-tensat run`` prints.
+
+        Args:
+            details: all that is known of the run, as with ``--details``.
+        """
+        # The command line has the words; results are made without it.
+        console, text = (
+            import_module(f"{_COMMAND_LINE}.{name}") for name in ("console", "run_text")
+        )
+        shown: str = console.text_of(partial(text.print_report, self, profile=details))
+        return shown
+
     def view(self, *, check: bool = False) -> RunPage:
         """Return the page that shows the run: a notebook shows it, ``save`` writes it into a file.
 
@@ -165,14 +217,14 @@ class Result:
 
     def __repr__(self) -> str:
         proof = "optimal" if self.optimal else f"gap {self.gap:.2%}"
-        return f"Result({self.model}: {self.gain.text}, {proof}, {self.stop_reason})"
+        return f"Result({self.source}: {self.gain.text}, {proof}, {self.stop_reason})"
 
     def _repr_html_(self) -> str:
         """Return a table for notebooks: cost, e-graph, proof, verification, rules, operators."""
         before, after = self.ops_before, self.ops_after
         operators = [f"{op} {before.get(op, 0)} → {after.get(op, 0)}" for op in {**before, **after}]
         return html_fields(
-            self.model,
+            self.source,
             [
                 ("gain", self.gain.text),
                 ("optimal", self.optimal),
@@ -191,9 +243,10 @@ class Result:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the object that ``--json`` prints; every number in it is finite."""
+        """Return the object that ``--json`` prints, see ``report_schema``; every number is finite."""
         return {
-            "model": self.model,
+            "schema_version": SCHEMA_VERSION,
+            "model": self.source,
             "runs_on": self.runs_on,
             "gain": self.gain.to_json(),
             "cost_profile": self.cost_profile,

@@ -12,6 +12,8 @@ from relational_tensat.cost.device import WholeTiming
 from relational_tensat.explore import Exploration
 
 if TYPE_CHECKING:
+    import onnx
+
     from relational_tensat.extract import Extraction
     from relational_tensat.extract.anytime import ExtractionEntry
     from relational_tensat.run.reports import FileChange, FusionReport, MachineForm, RaceReport
@@ -209,9 +211,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """What was written.
+    """What was read, and what was written.
 
     Attributes:
+        source: the model's file; None for a model that was in memory.
+        model: what was written, of a model that was in memory or has dynamic dimensions; else None.
         output: the file written; None if none was requested.
         change: the ONNX files' nodes, bytes and versions, before and after; None where the original is
             copied, or one of them is no ONNX.
@@ -221,6 +225,8 @@ class Files:
             those in memory were too large to be kept.
     """
 
+    source: Path | None = None
+    model: onnx.ModelProto | None = None
     output: Path | None = None
     change: FileChange | None = None
     machine: MachineForm | None = None

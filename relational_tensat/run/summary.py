@@ -56,14 +56,20 @@ def result_of(written: WrittenRun) -> Result:
     )
     others = filter(None, (extracted.extraction.note, *cost.notes, beside.note))
     return Result(
-        model=model.source.name if isinstance(model.source, Graph) else str(model.source),
+        source=model.source.name if isinstance(model.source, Graph) else str(model.source),
         graph=graph,
         original=original,
         price=price,
         search=_search(checked),
         proof=_proof(extracted, price, outcome),
         outcome=outcome,
-        files=Files(written.output, checked.change, written.machine, tables),
+        files=Files(
+            model.file,
+            output=written.output,
+            change=checked.change,
+            machine=written.machine,
+            tables=tables,
+        ),
         seconds=run.phases.seconds | {"measure": cost.measuring_s, "total": run.phases.total_s},
         time_spent=extracted.time_spent,
         notes=(*written.notes, *others),

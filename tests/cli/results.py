@@ -49,14 +49,14 @@ def example_result() -> Result:
         warnings=("2 of 2 weights have no data in the model: verified with random ones only",),
     )
     return Result(
-        model="models/pair.json",
+        source="models/pair.json",
         graph=optimized,
         original=original,
         price=Price("t4", "t4", 40.0, 30.0),
         search=SearchSummary(exploration, e_nodes=1530, e_classes=586),
         proof=Proof("ilp", 27.0, gap=0.1, optimal=False, rules_used={"merge-matmuls": 4}),
         outcome=Outcome(verification),
-        files=Files(Path("models/pair.opt.json")),
+        files=Files(output=Path("models/pair.opt.json")),
         seconds={
             "load": 0.5,
             "price": 0.0625,

@@ -285,7 +285,7 @@ def test_a_whole_run(tmp_path: Path) -> None:
     result = optimize(
         model, Options.of(cost="tensat_t4"), output=tmp_path / "out.json", progress=watcher
     )
-    assert result.model == str(model)
+    assert result.source == str(model)
     assert result.cost_after_us < result.cost_before_us
     assert result.stop_reason == "saturated"
     assert result.saturated

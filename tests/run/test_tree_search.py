@@ -19,6 +19,7 @@ from relational_tensat.models import MODELS
 from relational_tensat.run.pipeline import resume
 from relational_tensat.run.progress import Silent
 from relational_tensat.run.result import Result
+from tests.cli.schema import check_schema
 from tests.run.resume.models import RULES, layers
 
 LIMITS = {"node_limit": 120, "tree_budget": 16, "tree_steps": 4, "tree_threshold": 0.0}
@@ -48,6 +49,8 @@ def test_its_result_is_verified_and_explained(
     assert result.cost_after_us <= min(world.best_us for world in result.worlds) + 1e-6
     assert {world.kind for world in result.worlds} <= {"decision", "rollout"}
     assert all(world.e_nodes <= 120 for world in result.worlds)
+    check_schema(result.to_json())
+    assert result.to_json()["decisions"]
     assert main(["explain", str(path), "--check"]) == 0
     assert "checked: every step is what its rule says" in capsys.readouterr().out
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from relational_tensat.base.files import read_bytes
+from relational_tensat.base.folders import is_temporary
 from relational_tensat.base.option import from_json, to_json
 from relational_tensat.base.shown_text import storable
 from relational_tensat.egraph.database import Database
@@ -36,7 +37,7 @@ class RunRecord:
     Attributes:
         options: its options, as ``options_text`` gives them. The rules that they name are in the
             table ``rule``.
-        model: the model's file; None for a graph that was given.
+        model: the model's file; None for a model that was in memory.
         model_digest: see ``graph_digest``.
         model_copy: the model itself as JSON, if its weights are small.
         cost_digest: the hash of the file that costs are from; None if it ships or is no file.
@@ -66,9 +67,10 @@ class RunRecord:
             graph: the model as it was read.
             is_dynamic: its dynamic dimensions are kept, so that the graph is not all of the model.
         """
+        file = None if isinstance(model, Graph) else Path(model).absolute()
         return cls(
             options=options_text(options),
-            model=None if isinstance(model, Graph) else Path(model).absolute(),
+            model=file if file is None or not is_temporary(file) else None,
             model_digest=graph_digest(graph),
             model_copy=None if is_dynamic else small_copy(graph),
             cost_digest=None if own_costs else cost_digest(options),

@@ -140,7 +140,7 @@ class StoredRun:
                 raise InputError(f"{self.path}: the graph {model.name!r} is not the run's model")
             return FoundModel(model, model)
         path = self.record.model if model is None else Path(model)
-        reason = "the run's model was a graph and no file, expected it to be given"
+        reason = "the run's model was in memory and in no file, expected it to be given"
         if path is not None:
             graph, reason = self._read(path, read)
             if graph is not None:

@@ -190,7 +190,7 @@ def test_weights_that_are_only_in_the_file_are_needed(
     save_model(layers(2, 2), model.path)
     with pytest.raises(InputError, match=r"has changed since it began$"):
         resume(model.db)
-    assert resume(model.db, moved).model == str(moved)
+    assert resume(model.db, moved).source == str(moved)
 
 
 def test_a_model_that_was_no_file(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
