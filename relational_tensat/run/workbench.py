@@ -19,7 +19,7 @@ from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, first_line, unknown
 from relational_tensat.base.folders import Closing
 from relational_tensat.base.option import OptionGroup, options_of
-from relational_tensat.base.shown_text import HtmlTable, html_fields
+from relational_tensat.base.shown_text import html_fields
 from relational_tensat.cost import CostModel, as_source, graph_cost_us, open_source
 from relational_tensat.egraph import EGraph as World
 from relational_tensat.explore import Exploration, ExplorationOptions, explore
@@ -35,9 +35,11 @@ from relational_tensat.formats import load_model
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.gate import check_trust
+from relational_tensat.run.models_in_memory import AnyModel, placed
 from relational_tensat.run.options import Options
 from relational_tensat.run.resume.record import RunRecord, write_record
 from relational_tensat.run.resume.stored import read_run
+from relational_tensat.run.sql_rows import SqlRows
 from relational_tensat.tensor.graph import Graph
 from relational_tensat.tensor.uses import share_equal_weights
 
@@ -105,13 +107,11 @@ class EGraph(Closing):
         self.world = world
 
     @classmethod
-    def of(
-        cls, model: Graph | str | Path, *, db: str | Path | None = None, **options: Any
-    ) -> EGraph:
+    def of(cls, model: AnyModel, *, db: str | Path | None = None, **options: Any) -> EGraph:
         """Put a model into an e-graph.
 
         Args:
-            model: a graph, or the path of a ``.json`` or ``.onnx`` model.
+            model: as ``optimize`` takes it; dynamic dimensions need sizes, by the option dims.
             db: a file that keeps the tables, replaced where it exists; None for in memory.
             options: of ``Options.of``: dims, threads, memory_limit, temp_directory.
 
@@ -120,12 +120,13 @@ class EGraph(Closing):
             InputError: the model cannot be read, or the file cannot be created.
         """
         settings = Options.of(**options, **({} if db is None else {"db": Path(db)}))
-        graph = model if isinstance(model, Graph) else _load(Path(model), settings)
-        world = World.create(share_equal_weights(graph), settings.output.db, settings.process)
-        if settings.output.db is not None:
-            source = model if isinstance(model, Graph) else Path(model)
-            record = RunRecord.of(settings, source, graph, own_costs=False)
-            write_record(world.database, record)
+        with placed(model, None, settings) as place:
+            source = place.source
+            graph = source if isinstance(source, Graph) else _load(Path(source), settings)
+            world = World.create(share_equal_weights(graph), settings.output.db, settings.process)
+            if settings.output.db is not None:
+                record = RunRecord.of(settings, source, graph, own_costs=False)
+                write_record(world.database, record)
         return cls(world)
 
     @classmethod
@@ -184,16 +185,16 @@ class EGraph(Closing):
         check_trust(values, allow_unsound=allow_unsound)
         return explore(self.world, values, limits)
 
-    def sql(self, query: str, **parameters: Any) -> HtmlTable:
+    def sql(self, query: str, **parameters: Any) -> SqlRows:
         """Run a statement; ``$name`` in it is a parameter. Tables: docs/schema.md.
+
+        The rows are tuples to iterate over; ``df()``, ``pl()`` and ``arrow()`` make tables of them.
 
         Raises:
             InputError: the database rejects it; gives the reason.
         """
         try:
-            cursor = self.connection.execute(query, parameters or None)
-            columns = tuple(str(column[0]) for column in cursor.description or ())
-            return HtmlTable(columns, tuple(cursor.fetchall()) if columns else ())
+            return SqlRows.fetch(self.connection.execute(query, parameters or None))
         except duckdb.Error as error:
             raise InputError(f"sql: {first_line(error)}") from error
 
