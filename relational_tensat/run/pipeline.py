@@ -18,8 +18,9 @@ from relational_tensat.base.outputs import (
 )
 from relational_tensat.cost import CostModel
 from relational_tensat.run.models_in_memory import AnyModel, placed
+from relational_tensat.run.notebook_progress import shown
 from relational_tensat.run.options import Options
-from relational_tensat.run.progress import Progress, Silent
+from relational_tensat.run.progress import Progress
 from relational_tensat.run.result import Result
 from relational_tensat.run.stages.check import check
 from relational_tensat.run.stages.explore import explore
@@ -48,7 +49,7 @@ def optimize(
         options: rules, limits, extractor, cost profile, …; see ``Options``.
         output: where the optimized model is written, ``.json`` or ``.onnx``; None writes nothing.
         cost_model: one's own source of costs, instead of the one in ``options``.
-        progress: every step is reported to it.
+        progress: every step is reported to it; None for a bar in a notebook, and nothing elsewhere.
 
     Returns:
         The graph, its cost before and after, and how it was found. It never costs more than the
@@ -67,11 +68,11 @@ def optimize(
         KeyboardInterrupt: Ctrl-C while measuring; what was measured is kept, as its text says.
     """
     options = options or Options()
-    with placed(model, output, options) as place:
+    with placed(model, output, options) as place, shown(progress) as watcher:
         _check_paths(options, place.source, place.output)
         check_database(options.output.db, force=options.output.force)
         check_page(options.output.view)
-        run = Run.begin(options, place.source, place.output, cost_model, progress or Silent())
+        run = Run.begin(options, place.source, place.output, cost_model, watcher)
         with run.files, run.resources, run.attention:
             # Model, rules and inputs are read; the graph goes into the database.
             loaded = load(run)
@@ -107,7 +108,7 @@ def resume(
         output: where the optimized model is written; None writes nothing. Where the run was to write
             it, or anything else, does not count: a database may be from anybody.
         cost_model: the run's own source of costs, if it had one.
-        progress: every step is reported to it.
+        progress: every step is reported to it; None for a bar in a notebook, and nothing elsewhere.
         changes: options that are not the run's: those of exploration, also another ``search``, of tree
             search and of extraction, ``memory_limit``, ``threads``, and all that name a place to write.
 
@@ -121,11 +122,12 @@ def resume(
     stored = read_run(Path(db))
     options = stored.options(**changes)
     stored.check_costs(own=cost_model is not None)
-    with placed(stored.path if model is None else model, output, options) as place:
+    source = stored.path if model is None else model
+    with placed(source, output, options) as place, shown(progress) as watcher:
         given = None if model is None else place.source
         _check_paths(options, given, place.output)
         check_page(options.output.view)
-        run = Run.begin(options, stored.path, place.output, cost_model, progress or Silent())
+        run = Run.begin(options, stored.path, place.output, cost_model, watcher)
         with run.files, run.resources, run.attention:
             explored = explore(restore(run, stored, given))
             written = write(check(race(extract(explored))))
