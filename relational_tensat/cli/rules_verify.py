@@ -54,7 +54,7 @@ def execute(args: argparse.Namespace) -> int:
         rules,
         seed=args.seed,
         trials=DEFAULT_TRIALS if args.trials is None else args.trials,
-        jobs=args.jobs or processors(),
+        on=f"processes:{args.jobs or processors()}",
     )
     timed = collect(
         results,
