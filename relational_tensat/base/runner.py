@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from relational_tensat.base.errors import NoSolutionError, UsageError
-from relational_tensat.base.registry import Registry
+from relational_tensat.base.lazy import Registry
 from relational_tensat.base.signals import ignore_ctrl_c
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.option import OptionGroup, option
 from relational_tensat.explore.schedule.plan import parse_schedule
+from relational_tensat.explore.strategies import STRATEGIES
 
 #: What ``--tree-policy`` may be; see ``rollouts``.
 POLICIES = ("live", "uniform", "average", "look-ahead", "near")
@@ -140,7 +141,7 @@ class ExplorationOptions(OptionGroup):
         "what decides what is grown; auto: saturation, and focus where --node-limit or 15 iterations "
         "ended it; focus: worlds, each from the cheapest graph of the one before; focus-mcts: the same, "
         "and a tree search where that finds nothing more; mcts: worlds of a tree of rules",
-        choices=("saturation", "auto", "focus", "focus-mcts", "mcts"),
+        choices=STRATEGIES,
     )
     world_nodes: int | None = option(
         None,

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from relational_tensat.cost import CostSource, ask_for_graph
-from relational_tensat.explore import Exploration
-from relational_tensat.explore import explore as explore_whole
 from relational_tensat.explore.outcome import Observer
-from relational_tensat.explore.strategies.focus import explore_and_go_on, explore_focus
-from relational_tensat.explore.strategies.mcts.decisions import explore_tree
+from relational_tensat.explore.strategies import STRATEGIES
+from relational_tensat.explore.strategies.strategy import SearchSettings, Strategy
 from relational_tensat.extract.anytime.by_profile import cheapest_by_profile
 from relational_tensat.extract.cost_table import forget_costs
 from relational_tensat.extract.tables import chosen_graph, extraction_problem, rules_of_chosen
@@ -28,36 +25,18 @@ _NAMES_SHOWN = 4
 def explore(state: RunState) -> RunState:
     """Grow the e-graph by the rules, or worlds of it, until nothing is left to do or a limit is reached."""
     stopwatch, phases = state.egraph.database.stopwatch, state.phases
-    options, extractor = state.options.exploration, state.extractor
+    options, extractor = state.options, state.extractor
     observer = Observer(
         progress=phases.progress.iteration, after=extractor.after, watch=state.watch
     )
+    search = SearchSettings(
+        options.exploration, extractor, observer, options.process.seed, options.tree
+    )
     with phases.phase("explore"), stopwatch.phase("explore"):
-        if options.search in ("focus", "focus-mcts"):
-            exploration = explore_focus(
-                state.egraph,
-                state.rules,
-                options,
-                extractor,
-                observer,
-                state.options.process.seed,
-                tree=state.options.tree if options.search == "focus-mcts" else None,
-            )
-        elif options.search == "mcts":
-            exploration = explore_tree(
-                state.egraph, state.rules, options, state.options.tree, extractor,
-                seed=state.options.process.seed, observer=observer,
-            )  # fmt: skip
-        else:
-            whole = _going_on(state) if options.search == "auto" else explore_whole
-            exploration = whole(state.egraph, state.rules, options, observer=observer)
+        strategy: Strategy = STRATEGIES[options.exploration.search]
+        exploration = strategy(state.egraph, state.rules, search)
     phases.move(state.extractor.spent_s, source="explore", target="extract")
     return replace(state, exploration=exploration)
-
-
-def _going_on(state: RunState) -> Callable[..., Exploration]:
-    """Return what explores by saturation, and goes on by focus where a limit ended it."""
-    return partial(explore_and_go_on, chooser=state.extractor, seed=state.options.process.seed)
 
 
 def _begun(state: RunState) -> RunState:

@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from relational_tensat.base import registry, runner
+from relational_tensat.base import lazy, runner
 from relational_tensat.base.errors import UsageError
-from relational_tensat.base.registry import Registry
+from relational_tensat.base.lazy import Registry
 
 
-@pytest.mark.parametrize("module", [registry, runner], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [lazy, runner], ids=lambda module: module.__name__)
 def test_the_examples_run(module: object) -> None:
     assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
 
