@@ -93,6 +93,12 @@ did you mean 'danish'?
             self._parts[name] = cast("_Part", getattr(import_module(module), attribute))
         return self._parts[name]
 
+    def __eq__(self, other: object) -> bool:
+        return self is other  # comparing contents would import them all
+
+    def __hash__(self) -> int:
+        return id(self)
+
     def __setitem__(self, name: str, part: _Part) -> None:
         self._parts[name] = part
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from relational_tensat.base.outputs import MODEL
 from relational_tensat.cli.parser import Parser, dimensions, merged
+from relational_tensat.formats.frontend import MODEL
 
 HELP = "write a model in the other format (.json or .onnx), unchanged"
 
@@ -23,8 +23,8 @@ def add_arguments(parser: Parser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Load the model and write it."""
-    from relational_tensat.base.outputs import check_output
     from relational_tensat.formats import load_model, save_model
+    from relational_tensat.formats.frontend import check_output
 
     graph = load_model(args.model, merged(args.dim, "--dim"))
     target = check_output(args.output, args.model)

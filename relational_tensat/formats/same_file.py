@@ -8,7 +8,7 @@ from pathlib import Path
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.files import real_path, write_aside
-from relational_tensat.base.outputs import model_suffix
+from relational_tensat.formats.frontend import frontend_of
 
 
 class OtherDataError(InputError):
@@ -18,7 +18,7 @@ class OtherDataError(InputError):
 def copy_model(source: Path, target: Path) -> tuple[Path, ...]:
     """Copy a model, completely or not at all, to where its format may be written.
 
-    An ONNX model names its data files, so these keep their names, beside the copy; one that is there
+    A model names its data files, so these keep their names, beside the copy; one that is there
     already with the same content stays.
 
     Returns:
@@ -28,7 +28,7 @@ def copy_model(source: Path, target: Path) -> tuple[Path, ...]:
         InputError: a file cannot be read or written.
         OtherDataError: another data file of that name is there; nothing is written.
     """
-    data = _data_files(source) if model_suffix(source) == ".onnx" else []
+    data = frontend_of(source).data_files(source)
     is_elsewhere = real_path(source.parent) != real_path(target.parent)
     missing_names = [name for name in data if is_elsewhere and _is_missing(source, target, name)]
     for name in missing_names:
@@ -48,10 +48,3 @@ def _is_missing(source: Path, target: Path, name: str) -> bool:
     if filecmp.cmp(source.parent / name, path, shallow=False):
         return False
     raise OtherDataError(f"{path} has other content than {source.parent / name}")
-
-
-def _data_files(source: Path) -> list[str]:
-    """Return the locations, relative to an ONNX model, of the files that hold its tensors."""
-    from relational_tensat.formats.onnx_external import external_locations  # needs onnx
-
-    return external_locations(source)

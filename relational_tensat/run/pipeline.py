@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from relational_tensat.base.outputs import (
-    MODEL,
     DefaultOutput,
     check_database,
     check_options,
@@ -25,6 +24,7 @@ from relational_tensat.base.outputs import (
 from relational_tensat.cost import CostModel, costs_by_kind_us, graph_cost_us
 from relational_tensat.extract import relative_gap
 from relational_tensat.extract.problem import COST_TOLERANCE
+from relational_tensat.formats.frontend import MODEL
 from relational_tensat.run import resume as resuming
 from relational_tensat.run.options import Options
 from relational_tensat.run.progress import Progress, Silent

@@ -8,12 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from relational_tensat.base.errors import UsageError
-from relational_tensat.base.outputs import DefaultOutput, check_output
+from relational_tensat.base.outputs import DefaultOutput
 from relational_tensat.cost import ask_for_graph
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore.schedule import parse_schedule
 from relational_tensat.explore.schedule.rulesets import check_rulesets
 from relational_tensat.formats import load_dynamic, load_model, need_onnx
+from relational_tensat.formats.frontend import check_output
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.content import content_hash
