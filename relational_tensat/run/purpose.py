@@ -10,6 +10,7 @@ from relational_tensat.base.errors import UsageError, nearest
 from relational_tensat.base.process import physical_cores, processors
 from relational_tensat.cost import open_device
 from relational_tensat.cost.profile import profile_names
+from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.run.options import CUDA, DEFAULT_PROFILE, HIGH, LOW, ONNXRUNTIME, Options
 from relational_tensat.tensor import Graph
 
@@ -50,10 +51,10 @@ def purpose_of(options: Options, model: Graph | str | Path) -> Purpose:
         _check_alone(options)
         return Purpose(options)
     if named is None:
-        is_onnx = not isinstance(model, Graph) and Path(model).suffix.lower() == ".onnx"
+        is_file_of_onnx = not isinstance(model, Graph) and is_onnx(model)
         named = (
             ONNXRUNTIME
-            if (is_onnx and target is None) or target == ONNXRUNTIME
+            if (is_file_of_onnx and target is None) or target == ONNXRUNTIME
             else DEFAULT_PROFILE
         )
         if named == ONNXRUNTIME and not _has_onnxruntime():

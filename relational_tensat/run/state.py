@@ -22,6 +22,7 @@ from relational_tensat.explore import Exploration
 from relational_tensat.explore.members import Seed
 from relational_tensat.extract import Extraction
 from relational_tensat.extract.anytime import AnytimeExtractor, ExtractionEntry
+from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.rules.model import Rule
 from relational_tensat.run.options import DEFAULT_PROFILE, Options, with_measured_limits
 from relational_tensat.run.progress import Phases, Progress, Recording
@@ -300,11 +301,7 @@ class RunState:
         Raises:
             InputError: nothing can be written there.
         """
-        if (
-            self.candidate is not None
-            or self.target is None
-            or self.target.suffix.lower() != ".onnx"
-        ):
+        if self.candidate is not None or self.target is None or not is_onnx(self.target):
             return self
         folder = self.files.enter_context(folder_beside(self.target))
         return replace(self, candidate=folder / self.target.name)

@@ -14,7 +14,7 @@ from relational_tensat.egraph import EGraph
 from relational_tensat.explore.schedule import parse_schedule
 from relational_tensat.explore.schedule.rulesets import check_rulesets
 from relational_tensat.formats import load_dynamic, load_model, need_onnx
-from relational_tensat.formats.frontend import check_output
+from relational_tensat.formats.frontend import check_output, is_onnx
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.content import content_hash
@@ -84,8 +84,7 @@ def open_model(state: RunState, source: Graph | str | Path) -> RunState:
 def _stays_dynamic(state: RunState, path: Path) -> bool:
     """Whether dynamic dimensions are kept: only ONNX has them, and only files are written with them."""
     output = state.output.path if isinstance(state.output, DefaultOutput) else state.output
-    suffixes = {path.suffix.lower(), Path(output or "").suffix.lower()}
-    return suffixes == {".onnx"} and not state.options.model.static
+    return is_onnx(path) and is_onnx(output) and not state.options.model.static
 
 
 def on_target(state: RunState) -> RunState:
@@ -136,7 +135,7 @@ def _check_opset(opset: int | None, target: Path | None) -> None:
     """
     if opset is None or target is None:
         return
-    if target.suffix.lower() != ".onnx":
+    if not is_onnx(target):
         raise UsageError(f"{target}: opset = {opset} is for .onnx files")
     from relational_tensat.formats.onnx_versions import check_opset  # needs onnx
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from relational_tensat.base.errors import InputError, MissingDependencyError, UsageError
 from relational_tensat.cost import Device, open_device
+from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.run.options import CUDA, LOW, ONNXRUNTIME
 from relational_tensat.run.stages.fusion import has_kernels
 from relational_tensat.run.state import RunState
@@ -93,7 +94,7 @@ def check_this_machine(state: RunState, target: Path | None) -> None:
     options = state.options
     if not options.output.this_machine:
         return
-    if target is None or target.suffix.lower() != ".onnx":
+    if not is_onnx(target):
         where = "no file is written" if target is None else f"{target} is none"
         raise UsageError(f"this_machine is for .onnx files: {where}")
     device = state.cost.device

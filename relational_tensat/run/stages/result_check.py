@@ -11,6 +11,7 @@ from relational_tensat.base.folders import temporary_folder
 from relational_tensat.cost import graph_cost_us
 from relational_tensat.extract.problem import COST_TOLERANCE
 from relational_tensat.formats import load_model, save_model, to_onnx_model
+from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.run.gain import Gain, is_worth_it, is_worth_it_modelled, standing_of
 from relational_tensat.run.options import Options
 from relational_tensat.run.reports import FileChange
@@ -81,7 +82,7 @@ def check_result(
     if outcome.failure():
         return folded, outcome
     files = _Files(original, optimized, folded, source, candidate)
-    check = _check_files if _is_onnx(source) or _is_onnx(target) else _check_as_files
+    check = _check_files if is_onnx(source) or is_onnx(target) else _check_as_files
     return folded, outcome.joined(check(files, inputs, options, outcome.shrink))
 
 
@@ -162,7 +163,7 @@ def _check_files(
 
 def original_file(original: Graph, source: Path | None, folder: Path) -> Path:
     """Return the original's ONNX file: the one that it is from, or one that is written into a folder."""
-    if source is not None and _is_onnx(source):
+    if source is not None and is_onnx(source):
         return source
     path = folder / "original.onnx"
     save_model(original, path)
@@ -172,10 +173,6 @@ def original_file(original: Graph, source: Path | None, folder: Path) -> Path:
 def _in_memory(graph: Graph) -> bytes:
     model: bytes = to_onnx_model(graph).SerializeToString()
     return model
-
-
-def _is_onnx(path: Path | None) -> bool:
-    return path is not None and path.suffix.lower() == ".onnx"
 
 
 #: Why a file that was a result before is left as it is.
@@ -304,7 +301,7 @@ def _costs_us(state: RunState) -> tuple[float, float]:
 def _file_change(state: RunState) -> FileChange | None:
     """Return what writing the chosen graph makes of the file; None unless both are ONNX and it changes."""
     files = (state.file, state.target)
-    if state.copies_file or any(file is None or file.suffix.lower() != ".onnx" for file in files):
+    if state.copies_file or not all(map(is_onnx, files)):
         return None
     from relational_tensat.formats.onnx_frame import figures_of_file, figures_of_skeleton
     from relational_tensat.formats.onnx_write import write_skeleton  # both need onnx

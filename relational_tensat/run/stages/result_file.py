@@ -10,6 +10,7 @@ from relational_tensat.base.outputs import DefaultOutput
 from relational_tensat.cost import CostSource, Unmeasurable, graph_cost_us
 from relational_tensat.cost.device import WholeTiming
 from relational_tensat.formats import copy_model, save_model
+from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.formats.same_file import OtherDataError
 from relational_tensat.run.end_to_end import time_on_device
 from relational_tensat.run.gain import is_worth_it, standing_of
@@ -99,7 +100,7 @@ def _write_saved(state: RunState, target: Path, saved: Path, machine: MachineFor
 
 def _data_of_model(state: RunState) -> list[Path]:
     """Return the files that the weights of the run's own model are in."""
-    if state.file is None or state.file.suffix.lower() != ".onnx":
+    if state.file is None or not is_onnx(state.file):
         return []
     from relational_tensat.formats.onnx_external import external_locations  # needs onnx
 
