@@ -59,7 +59,7 @@ def execute(args: argparse.Namespace) -> int:
 
 def _load(paths: list[Path]) -> list[Rule]:
     from relational_tensat.rules.library import load_rules
-    from relational_tensat.rules.targets.target import all_rule_files, know_kernels
+    from relational_tensat.rules.targets.backend import all_rule_files, know_kernels
 
     know_kernels()
     return load_rules(paths or all_rule_files())

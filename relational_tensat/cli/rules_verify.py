@@ -45,7 +45,7 @@ def execute(args: argparse.Namespace) -> int:
     from relational_tensat.rules.soundness.parallel import verified
     from relational_tensat.rules.soundness.rule_verification import DEFAULT_TRIALS
     from relational_tensat.rules.soundness.store import keep_verdicts, write_verdicts
-    from relational_tensat.rules.targets.target import all_rule_files, know_kernels
+    from relational_tensat.rules.targets.backend import all_rule_files, know_kernels
 
     know_kernels()
     rules = load_rules(args.file or all_rule_files(), only=args.names)

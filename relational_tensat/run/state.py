@@ -24,6 +24,7 @@ from relational_tensat.extract import Extraction
 from relational_tensat.extract.anytime import AnytimeExtractor, ExtractionEntry
 from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.rules.model import Rule
+from relational_tensat.rules.targets.backend import load_backend
 from relational_tensat.run.options import DEFAULT_PROFILE, Options, with_measured_limits
 from relational_tensat.run.progress import Phases, Progress, Recording
 from relational_tensat.run.purpose import Purpose, purpose_of
@@ -321,13 +322,11 @@ class RunState:
 
 
 def _opened(options: Options, progress: Progress) -> CostSource:
-    """Return what costs are from; a target's kernels are measured as it runs them."""
+    """Return what costs are from; a backend's kernels are measured as it runs them."""
     costs = options.costs
     source = costs.source or DEFAULT_PROFILE
-    kind, _, mode = source.partition(":")
-    is_cpu = kind == "cpu" and not mode.startswith("all")
-    if is_cpu and options.rules.target == "onnxruntime":
-        source = f"cpu:all:{mode}".removesuffix(":")
+    if options.rules.target is not None:
+        source = load_backend(options.rules.target).measured_as(source)
     return open_source(
         source,
         cache=costs.cache,

@@ -21,7 +21,7 @@ from relational_tensat.explore import explore
 from relational_tensat.extract.tables import extraction_problem
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.targets.target import load_target
+from relational_tensat.rules.targets.backend import load_backend
 from relational_tensat.run.target_costs import TargetCosts
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.tensor.inference import count_inference_ops
@@ -94,7 +94,7 @@ def measured(folder: Path) -> MeasuredSource:
 
 
 def on_target() -> CostSource:
-    target = load_target("onnxruntime")
+    target = load_backend("onnxruntime")
     return TargetCosts(as_source(load_profile("cpu")), target, target.rules(has_fixed_shapes=True))
 
 
@@ -111,7 +111,7 @@ def test_a_gate_stays_before_its_convolution_where_computed_filters_cost_more(
     profile = as_source(load_profile("t4"))
     assert scaled(profile, squeezed())[-2:] == (1, 1)  # the filters: fewer elements
     assert scaled(measured(tmp_path), squeezed()) == (1, 64, 14, 14)
-    rules = load_target("onnxruntime").rules(has_fixed_shapes=True)
+    rules = load_backend("onnxruntime").rules(has_fixed_shapes=True)
     assert scaled(profile, residual())[-2:] == (3, 3)
     assert scaled(on_target(), residual(), rules) == (1, 64, 28, 28)
 

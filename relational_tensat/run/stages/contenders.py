@@ -41,7 +41,7 @@ from relational_tensat.extract.tables import (
 )
 from relational_tensat.extract.tables import choose as write_choice
 from relational_tensat.rules.targets.as_written import as_written
-from relational_tensat.rules.targets.target import load_target
+from relational_tensat.rules.targets.backend import load_backend
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph
 
@@ -179,7 +179,7 @@ def _by_profile(state: RunState, table: TableProblem) -> FamilyChoice | None:
 def _of_target(state: RunState) -> frozenset[str]:
     """Return the rules of the target: it carries them out itself, whatever is written."""
     name = state.options.rules.target
-    rules = load_target(name).rules(has_fixed_shapes=state.dynamic is None) if name else []
+    rules = load_backend(name).rules(has_fixed_shapes=state.dynamic is None) if name else []
     return frozenset(rule.name.partition("[")[0] for rule in rules)
 
 

@@ -20,7 +20,7 @@ from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.content import content_hash
 from relational_tensat.rules.soundness.gate import check_trust
 from relational_tensat.rules.soundness.verdict import Verdict
-from relational_tensat.rules.targets.target import load_target
+from relational_tensat.rules.targets.backend import load_backend
 from relational_tensat.run.stages.fusion import check_fusing
 from relational_tensat.run.stages.race import check_this_machine
 from relational_tensat.run.state import RunState
@@ -32,7 +32,7 @@ from relational_tensat.verify.inputs import load_inputs
 def load(state: RunState) -> RunState:
     """Read the model, the rules and the inputs, and check where the result is to go."""
     if name := state.options.rules.target:
-        load_target(name)  # a file may have kernels of it
+        load_backend(name)  # a file may have kernels of it
     state = check_fusing(on_target(open_model(state, state.source)))
     return check_plan(replace(state, rules=read_rules(state)))
 
@@ -94,8 +94,8 @@ def on_target(state: RunState) -> RunState:
         return state
     from relational_tensat.run.target_costs import TargetCosts  # few runs need it
 
-    rules = load_target(name).rules(has_fixed_shapes=state.dynamic is None)
-    return replace(state, cost=TargetCosts(state.cost, load_target(name), rules))
+    rules = load_backend(name).rules(has_fixed_shapes=state.dynamic is None)
+    return replace(state, cost=TargetCosts(state.cost, load_backend(name), rules))
 
 
 def read_rules(state: RunState) -> list[Rule]:
@@ -105,7 +105,7 @@ def read_rules(state: RunState) -> list[Rule]:
         rules = load_rules(options.files or None, options.only, options.skip)
         if name := state.options.rules.target:
             # first, so that what the target does itself is not called another rule's doing
-            target, is_fixed = load_target(name), state.dynamic is None
+            target, is_fixed = load_backend(name), state.dynamic is None
             own = target.rules(has_fixed_shapes=is_fixed)
             if not (options.files or options.only):  # who names rules wants these
                 rules = [rule for rule in rules if rule.name not in target.left_out]

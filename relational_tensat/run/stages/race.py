@@ -7,7 +7,9 @@ from pathlib import Path
 from relational_tensat.base.errors import InputError, MissingDependencyError, UsageError
 from relational_tensat.cost import Device, open_device
 from relational_tensat.formats.frontend import is_onnx
-from relational_tensat.run.options import CUDA, LOW, ONNXRUNTIME
+from relational_tensat.rules.targets.backend import Backend, load_backend
+from relational_tensat.rules.targets.names import BACKENDS
+from relational_tensat.run.options import LOW
 from relational_tensat.run.stages.fusion import has_kernels
 from relational_tensat.run.state import RunState
 from relational_tensat.verify.quantized import is_quantized
@@ -98,9 +100,7 @@ def check_this_machine(state: RunState, target: Path | None) -> None:
         where = "no file is written" if target is None else f"{target} is none"
         raise UsageError(f"this_machine is for .onnx files: {where}")
     device = state.cost.device
-    is_run_there = (
-        options.rules.target == ONNXRUNTIME if device is None else device.key.kind == "cpu"
-    )
+    is_run_there = _backend_here(state) is not None if device is None else device.key.kind == "cpu"
     if not is_run_there:
         raise UsageError(
             "this_machine is for what onnxruntime runs on a processor: give cost cpu, or target onnxruntime"
@@ -123,12 +123,24 @@ def racing_device(state: RunState) -> Device | None:
     costs = state.options.costs
     if not costs.end_to_end:
         return None
-    if state.cost.device is None and state.options.rules.target == ONNXRUNTIME:
+    if state.cost.device is not None:
+        return state.cost.device
+    if backend := _backend_here(state):
         count = state.cost.n_threads
-        return open_device("cpu" if count == 1 else f"cpu:threads={count}")
-    if state.cost.device is None and state.options.purpose.runs_on == CUDA:
-        return open_device(CUDA)
-    return state.cost.device
+        return open_device(
+            backend.device_kind if count == 1 else f"{backend.device_kind}:threads={count}"
+        )
+    place = state.options.purpose.runs_on
+    if place is None or place not in BACKENDS:
+        return None
+    return open_device(load_backend(place).device_kind)
+
+
+def _backend_here(state: RunState) -> Backend | None:
+    """Return the run's backend, if each machine has what it runs on."""
+    name = state.options.rules.target
+    backend = None if name is None else load_backend(name)
+    return backend if backend is not None and backend.is_everywhere else None
 
 
 def _is_total(state: RunState) -> bool:
@@ -144,7 +156,7 @@ def _is_for_place(state: RunState) -> bool:
 def _is_timed_here(state: RunState) -> bool:
     """Whether a gain that is modelled is timed: the result is for this machine, and that much is wanted."""
     purpose = state.options.purpose
-    return purpose.effort != LOW and purpose.runs_on in (ONNXRUNTIME, CUDA)
+    return purpose.effort != LOW and purpose.runs_on in BACKENDS
 
 
 def _budget_s(state: RunState) -> float:
@@ -161,5 +173,8 @@ def _budget_s(state: RunState) -> float:
         return min(DEFAULT_BUDGET_S, max(_LEAST_S, left_s))
     if _is_for_place(state):
         return SHORT_BUDGET_S if _is_timed_here(state) else 0.0
-    is_for_runtime = state.options.rules.target == ONNXRUNTIME
-    return _QUANTIZED_BUDGET_S if is_for_runtime and is_quantized(state.original) else 0.0
+    return (
+        _QUANTIZED_BUDGET_S
+        if _backend_here(state) is not None and is_quantized(state.original)
+        else 0.0
+    )

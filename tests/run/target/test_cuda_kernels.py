@@ -25,8 +25,8 @@ from relational_tensat.cost.cuda.protocol import Settings
 from relational_tensat.gpu.plan import plan_graph
 from relational_tensat.rules.model import Apply, Term
 from relational_tensat.rules.targets.as_written import as_written
+from relational_tensat.rules.targets.backend import load_backend
 from relational_tensat.rules.targets.cuda.kernel_choice import kernels_of
-from relational_tensat.rules.targets.target import load_target
 from relational_tensat.run.target_costs import TargetCosts
 from relational_tensat.tensor import AttrValue, Graph, Node, TensorType, build_graph
 from tests.cost.cuda.double import CudaDouble, FakeRecording, FakeTimer
@@ -40,7 +40,7 @@ INPUTS = Path(__file__).parents[3] / "bench/inputs"
 
 
 def costs(profile: str = "t4") -> TargetCosts:
-    target = load_target("cuda")
+    target = load_backend("cuda")
     rules = target.rules(has_fixed_shapes=True)
     return TargetCosts(as_source(load_profile(profile)), target, rules)
 
@@ -60,7 +60,7 @@ def mlp() -> Graph:
 
 
 def test_every_kernel_has_rules_and_a_cost() -> None:
-    target = load_target("cuda")
+    target = load_backend("cuda")
     terms = [term for rule in target.rules(has_fixed_shapes=True) for term in rule.targets]
     made = {op for term in terms for op in _operators(term)}
     assert {kernel.name for kernel in target.kernels} <= made
