@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.option import OptionGroup, option
-from relational_tensat.explore.schedule.plan import parse_schedule
 from relational_tensat.explore.strategies import STRATEGIES
 
 #: What ``--tree-policy`` may be; see ``rollouts``.
@@ -74,6 +73,8 @@ class TreeOptions(OptionGroup):
 
 def _check_schedule(text: str) -> None:
     if text:
+        from relational_tensat.explore.schedule import parse_schedule  # few runs have one
+
         parse_schedule(text)
 
 

@@ -13,7 +13,6 @@ from relational_tensat.base.process import ProcessOptions, no_garbage_collection
 from relational_tensat.base.records import record
 from relational_tensat.base.watch import Watch
 from relational_tensat.extract.exact.ilp import search_ilp
-from relational_tensat.extract.exact.signed_search import without_negative_costs
 from relational_tensat.extract.exact.solve.search import EQUAL, Progress, SolverOptions
 from relational_tensat.extract.extraction_options import EXTRACTORS, ExtractionOptions
 from relational_tensat.extract.greedy.bottom_up import tree_greedy
@@ -25,6 +24,7 @@ from relational_tensat.extract.problem import (
     dag_cost_us,
     reachable,
     relative_gap,
+    without_negative_costs,
 )
 from relational_tensat.extract.techniques import TECHNIQUES, Techniques, size_of
 

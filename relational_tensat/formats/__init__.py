@@ -1,4 +1,4 @@
-"""Reading and writing models: ``model.json`` (see ``json_model``), ONNX, and what ``frontend`` is told of.
+"""Reading and writing models: ``model.json`` (see ``json_values``), ONNX, and what ``frontend`` is told of.
 
 The names below are imported when they are first used.
 """

@@ -1,4 +1,4 @@
-"""Reading, validating and writing the JSON form of a tensor graph (see ``json_model``)."""
+"""Reading, validating and writing the JSON form of a tensor graph (see ``json_values``)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import Any, TextIO
 
 from relational_tensat.base.errors import ShapeError, UsageError, nearest
 from relational_tensat.base.files import read_bytes, write_aside
-from relational_tensat.formats.json_model import FORMAT, VERSION
 from relational_tensat.formats.json_values import (
+    FORMAT,
+    VERSION,
     JsonPlace,
     decode_attr,
     decode_data,

@@ -53,9 +53,15 @@ def load_dynamic(path: Path, dims: Mapping[str, int] | None = None) -> DynamicMo
         SizeError: it is another graph at other sizes.
     """
     need_onnx()
-    from relational_tensat.formats.dynamic.size_reader import read_dynamic
+    from relational_tensat.formats.dynamic.dimensions import DynamicDimensions, own_inputs
+    from relational_tensat.formats.onnx_read import parse_onnx, read_model
 
-    return read_dynamic(path, dims or {})
+    model, data = parse_onnx(path)
+    if not DynamicDimensions.of(own_inputs(model)):
+        return read_model(model, dims or {}, str(path), data)
+    from relational_tensat.formats.dynamic.size_reader import read_at_sizes
+
+    return read_at_sizes(model, data, path, dims or {})
 
 
 def from_onnx_model(

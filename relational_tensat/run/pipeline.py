@@ -34,7 +34,6 @@ from relational_tensat.run.stages.choice import choose
 from relational_tensat.run.stages.exploration import explore, extract
 from relational_tensat.run.stages.fusion import fuse
 from relational_tensat.run.stages.load import load, share
-from relational_tensat.run.stages.machine_file import save_for_machine
 from relational_tensat.run.stages.race import run_race
 from relational_tensat.run.stages.result_file import time, write
 from relational_tensat.run.stages.verdict import verify
@@ -114,6 +113,15 @@ def kept_tables(state: RunState) -> RunTables | None:
     tables = state.tables
     is_large = state.e_nodes > MOST_KEPT_ENODES
     return None if tables is not None and tables.memory is not None and is_large else tables
+
+
+def save_for_machine(state: RunState) -> RunState:
+    """Save the result for this machine, if that was requested: see ``machine_file``."""
+    if not state.options.output.this_machine:
+        return state
+    from relational_tensat.run.stages import machine_file  # few runs need it
+
+    return machine_file.save_for_machine(state)
 
 
 Stage: TypeAlias = Callable[[RunState], RunState]

@@ -23,7 +23,6 @@ from relational_tensat.base.watch import Guard
 from relational_tensat.egraph.cycles import filter_cycles
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore.ending import end_exploration, write_down
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.members import Members, end_search
 from relational_tensat.explore.outcome import (
@@ -36,7 +35,7 @@ from relational_tensat.explore.outcome import (
 from relational_tensat.explore.step import Delta, Starved, step
 from relational_tensat.explore.strategies.policy import PLAIN, Policy, SaturationState, Variation
 from relational_tensat.explore.strategies.strategy import SearchSettings
-from relational_tensat.explore.world import World, begin_world
+from relational_tensat.explore.world import World, begin_world, end_exploration, write_down
 from relational_tensat.rules.model import Rule
 
 #: Exploration dies out where an iteration works on so few matches for each e-node, or on so few and fewer

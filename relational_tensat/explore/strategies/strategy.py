@@ -1,7 +1,8 @@
 """What a strategy is: it begins a world, decides which steps it takes, and says how that went.
 
 ``explore.step`` takes a step: match, apply, rebuild and filter in one transaction, without policy.
-``explore.ending`` writes down what is there at the end. ``docs/extending.md`` has an example.
+``explore.world.end_exploration`` writes down what is there at the end. ``docs/extending.md`` has an
+example.
 """
 
 from __future__ import annotations

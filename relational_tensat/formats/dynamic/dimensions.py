@@ -11,12 +11,25 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isqrt
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import onnx
 
 from relational_tensat.base.errors import InputError, UsageError, nearest
 from relational_tensat.formats.onnx_types import is_fixed
+
+if TYPE_CHECKING:
+    from relational_tensat.tensor import Graph
+
+
+class SizeError(InputError):
+    """A model is another graph at other sizes, or has no dynamic form.
+
+    Attributes:
+        base: the model at the sizes to optimize at, where it could be read.
+    """
+
+    base: Graph | None = None
 
 
 def fix_dims(
@@ -313,3 +326,10 @@ def _value(name: str, sizes: Sizes) -> int:
         raise AssertionError(f"{name!r} is no arithmetic")
 
     return value(ast.parse(name, mode="eval").body)
+
+
+def own_inputs(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+    """Return the graph inputs that are no initializers."""
+    initialized = {tensor.name for tensor in model.graph.initializer}
+    initialized |= {tensor.values.name for tensor in model.graph.sparse_initializer}
+    return [value for value in model.graph.input if value.name not in initialized]

@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import onnx
 
-from relational_tensat.formats.dynamic.dimensions import DynamicDimensions, Sizes
-from relational_tensat.formats.dynamic.sized_model import DynamicModel, SizeError
+from relational_tensat.formats.dynamic.dimensions import DynamicDimensions, SizeError, Sizes
+from relational_tensat.formats.dynamic.sized_model import DynamicModel
 from relational_tensat.formats.onnx_metadata import is_unchanged, read_imports
 from relational_tensat.formats.onnx_names import FreshNames, rename_node, subgraphs
 from relational_tensat.formats.onnx_types import dtype_code

@@ -12,20 +12,24 @@ import onnx
 from onnx import inliner
 
 from relational_tensat.base.errors import InputError, ShapeError
-from relational_tensat.formats.dynamic.dimensions import DynamicDimensions, Sizes, check_names
+from relational_tensat.formats.dynamic.dimensions import (
+    DynamicDimensions,
+    SizeError,
+    Sizes,
+    check_names,
+    own_inputs,
+)
 from relational_tensat.formats.dynamic.sized_model import (
     DynamicModel,
     SizedGraph,
-    SizeError,
     text_of,
 )
 from relational_tensat.formats.onnx_metadata import weights_without_data
 from relational_tensat.formats.onnx_node import runs_on_ones
-from relational_tensat.formats.onnx_read import Reading, parse_onnx, read_in_full, read_model
+from relational_tensat.formats.onnx_read import Reading, read_in_full
 from relational_tensat.formats.onnx_types import is_tensor_of_unknown_shape
 from relational_tensat.tensor import (
     Array,
-    Graph,
     TensorType,
     ValueType,
     Weight,
@@ -41,23 +45,17 @@ _TRIALS = 4
 _SCALES = (1, 4, 16, 64, 256)
 
 
-def read_dynamic(path: Path, dims: Mapping[str, int]) -> DynamicModel | Graph:
-    """Read an ONNX file; as a graph if all its dimensions are fixed.
-
-    Args:
-        dims: sizes to optimize at, by symbol or ``INPUT:AXIS``; others get defaults.
+def read_at_sizes(
+    model: onnx.ModelProto, data: Mapping[str, memoryview], path: Path, dims: Mapping[str, int]
+) -> DynamicModel:
+    """Read a model with dynamic dimensions, as ``parse_onnx`` gives it.
 
     Raises:
-        UsageError: ``dims`` names a dimension that the model lacks.
-        SizeError: it is another graph at other sizes.
-        InputError: it cannot be read.
+        UsageError, SizeError, InputError: as ``load_dynamic``.
     """
-    model, data = parse_onnx(path)
-    if not DynamicDimensions.of(_own_inputs(model)):
-        return read_model(model, dims, str(path), data)
     if model.functions:
         model = inliner.inline_local_functions(model)
-    check_names(_own_inputs(model), dims, str(path))
+    check_names(own_inputs(model), dims, str(path))
     return _SizeReader(model, data, path).read(dims)
 
 
@@ -66,12 +64,12 @@ class _SizeReader:
         self._frame = frame
         self._data = data
         self._path = path
-        self._dimensions = DynamicDimensions.of(_own_inputs(frame))
+        self._dimensions = DynamicDimensions.of(own_inputs(frame))
         self._initialized = {tensor.name for tensor in frame.graph.initializer}
         self._initialized |= weights_without_data(frame)
 
     def read(self, dims: Mapping[str, int]) -> DynamicModel:
-        """Read the model; see ``read_dynamic``."""
+        """Read the model; see ``load_dynamic``."""
         base = self._base(dims)
         try:
             return self._read_at(base, frozenset(self._dimensions.chosen(dims)))
@@ -151,7 +149,7 @@ class _SizeReader:
     def _fixed_sizes(self) -> set[int]:
         """Return the sizes of dimensions that are not dynamic."""
         sizes = {size for tensor in self._frame.graph.initializer for size in tensor.dims}
-        for value in _own_inputs(self._frame):
+        for value in own_inputs(self._frame):
             sizes.update(dim.dim_value for dim in value.type.tensor_type.shape.dim)
         return sizes
 
@@ -332,10 +330,3 @@ def _equal(a: Weight, b: Weight) -> bool:
     if a.type != b.type or a.data is None or b.data is None:
         return False
     return a.data is b.data or bool(np.array_equal(a.data, b.data, equal_nan=a.type.is_float))
-
-
-def _own_inputs(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
-    """Return the graph inputs that are no initializers."""
-    initialized = {tensor.name for tensor in model.graph.initializer}
-    initialized |= {tensor.values.name for tensor in model.graph.sparse_initializer}
-    return [value for value in model.graph.input if value.name not in initialized]

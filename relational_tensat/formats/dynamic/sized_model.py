@@ -13,20 +13,9 @@ from pathlib import Path
 
 import onnx
 
-from relational_tensat.base.errors import InputError
 from relational_tensat.formats.dynamic.dimensions import DynamicDimensions, Sizes
 from relational_tensat.formats.onnx_read import read_in_full
 from relational_tensat.tensor import Array, Graph, Weight
-
-
-class SizeError(InputError):
-    """A model is another graph at other sizes, or has no dynamic form.
-
-    Attributes:
-        base: the model at the sizes to optimize at, where it could be read.
-    """
-
-    base: Graph | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,6 +12,7 @@ from collections.abc import Container, Sequence
 import numpy as np
 import onnx
 
+from relational_tensat.formats.dynamic.dimensions import SizeError
 from relational_tensat.formats.dynamic.size_nodes import (
     ComputedValues,
     SizeNodes,
@@ -19,7 +20,7 @@ from relational_tensat.formats.dynamic.size_nodes import (
     sizes_in,
     values_by_name,
 )
-from relational_tensat.formats.dynamic.sized_model import DynamicModel, SizeError
+from relational_tensat.formats.dynamic.sized_model import DynamicModel
 from relational_tensat.formats.onnx_frame import plan_names
 from relational_tensat.formats.onnx_metadata import read_imports
 from relational_tensat.formats.onnx_names import (

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from relational_tensat.cost import CostModel, CostSource, graph_cost_us
-from relational_tensat.cost.earlier_runs import SettledChoice
 from relational_tensat.explore.members import Seed
-from relational_tensat.extract.families import FamilyChoice
 from relational_tensat.extract.problem import COST_TOLERANCE, dag_cost_us
 from relational_tensat.extract.tables import (
     TableProblem,
@@ -20,11 +19,13 @@ from relational_tensat.extract.tables import (
     enodes_in_order,
     extraction_problem,
 )
-from relational_tensat.extract.written_choice import find_choice, text_of_choice
-from relational_tensat.run.stages.contenders import Contestant, TimedGraphs, graph_of
 from relational_tensat.run.state import RunState, Settled
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.inference import count_inference_ops
+
+if TYPE_CHECKING:
+    from relational_tensat.cost.earlier_runs import SettledChoice
+    from relational_tensat.run.stages.contenders import Contestant, TimedGraphs
 
 #: Costs are others by now if a choice costs so much more or less beside the original than when it was made.
 _OTHER_COSTS = 0.05
@@ -44,6 +45,8 @@ def recall(state: RunState) -> Settled | None:
     is_raced = costs.end_to_end and costs.budget_s != 0 and costs.measure_time_limit_s is None
     if device is None or not (state.run and is_repeated and is_raced):
         return None
+    from relational_tensat.run.stages.contenders import TimedGraphs  # not all runs race
+
     timed = TimedGraphs.of(state, device)
     saved = timed.before.settled(state.run, timed.setting)
     if saved is None or saved.graph not in timed.known:
@@ -60,6 +63,9 @@ def remember(state: RunState, timed: TimedGraphs, winner: str, *, has_held: bool
         winner: hash of its graph.
         has_held: there was nothing left to race; else the time was over.
     """
+    from relational_tensat.cost.earlier_runs import SettledChoice
+    from relational_tensat.extract.written_choice import text_of_choice
+
     table = extraction_problem(state.egraph, state.cost, CostSource.about)
     candidate = timed.candidates[winner]
     enodes = enodes_in_order(table, candidate.found.choice)
@@ -79,6 +85,9 @@ def remember(state: RunState, timed: TimedGraphs, winner: str, *, has_held: bool
 
 def candidate_of(state: RunState, table: TableProblem, settled: Settled) -> Contestant | None:
     """Return a choice of before as a candidate; None where it is not in the problem."""
+    from relational_tensat.extract.families import FamilyChoice
+    from relational_tensat.run.stages.contenders import Contestant, graph_of
+
     choice = choice_of(table, settled.seed.enodes)
     if choice is None:
         return None
@@ -89,6 +98,8 @@ def candidate_of(state: RunState, table: TableProblem, settled: Settled) -> Cont
 
 def _in_egraph(state: RunState, saved: SettledChoice) -> Settled | None:
     """Return a choice as the e-graph of a run has it."""
+    from relational_tensat.extract.written_choice import find_choice
+
     content = json.loads(saved.choice)
     enodes = find_choice(state.egraph, content["enodes"])
     if enodes is None:

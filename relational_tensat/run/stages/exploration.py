@@ -9,7 +9,7 @@ from relational_tensat.cost import CostSource, ask_for_graph
 from relational_tensat.explore.outcome import Observer
 from relational_tensat.explore.strategies import STRATEGIES
 from relational_tensat.explore.strategies.strategy import SearchSettings, Strategy
-from relational_tensat.extract.anytime.by_profile import cheapest_by_profile
+from relational_tensat.extract.anytime.kept import cheapest_by_profile
 from relational_tensat.extract.cost_table import forget_costs
 from relational_tensat.extract.tables import chosen_graph, extraction_problem, rules_of_chosen
 from relational_tensat.rules.targets.as_written import as_written

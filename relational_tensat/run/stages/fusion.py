@@ -17,10 +17,10 @@ from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.explore import RuleStats
 from relational_tensat.explore.step import apply_further
 from relational_tensat.extract import ExtractionOptions
-from relational_tensat.extract.varied_graphs import VariedGraphs
 from relational_tensat.run.state import RunState
 
 if TYPE_CHECKING:
+    from relational_tensat.extract.varied_graphs import VariedGraphs
     from relational_tensat.mugraph.fusion.candidates import Version
     from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
     from relational_tensat.mugraph.regions.regions import RegionRow
@@ -119,6 +119,8 @@ def _with_kernels(state: RunState) -> RunState:
     watch = Watch()  # of its own: what Ctrl-C ends here is not the run
     assert state.kernel_costs is not None
     costs = state.kernel_costs.operators
+    from relational_tensat.extract.varied_graphs import VariedGraphs  # few runs need it
+
     varied = VariedGraphs(state.egraph, state.cost, _EXTRACTION)
     with watch.watching():
         sought = own_kernels(

@@ -11,8 +11,6 @@ from relational_tensat.base.errors import UsageError
 from relational_tensat.base.outputs import DefaultOutput
 from relational_tensat.cost import ask_for_graph
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore.schedule import parse_schedule
-from relational_tensat.explore.schedule.rulesets import check_rulesets
 from relational_tensat.formats import load_dynamic, load_model, need_onnx
 from relational_tensat.formats.frontend import check_output, is_onnx
 from relational_tensat.rules.library import load_rules
@@ -63,7 +61,7 @@ def open_model(state: RunState, source: Graph | str | Path) -> RunState:
         if not _stays_dynamic(state, path):
             return replace(state, graph=load_model(path, dims))
         need_onnx()
-        from relational_tensat.formats.dynamic.sized_model import SizeError
+        from relational_tensat.formats.dynamic.dimensions import SizeError
 
         try:
             model = load_dynamic(path, dims)
@@ -111,6 +109,8 @@ def read_rules(state: RunState) -> list[Rule]:
                 rules = [rule for rule in rules if rule.name not in target.left_out]
             rules = [*own, *rules, *target.rules(has_fixed_shapes=is_fixed, offered=True)]
         if schedule := state.options.exploration.schedule:
+            from relational_tensat.explore.schedule import check_rulesets, parse_schedule
+
             check_rulesets(parse_schedule(schedule), rules)
         return rules
 

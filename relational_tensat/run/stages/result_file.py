@@ -12,7 +12,6 @@ from relational_tensat.cost.device import WholeTiming
 from relational_tensat.formats import copy_model, save_model
 from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.formats.same_file import OtherDataError
-from relational_tensat.run.end_to_end import time_on_device
 from relational_tensat.run.gain import is_worth_it, standing_of
 from relational_tensat.run.reports import MachineForm
 from relational_tensat.run.result import WholeRun
@@ -132,6 +131,8 @@ def _timed(state: RunState) -> WholeTiming | Unmeasurable:
     try:
         with state.phases.phase("whole"):
             graphs = state.cost.as_timed(state.original), state.cost.as_timed(state.folded)
+            from relational_tensat.run.end_to_end import time_on_device  # measured runs need it
+
             return time_on_device(state.cost.device, *graphs, state.inputs, seed)
     except KeyboardInterrupt:
         return Unmeasurable("interrupted")

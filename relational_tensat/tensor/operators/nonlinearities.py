@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from relational_tensat.tensor.field import Field
-from relational_tensat.tensor.floats import FLOAT_FORMATS
+from relational_tensat.tensor.floats import FLOAT_FORMATS, erf
 from relational_tensat.tensor.operators.activations import activate
 from relational_tensat.tensor.operators.attributes import Attr, float_of, str_of
 from relational_tensat.tensor.operators.base import Types, Values, tensor
 from relational_tensat.tensor.operators.elementwise import Unary
-from relational_tensat.tensor.operators.erf import erf
 from relational_tensat.tensor.operators.onnx_form import (
     Mapped,
     Names,

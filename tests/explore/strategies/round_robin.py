@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration
-from relational_tensat.explore.ending import end_exploration
 from relational_tensat.explore.outcome import Journal
 from relational_tensat.explore.step import StepBudget, step
 from relational_tensat.explore.strategies.strategy import SearchSettings
-from relational_tensat.explore.world import begin_world
+from relational_tensat.explore.world import begin_world, end_exploration
 from relational_tensat.rules.model import Rule
 
 

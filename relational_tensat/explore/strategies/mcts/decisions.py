@@ -19,7 +19,6 @@ from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.schema import create_search_tree, create_universe, create_worlds
-from relational_tensat.explore.ending import end_exploration, write_down
 from relational_tensat.explore.members import (
     Seed,
     end_search,
@@ -44,6 +43,7 @@ from relational_tensat.explore.strategies.mcts.search_state import (
 )
 from relational_tensat.explore.strategies.mcts.tree import Tree, TreeNode
 from relational_tensat.explore.strategies.strategy import SearchSettings
+from relational_tensat.explore.world import end_exploration, write_down
 from relational_tensat.explore.worlds.applications import write_applications
 from relational_tensat.explore.worlds.cheap_graph import CheapGraph
 from relational_tensat.explore.worlds.universe import Universe, begin_universe
