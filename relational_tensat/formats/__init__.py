@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from relational_tensat.base.lazy import names_on_first_use
 
 if TYPE_CHECKING:
-    from relational_tensat.formats.frontend import load_model, save_model
+    from relational_tensat.formats.frontend import copy_model, load_model, save_model
     from relational_tensat.formats.onnx_frontend import (
         from_onnx_model,
         load_dynamic,
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         opset_of,
         to_onnx_model,
     )
-    from relational_tensat.formats.same_file import copy_model
 
 __all__ = [
     "copy_model",
@@ -34,7 +33,7 @@ __all__ = [
 __getattr__ = names_on_first_use(
     __name__,
     {
-        "frontend": ("load_model", "save_model"),
+        "frontend": ("copy_model", "load_model", "save_model"),
         "onnx_frontend": (
             "from_onnx_model",
             "load_dynamic",
@@ -42,6 +41,5 @@ __getattr__ = names_on_first_use(
             "opset_of",
             "to_onnx_model",
         ),
-        "same_file": ("copy_model",),
     },
 )

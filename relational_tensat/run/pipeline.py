@@ -25,7 +25,6 @@ from relational_tensat.cost import CostModel, costs_by_kind_us, graph_cost_us
 from relational_tensat.extract import relative_gap
 from relational_tensat.extract.problem import COST_TOLERANCE
 from relational_tensat.formats.frontend import MODEL
-from relational_tensat.run import resume as resuming
 from relational_tensat.run.options import Options
 from relational_tensat.run.progress import Progress, Silent
 from relational_tensat.run.reports import FusionReport, fusion_report
@@ -213,6 +212,8 @@ def resume(
         InputError: also, ``db`` is no run's database, another process is using it, the run was killed
             before its e-graph was there, or its model, or the file that its costs are from, has changed.
     """
+    from relational_tensat.run import resume as resuming  # most runs are no others' continuation
+
     stored = resuming.read_run(Path(db))
     options = stored.options(**changes)
     stored.check_costs(own=cost_model is not None)

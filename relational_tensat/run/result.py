@@ -14,7 +14,7 @@ from relational_tensat.cost.device import WholeTiming
 from relational_tensat.egraph.stopwatch import TimeSpent
 from relational_tensat.run.gain import Gain, standing_of
 from relational_tensat.tensor import Graph
-from relational_tensat.tensor.inference import count_inference_ops
+from relational_tensat.tensor.uses import count_inference_ops
 
 if TYPE_CHECKING:
     from relational_tensat.explore import IterationReport, RuleStats

@@ -15,7 +15,7 @@ from relational_tensat.base.files import folder_beside
 from relational_tensat.base.outputs import DefaultOutput
 from relational_tensat.base.watch import Watch
 from relational_tensat.cost import CostModel, CostSource, as_source, open_source
-from relational_tensat.cost.configurations import Contents
+from relational_tensat.cost.key import Contents
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.stopwatch import TimeSpent
 from relational_tensat.explore import Exploration

@@ -13,7 +13,7 @@ from relational_tensat.base.errors import UsageError
 from relational_tensat.cost import Configuration, CostCounts, CostSource, Device
 from relational_tensat.cost.analytic import AnalyticSource
 from relational_tensat.cost.calibration import profile_us
-from relational_tensat.cost.configurations import graph_configurations
+from relational_tensat.cost.key import graph_configurations
 from relational_tensat.cost.profile import Profile
 from relational_tensat.cost.source import CostAnswer, Race
 from relational_tensat.egraph import EGraph

@@ -11,9 +11,13 @@ import pytest
 from relational_tensat import load_profile
 from relational_tensat.cost import Configuration, CostSource, as_source, graph_cost_us
 from relational_tensat.cost.cache import CostCache
-from relational_tensat.cost.configurations import graph_configurations
 from relational_tensat.cost.cpu.probe import make_probe
-from relational_tensat.cost.key import as_constants, configuration_text, parse_configuration
+from relational_tensat.cost.key import (
+    as_constants,
+    configuration_text,
+    graph_configurations,
+    parse_configuration,
+)
 from relational_tensat.cost.measured_source import MeasuredSource
 from relational_tensat.egraph import EGraph
 from relational_tensat.explain.explanation import explain
@@ -24,7 +28,7 @@ from relational_tensat.rules.model import Rule
 from relational_tensat.rules.targets.backend import load_backend
 from relational_tensat.run.target_costs import TargetCosts
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
-from relational_tensat.tensor.inference import count_inference_ops
+from relational_tensat.tensor.uses import count_inference_ops
 from tests.cost.fakes import FakeDevice
 from tests.egraph.extraction import cheapest_graph
 from tests.graphs import f32, weight

@@ -21,7 +21,7 @@ from relational_tensat.extract.tables import (
 )
 from relational_tensat.run.state import RunState, Settled
 from relational_tensat.tensor import Graph
-from relational_tensat.tensor.inference import count_inference_ops
+from relational_tensat.tensor.uses import count_inference_ops
 
 if TYPE_CHECKING:
     from relational_tensat.cost.earlier_runs import SettledChoice

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from relational_tensat.cost import CostSource, Device, graph_cost_us
 from relational_tensat.cost.cache import CostCache, default_cache
-from relational_tensat.cost.configurations import Contents
 from relational_tensat.cost.earlier_runs import RACING, Raced, RunsBefore
-from relational_tensat.cost.key import now
+from relational_tensat.cost.key import Contents, now
 from relational_tensat.cost.race import RACE_VERSION, RaceResult
 from relational_tensat.cost.source import ABOUT
 from relational_tensat.extract import Extraction, extract

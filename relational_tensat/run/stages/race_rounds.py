@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 
 from relational_tensat.cost import CostSource, Device, Unmeasurable, ask_for_graph, graph_cost_us
-from relational_tensat.cost.configurations import graph_configurations
+from relational_tensat.cost.key import graph_configurations
 from relational_tensat.cost.race import LEAST_HEATS, Heat, RaceResult, race
 from relational_tensat.cost.source import Race
 from relational_tensat.extract.cost_table import forget_costs

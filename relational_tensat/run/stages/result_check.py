@@ -17,7 +17,7 @@ from relational_tensat.run.options import Options
 from relational_tensat.run.reports import FileChange
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Array, Graph
-from relational_tensat.tensor.inference import count_inference_ops
+from relational_tensat.tensor.uses import count_inference_ops
 from relational_tensat.verify import Verification, not_compared, verify, verify_files
 from relational_tensat.verify.fold import fold_weights
 from relational_tensat.verify.inputs import RandomWeights, can_reseed, is_small, reseed

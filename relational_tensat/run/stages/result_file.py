@@ -10,8 +10,7 @@ from relational_tensat.base.outputs import DefaultOutput
 from relational_tensat.cost import CostSource, Unmeasurable, graph_cost_us
 from relational_tensat.cost.device import WholeTiming
 from relational_tensat.formats import copy_model, save_model
-from relational_tensat.formats.frontend import is_onnx
-from relational_tensat.formats.same_file import OtherDataError
+from relational_tensat.formats.frontend import OtherDataError, is_onnx
 from relational_tensat.run.gain import is_worth_it, standing_of
 from relational_tensat.run.reports import MachineForm
 from relational_tensat.run.result import WholeRun

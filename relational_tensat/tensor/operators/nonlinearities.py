@@ -10,7 +10,6 @@ import numpy as np
 
 from relational_tensat.tensor.field import Field
 from relational_tensat.tensor.floats import FLOAT_FORMATS, erf
-from relational_tensat.tensor.operators.activations import activate
 from relational_tensat.tensor.operators.attributes import Attr, float_of, str_of
 from relational_tensat.tensor.operators.base import Types, Values, tensor
 from relational_tensat.tensor.operators.elementwise import Unary
@@ -28,6 +27,7 @@ from relational_tensat.tensor.operators.onnx_form import (
 from relational_tensat.tensor.operators.registry import register
 from relational_tensat.tensor.operators.sampling import NUMBERS
 from relational_tensat.tensor.operators.shapes import NUMBER_DTYPES, SIGNED_DTYPES
+from relational_tensat.tensor.operators.traits import activate
 from relational_tensat.tensor.types import Attrs, TensorType, ValueType
 
 #: What is left of the root mean square where half of the elements become 0.

@@ -16,12 +16,12 @@ from relational_tensat.base.errors import UsageError
 from relational_tensat.cli.run_text import print_report
 from relational_tensat.cost import as_source, graph_cost_us
 from relational_tensat.cost import cuda as cost_cuda
-from relational_tensat.cost.configurations import graph_configurations
 from relational_tensat.cost.cuda import cuda_device as device_module
 from relational_tensat.cost.cuda import graph_timing
 from relational_tensat.cost.cuda.cuda_device import CudaDevice
 from relational_tensat.cost.cuda.graph_timing import prepare_graphs, verify_on_device
 from relational_tensat.cost.cuda.protocol import Settings
+from relational_tensat.cost.key import graph_configurations
 from relational_tensat.gpu.plan import plan_graph
 from relational_tensat.rules.model import Apply, Term
 from relational_tensat.rules.targets.as_written import as_written
