@@ -86,11 +86,13 @@ class Here:
             raise UsageError(f"runner 'here:{argument}', expected no argument")
 
     def __enter__(self) -> Here:
-        _stop.clear()
+        global _stop  # this part's own, be it within another runner's
+        self._outer, _stop = _stop, threading.Event()
         return self
 
     def __exit__(self, *_: object) -> None:
-        _stop.clear()
+        global _stop
+        _stop = self._outer
 
     def map(self, compute: Callable[[_Task], _Result], tasks: Sequence[_Task]) -> Iterator[_Result]:
         """Compute one after the other."""

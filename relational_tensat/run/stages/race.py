@@ -100,8 +100,9 @@ def check_this_machine(state: RunState, target: Path | None) -> None:
         where = "no file is written" if target is None else f"{target} is none"
         raise UsageError(f"this_machine is for .onnx files: {where}")
     device = state.cost.device
-    is_run_there = _backend_here(state) is not None if device is None else device.key.kind == "cpu"
-    if not is_run_there:
+    backend = _backend_here(state)
+    own_kind = "" if backend is None else backend.device_kind
+    if (own_kind if device is None else device.key.kind) != "cpu":
         raise UsageError(
             "this_machine is for what onnxruntime runs on a processor: give cost cpu, or target onnxruntime"
         )
@@ -131,8 +132,8 @@ def racing_device(state: RunState) -> Device | None:
             backend.device_kind if count == 1 else f"{backend.device_kind}:threads={count}"
         )
     place = state.options.purpose.runs_on
-    if place is None or place not in BACKENDS:
-        return None
+    if place is None or place not in BACKENDS or load_backend(place).is_everywhere:
+        return None  # of a place that is everywhere, the backend decides
     return open_device(load_backend(place).device_kind)
 
 
