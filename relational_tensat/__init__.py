@@ -11,11 +11,12 @@ The names below are the public interface; they are imported when they are first 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from relational_tensat import ctrl_c  # noqa: F401 - before all else
 
-from relational_tensat.base.lazy import names_on_first_use
-
+TYPE_CHECKING = False  # as of typing, which takes longer to import than all else here
 if TYPE_CHECKING:
+    from typing import Any
+
     from relational_tensat.base.errors import (
         InputError,
         NoSolutionError,
@@ -83,7 +84,11 @@ _HOMES = {
     "verify": ("Verification",),
 }
 
-__getattr__ = names_on_first_use(__name__, _HOMES)
+
+def __getattr__(name: str) -> Any:
+    from relational_tensat.base.lazy import names_on_first_use
+
+    return names_on_first_use(__name__, _HOMES)(name)
 
 
 def __dir__() -> list[str]:

@@ -1,8 +1,15 @@
-"""``python -m relational_tensat`` is the command line."""
+"""The command line: ``python -m relational_tensat``, and the script ``relational-tensat``."""
 
-from __future__ import annotations
+from relational_tensat.ctrl_c import end_at_ctrl_c
 
-from relational_tensat.cli.main import process
+
+def process() -> None:
+    """Be the whole process."""
+    end_at_ctrl_c()
+    from relational_tensat.cli.main import process
+
+    process()
+
 
 if __name__ == "__main__":
     process()

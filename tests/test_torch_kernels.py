@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_module_is_written_where_it_is_asked_for(folder: Path, tmp_path: Path) -> None:
     compile((folder / "torch_operators.py").read_text(), "torch_operators.py", "exec")
-    with pytest.raises(UsageError, match="--kernels-torch goes with --kernels"):
+    with pytest.raises(UsageError, match="kernels-torch goes with --kernels"):
         optimize(normed(), Options.of(fuse=True, kernels_torch=True))
     optimize(normed(), Options.of(fuse=True, fuse_time_limit_s=0.0, kernels=tmp_path))
     assert not (tmp_path / "torch_operators.py").exists()

@@ -96,9 +96,6 @@ def _import_all() -> None:
     import highspy  # noqa: F401
     import pyarrow.parquet  # noqa: F401
 
-    import relational_tensat.cli.run_text
-    import relational_tensat.cli.run_watch  # noqa: F401
-
 
 if __name__ == "__main__":
     serve()

@@ -28,15 +28,15 @@ PLACES = ("beginning", "creating", "exploring")
 #: Flags of each kind; what begins with ``+`` is a name in the run's folder.
 KINDS: Mapping[str, tuple[str, ...]] = {
     "run": ("--for", "t4"),
-    "db": ("--for", "t4", "--extract-every", "1", "--db", "+run.duckdb"),
+    "db": ("--for", "t4", "--set", "extract-every=1", "--db", "+run.duckdb"),
     "focus": ("--for", "t4", "--search", "focus", "--time-limit", "1", "--db", "+run.duckdb"),
     "tree search": ("--for", "t4", "--search", "mcts", "--time-limit", "1", "--db", "+run.duckdb"),
-    "fuse": ("--fuse", "--cost", "a100", "--fuse-time-limit", "1", "--db", "+run.duckdb"),
+    "fuse": ("--fuse", "--cost", "a100", "--set", "fuse-time-limit=1", "--db", "+run.duckdb"),
     "cost cache": (
         "--cost", "cpu", "--target", "onnxruntime", "--cost-cache", "+costs.duckdb",
-        "--measure-time-limit", "1", "--budget", "0", "--no-end-to-end",
+        "--set", "measure-time-limit=1", "--budget", "0", "--set", "end-to-end=no",
     ),
-    "kernels folder": ("--fuse", "--cost", "a100", "--fuse-time-limit", "1", "--kernels", "+kernels"),
+    "kernels folder": ("--fuse", "--cost", "a100", "--set", "fuse-time-limit=1", "--kernels", "+kernels"),
 }  # fmt: skip
 #: What a run is resumed by, in turn; empty: by its own search.
 SEARCHES = ("", "saturation", "focus", "mcts")

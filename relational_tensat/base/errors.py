@@ -83,11 +83,10 @@ def first_line(error: Exception) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Return ``"; did you mean 'x'?"`` for the name closest to ``name``, or ``""``."""
-    import difflib  # none of what goes well needs it
+    """Return ``"; did you mean 'x'?"`` for the name that is meant by ``name``, or ``""``."""
+    from relational_tensat.base.suggestions import suggestion  # what goes well needs none
 
-    close = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    return suggestion(name, tuple(names))
 
 
 def unknown(noun: str, name: str, names: Iterable[str]) -> UsageError:

@@ -26,7 +26,7 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 
 @cache
 def resource_dir(kind: str) -> Path:
-    """Return the folder ``sql`` or ``rules``.
+    """Return the folder ``sql``, ``rules`` or ``bench/inputs``.
 
     Raises:
         FileNotFoundError: neither the checkout nor the wheel has it.

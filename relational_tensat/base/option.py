@@ -45,6 +45,7 @@ class About:
     former: tuple[str, ...] = ()
     check: Callable[[Any], None] | None = None
     may_change: bool = False
+    is_rare: bool = False
     writes: str = ""
 
 
@@ -71,6 +72,7 @@ def option(
             former: names that it had, which are understood for one release;
             check: raises UsageError for values that cannot be;
             may_change: whether a run that is resumed may have another value; see ``resumable_options``;
+            is_rare: whether the command line has no flag for it, but ``--set NAME=VALUE``;
             writes: what is written at a path: a key of ``outputs.OF_OPTIONS``. A run that is resumed has
                 none of the run's before: it writes only where it is told to.
     """
@@ -112,6 +114,11 @@ class Option:
     def flag(self) -> str:
         """Its flag; for what is on by default, the one that switches it off."""
         return self.about.flag or _flag(self.name, is_off=self.default is True)
+
+    @property
+    def text_name(self) -> str:
+        """Its name as ``--set`` takes it."""
+        return self.name.removesuffix("_s").replace("_", "-")
 
     @property
     def former_flags(self) -> tuple[str, ...]:

@@ -47,17 +47,22 @@ class ProcessOptions(OptionGroup):
     """What the database, the solver and verification may use, and begin from."""
 
     threads: int = option(
-        1, "of the database, the solver and verification", metavar="N", minimum=1, may_change=True
+        1,
+        "threads of the database, the solver and verification",
+        metavar="N",
+        minimum=1,
+        may_change=True,
     )
-    seed: int = option(0, "of everything drawn at random", metavar="N")
+    seed: int = option(0, "seed of all random numbers", metavar="N")
     memory_limit: str | None = option(
         None,
-        "of the database, e.g. 2GB",
+        "the most memory of the database, for example 2GB",
         metavar="SIZE", check=check_memory_limit, default_text="80 % of the machine's", may_change=True,
     )  # fmt: skip
     temp_directory: Path | None = option(
-        None, "where what does not fit into it goes", metavar="DIR",
+        None, "the folder for data that does not fit into memory", metavar="DIR",
         default_text="beside --db, or the system's", may_change=True, writes="folder",
+        is_rare=True,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C is taken here and nowhere else; what it means is for the caller to decide (``base.watch``)."""
+"""Ctrl-C is taken here, before that in ``ctrl_c``; the caller decides what it means (``base.watch``)."""
 
 from __future__ import annotations
 
@@ -30,6 +30,20 @@ def ctrl_c_taken(handler: Handler) -> Iterator[Any]:
         yield previous
     finally:
         signal.signal(signal.SIGINT, previous)
+
+
+def is_ctrl_c_ignored() -> bool:
+    """Whether the process that began this one wants Ctrl-C to do nothing, as shells do for jobs."""
+    return signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def is_importing(frame: FrameType | None) -> bool:
+    """Whether a module is being imported: Python may lose an exception that is raised there."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-from relational_tensat.cli.main import build_parser
+from relational_tensat.cli.commands import build_parser
 
 _HEAD = """# Command line
 
@@ -17,8 +17,12 @@ Made of the commands' own `--help`, by
 `python -m relational_tensat.cli.command_line_page > docs/command-line.md`; a test compares.
 
 From Python, `Options.of(node_limit=20_000, extractor="greedy-dag")` takes the options of `run` by the names
-of their flags (`-` becomes `_`; seconds end in `_s`; `--for` is `runs_on`). `relational-tensat run
---options-schema` prints their JSON schema.
+of their flags (`-` becomes `_`; seconds end in `_s`; `--for` is `runs_on`), and those of `--set`.
+`relational-tensat schema options` prints their JSON schema.
+
+Every command takes `-q` (`--quiet`, less output), `-v` (`--verbose`, `--details`: more output, if there is
+more) and `--version`; `-q` and `-v` may stand before the command, too. `--help` after the name of a group
+lists its commands.
 
 Exit codes: 0 done, 1 internal error, 2 usage, 3 bad input, 4 verification failed, 5 no solution within the
 limits, 130 interrupted.
@@ -37,7 +41,11 @@ def _commands(parser: argparse.ArgumentParser) -> Iterator[str]:
     for name, command in commands.choices.items():
         yield f"## `{name}`\n\n{_sentence(command.description or '')}\n"
         for section in command._action_groups:
-            rows = [_row(action) for action in section._group_actions if action.dest != "help"]
+            rows = [
+                _row(action)
+                for action in section._group_actions
+                if action.help != argparse.SUPPRESS
+            ]
             if rows:
                 title = section.title or ""
                 yield "\n".join([f"| {title} | |", "| --- | --- |", *rows, ""])

@@ -1,12 +1,13 @@
-"""What the ``kernels`` commands print of kernels: plans of blocks, and the rows of searches with their SQL.
+"""The text of the ``kernels`` commands: verifications, plans of blocks, rows of searches with their SQL.
 
-A plan says what blocks do when, where tensors lie and how, and proves that they lie well. ``kernels show
---sql`` prints the rows of a search that a kernel came from, and the SQL that asks for them.
+A plan says when a block does what, where tensors lie and how, and proves that they lie well. ``kernels
+show --sql`` prints the rows of a search that a kernel came from, and the SQL that asks for them.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from relational_tensat.mugraph.graph.mugraph import MuGraph
     from relational_tensat.mugraph.kernels.emission import Emitted
     from relational_tensat.mugraph.kernels.layout_choice import GraphLayouts
+    from relational_tensat.mugraph.verify.verification import MuGraphVerification
 
 
 def layouts_json(layouts: GraphLayouts) -> dict[str, Any]:
@@ -134,3 +136,76 @@ def show_sql(path: Path, key: str, console: Console) -> None:
             print_rows(database.query(text), console)
     finally:
         database.close()
+
+
+def verification_json(verification: MuGraphVerification) -> dict[str, Any]:
+    """Return a verification as JSON."""
+    return {
+        "passed": verification.passed,
+        "difference": None if verification.difference is None else str(verification.difference),
+        "small_tests": verification.small_tests,
+        "error": verification.error,
+        "full_tests": verification.full_tests,
+        "entry_tests": verification.entry_tests,
+        "float64_error": verification.float64_error,
+        "float16_error": _finite(verification.float16_error),
+        "large_error": _finite(verification.large_error),
+        "level_error": _finite(verification.level_error),
+        "takes_masks": verification.takes_masks,
+        "is_stable": verification.is_stable,
+    }
+
+
+def _finite(number: float | None) -> float | None:
+    """Return a number as JSON can have it: None for an infinite one."""
+    return None if number is None or math.isinf(number) else number
+
+
+def verification_lines(verification: MuGraphVerification) -> list[str]:
+    """Return a verification for people."""
+    if verification.difference is not None:
+        return [f"refused: {verification.difference} (modulo p)"]
+    if verification.takes_masks is False:
+        return ["refused: where masks leave little or nothing, the result is another"]
+    lines = []
+    if verification.small_tests:
+        odds = (
+            f"; a wrong graph passes them with odds of {verification.error:g} (Theorem 4, at these sizes)"
+            if verification.error
+            else "; no theorem bounds the odds of an error"
+        )
+        lines.append(
+            f"finite fields, small sizes: {verification.small_tests} random tests passed{odds}"
+        )
+    where = "its own sizes" if verification.full_tests else "small sizes, as it is large"
+    if verification.full_tests:
+        lines.append(f"finite fields, its own sizes: {verification.full_tests} random tests passed")
+    if verification.entry_tests:
+        which = (
+            "all sums and loops" if verification.has_all_sums else "each sum and loop in some test"
+        )
+        lines.append(
+            f"finite fields, some entries of the result, {which} at their own sizes: "
+            f"{verification.entry_tests} random tests passed"
+        )
+    if verification.float64_error is not None:
+        lines.append(f"float64, {where}: relative error {verification.float64_error:.1e}")
+    if verification.float16_error is not None:
+        lines.append(f"float16, {where}: relative error {verification.float16_error:.1e}")
+    if verification.large_error is not None:
+        if verification.takes_large_logits:
+            large = f"finite, relative error {verification.large_error:.1e}"
+        else:
+            large = "exponentials overflow"
+        lines.append(f"float16, logits up to 600 and more: {large}")
+    if verification.level_error is not None:
+        if verification.takes_large_sums:
+            level = f"relative error {verification.level_error:.1e}"
+        else:
+            level = "what is stored between kernels overflows"
+        lines.append(f"float16, equal logits, values of 10,000: {level}")
+    if verification.takes_masks:
+        lines.append(
+            "float64 and float16, masks that leave half of a row, any part, nothing: right"
+        )
+    return lines or ["refused: nothing could be tested"]

@@ -10,54 +10,66 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from contextlib import suppress
-from importlib import import_module
-from typing import Any, NoReturn, TextIO, cast
+from contextlib import nullcontext, suppress
+from types import FrameType
+from typing import NoReturn, TextIO, cast
 
-from relational_tensat import __version__
 from relational_tensat.base.errors import (
     InputError,
+    MissingDependencyError,
     NoSolutionError,
     RelationalTensatError,
-    UsageError,
     first_line,
-    nearest,
 )
 from relational_tensat.base.folders import remove_folders
 from relational_tensat.base.process import collect_rarely
-from relational_tensat.base.signals import ignore_ctrl_c
+from relational_tensat.base.signals import (
+    ctrl_c_taken,
+    ignore_ctrl_c,
+    is_ctrl_c_ignored,
+    is_importing,
+)
 from relational_tensat.cli.closed_output import ClosedOutput, DispensableOutput, shown_outputs
-from relational_tensat.cli.parser import Parser
+from relational_tensat.cli.commands import COMMANDS, PROGRAM, build_parser, command_and_rest
 from relational_tensat.cli.process_limits import be_guarded, is_out_of_memory
 
-#: Each is a module of this package with HELP, ``add_arguments`` and ``execute``, imported when it is asked
-#: for; one of two words has flags of its own.
-_COMMANDS = (
-    "run", "sql", "schema", "inspect", "explain", "view", "rules", "rules derive", "rules verify",
-    "rules functions", "rules operators", "costs show", "costs export", "costs import",
-    "costs clear", "convert", "export", "extract", "kernels regions", "kernels search",
-    "kernels emit", "kernels import", "kernels show", "kernels verify",
-)  # fmt: skip
-_PROGRAM = "relational-tensat"
+#: The extras of this package that bring optional packages.
+_EXTRAS = {
+    "onnx": "onnx", "onnxruntime": "onnx", "z3": "proofs", "triton": "triton", "pycuda": "gpu",
+    "cuda": "nvrtc",
+}  # fmt: skip
 _DEBUG = "RELATIONAL_TENSAT_DEBUG"
 _INTERNAL_ERROR = 1
 _INTERRUPTED = 130
 
 
 def process() -> NoReturn:
-    """Be the whole process: run its command line, and end it with the exit code.
-
-    It ends at once. By then files are written and databases are closed; that Python takes its modules
-    and objects apart one by one, which nobody would see, took 4 % of a run. What is to happen at exit
-    (a profiler's report) does not: give ``main`` to a profiler.
-    """
+    """Be the whole process: run its command line, and end it with the exit code."""
     be_guarded()
     collect_rarely()
     sys.stderr = cast("TextIO", DispensableOutput(sys.stderr))
     try:
-        code = main()
+        with nullcontext() if is_ctrl_c_ignored() else ctrl_c_taken(_interrupt):
+            code = main()
     except KeyboardInterrupt:  # pressed again while what it means was being done
         code = _INTERRUPTED
+    _end(code)
+
+
+def _interrupt(_: int, frame: FrameType | None) -> None:
+    """Raise ``KeyboardInterrupt``, or end the process where a module is imported."""
+    if is_importing(frame):
+        _end(_fail("interrupted", _INTERRUPTED))
+    raise KeyboardInterrupt
+
+
+def _end(code: int) -> NoReturn:
+    """End the process at once.
+
+    By then files are written and databases are closed; that Python takes its modules and objects apart one
+    by one, which nobody would see, took 4 % of a run. What is to happen at exit (a profiler's report) does
+    not: give ``main`` to a profiler.
+    """
     ignore_ctrl_c()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, AttributeError):  # nobody reads it any more, or it is closed
@@ -110,47 +122,21 @@ def _carried_out(arguments: list[str]) -> int:
             return _fail(f"memory does not suffice: {first_line(error)}", NoSolutionError.exit_code)
         if trouble := _file_trouble(error):
             return _fail(trouble, InputError.exit_code)
+        if isinstance(error, ModuleNotFoundError) and (extra := _EXTRAS.get(error.name or "")):
+            needed = f"this needs {error.name}: pip install 'relational-tensat[{extra}]'"
+            return _fail(needed, MissingDependencyError.exit_code)
         hint = "" if shown else f" (set {_DEBUG}=1 for the traceback)"
         return _fail(f"internal error: {type(error).__name__}: {error}{hint}", _INTERNAL_ERROR)
     return code
 
 
-def build_parser(names: Sequence[str] = _COMMANDS) -> Parser:
-    """Return the parser of subcommands.
-
-    Args:
-        names: of which; a line that begins with one needs no other.
-    """
-    parser = Parser(
-        prog=_PROGRAM,
-        description="Find the cheapest equivalent of a tensor graph, and prove it.",
-    )
-    parser.add_argument("--version", action="version", version=f"{_PROGRAM} {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name in names:
-        command = _module(name)
-        command.add_arguments(
-            commands.add_parser(name, help=command.HELP, description=command.HELP)
-        )
-    return parser
-
-
-def _module(command: str) -> Any:
-    return import_module(f"relational_tensat.cli.{command.replace(' ', '_')}")
-
-
 def _dispatch(arguments: list[str]) -> int:
-    if " ".join(arguments[:2]) in _COMMANDS:
-        arguments = [" ".join(arguments[:2]), *arguments[2:]]
-    names = [argument for argument in arguments if not argument.startswith("-")][:1]
-    if names and names[0] not in _COMMANDS:
-        choices = ", ".join(_COMMANDS)
-        raise UsageError(
-            f"unknown command {names[0]!r}, expected one of {choices}{nearest(names[0], _COMMANDS)}"
-        )
-    parser = build_parser(names if names == arguments[:1] else _COMMANDS)
-    args = parser.parse_args(arguments)
-    return int(_module(args.command).execute(args))
+    name, rest = command_and_rest(arguments)
+    if not name:
+        sys.stdout.write("".join(rest))
+        return 0
+    args = build_parser([name]).parse_args([name, *rest])
+    return COMMANDS[name].execute(args)
 
 
 def _system_trouble(error: OSError) -> str:
@@ -179,7 +165,7 @@ def _file_trouble(error: Exception) -> str:
 
 def _fail(message: str, code: int) -> int:
     line = " ".join(message.split())
-    print(f"{_PROGRAM}: {line}", file=sys.stderr)  # noqa: T201
+    print(f"{PROGRAM}: {line}", file=sys.stderr)  # noqa: T201
     return code
 
 

@@ -1,19 +1,21 @@
 """argparse that says what was meant, in one line with the nearest name; its flags are made from options.
 
-A field of an option says of itself what becomes a flag, its help and its converter.
+The field of an option has all that its flag needs: help, default and converter. Rare options have no flag
+of their own: ``--set NAME=VALUE`` sets them.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from relational_tensat.base.errors import UsageError, nearest
-from relational_tensat.base.option import Option, OptionTree, groups_of, options_of, options_schema
+from relational_tensat.base.option import Option, OptionTree, groups_of, options_of
 from relational_tensat.base.outputs import OF_OPTIONS, Written, check_outputs
 
 _T = TypeVar("_T")
@@ -24,9 +26,22 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **kwargs: Any) -> None:
         self.flags: list[str] = []
+        self.short_help = ""
         self._paths: list[argparse.Action] = []
-        self.former_flags: dict[str, str] = {}
-        super().__init__(**{**kwargs, "allow_abbrev": False})
+        self._former: dict[str, str] = {}
+        super().__init__(
+            **{**kwargs, "allow_abbrev": False, "formatter_class": _Formatter, "add_help": False}
+        )
+        self.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)
+        self.add_argument("--help-all", nargs=0, action=_HelpAll, help=argparse.SUPPRESS)
+
+    def format_help(self) -> str:
+        """Return the short help, where there is one."""
+        return self.short_help or self.full_help()
+
+    def full_help(self) -> str:
+        """Return the help of all arguments."""
+        return super().format_help()
 
     def add_argument(self, *args: Any, **kwargs: Any) -> argparse.Action:
         """Add an argument, and remember its flags."""
@@ -52,26 +67,19 @@ class Parser(argparse.ArgumentParser):
     ) -> tuple[Any, list[str]]:
         """Parse, and refuse what is left over with the nearest flag.
 
-        Returns:
-            The arguments; ``flags`` are those that were written, whether or not their values are the
-            defaults.
-
         Raises:
             UsageError: an argument is unknown.
         """
-        args = None if args is None else [self._current(text) for text in args]
+        args = None if args is None else list(self._in_current_words(args))
         arguments, extra = super().parse_known_args(args, namespace)
         if extra:
             hint = nearest(extra[0].partition("=")[0], self.flags)
             self.error(f"unknown argument {extra[0]!r}{hint}")
-        written = {text.partition("=")[0] for text in args or ()}
-        of_command = getattr(arguments, "flags", [])
-        arguments.flags = [*of_command, *(flag for flag in self.flags if flag in written)]
         self._check_paths(arguments)
         return arguments, extra
 
     def _check_paths(self, arguments: argparse.Namespace) -> None:
-        """Check that no file is lost, whatever the command."""
+        """Check that no command loses a file."""
         inputs: list[Path] = []
         outputs: list[tuple[Path, Written]] = []
         for action in self._paths:
@@ -82,14 +90,51 @@ class Parser(argparse.ArgumentParser):
                     inputs.append(path)
         check_outputs(outputs, inputs)
 
-    def _current(self, text: str) -> str:
-        """Return an argument with the present name of its flag, and note that the former will go."""
-        flag, equals, value = text.partition("=")
-        current = self.former_flags.get(flag)
-        if current is None:
-            return text
-        sys.stderr.write(f"note: {flag} is called {current} now, its former name will go\n")
-        return f"{current}{equals}{value}"
+    def note_former(self, flag: str, current: str) -> None:
+        """Understand a flag of before for one release.
+
+        Args:
+            current: what it is now: a flag, or with ``=``, a flag and the start or all of its value.
+        """
+        self._former[flag] = current
+
+    def _in_current_words(self, args: Sequence[str]) -> Iterator[str]:
+        """Yield arguments with the present names of flags; note that former ones will go."""
+        rest = iter(args)
+        for text in rest:
+            flag, equals, value = text.partition("=")
+            current = self._former.get(flag)
+            if current is None:
+                yield text
+                continue
+            sys.stderr.write(
+                f"note: {flag} is called {current.rstrip('=')} now, its former name will go\n"
+            )
+            if current.endswith("=") and not equals:
+                value = next(rest, "")
+            name, is_set, setting = current.partition(" ")
+            yield name
+            if is_set:
+                yield setting + value
+            elif equals:
+                yield value
+
+
+class _HelpAll(argparse.Action):
+    """Prints the help of all arguments and ends."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        assert isinstance(parser, Parser)
+        sys.stdout.write(parser.full_help())
+        parser.exit()
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Lines of at most 100 columns, in a pipe, too."""
+
+    def __init__(self, prog: str) -> None:
+        columns = shutil.get_terminal_size((100, 24)).columns
+        super().__init__(prog, max_help_position=27, width=max(60, min(100, columns - 2)))
 
 
 def one_of(kind: str, choices: Collection[str]) -> Callable[[str], str]:
@@ -194,9 +239,16 @@ _NAMED_VALUES: Mapping[type, Callable[[str], Any]] = {int: dimensions, Path: inp
 
 
 def add_tree(parser: Parser, tree: type[OptionTree]) -> None:
-    """Declare a flag for each option, in a section for each group."""
+    """Declare a flag for each option, in a section for each group; ``--set`` for those that are rare."""
+    rare: list[Option] = []
     for name, group in groups_of(tree).items():
-        add_options(parser, options_of(group), parser.add_argument_group(name))
+        own = options_of(group)
+        rare += [option for option in own if option.about.is_rare]
+        common = [option for option in own if not option.about.is_rare]
+        if common:
+            add_options(parser, common, parser.add_argument_group(name))
+    if rare:
+        _add_set(parser, rare)
 
 
 def add_options(
@@ -212,7 +264,57 @@ def add_options(
             parser.add_argument(option.flag, **_arguments(option))
         else:
             parser.note(section.add_argument(option.flag, **_arguments(option)))
-        parser.former_flags |= dict.fromkeys(option.former_flags, option.flag)
+        for former in option.former_flags:
+            parser.note_former(former, option.flag)
+
+
+def _add_set(parser: Parser, options: Sequence[Option]) -> None:
+    """Declare ``--set NAME=VALUE``, with a line in the help for each option that it sets."""
+    by_name = {option.text_name: option for option in options}
+
+    class Set(argparse.Action):
+        def __call__(
+            self, _: argparse.ArgumentParser, namespace: argparse.Namespace, text: Any, *__: Any
+        ) -> None:
+            name, equals, value = text.partition("=")
+            name = name.replace("_", "-")
+            option = by_name.get(name)
+            if option is None or not equals:
+                hint = nearest(name, by_name) if option is None else ""
+                raise argparse.ArgumentError(
+                    self, f"{text!r}: expected NAME=VALUE, with a name of --help-all{hint}"
+                )
+            try:
+                read = _truth(value) if option.kind is bool else _converter(option)(value)
+            except argparse.ArgumentTypeError as error:
+                raise argparse.ArgumentError(self, f"{name}: {error}") from None
+            setattr(namespace, option.name, read)
+
+    section = parser.add_argument_group(
+        "rare options",
+        "The names that --set takes; in Python, Options.of(NAME=VALUE) with _ for -.",
+    )
+    parser.note(
+        section.add_argument(
+            "--set", action=Set, default=argparse.SUPPRESS, metavar="NAME=VALUE",
+            help="set one of these options (repeatable)",
+        )
+    )  # fmt: skip
+    for name, option in by_name.items():
+        value = "yes|no" if option.kind is bool else _arguments(option)["metavar"] or "VALUE"
+        help = f"no: {_help(option)} [yes]" if option.default is True else _help(option)
+        shown = argparse.Action([], option.name, metavar=f"{name}={value}", help=help)
+        section._group_actions.append(shown)  # shown in the help; no argument of its own
+        for former in (option.flag, *option.former_flags):
+            fixed = "" if option.kind is not bool else "no" if option.default else "yes"
+            parser.note_former(former, f"--set {name}={fixed}")
+
+
+def _truth(text: str) -> bool:
+    """Convert ``yes`` or ``no``."""
+    if text.lower() not in ("yes", "no", "true", "false", "1", "0"):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither yes nor no")
+    return text.lower() in ("yes", "true", "1")
 
 
 def written_values(args: argparse.Namespace, options: Iterable[Option]) -> dict[str, Any]:
@@ -231,22 +333,13 @@ def written_values(args: argparse.Namespace, options: Iterable[Option]) -> dict[
     return values
 
 
-def add_schema_flag(parser: Parser, tree: type[OptionTree]) -> None:
-    """Declare ``--options-schema``, which prints the JSON schema of all options and ends."""
-
-    class PrintSchema(argparse.Action):
-        def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-            sys.stdout.write(json.dumps(options_schema(tree), indent=2, ensure_ascii=False) + "\n")
-            parser.exit()
-
-    parser.add_argument(
-        "--options-schema", nargs=0, action=PrintSchema,
-        help="print the JSON schema of a run's options, as --db keeps them, and end",
-    )  # fmt: skip
+def json_text(content: Any) -> str:
+    """Return JSON for people."""
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
 def _arguments(option: Option) -> dict[str, Any]:
-    """Return how argparse shall read a flag; what was not written leaves no trace."""
+    """Return how argparse reads a flag; a flag that is not written sets nothing."""
     common = {"dest": option.name, "default": argparse.SUPPRESS, "help": _help(option)}
     if option.kind is bool:
         return {**common, "action": "store_const", "const": not option.default}

@@ -8,31 +8,30 @@ operators`` what rules may use.
 from __future__ import annotations
 
 import importlib.util
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from relational_tensat.base.shown_text import escaped
 from relational_tensat.cli.console import table
-from relational_tensat.explore.compile.compiled_rules import CompiledRules
-from relational_tensat.explore.derivation import Derivation
-from relational_tensat.explore.rule_run import (
-    CHANGED,
-    RecordedStatement,
-    run_on_database,
-    run_on_sources,
-)
 from relational_tensat.rules.functions import functions
-from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.parallel import Verified
 from relational_tensat.rules.text import constant_text
 from relational_tensat.tensor import AttrValue
 from relational_tensat.tensor.operators import Attr, Operator, operators
 from relational_tensat.tensor.operators.attributes import REQUIRED
 from relational_tensat.tensor.types import FLOAT_DTYPES
+
+if TYPE_CHECKING:
+    from relational_tensat.explore.derivation import Derivation
+    from relational_tensat.explore.rule_run import RecordedStatement
+    from relational_tensat.rules.model import Rule
+    from relational_tensat.rules.soundness.parallel import Verified
 
 
 def print_derivations(derivations: Sequence[Derivation], laws: int, console: Console) -> None:
@@ -103,6 +102,8 @@ def rule_sql(rule: Rule, database: Path | None = None) -> str:
     Raises:
         InputError: the database is not one of a run of this version.
     """
+    from relational_tensat.explore.rule_run import CHANGED, run_on_database, run_on_sources
+
     recorded = run_on_sources(rule) if database is None else run_on_database(rule, database)
     parts = [_heading(rule, database)]
     if database is not None:
@@ -113,6 +114,8 @@ def rule_sql(rule: Rule, database: Path | None = None) -> str:
 
 
 def _heading(rule: Rule, database: Path | None) -> str:
+    from relational_tensat.explore.compile.compiled_rules import CompiledRules
+
     where = "an e-graph that has its sources" if database is None else str(database)
     lines = [f"-- rule {escaped(f'{rule.name} ({rule.file}:{rule.line}) on {where}')}"]
     for index, pattern in enumerate(CompiledRules([rule]).patterns, start=1):
@@ -143,6 +146,14 @@ def _pinned(literals: tuple[tuple[str, AttrValue], ...]) -> str:
     return f" with {' '.join(f'{name}={constant_text(value)}' for name, value in literals)}"
 
 
+#: Columns of a terminal that a list fits into.
+_WIDTH = 100
+#: What runs for operators: see ``tensor.operators.traits.KERNELS``.
+_AT_INFERENCE = {
+    "nothing": "nothing", "view": "a view", "copy": "a copy", "compute": "a kernel",
+}  # fmt: skip
+
+
 def rule_operators() -> dict[str, Operator]:
     """Return the operators that rules may speak of, by name."""
     return {name: operator for name, operator in operators().items() if operator.in_rules}
@@ -171,7 +182,7 @@ def operators_json() -> list[dict[str, Any]]:
                     "name": attr.name,
                     "kind": attr.kind,
                     "required": attr.default is REQUIRED,
-                    "default": None if attr.default is REQUIRED else attr.default,
+                    "default": _json_default(attr),
                     "choices": list(attr.choices),
                 }
                 for attr in operator.attrs
@@ -193,13 +204,18 @@ def print_functions(console: Console) -> None:
 
 
 def print_operators(console: Console) -> None:
-    """Print every operator: operands, attributes with their defaults, what runs for it, meaning."""
-    rows = table("operator", "operands", "attributes", "runs", "meaning")
+    """Print every operator: meaning, operands, kernel, and attributes with their defaults."""
     operators_by_name = rule_operators()
+    width = max(map(len, operators_by_name)) + 2
     for name, operator in operators_by_name.items():
-        attributes = " ".join(_attribute(attr) for attr in operator.attrs)
-        rows.add_row(name, _operands(operator), attributes, operator.kernel, _meaning(operator))
-    console.print(rows)
+        attributes = [_attribute(attr) for attr in operator.attrs]
+        lines = [
+            *wrap(_meaning(operator), _WIDTH - width),
+            f"{_operands(operator)}; at inference: {_AT_INFERENCE[operator.kernel]}",
+            *wrap(" ".join(attributes), _WIDTH - width, break_on_hyphens=False),
+        ]
+        for head, line in zip_longest((name,), lines, fillvalue=""):
+            console.print(f"{head:<{width}}{line}")
     console.print(
         f"{len(operators_by_name)} operators; an attribute without a default has to be written"
     )
@@ -208,8 +224,16 @@ def print_operators(console: Console) -> None:
 def _operands(operator: Operator) -> str:
     low, high = operator.arity
     if low == high:
-        return str(low)
-    return f"{low} or more" if high is None else f"{low} to {high}"
+        return f"{low} operand" if low == 1 else f"{low} operands"
+    return f"{low} or more operands" if high is None else f"{low} to {high} operands"
+
+
+def _json_default(attr: Attr) -> Any:
+    """Return an attribute's default as JSON has it: infinite numbers as text."""
+    if attr.default is REQUIRED:
+        return None
+    is_infinite = isinstance(attr.default, float) and math.isinf(attr.default)
+    return constant_text(attr.default) if is_infinite else attr.default
 
 
 def _attribute(attr: Attr) -> str:

@@ -1,4 +1,4 @@
-"""``run``: optimize a model, or, with ``--resume``, go on from what a run's database has."""
+"""``run``: optimize a model, or, with ``--resume``, continue from what a run's database has."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import UsageError
-from relational_tensat.base.option import options_in
+from relational_tensat.base.option import options_in, options_schema
 from relational_tensat.base.process import ProcessOptions
-from relational_tensat.cli.parser import Parser, add_schema_flag, add_tree, written_values
+from relational_tensat.cli.parser import Parser, add_tree, json_text, written_values
 from relational_tensat.cli.process_limits import limit_blas_threads
 from relational_tensat.formats.frontend import MODEL
 from relational_tensat.run.options import Options, resumable_options
@@ -20,32 +20,105 @@ if TYPE_CHECKING:
     from relational_tensat.run.progress import Progress
     from relational_tensat.run.result import Result
 
-_MAY_CHANGE = tuple(resumable_options())
+#: The ten options that most people need, each as it is written; ``--help-all`` has all.
+_SHORT_HELP = """usage: relational-tensat run MODEL [options]
 
-#: The flags of ``run`` that may be given beside ``--resume``.
-_BESIDE = {
-    *("--resume", "-o", "--output", "--json", "--json-events", "--profile", "--quiet"),
-    *(flag for option in _MAY_CHANGE for flag in (option.flag, *option.former_flags)),
-}
+Make a model faster: find the cheapest graph that computes the same, check it, write it.
+
+  MODEL                 a .onnx model, or a .json one
+  -o faster.onnx        where to write [MODEL.opt.onnx in the current folder]
+  --for onnxruntime     where the result will run: onnxruntime (this CPU), cuda (the GPU here), or
+                        modelled: t4, a100, h100, h200 [onnxruntime for .onnx, t4 for .json]
+  --effort high         low: time nothing; normal: time the result, for at most 10 s;
+                        high: time every kernel, too, for minutes [normal]
+  --dim batch=1,seq=64  the sizes to optimize for, where dimensions are dynamic
+  --time-limit 20       seconds of exploration [60]
+  --fuse                make parts of the model one kernel each, modelled
+  --rules mine.rules    use these rules instead of those that ship
+  --db run.duckdb       keep the run, for explain, sql, inspect and view
+  --view run.html       write a page that shows the run
+  --json                print the result as one JSON object
+
+-q prints one line, -v all details.
+All options: relational-tensat run --help-all
+"""
 
 
-def resumed(args: argparse.Namespace, progress: Progress) -> Result:
-    """Go on with the run, to its end.
+class _OptionsSchema(argparse.Action):
+    """The flag of before, of ``schema options``: prints the JSON schema of all options and ends."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        sys.stderr.write("note: --options-schema is now: relational-tensat schema options\n")
+        sys.stdout.write(json_text(options_schema(Options)))
+        parser.exit()
+
+
+def run_arguments(parser: Parser) -> None:
+    """Declare the flags of ``run``."""
+    parser.short_help = _SHORT_HELP
+    parser.usage = "relational-tensat run MODEL [options]"
+    parser.add_argument(
+        "model", type=Path, nargs="?", metavar="MODEL",
+        help="a .json or .onnx model; with --resume, where the run's model is now if it was moved",
+    )  # fmt: skip
+    parser.add_argument(
+        "-o", "--output", type=MODEL, metavar="FILE",
+        help="where to write [NAME.opt.SUFFIX in the current folder, if nothing is there]",
+    )  # fmt: skip
+    parser.add_argument(
+        "--resume", type=Path, metavar="DB",
+        help="continue the run that --db kept here, killed or not, with its options; other values may be "
+        "given for how it explores and extracts (--search focus), for where it writes (-o, --view, "
+        "--kernels, --cost-cache), for threads and memory",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
+    parser.add_argument(
+        "--json-events", action="store_true",
+        help="instead of progress, print one JSON object a line on standard error: seconds, event "
+        "(phase, region, iteration, incumbent, bound, extracted, measuring, raced), the phase and "
+        "iteration it belongs to, and its values (incumbent and bound in µs)",
+    )  # fmt: skip
+    parser.add_argument(
+        "-q", "--quiet", action="store_true", help="no progress, and the result in one line"
+    )
+    parser.add_argument(
+        "-v", "--verbose", "--details", action="store_true", dest="details",
+        help="print all that is known of the run, and where its time went",
+    )  # fmt: skip
+    parser.note_former("--profile", "--details")
+    parser.add_argument("--options-schema", nargs=0, action=_OptionsSchema, help=argparse.SUPPRESS)
+    add_tree(parser, Options)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Optimize the model, or continue a run, and print the result."""
+    if args.quiet and args.details:
+        raise UsageError("--quiet and --verbose are both given, expected one of the two")
+    limit_blas_threads(int(getattr(args, "threads", ProcessOptions().threads)))
+    result = _optimized(args) if args.resume is None else _resumed(args)
+    _print(result, args)
+    return 0
+
+
+def _resumed(args: argparse.Namespace) -> Result:
+    """Continue a run to its end.
 
     Raises:
         UsageError: a flag is given that is the run's own to choose.
     """
-    odd = [flag for flag in args.flags if flag not in _BESIDE]
-    if odd:
-        raise UsageError(
-            f"{odd[0]} cannot be given with --resume: the run has its own, expected flags of how it "
-            "explores and extracts, of where it writes, --threads or --memory-limit"
-        )
+    changes = written_values(args, resumable_options())
+    given = (option for _, option in options_in(Options) if hasattr(args, option.name))
+    for option in given:
+        if option.name not in changes:
+            flag = f"--set {option.text_name}" if option.about.is_rare else option.flag
+            raise UsageError(
+                f"{flag} cannot be given with --resume: the run has its own, expected flags of how it "
+                "explores and extracts, of where it writes, --threads or --memory-limit"
+            )
     from relational_tensat.run.pipeline import resume
 
-    changes = written_values(args, _MAY_CHANGE)
     output = args.output or _default_output(args.resume, args.model)
-    return resume(args.resume, args.model, output=output, progress=progress, **changes)
+    return resume(args.resume, args.model, output=output, progress=_progress(args), **changes)
 
 
 def _default_output(db: Path, model: Path | None) -> Path | DefaultOutput:
@@ -65,57 +138,7 @@ def _default_output(db: Path, model: Path | None) -> Path | DefaultOutput:
     return default_output(model)
 
 
-HELP = "optimize a model: explore its rewritings, extract the cheapest, verify it, write it"
-
-
-def add_arguments(parser: Parser) -> None:
-    """Declare the flags of ``run``."""
-    parser.add_argument(
-        "model", type=Path, nargs="?", metavar="MODEL",
-        help="a .json or .onnx model; with --resume, where the run's model is now if it was moved",
-    )  # fmt: skip
-    parser.add_argument(
-        "-o", "--output", type=MODEL,
-        help="where to write [NAME.opt.SUFFIX in the current folder, if nothing is there]",
-    )  # fmt: skip
-    parser.add_argument(
-        "--resume", type=Path, metavar="DB",
-        help="go on with the run whose --db this is, killed or not, from what is there and with its "
-        "options; other values may be given for how it explores and extracts (--search focus), where it "
-        "writes (-o, --view, --kernels, --cost-cache), threads and memory",
-    )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
-    parser.add_argument(
-        "--json-events", action="store_true",
-        help="instead of progress, print one JSON object a line on standard error: seconds, event "
-        "(phase, region, iteration, incumbent, bound, extracted, measuring, raced), the phase and "
-        "iteration it belongs to, and its values (incumbent and bound in µs)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--profile", action="store_true",
-        help="also print where the time went: by phase and SQL statement, and Python's share (in --json "
-        "it always is: time_spent)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--quiet", action="store_true", help="no progress, and the result in one line"
-    )
-    add_schema_flag(parser, Options)
-    add_tree(parser, Options)
-
-
-def execute(args: argparse.Namespace) -> int:
-    """Optimize the model, or go on with a run, and print the result."""
-    limit_blas_threads(_threads(args))
-    result = _optimize(args) if args.resume is None else resumed(args, _progress(args))
-    _print(result, args)
-    return 0
-
-
-def _threads(args: argparse.Namespace) -> int:
-    return int(getattr(args, "threads", ProcessOptions().threads))
-
-
-def _optimize(args: argparse.Namespace) -> Result:
+def _optimized(args: argparse.Namespace) -> Result:
     if args.model is None:
         raise UsageError("expected MODEL, or --resume DB (see relational-tensat run --help)")
     options = _options(args)
@@ -135,7 +158,7 @@ def _optimize(args: argparse.Namespace) -> Result:
 
 def _progress(args: argparse.Namespace) -> Progress:
     if args.json_events:
-        from relational_tensat.cli.run_events import RunEvents
+        from relational_tensat.cli.run_progress import RunEvents
 
         return RunEvents(sys.stderr)
     if args.quiet:
@@ -143,7 +166,7 @@ def _progress(args: argparse.Namespace) -> Progress:
 
         return Silent()
     from relational_tensat.cli.console import stderr_console
-    from relational_tensat.cli.run_watch import ConsoleProgress
+    from relational_tensat.cli.run_progress import ConsoleProgress
 
     return ConsoleProgress(stderr_console())
 
@@ -165,4 +188,4 @@ def _print(result: Result, args: argparse.Namespace) -> None:
         return
     from relational_tensat.cli.console import stdout_console
 
-    print_report(result, stdout_console(), profile=args.profile)
+    print_report(result, stdout_console(), profile=args.details)

@@ -1,15 +1,11 @@
-"""``schema``: what the tables of a run's database are, in a terminal or as Markdown (docs/schema.md)."""
+"""The page about the tables of a run's database: ``schema`` prints it, docs/schema.md keeps it."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from pathlib import Path
 
 from relational_tensat.base.folders import temporary_folder
-from relational_tensat.cli.parser import Parser
 from relational_tensat.egraph.database import FORMAT_VERSION
 from relational_tensat.egraph.schema import (
     PURPOSES,
@@ -130,30 +126,3 @@ def _alike(columns: Sequence[Column]) -> list[tuple[tuple[str, str], str]]:
         (described, f"`{group[0].name}`" + (", …" if len(group) > 1 else ""))
         for described, group in ((key, list(members)) for key, members in groups)
     ]
-
-
-HELP = "print what the tables and columns of a run's database are, as Markdown"
-
-
-def add_arguments(parser: Parser) -> None:
-    """Declare the flags of ``schema``."""
-    parser.add_argument(
-        "db", type=Path, nargs="?", metavar="DB", help="a database of run --db [what any has]"
-    )
-
-
-def execute(args: argparse.Namespace) -> int:
-    """Print the page."""
-    from relational_tensat.cli.database import RunDatabase
-    from relational_tensat.egraph.schema import read_schema, working_tables
-
-    if args.db is None:
-        page = schema_page(example_schema(), working_tables().values())
-    else:
-        database = RunDatabase(args.db)
-        try:
-            page = schema_page(read_schema(database.connection))
-        finally:
-            database.close()
-    sys.stdout.write(page)
-    return 0

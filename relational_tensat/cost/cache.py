@@ -82,6 +82,8 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 #: Another process holds the file for milliseconds; one that does so for longer is stuck.
 _LOCK_WAIT_S = 30.0
 _LOCK_RETRY_S = (0.005, 0.025)
+#: What to do where a cache cannot be used.
+_ANOTHER = "--cost-cache names another file"
 #: The tables that are made when they are first needed, and what deletes a key's rows of each.
 _MORE_TABLES = {
     "race_outcome": "cost_cache/forget_races",
@@ -331,9 +333,13 @@ class CostCache:
                 _name_once(new, self.path)
         except OSError as error:
             reason = error.strerror or error
-            raise InputError(f"{folder}: a cost cache cannot be made there: {reason}") from error
+            raise InputError(
+                f"{folder}: a cost cache cannot be made there: {reason}; {_ANOTHER}"
+            ) from error
         except duckdb.Error as error:
-            raise InputError(f"{self.path}: cannot be made: {first_line(error)}") from error
+            raise InputError(
+                f"{self.path}: cannot be made: {first_line(error)}; {_ANOTHER}"
+            ) from error
 
     def _attach(self, engine: duckdb.DuckDBPyConnection, interruption: Postponed) -> None:
         if not self.path.exists():
@@ -347,12 +353,12 @@ class CostCache:
             except duckdb.Error as error:
                 if not _is_lock(error):
                     raise InputError(
-                        f"{self.path}: cannot be used as a cost cache: {first_line(error)}"
+                        f"{self.path}: cannot be used as a cost cache: {first_line(error)}; {_ANOTHER}"
                     ) from error
                 if time.monotonic() > give_up:
                     raise InputError(
                         f"{self.path}: another process has kept it for {_LOCK_WAIT_S:.0f} s; "
-                        "name another file with --cost-cache"
+                        f"{_ANOTHER}"
                     ) from error
             interruption.check()
             time.sleep(random.uniform(*_LOCK_RETRY_S))
@@ -363,7 +369,7 @@ class CostCache:
         if tables and "measured_cost" not in tables:
             raise InputError(
                 f"{self.path}: a database with the tables {', '.join(sorted(tables))}, "
-                "expected a cost cache"
+                f"expected a cost cache; {_ANOTHER}"
             )
         if not tables:
             engine.execute(sql("cost_cache/schema"))

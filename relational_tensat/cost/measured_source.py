@@ -133,7 +133,7 @@ class MeasuredSource(CostSource):
         if corrected := self.corrections.describe({each.op for each in self._samples}):
             sentences.append(
                 f"measured costs are corrected by what races say ({self.corrections.races} in "
-                f"{self._cache.path}): times {corrected}; --no-learn-costs takes them as they are"
+                f"{self._cache.path}): times {corrected}; --set learn-costs=no takes them as they are"
             )
         if self._late:
             count = len(self._late)
@@ -141,7 +141,7 @@ class MeasuredSource(CostSource):
             sentences.append(
                 f"measuring was ended after {LIMIT_S if self._counts_runs else self._limit_s:g} s{before}: "
                 f"{count} {_configurations(count)} {'is' if count == 1 else 'are'} estimated by "
-                f"{self._calibrated().describe()}; --measure-time-limit S measures for S seconds more"
+                f"{self._calibrated().describe()}; --set measure-time-limit=S measures for S seconds more"
             )
         if count := self.counts.spared:
             sentences.append(

@@ -413,13 +413,13 @@ def _spill_folder(named: Path | None, database: Path | None) -> PrivateFolder | 
         UsageError: the path that was named is no folder, or cannot be written.
     """
     if named is not None and not named.is_dir():
-        raise UsageError(f"--temp-directory {named}: no such folder")
+        raise UsageError(f"temp-directory {named}: no such folder")
     with suppress(OSError):
         if named is None and database is not None:
             return PrivateFolder(database.absolute().parent, database.name)
         return PrivateFolder(named or Path(gettempdir()))
     if named is not None:
-        raise UsageError(f"--temp-directory {named}: cannot be written")
+        raise UsageError(f"temp-directory {named}: cannot be written")
     return None
 
 

@@ -8,10 +8,10 @@ from relational_tensat.base.errors import UsageError
 from relational_tensat.base.option import OptionGroup, option
 from relational_tensat.explore.strategies import STRATEGIES
 
-#: What ``--tree-policy`` may be; see ``rollouts``.
+#: What ``tree-policy`` may be; see ``rollouts``.
 POLICIES = ("live", "uniform", "average", "look-ahead", "near")
 
-#: What ``--tree-extractor`` may be; see ``rewards``.
+#: What ``tree-extractor`` may be; see ``rewards``.
 EXTRACTORS = ("moves", "greedy", "greedy-dag", "ilp")
 
 
@@ -43,32 +43,68 @@ class TreeOptions(OptionGroup):
     """
 
     variant: str = option(
-        "source", "where the paper and its source differ", name="tree_variant",
+        "source", "which to follow where the paper and its source code differ", name="tree_variant",
         choices=("source", "paper"),
+        is_rare=True,
     )  # fmt: skip
     budget: int = option(
-        128, "rollouts for each decision", name="tree_budget", metavar="N", minimum=1
+        128,
+        "rollouts for each decision",
+        name="tree_budget",
+        metavar="N",
+        minimum=1,
+        is_rare=True,
     )
     steps: int = option(
-        11, "at most so many rules in a rollout, after its first", name="tree_steps", metavar="N"
+        11,
+        "the most rules in a rollout, after its first",
+        name="tree_steps",
+        metavar="N",
+        is_rare=True,
     )
-    policy: str = option("live", "how rollouts choose rules", name="tree_policy", choices=POLICIES)
+    policy: str = option(
+        "live", "how rollouts choose rules", name="tree_policy", choices=POLICIES, is_rare=True
+    )
     extractor: str = option(
-        "moves", "what a world in a rollout costs", name="tree_extractor", choices=EXTRACTORS
+        "moves",
+        "how the cost of an e-graph in a rollout is found",
+        name="tree_extractor",
+        choices=EXTRACTORS,
+        is_rare=True,
     )
     expansion: float = option(
-        0.5, "probability that a node is expanded where it can be", name="tree_expansion",
+        0.5, "probability that a node is expanded if it can be", name="tree_expansion",
         metavar="P",
+        is_rare=True,
     )  # fmt: skip
     exploration_constant: float = option(
-        2.83, "UCB1's, for rewards in ms", name="tree_exploration", metavar="C"
+        2.83,
+        "the constant of UCB1, for rewards in ms",
+        name="tree_exploration",
+        metavar="C",
+        is_rare=True,
     )
-    discount: float = option(0.99, "of rewards, by step", name="tree_discount", metavar="G")
-    decisions: int = option(200, "at most so many decisions", name="tree_decisions", metavar="N")
+    discount: float = option(
+        0.99, "discount of rewards, by step", name="tree_discount", metavar="G", is_rare=True
+    )
+    decisions: int = option(
+        200, "the most decisions", name="tree_decisions", metavar="N", is_rare=True
+    )
     threshold_us: float = option(
-        100.0, "a graph that costs less ends the search", name="tree_threshold", metavar="US"
+        100.0,
+        "a graph that costs less ends the search",
+        name="tree_threshold",
+        metavar="US",
+        is_rare=True,
     )
-    at_once: int = option(64, "rollouts side by side", name="tree_at_once", metavar="N", minimum=1)
+    at_once: int = option(
+        64,
+        "rollouts that run side by side",
+        name="tree_at_once",
+        metavar="N",
+        minimum=1,
+        is_rare=True,
+    )
 
 
 def _check_schedule(text: str) -> None:
@@ -115,19 +151,25 @@ class ExplorationOptions(OptionGroup):
             cheapest with more iterations of multi-pattern rules).
     """
 
-    iterations: int = option(15, "at most so many iterations", metavar="N")
+    iterations: int = option(15, "the most iterations", metavar="N")
     multi_iterations: int = option(
-        1, "iterations in which multi-pattern rules take part", metavar="N"
+        1, "iterations in which rules with several patterns take part", metavar="N"
     )
-    multi_schedule: str = option("first", "when multi rules match", choices=("saturated", "first"))
+    multi_schedule: str = option(
+        "first",
+        "when rules with several patterns take part",
+        choices=("saturated", "first"),
+        is_rare=True,
+    )
     schedule: str = option(
         "",
-        "which rules take part in which iterations: saturate(single); repeat 2 (multi; saturate(single))",
+        "the rules of each iteration: saturate(single); repeat 2 (multi; saturate(single))",
         metavar="TEXT",
-        default_text="all, by the two above",
+        default_text="all, by --multi-iterations and multi-schedule",
         check=_check_schedule,
+        is_rare=True,
     )
-    node_limit: int = option(50_000, "at most so many e-nodes", metavar="N", minimum=1)
+    node_limit: int = option(50_000, "the most e-nodes", metavar="N", minimum=1)
     time_limit_s: float | None = option(
         60.0,
         "seconds of exploration",
@@ -139,26 +181,32 @@ class ExplorationOptions(OptionGroup):
     )
     search: str = option(
         "auto",
-        "what decides what is grown; auto: saturation, and focus where --node-limit or 15 iterations "
-        "ended it; focus: worlds, each from the cheapest graph of the one before; focus-mcts: the same, "
-        "and a tree search where that finds nothing more; mcts: worlds of a tree of rules",
+        "saturation: one e-graph; focus: small e-graphs, each grown from the cheapest graph so far; auto: "
+        "saturation, then focus if --node-limit or 15 iterations ended it; mcts: a tree search over rules; "
+        "focus-mcts: focus, then a tree search",
         choices=STRATEGIES,
     )
     world_nodes: int | None = option(
         None,
-        "at most so many e-nodes in the first worlds of a search, then twice as many, up to --node-limit",
+        "the most e-nodes in the first small e-graphs of a search, doubled later, up to --node-limit",
         metavar="N",
         minimum=1,
-        default_text="2000, and in a search by focus at least 5 for each of the model",
+        default_text="2000, or 5 for each node of a model that focus searches",
+        is_rare=True,
     )
     universe_limit: int = option(
-        50_000, "at most so many e-nodes in all worlds of a search together", metavar="N", minimum=1
+        50_000,
+        "the most e-nodes in all small e-graphs of a search together",
+        metavar="N",
+        minimum=1,
+        is_rare=True,
     )
     restarts: int = option(
         4,
-        "a search by focus ends after so many restarts in a row that found nothing cheaper",
+        "restarts in a row that find nothing cheaper, after which focus ends",
         metavar="N",
         minimum=0,
+        is_rare=True,
     )
 
     def __post_init__(self) -> None:

@@ -51,13 +51,18 @@ class ExtractionOptions(OptionGroup):
         name="extract_time_limit_s",
         metavar="S",
         default_text="60, or 3 in runs with measured costs",
+        is_rare=True,
     )
     extract_every: int = option(
-        0, "extract after every N iterations as well, as long as they took; 0: never", metavar="N"
+        0,
+        "extract after every N iterations, too, for as long as they took; 0: never",
+        metavar="N",
+        is_rare=True,
     )
     patience: int = option(
-        0, "explore no further when K such extractions in a row find nothing cheaper; 0: never",
+        0, "end exploration when K such extractions in a row find nothing cheaper; 0: never",
         metavar="K", former=("stop_unmoved",),
+        is_rare=True,
     )  # fmt: skip
 
     def __post_init__(self) -> None:

@@ -88,9 +88,26 @@ def model_suffix(path: Path) -> str:
     suffix = path.suffix.lower()
     if suffix in FRONTENDS:
         return suffix
+    if suffix in _FOREIGN:
+        raise UsageError(f"{path}: {_FOREIGN[suffix]}")
     hint = nearest(suffix, FRONTENDS) if suffix else ""
     known = " and ".join(FRONTENDS)
     raise UsageError(f"{path}: the suffix {suffix!r} is not one of {known}{hint}")
+
+
+_TORCH = "PyTorch's, expected a .onnx file: torch.onnx.export(model, inputs, 'NAME.onnx') makes one"
+_TENSORFLOW = "TensorFlow's, expected a .onnx file: python -m tf2onnx.convert makes one of it"
+_PACKED = "is packed, expected a .onnx or .json file: unpack it first"
+#: What files of other suffixes are, and what to do.
+_FOREIGN = {
+    **dict.fromkeys((".pt", ".pth", ".pt2", ".ckpt", ".safetensors"), _TORCH),
+    **dict.fromkeys((".h5", ".keras", ".pb", ".tflite"), _TENSORFLOW),
+    **dict.fromkeys((".gz", ".zip", ".tar", ".tgz", ".xz"), _PACKED),
+    ".data": "weights of a .onnx file, expected that file itself",
+    ".ort": "onnxruntime's own format, expected the .onnx file that it was made from",
+    ".duckdb": "a run's database, expected a model; run --resume continues a run, view shows it",
+    ".rules": "a rule file, expected a model; --rules names rule files",
+}
 
 
 def is_onnx(path: str | Path | None) -> bool:
@@ -115,8 +132,25 @@ def check_model(path: Path) -> None:
         UsageError: its suffix is of no known format.
         InputError: it does not exist or is a folder.
     """
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder, expected a model file{_models_in(path)}")
+    if not path.suffix and not path.exists():
+        raise InputError(f"{path}: no such file, expected a .onnx or .json model")
     model_suffix(path)
     check_file(path)
+
+
+def _models_in(folder: Path) -> str:
+    """Return which models a folder has, or what it is."""
+    names = sorted(entry.name for entry in folder.iterdir())
+    if "saved_model.pb" in names:
+        return ": python -m tf2onnx.convert --saved-model makes a .onnx file of it"
+    if models := [name for name in names if name.endswith(".onnx")]:
+        more = f" and {len(models) - 1} more" if len(models) > 1 else ""
+        return f"; it has {folder / models[0]}{more}"
+    if any(Path(name).suffix in (".safetensors", ".pt", ".pth") for name in names):
+        return f"; its weights are {_TORCH}"
+    return "; it has no .onnx file"
 
 
 def check_output(output: str | Path | DefaultOutput | None, model: object) -> Path | None:
@@ -145,18 +179,26 @@ def check_output(output: str | Path | DefaultOutput | None, model: object) -> Pa
     return path
 
 
-def load_model(path: Path, dims: Mapping[str, int] | None = None) -> Graph:
+def load_model(
+    path: Path, dims: Mapping[str, int] | None = None, *, keep_overridable: bool = False
+) -> Graph:
     """Read a tensor graph from a ``.json`` or ``.onnx`` file, or another that ``FRONTENDS`` knows.
 
     Args:
         dims: sizes of an ONNX model's dynamic dimensions, by the name that the model gives them,
             or as ``INPUT:AXIS`` for those without a name.
+        keep_overridable: an ONNX model's inputs that have a default value stay inputs with one; else they
+            are weights.
 
     Raises:
         UsageError: the suffix is another one, or ``dims`` names a dimension that the model lacks.
         InputError: the file cannot be read or is malformed, or a dimension is not fixed.
         MissingDependencyError: it is an ONNX file and onnx is not installed.
     """
+    if keep_overridable and is_onnx(path):
+        from relational_tensat.formats.onnx_frontend import FRONTEND
+
+        return FRONTEND.read(Path(path), dims or {}, keep_overridable=True)
     return frontend_of(Path(path)).read(Path(path), dims or {})
 
 

@@ -81,6 +81,15 @@ def has_external_data(model: onnx.ModelProto) -> bool:
     return any(uses_external_data(tensor) for tensor in all_tensors(model))
 
 
+def missing_data(model: onnx.ModelProto, folder: Path) -> str:
+    """Return the name of a file of weights that is not there; "" where all are."""
+    places = (
+        _place_of(tensor).location for tensor in all_tensors(model) if uses_external_data(tensor)
+    )
+    inside = (place for place in places if place and ".." not in Path(place).parts)
+    return next((place for place in inside if not (folder / place).exists()), "")
+
+
 def load_external_data(model: onnx.ModelProto, folder: Path) -> dict[str, memoryview]:
     """Read the tensors that are in files beside a valid model; map its large initializers.
 

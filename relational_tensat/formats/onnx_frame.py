@@ -169,6 +169,11 @@ def frame(graph: Graph, origin: Origin | None, parts: FrameParts) -> onnx.ModelP
     proto.node.extend(emitter.nodes)
     proto.initializer.extend(emitter.initializers)
     proto.sparse_initializer.extend(emitter.sparse_initializers)
+    for default in () if origin is None else origin.defaults:
+        if isinstance(default, onnx.SparseTensorProto):
+            proto.sparse_initializer.append(default)
+        else:
+            proto.initializer.append(default)
     _describe(proto, parts)
     model.functions.extend(_new_functions(model, emitter))
     own_domains = dict.fromkeys([*emitter.domains, *(domain for domain, _ in emitter.functions)], 1)
@@ -295,10 +300,10 @@ def figures_of_skeleton(model: onnx.ModelProto, large_weights: Iterable[Array]) 
 def _figures(model: onnx.ModelProto, n_bytes: int) -> FileFigures:
     operators = dict(Counter(node.op_type for node in all_nodes(model.graph.node)))
     opset = read_imports(model.opset_import).get("", 0)
-    return FileFigures(operators, n_bytes, opset, model.ir_version, _default_inputs(model))
+    return FileFigures(operators, n_bytes, opset, model.ir_version, default_inputs(model))
 
 
-def _default_inputs(model: onnx.ModelProto) -> tuple[str, ...]:
+def default_inputs(model: onnx.ModelProto) -> tuple[str, ...]:
     """Return the inputs that have a value; in the first versions all constants were inputs, too."""
     if model.ir_version < CONSTANTS_APART_IR_VERSION:
         return ()

@@ -21,12 +21,12 @@ class OnnxFrontend:
 
     is_onnx = is_binary = True
 
-    def read(self, path: Path, dims: Mapping[str, int]) -> Graph:
+    def read(self, path: Path, dims: Mapping[str, int], *, keep_overridable: bool = False) -> Graph:
         """Read a graph, with these sizes of dynamic dimensions."""
         need_onnx()
         from relational_tensat.formats.onnx_read import read_onnx
 
-        return read_onnx(path, dims)
+        return read_onnx(path, dims, keep_overridable=keep_overridable)
 
     def write(self, graph: Graph, path: Path, opset: int | None) -> None:
         """Write a graph; what it still has of the file that it was read from as it is there."""
@@ -42,26 +42,23 @@ class OnnxFrontend:
         return external_locations(path)
 
 
-def load_dynamic(path: Path, dims: Mapping[str, int] | None = None) -> DynamicModel | Graph:
+def load_dynamic(
+    path: Path, dims: Mapping[str, int] | None = None, *, keep_overridable: bool = False
+) -> DynamicModel | Graph:
     """Read an ONNX file with dynamic dimensions at several sizes; one without as ``load_model`` does.
 
     Args:
         dims: sizes to optimize at; others get defaults.
+        keep_overridable: as for ``load_model``.
 
     Raises:
         UsageError, InputError, MissingDependencyError: as ``load_model``.
         SizeError: it is another graph at other sizes.
     """
     need_onnx()
-    from relational_tensat.formats.dynamic.dimensions import DynamicDimensions, own_inputs
-    from relational_tensat.formats.onnx_read import parse_onnx, read_model
+    from relational_tensat.formats.dynamic.size_reader import read_dynamic
 
-    model, data = parse_onnx(path)
-    if not DynamicDimensions.of(own_inputs(model)):
-        return read_model(model, dims or {}, str(path), data)
-    from relational_tensat.formats.dynamic.size_reader import read_at_sizes
-
-    return read_at_sizes(model, data, path, dims or {})
+    return read_dynamic(path, dims or {}, keep_overridable=keep_overridable)
 
 
 def from_onnx_model(

@@ -20,6 +20,8 @@ INFERENCE_ERRORS = (onnx.shape_inference.InferenceError, ValueError)
 DEFAULT_OPSET = 20
 #: Operators write themselves for this version of the default operator set and later ones.
 OLDEST_WRITTEN_OPSET = 13
+#: In versions from here on, what they write may mean the same.
+OLDEST_POSSIBLE_OPSET = 7
 
 
 def candidates(preferred: int) -> Iterator[int]:

@@ -26,6 +26,7 @@ from relational_tensat.formats.onnx_metadata import (
     is_unchanged,
     opset_imports,
 )
+from relational_tensat.formats.onnx_names import subgraphs
 from relational_tensat.formats.onnx_opaque import input_names, is_deterministic
 from relational_tensat.formats.onnx_types import (
     UNKNOWN,
@@ -84,7 +85,8 @@ class NodeOracle:
             # ONNX fails on some functions, and on unknown operands
             runtime_types = _runtime_types(model)
             if runtime_types.keys() != {value.name for value in outputs}:
-                if any(types[name] == UNKNOWN for name in input_names(node)):
+                is_unknown = any(types[name] == UNKNOWN for name in input_names(node))
+                if is_unknown or any(True for _ in subgraphs(node)):  # a branch that is not taken
                     return dict.fromkeys((value.name for value in outputs), None)
                 raise ModelError(f"{self._where}: {label(node)}: {condense(str(error))}") from None
             return {value.name: runtime_types[value.name] for value in outputs}

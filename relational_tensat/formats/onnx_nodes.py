@@ -18,7 +18,13 @@ from onnx import AttributeProto
 
 from relational_tensat.base.errors import ModelError, ShapeError
 from relational_tensat.formats.arrays import UNIFORM_MIN_ELEMENTS
-from relational_tensat.formats.onnx_names import FreshNames, all_names, subgraphs
+from relational_tensat.formats.onnx_names import (
+    FreshNames,
+    all_names,
+    defined_names,
+    rename_node,
+    subgraphs,
+)
 from relational_tensat.formats.onnx_node import NodeOracle, attribute_value, label, read_node
 from relational_tensat.formats.onnx_opaque import encode, input_names, is_deterministic
 from relational_tensat.formats.onnx_types import (
@@ -214,7 +220,9 @@ class NodeReader:
         }
         self._used: set[str] = set()
         self._readers = _readers()
-        self._made: list[set[str]] = []
+        self._made: list[set[str] | None] = []
+        self._choices: dict[str, bool] = {}
+        self._sequences: dict[str, tuple[str, ...]] = {}
 
     def read_all(self, nodes: Sequence[onnx.NodeProto], outputs: Iterable[str]) -> None:
         """Read nodes in topological order, all that ``outputs`` need and only those.
@@ -225,14 +233,21 @@ class NodeReader:
         self._used = {*outputs, *(name for node in nodes for name in input_names(node))}
         for node in nodes:
             count = len(self._nodes)
-            self._read(_in_default_domain(node))
+            node = _in_default_domain(node)
+            is_branch = self._read(node)
             values = {name for made in self._nodes[count:] for name in made.outputs}
-            self._made.append(values | {name for name in node.output if name in self._weights})
+            values |= {name for name in node.output if name in self._weights}
+            self._made.append(None if is_branch else values)
 
     @property
-    def made(self) -> Sequence[Collection[str]]:
-        """The values that were made of each node that was read, in order."""
+    def made(self) -> Sequence[Collection[str] | None]:
+        """The values that were made of each node that was read, in order; None for a choice."""
         return self._made
+
+    @property
+    def choices(self) -> Mapping[str, bool]:
+        """Conditions that were known, so that one branch was read in place of the choice."""
+        return self._choices
 
     @property
     def constants(self) -> Mapping[str, Weight]:
@@ -249,10 +264,21 @@ class NodeReader:
         weights = {name: weight for name, weight in self._weights.items() if name in values}
         return nodes[::-1], weights
 
-    def _read(self, node: onnx.NodeProto) -> None:
+    def _read(self, node: onnx.NodeProto) -> bool:
+        """Read a node; return whether it was a choice, in place of which what it gives was read."""
         if self._as_they_are:
             self._read_as_opaque(node)
-            return
+            return False
+        if node.op_type == "If" and not node.domain:
+            chosen = _data(self._weights, node.input[0])
+            if chosen is not None and node.input[0] not in self._unfolded:
+                self._read_branch(node, is_true=bool(chosen))
+                return True
+        if node.op_type == "SequenceConstruct":
+            self._sequences[node.output[0]] = tuple(node.input)
+        if node.op_type == "SequenceAt" and (element := self._element(node)):
+            self._read(onnx.helper.make_node("Identity", [element], node.output))
+            return True
         folded = None
         if self._unfolded.isdisjoint(node.output):
             folded = fold(node, self._types, self._weights, self._oracle)
@@ -261,6 +287,48 @@ class NodeReader:
             self._types |= {name: weight.type for name, weight in folded.items()}
         elif not self._read_as_operator(node):
             self._read_as_opaque(node)
+        return False
+
+    def _element(self, node: onnx.NodeProto) -> str:
+        """Return the value that is taken from a sequence of known values; "" where that is not known."""
+        elements = self._sequences.get(node.input[0], ())
+        position = _data(self._weights, node.input[1])
+        if position is None or not -len(elements) <= int(position) < len(elements):
+            return ""
+        return elements[int(position)]
+
+    def _read_branch(self, node: onnx.NodeProto, *, is_true: bool) -> None:
+        """Read one branch of a choice as nodes of the graph, with names that nothing else has."""
+        self._choices[node.input[0]] = is_true
+        name = "then_branch" if is_true else "else_branch"
+        branch = next(attribute.g for attribute in node.attribute if attribute.name == name)
+        names = {value: self._fresh.new(value) for value in sorted(defined_names(branch))}
+        inner = [
+            *(
+                onnx.helper.make_node("Constant", [], [tensor.name], value=tensor)
+                for tensor in branch.initializer
+            ),
+            *(
+                onnx.helper.make_node("Constant", [], [sparse.values.name], sparse_value=sparse)
+                for sparse in branch.sparse_initializer
+            ),
+            *branch.node,
+        ]
+        nodes = []
+        for one in inner:
+            copy = onnx.NodeProto()
+            copy.CopyFrom(one)
+            rename_node(copy, names, (), self._fresh)
+            nodes.append(_in_default_domain(copy))
+        given = [names.get(value.name, value.name) for value in branch.output]
+        nodes += [
+            onnx.helper.make_node("Identity", [value], [result])
+            for value, result in zip(given, node.output, strict=True)
+            if result
+        ]
+        self._used |= {value for one in nodes for value in input_names(one)}
+        for one in nodes:
+            self._read(one)
 
     def _read_as_operator(self, node: onnx.NodeProto) -> bool:
         """Read a node that an operator understands; return whether one does."""

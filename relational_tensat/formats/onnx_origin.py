@@ -52,6 +52,7 @@ class Origin:
         units: by each of the outputs; calls of local functions are in ``calls``, and the nodes that
             these stand for in ``units``.
         graph: as it was read.
+        defaults: values of inputs that a caller may leave out.
     """
 
     model: onnx.ModelProto
@@ -60,6 +61,7 @@ class Origin:
     units: Mapping[str, Unit]
     calls: Mapping[str, Unit]
     graph: Graph
+    defaults: tuple[FileTensor, ...] = ()
 
     @cached_property
     def producers(self) -> dict[str, Node]:
@@ -145,7 +147,7 @@ def _kind(node: onnx.NodeProto) -> tuple[str, str]:
 def make_origin(
     model: onnx.ModelProto,
     sources: Sequence[SourceNode],
-    made: Sequence[Collection[str]],
+    made: Sequence[Collection[str] | None],
     known: Mapping[str, Weight],
     graph: Graph,
 ) -> Origin:
@@ -154,14 +156,14 @@ def make_origin(
     Args:
         model: with the sizes of its dynamic dimensions.
         sources: the nodes that were read, in order.
-        made: for each of them, the values that were made of it.
+        made: for each of them, the values that were made of it; None where the file's node cannot stay.
         known: the values that are known before inference.
     """
     units: dict[str, Unit] = {}
     calls: dict[str, Unit] = {}
     bodies: dict[int, tuple[onnx.NodeProto, set[str]]] = {}
     for source, values in zip(sources, made, strict=True):
-        if source.place is None or _is_known_constant(source.node, known):
+        if source.place is None or values is None or _is_known_constant(source.node, known):
             continue
         node = source.node if source.in_call else source.file_node
         unit = Unit(_copy(node), source.place, frozenset(values))

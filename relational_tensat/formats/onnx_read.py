@@ -22,9 +22,11 @@ from relational_tensat.formats.onnx_external import (
     load_external_data,
     map_file,
     mapped_array,
+    missing_data,
     read_skeleton,
     with_weights_as_inputs,
 )
+from relational_tensat.formats.onnx_frame import default_inputs
 from relational_tensat.formats.onnx_metadata import (
     read_imports,
     read_metadata,
@@ -137,14 +139,19 @@ class Reading:
     Attributes:
         constants: all values that are known before inference, those too that were only needed to read
             the graph: shapes, axes and what they are computed from.
+        choices: conditions that were known, so that one branch was read in place of the choice.
     """
 
     graph: Graph
     constants: Mapping[str, Weight]
+    choices: Mapping[str, bool]
 
 
-def read_onnx(path: Path, dims: Mapping[str, int]) -> Graph:
+def read_onnx(path: Path, dims: Mapping[str, int], *, keep_overridable: bool = False) -> Graph:
     """Read a graph from an ONNX file, with its external data beside it.
+
+    Args:
+        keep_overridable: inputs with a default value stay inputs with one.
 
     Raises:
         UsageError: ``dims`` names a dimension that the model lacks.
@@ -152,7 +159,8 @@ def read_onnx(path: Path, dims: Mapping[str, int]) -> Graph:
         ModelError: it is no valid ONNX model.
     """
     model, data = parse_onnx(path)
-    return read_model(model, dims, str(path), data)
+    overridable = default_inputs(model) if keep_overridable else ()
+    return read_in_full(model, dims, str(path), data, overridable=overridable).graph
 
 
 def parse_onnx(path: Path) -> tuple[onnx.ModelProto, dict[str, memoryview]]:
@@ -172,6 +180,8 @@ def parse_onnx(path: Path) -> tuple[onnx.ModelProto, dict[str, memoryview]]:
     if not model.HasField("graph") or not model.opset_import:
         raise ModelError(f"{where}: not an ONNX model: it has no graph or no operator set version")
     check_calls(model, where)
+    if name := missing_data(model, path.parent):
+        raise ModelError(f"{where}: its weights are in {name!r}, a file that is missing beside it")
     try:
         if has_external_data(model):
             checker.check_model(utf8_name(path))  # it knows the folder, and where files may be
@@ -221,18 +231,20 @@ def read_in_full(
     where: str,
     data: Mapping[str, memoryview],
     unfolded: Collection[str] = (),
+    overridable: Collection[str] = (),
 ) -> Reading:
     """Return the graph, and all that became known while it was read; changes the model.
 
     Args:
         data: of the initializers that have a placeholder in the model, by name.
         unfolded: values that stay computed, whatever is known of them.
+        overridable: initializers that are inputs of the graph.
 
     Raises:
         UsageError, InputError, ModelError: as ``read_onnx``.
     """
     try:
-        return _read_model(model, dims, where, data, unfolded)
+        return _read_model(model, dims, where, data, unfolded, frozenset(overridable))
     except TensorDataError as error:
         raise ModelError(f"{where}: {error}") from None
 
@@ -243,10 +255,12 @@ def _read_model(
     where: str,
     data: Mapping[str, memoryview],
     unfolded: Collection[str],
+    overridable: frozenset[str],
 ) -> Reading:
     _check_texts(model, where)
     initialized = {tensor.name for tensor in model.graph.initializer}
     initialized |= {tensor.values.name for tensor in model.graph.sparse_initializer}
+    initialized -= overridable
     fix_dims(
         [value for value in model.graph.input if value.name not in initialized],
         [*model.graph.value_info, *model.graph.output],
@@ -270,6 +284,8 @@ def _read_model(
     inputs = {name: kind for name, kind in inputs.items() if name not in weights}
     exotic: list[onnx.NodeProto] = []
     for tensor in graph.initializer:
+        if tensor.name in overridable:
+            continue
         if tensor.name in data:
             array = compact(mapped_array(tensor, data[tensor.name]))
             weights[tensor.name] = Weight(type_of(tensor), array)
@@ -279,6 +295,8 @@ def _read_model(
             exotic.append(onnx.helper.make_node("Constant", [], [tensor.name], value=tensor))
     for sparse in graph.sparse_initializer:
         name = sparse.values.name
+        if name in overridable:
+            continue
         if (weight := dense_weight(sparse)) is not None:
             weights[name] = weight
         else:
@@ -300,7 +318,10 @@ def _read_model(
             graph.name, inputs, used_weights, nodes, outputs, metadata, where=where
         )
         origin = make_origin(file_model, sources, reader.made, reader.constants, operator_graph)
-        return Reading(replace(operator_graph, origin=origin), reader.constants)
+        defaults = [_with_data(t, data) for t in graph.initializer if t.name in overridable]
+        sparse = [item for item in graph.sparse_initializer if item.values.name in overridable]
+        origin = replace(origin, defaults=(*defaults, *sparse))
+        return Reading(replace(operator_graph, origin=origin), reader.constants, reader.choices)
 
     if any(map(names_values, needed_nodes)):  # what they name must stay
         return read(as_they_are=True)
@@ -308,6 +329,15 @@ def _read_model(
     if is_writable(reading.graph):
         return reading
     return read(as_they_are=True)
+
+
+def _with_data(tensor: onnx.TensorProto, data: Mapping[str, memoryview]) -> onnx.TensorProto:
+    """Return an initializer with its data, where it has a placeholder."""
+    copy = onnx.TensorProto()
+    copy.CopyFrom(tensor)
+    if tensor.name in data:
+        copy.raw_data = bytes(data[tensor.name])
+    return copy
 
 
 def _input_type(value: onnx.ValueInfoProto, where: str) -> TensorType:

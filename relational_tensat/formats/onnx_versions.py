@@ -18,6 +18,7 @@ from relational_tensat.formats.onnx_metadata import (
     CHANGED,
     DEFAULT_OPSET,
     INFERENCE_ERRORS,
+    OLDEST_POSSIBLE_OPSET,
     OLDEST_WRITTEN_OPSET,
     candidates,
     has_same_form,
@@ -27,7 +28,7 @@ from relational_tensat.formats.onnx_metadata import (
     written_imports,
 )
 from relational_tensat.formats.onnx_names import all_nodes
-from relational_tensat.formats.onnx_node import differ_on_random
+from relational_tensat.formats.onnx_node import condense, differ_on_random
 from relational_tensat.formats.onnx_opaque import decode
 from relational_tensat.formats.onnx_types import to_value_info
 from relational_tensat.tensor import Array, Graph, Node, TensorType, tensors_of
@@ -179,8 +180,8 @@ def check_opset(opset: int | None) -> None:
         UsageError: it is older or newer than those that can.
     """
     newest = onnx.defs.onnx_opset_version()
-    if opset is not None and not OLDEST_WRITTEN_OPSET <= opset <= newest:
-        raise UsageError(f"opset = {opset}, expected {OLDEST_WRITTEN_OPSET} to {newest}")
+    if opset is not None and not OLDEST_POSSIBLE_OPSET <= opset <= newest:
+        raise UsageError(f"opset = {opset}, expected {OLDEST_POSSIBLE_OPSET} to {newest}")
 
 
 def is_writable(graph: Graph) -> bool:
@@ -246,6 +247,24 @@ def printed_nodes(
         own_node = next((kept[name] for name in node.outputs if name in kept), None)
         if own_node is None or not stays(own_node.unit.node, own, version):
             yield node
+
+
+def check_older(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto], version: int) -> None:
+    """Check that nodes written for ``OLDEST_WRITTEN_OPSET`` mean the same in an older version.
+
+    Args:
+        model: with these nodes, and that version of the default set.
+
+    Raises:
+        ModelError: one does not; names its operator.
+    """
+    for node in nodes:
+        if not stays(node, version, OLDEST_WRITTEN_OPSET):
+            raise ModelError(f"{node.op_type} is not in version {version} as it is written")
+    try:
+        infer_shapes(model)
+    except INFERENCE_ERRORS as error:
+        raise ModelError(f"not in version {version}: {condense(str(error))}") from None
 
 
 def stays(node: onnx.NodeProto, own: int, version: int) -> bool:

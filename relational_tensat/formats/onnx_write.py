@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import onnx
 from onnx import checker
 
-from relational_tensat.base.errors import ModelError
+from relational_tensat.base.errors import ModelError, UsageError
 from relational_tensat.base.files import write_aside
 from relational_tensat.formats.onnx_emit import Emitter
 from relational_tensat.formats.onnx_external import with_weights_as_inputs
 from relational_tensat.formats.onnx_frame import FrameParts, NamePlan, frame, plan_names
 from relational_tensat.formats.onnx_keep import Kept, find_kept, kept_alike
-from relational_tensat.formats.onnx_metadata import INFERENCE_ERRORS, written_imports
+from relational_tensat.formats.onnx_lineage import hand_on
+from relational_tensat.formats.onnx_metadata import (
+    INFERENCE_ERRORS,
+    OLDEST_POSSIBLE_OPSET,
+    OLDEST_WRITTEN_OPSET,
+    written_imports,
+    written_outputs,
+)
 from relational_tensat.formats.onnx_names import rename_node
 from relational_tensat.formats.onnx_node import condense, opens_in_runtime
 from relational_tensat.formats.onnx_opaque import restore
@@ -23,6 +31,7 @@ from relational_tensat.formats.onnx_origin import Origin, is_same, origin_of
 from relational_tensat.formats.onnx_steps import CyclicError, ReadPlan, plan_steps, unfuse
 from relational_tensat.formats.onnx_types import UNKNOWN, is_numeric, to_value_info, type_of
 from relational_tensat.formats.onnx_versions import (
+    check_older,
     check_opset,
     choose_imports,
     opaque_nodes,
@@ -84,7 +93,17 @@ def write_skeletons(
         UsageError, ModelError: as ``write_model``.
     """
     check_opset(opset)
-    writers = _writers(graphs, opset)
+    wanted = opset or written_imports(graphs[0].metadata).get("", OLDEST_WRITTEN_OPSET)
+    if OLDEST_POSSIBLE_OPSET <= wanted < OLDEST_WRITTEN_OPSET:
+        try:
+            return _written(_writers(graphs, wanted))
+        except ModelError as error:
+            if opset is not None:
+                raise UsageError(f"opset = {opset}: {error}") from None
+    return _written(_writers(graphs, opset))
+
+
+def _written(writers: Sequence[_Writer]) -> list[tuple[onnx.ModelProto, dict[str, Array]]]:
     return [(writer.write(), writer.large_weights) for writer in writers]
 
 
@@ -125,9 +144,9 @@ class _Writer:
         units = {name: unit for name, unit in units.items() if stays(unit.node, own, version)}
         self._plan: ReadPlan = plan_steps(graph, kept, origin, units)
         self._names: NamePlan = plan_names(graph)
-        self._emitter = Emitter(
-            self._imports[""], self._names.fresh, origin.model.functions if origin else ()
-        )
+        written = max(self._imports[""], OLDEST_WRITTEN_OPSET)
+        functions = origin.model.functions if origin else ()
+        self._emitter = Emitter(written, self._names.fresh, functions)
         self._value_infos: list[onnx.ValueInfoProto] = []
         self._quantized = _quantized_operands(graph)
         self._name_others()
@@ -157,11 +176,18 @@ class _Writer:
                 typeless[names[value]] = weight.type
             else:
                 self._write_constant(value, weight)
+        ends = [len(self._emitter.nodes)]
         for step in self._plan.steps:
             if step.kept is not None:
                 self._write_kept(step.kept)
             elif step.node is not None:
                 self._write_node(step.node)
+            ends.append(len(self._emitter.nodes))
+        written = [self._emitter.nodes[a:b] for a, b in pairwise(ends)]
+        if self._origin is not None:
+            slots = [part for value in graph.outputs for part in self._names.parts[value]]
+            in_file = dict(zip(written_outputs(graph.metadata), slots, strict=False))
+            hand_on(list(zip(self._plan.steps, written, strict=True)), self._origin, in_file)
         for name, value in self._names.copies:
             self._emitter.emit("Identity", [value], [name])
         _drop_repeated_names(self._emitter.nodes)
@@ -171,7 +197,16 @@ class _Writer:
         parts = FrameParts(
             inputs, outputs, typeless, self._emitter, types, self._value_infos, self._imports
         )
-        return frame(graph, self._origin, parts)
+        model = frame(graph, self._origin, parts)
+        if self._imports[""] < OLDEST_WRITTEN_OPSET:
+            new = [
+                node
+                for step, nodes in zip(self._plan.steps, written, strict=True)
+                if step.kept is None and (step.node is None or step.node.op != "opaque")
+                for node in nodes
+            ]
+            check_older(with_weights_as_inputs(model, self.large_weights), new, self._imports[""])
+        return model
 
     def _write_constant(self, value: str, weight: Weight) -> None:
         assert weight.data is not None

@@ -19,7 +19,7 @@ from relational_tensat.explain.fault import Fault, fault_at
 from relational_tensat.explain.graphs import graph_of, names_after
 from relational_tensat.explain.other_sizes import Counterpart, HoldsHereOnlyError, at_other_sizes
 from relational_tensat.explain.replay import UnexplainedError
-from relational_tensat.formats.dynamic.dimensions import Sizes
+from relational_tensat.formats.dynamic.expressions import Sizes
 from relational_tensat.formats.dynamic.sized_model import (
     DynamicModel,
     text_of,

@@ -32,20 +32,20 @@ class PurposeOptions(OptionGroup):
     runs_on: str | None = option(
         None,
         "where the result will run: onnxruntime (this CPU), cuda (the NVIDIA GPU here), or a modelled "
-        "device: t4, a100, h100, h200, another profile or its .toml file; it decides --cost and --target",
+        "device: t4, a100, h100, h200, a profile's .toml file; sets --cost and --target",
         flag="--for",
         metavar="PLACE",
         default_text="onnxruntime for an .onnx file, t4 for other models",
     )
     effort: str = option(
         NORMAL,
-        "low: modelled costs, nothing is timed; normal: that, and a modelled gain is timed, the whole "
-        "graphs, in at most 10 s; high: kernels are measured, whole graphs timed for up to a minute",
+        "low: costs are modelled, nothing is timed; normal: a modelled gain is timed, for at most 10 s; "
+        "high: kernels are measured, and graphs timed for up to a minute",
         choices=(LOW, NORMAL, HIGH),
     )
     threads_at_inference: int | None = option(
         None,
-        "with --for onnxruntime: threads that the result will run with",
+        "with --for onnxruntime: the threads that the result will run with",
         metavar="N",
         minimum=1,
         default_text="onnxruntime's own number, one for each core",
@@ -57,11 +57,15 @@ class ModelOptions(OptionGroup):
     """How a model is read."""
 
     dims: Mapping[str, int] = option(
-        factory=dict, help="sizes of the model's dynamic dimensions that it is optimized and compared at",
+        factory=dict, help="sizes of dynamic dimensions, to optimize for and to compare at",
         flag="--dim", noun="dimension", metavar="NAME=SIZE,…", minimum=0,
     )  # fmt: skip
     static: bool = option(
         False, "write the model with its dynamic dimensions fixed to the sizes of --dim"
+    )
+    keep_overridable: bool = option(
+        False,
+        "inputs that have a default value stay inputs: nothing that depends on them is folded",
     )
 
 
@@ -72,15 +76,15 @@ class RuleOptions(OptionGroup):
     files: tuple[Path, ...] = option(
         (), "a rule file or folder, instead of the rules that ship", name="rules", metavar="PATH"
     )
-    only: tuple[str, ...] = option((), "use this rule", metavar="RULE")
+    only: tuple[str, ...] = option((), "use only this rule and others so named", metavar="RULE")
     skip: tuple[str, ...] = option((), "leave this rule out", metavar="RULE")
-    allow_unsound: bool = option(False, "take rules that are not known to be sound")
+    allow_unsound: bool = option(False, "use rules that are not known to be sound, too")
     target: str | None = option(
         None,
-        "what the graph will run on: costs are those of the kernels that this runtime makes of operators; "
-        "what is written is the operators that it makes them of",
+        "the runtime whose kernels are priced, instead of single operators; the file still has standard "
+        "operators",
         choices=BACKENDS,
-        default_text="what --for decides; with --cost, each operator is a kernel",
+        default_text="as --for says; with --cost, each operator is a kernel",
     )
 
 
@@ -90,18 +94,18 @@ class OutputOptions(OptionGroup):
 
     db: Path | None = option(
         None,
-        "keep the e-graph's database here",
+        "keep the run and its e-graph in this database",
         metavar="FILE",
         default_text="in memory",
         writes="database",
     )
     force: bool = option(
         False,
-        "replace what is there: with --db another run's database, without -o the file NAME.opt.SUFFIX",
+        "replace files that exist: the database of --db, and NAME.opt.SUFFIX without -o",
     )
     view: Path | None = option(
         None,
-        "write the page that shows the run here",
+        "write a page that shows the run",
         metavar="FILE",
         default_text="nowhere",
         may_change=True,
@@ -109,15 +113,14 @@ class OutputOptions(OptionGroup):
     )
     this_machine: bool = option(
         False,
-        "write the result as onnxruntime saves it after its own optimizations, weights as its kernels read "
-        "them in a file beside it, where a race says that this is faster; only for this version of "
-        "onnxruntime and this kind of processor: others may compute something else with it",
+        "write the result as onnxruntime saves it after its own optimizations, if that is timed as faster; "
+        "use it with this version of onnxruntime and this kind of processor only",
     )
     opset: int | None = option(
         None,
-        "write ONNX in this version of its default operator set",
+        "the version of the ONNX operator set to write",
         minimum=1,
-        default_text="the model's own, or the next that has what is new",
+        default_text="the model's own, or a later one if the result needs it",
     )
 
 
@@ -127,31 +130,34 @@ class FusionOptions(OptionGroup):
 
     fuse: bool = option(
         False,
-        "parts of the model may be one kernel each: chains of functions and reductions and, with a GPU's "
-        "profile as costs, what kernels are found for by search; modelled; in ONNX, a local function",
+        "make parts of the model one kernel each: chains of functions and reductions and, if costs are a "
+        "GPU's profile, parts that a search finds kernels for; modelled; local functions in ONNX",
     )
     kernels: Path | None = option(
         None,
-        "with --fuse: write the result's kernels into this folder",
+        "with --fuse: write the code of the kernels into this folder",
         metavar="DIR",
         may_change=True,
         writes="kernels",
     )
     torch: bool = option(
-        False, "with --kernels: a module, too, that makes them PyTorch's custom operators",
+        False, "with --kernels: write a module, too, with them as PyTorch's custom operators",
         name="kernels_torch",
+        is_rare=True,
     )  # fmt: skip
     time_limit_s: float | None = option(
-        60.0, "with --fuse: seconds of searching kernels; Ctrl-C ends it, too, with those found so far",
-        name="fuse_time_limit_s", metavar="S",
+        60.0, "with --fuse: seconds of searching kernels; Ctrl-C keeps those found so far",
+        name="fuse_time_limit_s", metavar="S", is_rare=True,
     )  # fmt: skip
     most_operators: int = option(
-        8, "with --fuse: operators that a kernel is sought for at most", name="fuse_operators",
+        8, "with --fuse: the most operators in a part that becomes kernels", name="fuse_operators",
         metavar="N", minimum=2,
+        is_rare=True,
     )  # fmt: skip
     most_kernels: int = option(
-        2, "with --fuse: kernels, one after the other, that may stand together for a part",
+        2, "with --fuse: the most kernels that one part becomes",
         name="fuse_kernels", metavar="N", minimum=1,
+        is_rare=True,
     )  # fmt: skip
 
 

@@ -117,7 +117,7 @@ class RaceReport:
         costlier = ", and costlier by the sums" if final.is_as_fast and self.is_dearer else ""
         date = self.timed_before.partition("T")[0]
         whose = "the choice of a run before, " if self.is_remembered else ""
-        when = f"; {whose}timed on {date}, --race-again times them again" if date else ""
+        when = f"; {whose}timed on {date}, --set race-again=yes times them again" if date else ""
         return (
             f"{self.contenders[self.winner].name} is {verdict}{costlier}, measured: {span(final)}; the "
             f"original against itself: {span(noise)}{when}"
@@ -231,7 +231,7 @@ class FileChange:
         fixed = [name for name in self.before.default_inputs if name not in after]
         some = ", ".join(fixed[:3]) + (f" and {len(fixed) - 3} more" if len(fixed) > 3 else "")
         return (
-            f"inputs with a value of their own are constants in the written file: {some}"
+            f"inputs with a default value are constants now: {some}; --keep-overridable keeps them"
             if some
             else ""
         )

@@ -120,7 +120,7 @@ class EGraph(Closing):
             InputError: the model cannot be read, or the file cannot be created.
         """
         settings = Options.of(**options, **({} if db is None else {"db": Path(db)}))
-        graph = model if isinstance(model, Graph) else load_model(Path(model), settings.model.dims)
+        graph = model if isinstance(model, Graph) else _load(Path(model), settings)
         world = World.create(share_equal_weights(graph), settings.output.db, settings.process)
         if settings.output.db is not None:
             source = model if isinstance(model, Graph) else Path(model)
@@ -140,7 +140,7 @@ class EGraph(Closing):
         """
         stored = read_run(Path(db))
         options = stored.options()
-        found_model = stored.find_model(model, lambda path: load_model(path, options.model.dims))
+        found_model = stored.find_model(model, lambda path: _load(path, options))
         return cls(stored.open(share_equal_weights(found_model.graph), options))
 
     @property
@@ -282,3 +282,8 @@ def _rules(rules: Sequence[Rule | str | Path] | None) -> list[Rule]:
     for rule in rules:
         values += [rule] if isinstance(rule, Rule) else load_rules([rule])
     return values
+
+
+def _load(path: Path, options: Options) -> Graph:
+    model = options.model
+    return load_model(path, model.dims, keep_overridable=model.keep_overridable)

@@ -14,14 +14,15 @@ class VerificationOptions(OptionGroup):
     """What a result is compared on."""
 
     inputs: Mapping[str, Path] = option(
-        factory=dict, help="verify with this input instead of random ones",
+        factory=dict, help="compare on this input instead of random ones",
         flag="--input", metavar="NAME=FILE.npy",
     )  # fmt: skip
     runs: int | None = option(
         None, "random inputs per set of weights", name="verify_runs", metavar="N", minimum=1,
         default_text="2, or 1 over 5 Gflop",
+        is_rare=True,
     )  # fmt: skip
     strict: bool = option(
-        False, "end with exit code 4 where the optimized graph computes something else, instead of "
-        "returning another or the original",
+        False, "end with exit code 4 if the optimized graph computes something else, instead of "
+        "writing another graph or the original",
     )  # fmt: skip

@@ -102,7 +102,7 @@ class Queries:
 
     def _answer(self, process: subprocess.Popen[bytes], query: str) -> QueryAnswer:
         assert process.stdin is not None and process.stdout is not None
-        with process.stdin as asked, suppress(BrokenPipeError):
+        with suppress(BrokenPipeError), process.stdin as asked:  # closing it writes, too
             asked.write(query.encode("utf-8", "replace"))
         with process.stdout as answered:
             text = answered.read(_MOST_BYTES)

@@ -78,6 +78,7 @@ def test_a_process_of_its_own(tmp_path: Path) -> None:
     assert answer["cost"] > 0 and answer["peak_mib"] > 1
 
 
+@pytest.mark.nightly
 def test_large_models_are_optimized_in_processes_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -89,6 +89,7 @@ def _model(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.nightly
 def test_both_graphs_are_run_in_both_modes_with_weights_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

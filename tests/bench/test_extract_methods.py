@@ -58,6 +58,7 @@ def test_algorithm_2_may_find_nothing() -> None:
         algorithm_2(build([(0, 1.0, [1]), (1, 1.0, [0])], 2), 1.0)
 
 
+@pytest.mark.nightly
 def test_every_method_answers_and_none_contradicts_another() -> None:
     problem = small_problem(6)
     answers = [run_method(problem, method, 10.0) for method in METHODS]

@@ -14,6 +14,7 @@ from relational_tensat.formats import save_model
 from tests.run.resume.models import layers
 
 
+@pytest.mark.nightly
 def test_all_kinds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,6 +19,7 @@ from relational_tensat.mugraph.verify.verification import verify_mugraph
 _MOST = 8
 
 
+@pytest.mark.nightly
 def test_other_sizes_are_verified_and_led_by_the_best() -> None:
     device = Multiprocessors(load_profile("h100"))
     lora, options = program("lora"), SearchOptions(max_kernels=1)

@@ -26,6 +26,7 @@ def test_focus_costs_no_more_than_saturation(capsys: pytest.CaptureFixture[str])
     assert float(focus[7]) <= float(saturation[7])
 
 
+@pytest.mark.nightly
 def test_equal_cpu_seconds_end_every_search(capsys: pytest.CaptureFixture[str]) -> None:
     searches = ["--searches", "saturation,focus,mcts,backtracking"]
     searches += ["--k", "1", "--node-limits", "500", "--cpu-seconds", "0"]

@@ -15,14 +15,19 @@ import pytest
 
 from relational_tensat import __version__
 from relational_tensat.base.errors import MissingDependencyError
+from relational_tensat.base.option import options_in
 from relational_tensat.base.process import ProcessOptions
-from relational_tensat.cli.main import build_parser, main
+from relational_tensat.cli import mugraphs
+from relational_tensat.cli.commands import COMMANDS, GROUPS, build_parser, command_and_rest
+from relational_tensat.cli.main import main
 from relational_tensat.cli.run import _options
 from relational_tensat.cost.cost_options import CostOptions
 from relational_tensat.explore import ExplorationOptions
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.formats import save_model
 from relational_tensat.models import GraphBuilder
+from relational_tensat.mugraph.graph import mirage_writer
+from relational_tensat.mugraph.kernels import emission
 from relational_tensat.run.options import ModelOptions, Options, OutputOptions, RuleOptions
 from relational_tensat.verify.verification_options import VerificationOptions
 
@@ -42,8 +47,13 @@ def refused(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 2) -> st
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        ([], "COMMAND"),
-        (["rn", "m.json"], "unknown command 'rn', expected one of run, sql, .*did you mean 'run'"),
+        (["rn", "m.json"], "unknown command 'rn', expected one of run, .*did you mean 'run'"),
+        (["--json", "run", "m.json"], "--json: expected a command first"),
+        (["kernels", "serch"], "unknown command 'kernels serch'.*did you mean 'search'"),
+        (["rules", "--sql", "show", "cube"], "--sql: flags come after both words: rules show"),
+        (["kernels", "--json"], "unknown command 'kernels --json'"),
+        (["derive"], "did you mean 'rules derive'"),
+        (["m.onnx"], "did you mean 'relational-tensat run m.onnx'"),
         (["run"], "MODEL"),
         (["run", "m.json", "--iteration", "3"], "'--iteration'; did you mean '--iterations'"),
         (["run", "m.json", "--tme-limit=3"], "did you mean '--time-limit'"),
@@ -56,8 +66,15 @@ def refused(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 2) -> st
         (["run", "m.json", "--threads", "0"], "threads = 0"),
         (["run", "m.json", "--time-limit", "nan"], "'nan' is not a number of seconds"),
         (["run", "m.json", "--time-limit", "-1"], "'-1' is not a number|expected one argument"),
-        (["run", "m.json", "--tree-discount", "x"], "'x' is not a number, 0 or more"),
-        (["run", str(MODEL), "--kernels-torch"], "--kernels-torch goes with --fuse"),
+        (
+            ["run", "m.json", "--set", "tree-discount=x"],
+            "tree-discount: 'x' is not a number, 0 or more",
+        ),
+        (["run", "m.json", "--set", "race-again=x"], "'x' is neither yes nor no"),
+        (["run", "m.json", "--set", "race-agin=yes"], "did you mean 'race-again'"),
+        (["run", "m.json", "--set", "race-again"], "expected NAME=VALUE"),
+        (["run", "m.json", "-q", "--verbose"], "--quiet and --verbose are both given"),
+        (["run", str(MODEL), "--set", "kernels-torch=yes"], "kernels-torch goes with --fuse"),
         (["run", "m.json", "--memory-limit", "lots"], "memory_limit = 'lots'.*'2GB'"),
         (["run", "m.json", "--cycle-filter", "vanila"], "did you mean 'vanilla'"),
         (["run", "m.json", "--extractor", "gredy"], "did you mean 'greedy'"),
@@ -68,11 +85,25 @@ def refused(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 2) -> st
         (["run", "m.json", "--input", "x"], "'x' is not NAME=FILE.npy"),
         (["run", str(MODEL), "--cost", "t5"], "unknown cost profile 't5'.*did you mean 't4'"),
         (["run", "m.json", "more"], "unknown argument 'more'"),
+        (["run", "m.json", "--verbos"], "did you mean '--verbose'"),
+        (["run", "m.json", "--cpu"], "did you mean '--for onnxruntime'"),
+        (["run", "m.json", "--batch_size", "3"], "did you mean '--dim'"),
+        (["run", "m.json", "fuse"], "did you mean '--fuse'"),
+        (["run", "m.json", "-x"], "unknown argument '-x' [(]see"),
+        (["run", str(MODEL), "--cost", "gpu"], "did you mean 'cuda'"),
+        (["run", str(MODEL), "--for", "gpu"], "did you mean 'cuda'"),
+        (["run", "m.json", "--target", "ort"], "did you mean 'onnxruntime'"),
+        (["optimize", "m.json"], "did you mean 'run'"),
+        (["fuse"], "did you mean 'run MODEL --fuse'"),
+        (["rules", "show", "silu"], "did you mean 'ort-silu'"),
+        (["run", "m.pt"], "m.pt: PyTorch's, expected a .onnx file: torch.onnx.export"),
+        (["run", "m.tflite"], "m.tflite: TensorFlow's, .* python -m tf2onnx.convert"),
+        (["run", "run.duckdb"], "run --resume continues a run"),
         (["sql", "db"], "QUERY"),
         (["rules", "shaw"], "did you mean 'show'"),
-        (["rules", "show"], "needs the name of a rule"),
-        (["rules", "check"], "needs a rule file"),
-        (["rules", "list", "x"], "takes no name"),
+        (["rules", "show"], "required: NAME"),
+        (["rules", "check"], "required: FILE"),
+        (["rules", "list", "x"], "unknown argument 'x'"),
     ],
 )
 def test_usage_errors(capsys: pytest.CaptureFixture[str], argv: list[str], message: str) -> None:
@@ -90,12 +121,12 @@ def test_flags_become_options() -> None:
     args = build_parser().parse_args(
         shlex.split(
             "run m.onnx --rules a --rules b --only r --skip s --skip t --iterations 3"
-            " --multi-iterations 2 --multi-schedule first"
+            " --multi-iterations 2 --set multi-schedule=first"
             " --node-limit 1000 --time-limit 1.5 --memory-limit 2GB"
-            " --temp-directory spill --extract-time-limit 9"
+            " --set temp_directory=spill --set extract-time-limit=9"
             " --cycle-filter none --extractor greedy-dag --ilp-cycles int"
             " --cost cpu --dim batch=1,seq=128 --dim h=7 --db x.duckdb --seed 5 --threads 2"
-            " --input x=x.npy --verify-runs 1 --allow-unsound"
+            " --input x=x.npy --set verify-runs=1 --allow-unsound"
         )
     )
     options = _options(args)
@@ -114,13 +145,22 @@ def test_flags_become_options() -> None:
 
 
 def test_flags_have_their_former_names_for_one_release(capsys: pytest.CaptureFixture[str]) -> None:
-    former = "run m.json --extract-every 1 --stop-unmoved 2 --no-whole"
+    former = (
+        "run m.json --extract-every 1 --stop-unmoved=2 --no-whole --race-again --profile"
+        " --schedule 'saturate(single)'"
+    )
     options = _options(build_parser().parse_args(shlex.split(former)))
-    assert options == Options.of(extract_every=1, patience=2, end_to_end=False)
+    assert options == Options.of(
+        extract_every=1, patience=2, end_to_end=False, race_again=True, schedule="saturate(single)"
+    )
     notes = capsys.readouterr().err.splitlines()
     assert [note.partition(",")[0] for note in notes] == [
-        "note: --stop-unmoved is called --patience now",
-        "note: --no-whole is called --no-end-to-end now",
+        "note: --extract-every is called --set extract-every now",
+        "note: --stop-unmoved is called --set patience now",
+        "note: --no-whole is called --set end-to-end=no now",
+        "note: --race-again is called --set race-again=yes now",
+        "note: --profile is called --details now",
+        "note: --schedule is called --set schedule now",
     ]
 
 
@@ -129,14 +169,91 @@ def test_without_flags_the_defaults_hold() -> None:
 
 
 def test_the_options_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "--options-schema"]) == 0
+    assert main(["schema", "options"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["properties"]["exploration"]["properties"]["node_limit"]["default"] == 50_000
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--version"]) == 0
+@pytest.mark.parametrize(
+    "line", ["--version", "-V", "version", "run --version", "rules list -V", "costs -V"]
+)
+def test_version(capsys: pytest.CaptureFixture[str], line: str) -> None:
+    assert main(line.split()) == 0
     assert capsys.readouterr().out == f"relational-tensat {__version__}\n"
+
+
+@pytest.mark.parametrize("line", ["", "--help", "-h", "help", "-q --help"])
+def test_the_first_help_is_one_screen(capsys: pytest.CaptureFixture[str], line: str) -> None:
+    assert main(line.split()) == 0
+    printed = capsys.readouterr().out
+    assert len(printed.splitlines()) <= 24
+    assert max(map(len, printed.splitlines())) <= 100
+    for name in (*COMMANDS, *GROUPS):
+        assert " " in name or f"\n  {name} " in printed
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_groups_list_their_commands(capsys: pytest.CaptureFixture[str], group: str) -> None:
+    for line in ([group, "--help"], ["help", group], ["-v", group, "-q", "-h"]):
+        assert main(line) == 0
+        printed = capsys.readouterr().out
+        for name in COMMANDS:
+            assert (f"\n  {name} " in printed) == name.startswith(group)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_and_its_two_functions(
+    capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    for line in ([*name.split(), "--help"], ["help", *name.split()]):
+        assert main(line) == 0
+        printed = capsys.readouterr().out
+        assert printed.startswith(f"usage: relational-tensat {name}")
+        assert max(map(len, printed.splitlines())) <= 100
+    command = COMMANDS[name]
+    assert callable(command._named(command.function))
+
+
+def test_the_help_of_run_is_short_and_each_of_its_examples_is_a_line_that_is_understood(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["run", "--help"]) == 0
+    printed = capsys.readouterr().out
+    assert len(printed.splitlines()) <= 24
+    examples = re.findall(r"^  (-\S+(?: \S+)?)  ", printed, re.MULTILINE)
+    assert len(examples) == 10
+    for example in examples:
+        _options(build_parser(["run"]).parse_args(["run", "m.onnx", *example.split()]))
+    assert "--help-all" in printed
+
+
+def test_all_options_of_run_are_at_most_45(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--help-all"]) == 0
+    printed = capsys.readouterr().out
+    flags = re.findall(r"^  (-\S+)", printed, re.MULTILINE)
+    assert len(flags) <= 45
+    for _, option in options_in(Options):
+        shown = f"\n  {option.text_name}=" if option.about.is_rare else option.flag
+        assert shown in printed
+
+
+def test_quiet_and_verbose_may_stand_before_a_command_and_after_it() -> None:
+    for line in ("-q run m.json", "run -q m.json", "run m.json --quiet"):
+        name, rest = command_and_rest(line.split())
+        args = build_parser([name]).parse_args([name, *rest])
+        assert args.quiet and not args.details
+    for line in ("rules -q verify", "-q rules verify"):
+        assert command_and_rest(line.split()) == ("rules verify", ["-q"])
+    for line in ("-v run m.json", "--details run m.json", "run --verbose m.json"):
+        name, rest = command_and_rest(line.split())
+        args = build_parser([name]).parse_args([name, *rest])
+        assert args.details and not args.quiet
+    for name in COMMANDS:
+        parser = build_parser([name])
+        (commands,) = (action for action in parser._actions if isinstance(action.choices, dict))
+        assert {"-q", "--quiet", "-v", "--verbose", "--details"} <= set(
+            commands.choices[name].flags
+        )
 
 
 def test_the_process_ends_without_being_taken_apart() -> None:
@@ -158,7 +275,9 @@ def test_the_process_ends_without_being_taken_apart() -> None:
 
 def test_help_is_quick_and_imports_nothing_heavy() -> None:
     code = (
-        "import sys; from relational_tensat.cli.main import main; code = main(['run', '--help']);"
+        "import sys; from relational_tensat.cli.main import main;"
+        "from relational_tensat.cli.commands import COMMANDS;"
+        "code = sum(main([*name.split(), '--help']) for name in COMMANDS) + main(['run', '--help-all']);"
         f"heavy = {HEAVY} & set(sys.modules);"
         "sys.exit(f'imported {heavy}' if heavy else code)"
     )
@@ -169,13 +288,29 @@ def test_help_is_quick_and_imports_nothing_heavy() -> None:
     assert time.process_time() - started < 1.0
 
 
+def test_choices_that_the_command_line_repeats_are_those_that_there_are() -> None:
+    assert mugraphs.TARGETS == emission.TARGETS
+    assert mugraphs.ACCUMULATORS == mirage_writer.ACCUMULATORS
+
+
+def test_lists_of_words_load_no_database() -> None:
+    code = (
+        "import sys; from relational_tensat.cli.main import main;"
+        "code = sum(main(words) for words in (['rules', 'functions'], ['rules', 'operators'],"
+        " ['rules', 'show', 'cube'], ['schema', 'options'], ['example']));"
+        "sys.exit(code or int('_duckdb' in sys.modules or 'onnx' in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 #: What takes long to import.
 HEAVY = {"numpy", "_duckdb", "duckdb", "onnx", "highspy", "rich", "pyarrow"}
 
 #: What a plain run has no use for: each of them would take a part of its start.
 UNUSED = {
     "difflib", "duckdb", "hypothesis", "onnx", "onnxruntime", "platformdirs", "pyarrow", "sqlite3",
-    "relational_tensat.cli.explain", "relational_tensat.cli.sql",
+    "relational_tensat.cli.databases", "relational_tensat.cli.rules",
     "relational_tensat.cost.cpu", "relational_tensat.cost.cuda",
     "relational_tensat.explain", "relational_tensat.gpu",
     "relational_tensat.formats.onnx_read", "relational_tensat.models",
@@ -203,13 +338,14 @@ def test_a_plain_run_imports_nothing_that_it_does_not_use(tmp_path: Path) -> Non
     ("name", "exit_code", "message"),
     [
         ("none.json", 3, "none.json: no such file"),
-        (".", 2, ".: the suffix '' is not one of .json and .onnx"),
+        (".", 3, ".: is a folder, expected a model file; it has folder.onnx"),
+        ("absent", 3, "absent: no such file, expected a .onnx or .json model"),
         (
             "m.jsn",
             2,
             "m.jsn: the suffix '.jsn' is not one of .json and .onnx; did you mean '.json'?",
         ),
-        ("folder.onnx", 3, "folder.onnx: is a folder, expected a model file"),
+        ("folder.onnx", 3, "folder.onnx: is a folder, expected a model file; it has no .onnx file"),
     ],
 )
 def test_a_model_that_is_none_is_refused_before_anything_heavy_is_imported(
@@ -233,7 +369,7 @@ def test_internal_errors_are_one_line(
         raise KeyError("boom")
 
     monkeypatch.delenv("RELATIONAL_TENSAT_DEBUG", raising=False)
-    monkeypatch.setattr("relational_tensat.cli.run.execute", broken)
+    monkeypatch.setattr("relational_tensat.cli.run.run", broken)
     line = refused(capsys, "run", "m.json", code=1)
     assert "internal error: KeyError: 'boom'" in line
     assert "RELATIONAL_TENSAT_DEBUG=1" in line
@@ -242,11 +378,22 @@ def test_internal_errors_are_one_line(
     assert "Traceback" in capsys.readouterr().err
 
 
+def test_packages_that_are_missing_are_named_with_their_extra(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(args: object) -> int:
+        raise ModuleNotFoundError("No module named 'z3'", name="z3")
+
+    monkeypatch.setattr("relational_tensat.cli.run.run", broken)
+    line = refused(capsys, "run", "m.json", code=MissingDependencyError.exit_code)
+    assert "this needs z3: pip install 'relational-tensat[proofs]'" in line
+
+
 def test_ctrl_c_is_130(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(args: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("relational_tensat.cli.run.execute", interrupted)
+    monkeypatch.setattr("relational_tensat.cli.run.run", interrupted)
     assert "interrupted" in refused(capsys, "run", "m.json", code=130)
 
 

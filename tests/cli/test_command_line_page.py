@@ -19,4 +19,4 @@ def test_the_page_is_that_of_these_commands() -> None:
 def test_every_option_of_a_run_stands_on_the_page() -> None:
     page = command_line_page()
     for _, option in options_in(Options):
-        assert f"`{option.flag}" in page
+        assert (f"`{option.text_name}=" if option.about.is_rare else f"`{option.flag}") in page

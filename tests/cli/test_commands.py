@@ -9,7 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 from relational_tensat.cli.main import main
 from relational_tensat.formats import load_model, save_model
@@ -70,7 +72,7 @@ def test_run_writes_into_no_other_folder_and_over_nothing(
 
 def test_json_is_one_object_on_stdout(model: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.json"
-    done = shell("run", model, "--json", "-o", output, "--verify-runs", 1)
+    done = shell("run", model, "--json", "-o", output, "--set", "verify-runs=1")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     check_schema(report)
@@ -278,3 +280,17 @@ def test_ctrl_c_ends_the_exploration_and_extracts_from_what_is_there(tmp_path: P
     check_schema(report)
     assert report["stop_reason"] == "interrupted"
     assert report["verified"]["ok"] is True
+
+
+def test_sizes_that_nobody_gave_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 4]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [x], [y])
+    opset = helper.make_opsetid("", 17)
+    onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=8), "m.onnx")
+    assert main(["run", "m.onnx", "--for", "t4"]) == 0
+    assert "no --dim given: sizes chosen are batch=3" in capsys.readouterr().out
+    assert main(["run", "m.onnx", "--for", "t4", "--force", "--dim", "batch=2"]) == 0
+    assert "no --dim" not in capsys.readouterr().out

@@ -65,7 +65,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("evil" + TERMINAL, 1)]
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), folder / "m.onnx")
     line = ["run", str(folder / "m.onnx"), "-o", str(folder / "o.onnx"), "--fuse", "--cost", "a100",
-            "--fuse-time-limit", "5", "--db", str(folder / "run.duckdb")]  # fmt: skip
+            "--set", "fuse-time-limit=5", "--db", str(folder / "run.duckdb")]  # fmt: skip
     assert main(line) == 0
     return folder
 
@@ -78,7 +78,7 @@ _QUERY = "SELECT name, hash(name) FROM original_value"
     [
         "run M -o N.onnx",
         "run M -o N.onnx --json",
-        "run M -o N.json --json-events --profile",
+        "run M -o N.json --json-events --details",
         "run M -o N.onnx --quiet",
         "run --resume D -o N.onnx",
         "convert M N.json",

@@ -20,7 +20,16 @@ from tests.extract.instances import layered_problem
 MODEL = Path(__file__).parents[2] / "bench" / "inputs" / "nasrnn.json"
 
 #: An integer program of which HiGHS does not prove the optimum in minutes.
-HARD = ["--iterations", 1, "--ilp-cycles", "real", "--extract-time-limit", 600, "--verify-runs", 1]
+HARD = [
+    "--iterations",
+    1,
+    "--ilp-cycles",
+    "real",
+    "--set",
+    "extract-time-limit=600",
+    "--set",
+    "verify-runs=1",
+]
 
 
 class Process:
@@ -90,7 +99,9 @@ def test_before_the_first_graph_is_found_the_original_is_there(tmp_path: Path) -
 
 
 def test_between_iterations_it_ends_exploration_too(tmp_path: Path) -> None:
-    with running(tmp_path, "--extract-every", 1, "--iterations", 2, "--time-limit", 600) as run:
+    with running(
+        tmp_path, "--set", "extract-every=1", "--iterations", 2, "--time-limit", 600
+    ) as run:
         run.wait_for("incumbent", phase="explore", iteration=1)
         run.press()
         report = run.result()
@@ -157,3 +168,53 @@ def serialized(problem: ExtractionProblem) -> dict[str, Any]:
         for node in range(problem.n_nodes)
     }
     return {"nodes": nodes, "root_eclasses": [str(problem.root)]}
+
+
+@pytest.mark.parametrize(
+    "module", ["relational_tensat.cli.main", "relational_tensat.cli.rules_text"]
+)
+def test_while_modules_are_imported_it_ends_the_process(module: str, tmp_path: Path) -> None:
+    """Pressed by the import of a module itself: the first after __main__, and one of a command."""
+    code = f"""
+import os, signal, sys
+class Pressing:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Pressing())
+sys.argv = ["relational-tensat", "rules", "show", "cube"]
+from relational_tensat.__main__ import process
+process()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "relational-tensat: interrupted\n"
+
+
+def test_before_anything_else_is_imported_it_ends_the_process() -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "relational_tensat", "rules", "list"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        first = next(line for line in process.stderr if line.endswith("relational_tensat.ctrl_c\n"))
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+        assert process.wait() == 130, first + rest
+    assert "Traceback" not in rest
+
+
+def test_where_it_is_ignored_it_stays_so() -> None:
+    code = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+class Pressing:
+    def find_spec(self, name, *_):
+        os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Pressing())
+sys.argv = ["relational-tensat", "rules", "show", "cube"]
+from relational_tensat.__main__ import process
+process()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -111,7 +111,7 @@ def test_products_of_one_element_are_fused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = FILES / "fuse_one_element.onnx"
-    flags = ["--fuse", "--cost", "a100", "--fuse-time-limit", "1", "--quiet"]
+    flags = ["--fuse", "--cost", "a100", "--set", "fuse-time-limit=1", "--quiet"]
     assert main(["run", str(model), "-o", str(tmp_path / "o.onnx"), *flags]) == 0
     assert "50.00% less" in capsys.readouterr().out
     search = ["kernels", "search", str(model), "--region", "0", "--no-cache", "--time-limit", "1"]
@@ -132,7 +132,17 @@ def test_paths_of_any_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     lines = [
         ["-o", output, "--view", page, "--db", db],
         ["-o", output, "--rules", str(rules), "--quiet"],
-        ["-o", output, "--fuse", "--cost", "a100", "--fuse-time-limit", "2", "--kernels", kernels],
+        [
+            "-o",
+            output,
+            "--fuse",
+            "--cost",
+            "a100",
+            "--set",
+            "fuse-time-limit=2",
+            "--kernels",
+            kernels,
+        ],
     ]
     for flags in lines:
         assert main(["run", str(model), *flags]) == 0

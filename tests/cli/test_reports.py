@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from relational_tensat.cli.run_progress import ConsoleProgress
 from relational_tensat.cli.run_text import json_report, print_report, summary_line
-from relational_tensat.cli.run_watch import ConsoleProgress
 from relational_tensat.explore import IterationReport
 from relational_tensat.extract.anytime import ExtractionEntry
 from relational_tensat.run.result import ExtractionSummary, Rejection, Result

@@ -7,7 +7,7 @@ import json
 import math
 from typing import Any
 
-from relational_tensat.cli.run_events import RunEvents
+from relational_tensat.cli.run_progress import RunEvents
 from relational_tensat.explore import IterationReport
 from relational_tensat.extract.anytime import ExtractionEntry
 

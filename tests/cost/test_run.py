@@ -16,7 +16,7 @@ from tests.cost.fakes import CPU, Configuration, FakeDevice, plug_in
 from tests.graphs import shared_matmuls
 
 #: Merges the two matmuls: with one rule a run is short.
-ONE_RULE = ("--only", "merge-products-sharing-left", "--verify-runs", "1")
+ONE_RULE = ("--only", "merge-products-sharing-left", "--set", "verify-runs=1")
 
 
 def by_launches(configuration: Configuration) -> float:

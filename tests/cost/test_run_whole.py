@@ -183,7 +183,7 @@ def model(tmp_path: Path) -> Path:
 
 def command(model: Path, *flags: str) -> int:
     cache = str(model.with_name("costs.duckdb"))
-    only = ("--only", "sum-of-products-sharing-left", "--verify-runs", "1")
+    only = ("--only", "sum-of-products-sharing-left", "--set", "verify-runs=1")
     costs = ("--cost", "cpu", "--cost-cache", cache)
     return main(["run", str(model), "-o", str(model.with_name("o.json")), *costs, *only, *flags])
 
@@ -209,7 +209,7 @@ def test_the_json_object_has_it(
     assert report["cost_after_us"] == report["cost_before_us"] == 10.0
     assert report["optimal"] is False
     assert not was_merged(Path(report["output"]))
-    assert command(model, "--json", "--no-end-to-end") == 0
+    assert command(model, "--json", "--set", "end-to-end=no") == 0
     report = json.loads(capsys.readouterr().out)
     assert report["whole"] is None
     assert was_merged(Path(report["output"]))

@@ -178,7 +178,7 @@ def test_a_world_keeps_the_folder_of_its_database(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"^--temp-directory .*missing: no such folder$"):
+    with pytest.raises(UsageError, match=r"^temp-directory .*missing: no such folder$"):
         Database(process=ProcessOptions(temp_directory=tmp_path / "missing"))
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper, numpy_helper
 
 from relational_tensat.base.errors import InputError, ModelError, UsageError
-from relational_tensat.formats import from_onnx_model
+from relational_tensat.formats import from_onnx_model, load_model
 from relational_tensat.tensor import TensorType
 from tests.formats.onnx_tools import (
     FLOAT,
@@ -203,3 +203,18 @@ def test_integer_and_bool_tensors(tmp_path: Path) -> None:
     graph, written = round_trip(original, tmp_path)
     assert "opaque" not in graph.count_ops()
     assert_same_results(original, written)
+
+
+def test_weights_in_a_file_that_is_missing_are_named(tmp_path: Path) -> None:
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("x", "y")]
+    weight = numpy_helper.from_array(np.ones(2, np.float32), "w")
+    node = helper.make_node("Add", ["x", "w"], ["y"])
+    graph = helper.make_graph([node], "g", inputs[:1], inputs[1:], [weight])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    path = tmp_path / "m.onnx"
+    onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    (tmp_path / "w.bin").unlink()
+    with pytest.raises(
+        ModelError, match=r"m.onnx: its weights are in 'w.bin', a file that is missing"
+    ):
+        load_model(path)

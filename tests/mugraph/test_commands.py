@@ -72,6 +72,11 @@ def test_nothing_found_has_an_exit_code_of_its_own(capsys: pytest.CaptureFixture
     assert main(["kernels", "search", "mlp", *SIZES, "--max-operators", "1"]) == 5
     printed = " ".join(capsys.readouterr().out.split())
     assert "--max-operators 1 and --max-kernels 5 allow none; more of either may" in printed
+    assert "--no-libraries" not in printed
+    ended = ["kernels", "search", "mlp", *SIZES, "--time-limit", "0", "--no-cache", "--quiet"]
+    assert main(ended) == 5
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "ended before it found one; more --time-limit or --processes may" in printed
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,7 @@ def test_the_tree_search_has_worlds_between_those_of_focus(stored: tuple[Path, R
     assert [entry.iteration for entry in result.log] == list(range(1, result.iterations + 1))
 
 
+@pytest.mark.nightly
 def test_it_is_never_dearer_than_either_alone() -> None:
     for graph in (layers(2, 5), layers(3, 3)):
         both = optimize(graph, options(node_limit=150, world_nodes=150))
@@ -107,6 +108,7 @@ def test_the_same_seed_draws_the_same(tmp_path: Path) -> None:
     assert rows[0] == rows[1]
 
 
+@pytest.mark.nightly
 def test_where_the_tree_search_fills_the_universe_both_its_worlds_are_kept() -> None:
     graph = layers(2, 5)
     whole = optimize(graph, options())

@@ -98,7 +98,7 @@ def test_a_run_on_its_own_output_changes_nothing_and_finds_the_same_price(
     reports = []
     for source, target in pairwise(places):
         argv = ["run", str(source), "-o", str(target), "--cost", "t4", "--json"]
-        assert main([*argv, "--verify-runs", "1"]) == 0
+        assert main([*argv, "--set", "verify-runs=1"]) == 0
         reports.append(json.loads(capsys.readouterr().out))
     first, second = reports
     assert not first["unchanged"] and second["unchanged"]
@@ -109,7 +109,7 @@ def test_a_run_on_its_own_output_changes_nothing_and_finds_the_same_price(
 
 def test_the_bar_can_be_higher(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It is modelled to be 1.39 times as fast."""
-    argv = ["run", str(INPUTS / "transformer_block.onnx"), "--cost", "t4", "--verify-runs", "1"]
+    argv = ["run", str(INPUTS / "transformer_block.onnx"), "--cost", "t4", "--set", "verify-runs=1"]
     argv += ["--quiet", "-o", str(tmp_path / "o.onnx"), "--force", "--min-speedup"]
     assert main([*argv, "1.3"]) == 0
     assert "the original is kept" not in capsys.readouterr().out

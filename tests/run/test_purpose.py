@@ -119,7 +119,7 @@ def test_the_first_line_says_what_it_is_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = str(tmp_path / "o.onnx")
-    argv = ["run", str(BLOCK), "-o", output, "--effort", "low", "--verify-runs", "1"]
+    argv = ["run", str(BLOCK), "-o", output, "--effort", "low", "--set", "verify-runs=1"]
     assert main(argv) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"{BLOCK}, for {HERE}"

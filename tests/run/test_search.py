@@ -77,10 +77,10 @@ def test_extractions_between_iterations_change_nothing_and_are_events(
 ) -> None:
     path, expected = stored
     argv = ["run", str(path.with_name("layers.json")), "-o", str(path.with_name("events.json"))]
-    argv += ["--cost", "tensat_t4", "--search", "focus", "--verify-runs", "1"]
-    argv += ["--world-nodes", "120", "--node-limit", "120", "--restarts", "1"]
+    argv += ["--cost", "tensat_t4", "--search", "focus", "--set", "verify-runs=1"]
+    argv += ["--set", "world-nodes=120", "--node-limit", "120", "--set", "restarts=1"]
     argv += [argument for file in RULES for argument in ("--rules", str(file))]
-    assert main([*argv, "--extract-every", "2", "--json", "--json-events"]) == 0
+    assert main([*argv, "--set", "extract-every=2", "--json", "--json-events"]) == 0
     captured = capsys.readouterr()
     result = json.loads(captured.out)
     assert result["cost_after_us"] == pytest.approx(expected.cost_after_us)

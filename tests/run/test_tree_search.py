@@ -156,6 +156,7 @@ def test_a_time_limit_keeps_what_the_first_tree_has_found() -> None:
     assert [world.kind for world in result.worlds] == ["decision"]
 
 
+@pytest.mark.nightly
 def test_a_real_world_that_no_rule_changes_has_every_graph(stored: tuple[Path, Result]) -> None:
     """Saturation with multi-pattern rules in every iteration has the same, and proves the same."""
     assert not stored[1].exhaustive  # its worlds' limits were met

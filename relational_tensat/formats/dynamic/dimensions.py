@@ -11,25 +11,12 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isqrt
-from typing import TYPE_CHECKING, TypeAlias
 
 import onnx
 
 from relational_tensat.base.errors import InputError, UsageError, nearest
+from relational_tensat.formats.dynamic.expressions import Sizes
 from relational_tensat.formats.onnx_types import is_fixed
-
-if TYPE_CHECKING:
-    from relational_tensat.tensor import Graph
-
-
-class SizeError(InputError):
-    """A model is another graph at other sizes, or has no dynamic form.
-
-    Attributes:
-        base: the model at the sizes to optimize at, where it could be read.
-    """
-
-    base: Graph | None = None
 
 
 def fix_dims(
@@ -100,9 +87,6 @@ def _axes(
 def _is_dynamic(dim: onnx.TensorShapeProto.Dimension) -> bool:
     return not is_fixed(dim)
 
-
-#: The size of each symbol.
-Sizes: TypeAlias = Mapping[str, int]
 
 #: Sizes to try a model at: primes, so that no product of them is taken for another.
 _PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83)
@@ -326,10 +310,3 @@ def _value(name: str, sizes: Sizes) -> int:
         raise AssertionError(f"{name!r} is no arithmetic")
 
     return value(ast.parse(name, mode="eval").body)
-
-
-def own_inputs(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
-    """Return the graph inputs that are no initializers."""
-    initialized = {tensor.name for tensor in model.graph.initializer}
-    initialized |= {tensor.values.name for tensor in model.graph.sparse_initializer}
-    return [value for value in model.graph.input if value.name not in initialized]

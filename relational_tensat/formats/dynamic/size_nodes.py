@@ -2,88 +2,32 @@
 
 Integers are expressions of sizes, found from their values at several sizes. Positions, masks and shapes
 that a model computes from sizes alone are taken from its own nodes: copies of these compute them, from its
-initializers and the shapes of its inputs. The shape of another value, which may not be there any more, is
-computed from those of the inputs.
+initializers and the shapes of its inputs. The shape of another value that is not there any more is computed
+from those of the inputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations, combinations_with_replacement, groupby
-from math import prod
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
 
 import numpy as np
 import onnx
 
-from relational_tensat.formats.dynamic.dimensions import DynamicDimensions, SizeError, Sizes
-from relational_tensat.formats.dynamic.sized_model import DynamicModel
+from relational_tensat.formats.dynamic.dimensions import DynamicDimensions
+from relational_tensat.formats.dynamic.expressions import (
+    Expression,
+    Factor,
+    Product,
+    find_expression,
+)
+from relational_tensat.formats.dynamic.sized_model import DynamicModel, SizeError
 from relational_tensat.formats.onnx_metadata import is_unchanged, read_imports
 from relational_tensat.formats.onnx_names import FreshNames, rename_node, subgraphs
 from relational_tensat.formats.onnx_types import dtype_code
 from relational_tensat.formats.onnx_versions import convert_node
-from relational_tensat.tensor.types import Array
-
-#: A product of symbols.
-Product: TypeAlias = tuple[str, ...]
-
-#: The longest product of symbols that is looked for.
-_MOST_FACTORS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Expression:
-    """A sum of products of symbols and a number.
-
-    Attributes:
-        terms: (factor, symbols that are multiplied).
-    """
-
-    number: int
-    terms: tuple[tuple[int, Product], ...] = ()
-
-    def value(self, sizes: Sizes) -> int:
-        """Return the integer that it is at some sizes."""
-        return self.number + sum(f * prod(sizes[s] for s in symbols) for f, symbols in self.terms)
-
-
-def find_expression(values: Sequence[int], sizes: Sequence[Sizes]) -> Expression | None:
-    """Return the simplest expression that has the given values at the given sizes; None without one.
-
-    A constant, a product of symbols with a factor and a summand, or a sum of two such products.
-    """
-    if len(set(values)) == 1:
-        return Expression(values[0])
-    products = list(_products(sizes))
-    for count in (1, 2):
-        for chosen in combinations(products, count):
-            expression = _solve(values, sizes, chosen)
-            if expression is not None:
-                return expression
-    return None
-
-
-def _products(sizes: Sequence[Sizes]) -> Iterator[Product]:
-    symbols = list(sizes[0])
-    for length in range(1, _MOST_FACTORS + 1):
-        yield from combinations_with_replacement(symbols, length)
-
-
-def _solve(
-    values: Sequence[int], sizes: Sequence[Sizes], products: Sequence[Product]
-) -> Expression | None:
-    """Return the sum of given products that has the values, if whole numbers make one."""
-    rows = [[1, *(prod(at[s] for s in product) for product in products)] for at in sizes]
-    if len(rows) <= len(products) + 1 or np.linalg.matrix_rank(rows) <= len(products):
-        return None  # others would fit as well
-    solution = np.linalg.lstsq(np.array(rows, np.float64), np.array(values, np.float64), rcond=None)
-    number, *factors = (round(factor) for factor in solution[0].tolist())
-    terms = tuple((f, p) for f, p in zip(factors, products, strict=True) if f)
-    expression = Expression(number, terms)
-    is_exact = all(expression.value(at) == v for at, v in zip(sizes, values, strict=True))
-    return expression if is_exact else None
-
+from relational_tensat.tensor.types import Array, TensorType
 
 #: The first version of the default operator set whose Shape gives some of the dimensions.
 _SHAPE_OF_SOME = 15
@@ -110,7 +54,7 @@ class SizeNodes:
 
     def can_express(self, expression: Expression) -> bool:
         """Whether the sizes in it are dimensions of inputs: those of derived names alone are not."""
-        return all(symbol in self._place for _, product in expression.terms for symbol in product)
+        return expression.symbols <= self._place.keys()
 
     def tensor(self, expressions: Sequence[Expression], rank: int, dtype: str) -> str:
         """Return the name of a tensor of such integers: of one dimension, or a scalar.
@@ -172,7 +116,7 @@ class SizeNodes:
     def _term(self, factor: int, product: Product) -> str:
         key = (factor, product)
         if key not in self._known:
-            factors = [self._symbol(symbol) for symbol in product]
+            factors = [self._factor(item) for item in product]
             if factor != 1:
                 factors.append(self.constant(np.array([factor], np.int64)))
             name = factors[0]
@@ -181,12 +125,17 @@ class SizeNodes:
             self._known[key] = name
         return self._known[key]
 
-    def _symbol(self, symbol: str) -> str:
-        if symbol not in self._known:
-            self._known[symbol] = self._dimension(
-                self._place[symbol].input, self._place[symbol].axis
-            )
-        return self._known[symbol]
+    def _factor(self, factor: Factor) -> str:
+        if factor not in self._known:
+            if isinstance(factor, str):
+                place = self._place[factor]
+                self._known[factor] = self._dimension(place.input, place.axis)
+            else:  # integers are divided toward zero, and numerators are not negative
+                divisor = self.constant(np.array([factor.divisor], np.int64))
+                self._known[factor] = self.emit(
+                    "Div", [self._expression(factor.numerator), divisor]
+                )
+        return self._known[factor]
 
     def _dimension(self, value: str, axis: int) -> str:
         if self._opset >= _SHAPE_OF_SOME:
@@ -219,15 +168,22 @@ class ComputedValues:
 
     Args:
         opset: the version of the default operator set that is written.
+        present: the names of the model's values that are in the written graph.
     """
 
     def __init__(
-        self, model: DynamicModel, opset: int, nodes: SizeNodes, fresh: FreshNames
+        self,
+        model: DynamicModel,
+        opset: int,
+        nodes: SizeNodes,
+        fresh: FreshNames,
+        present: Mapping[str, str],
     ) -> None:
         self._model = model
         self._opset = opset
         self._nodes = nodes
         self._fresh = fresh
+        self._present = present
         graph = model.frame.graph
         self._producers = {name: node for node in graph.node for name in node.output if name}
         self._initializers = values_by_name(model.frame)
@@ -254,13 +210,16 @@ class ComputedValues:
         if node is None:
             raise SizeError(f"the value {name!r} is computed by no node")
         if node.op_type in ("Shape", "Size") and node.input[0] not in self._inputs:
-            return self._shape(name)
+            return self._shape(name, node)
         if any(True for _ in subgraphs(node)):
             raise SizeError(f"{name!r} is computed by {node.op_type}")
         if node.op_type == "Constant" and node.attribute[0].name == "value":
             return self._nodes.constant_of(node.attribute[0].t)
-        names = {value: self.write(value) for value in node.input if value}
-        names |= {value: self._fresh.new(value) for value in node.output if value}
+        return self._copied(node, {value: self.write(value) for value in node.input if value})[name]
+
+    def _copied(self, node: onnx.NodeProto, names: dict[str, str]) -> dict[str, str]:
+        """Write a node of the model, given its operands' names; return these and its results'."""
+        names = names | {value: self._fresh.new(value) for value in node.output if value}
         for copy in self._in_written_version(node):
             for value in copy.output:  # between the nodes of a conversion
                 if value and value not in names:
@@ -268,7 +227,7 @@ class ComputedValues:
             rename_node(copy, names, (), self._fresh)
             self._nodes.nodes.append(copy)
         self._written |= {value: names[value] for value in node.output if value}
-        return names[name]
+        return names
 
     def _in_written_version(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
         """Return nodes that do in the written version of the operators what one does in its own.
@@ -281,7 +240,8 @@ class ComputedValues:
         if is_unchanged(node, self._own_imports[""], self._opset):
             return [copy]
         base = self._model.base
-        types = {**base.graph.inputs, **{n: w.type for n, w in base.constants.items()}}
+        types = {name: t for name, t in base.graph.types.items() if isinstance(t, TensorType)}
+        types |= {name: weight.type for name, weight in base.constants.items()}
         values = [name for name in (*node.input, *node.output) if name]
         converted = None
         if all(name in types for name in values):
@@ -293,12 +253,14 @@ class ComputedValues:
             )
         return converted
 
-    def _shape(self, name: str) -> str:
-        """Return the name of a shape that is computed from those of the inputs.
+    def _shape(self, name: str, node: onnx.NodeProto) -> str:
+        """Return the name of the shape of a value, if that is there, else computed from the inputs' shapes.
 
         Raises:
-            SizeError: it does not follow from them.
+            SizeError: the value is not there any more, and its shape does not follow from the inputs.
         """
+        if node.input[0] in self._present:
+            return self._copied(node, {node.input[0]: self._present[node.input[0]]})[name]
         weights = [graph.constants.get(name) for graph in self._model.all]
         data = [None if weight is None else weight.data for weight in weights]
         known = [np.asarray(array) for array in data if array is not None]
@@ -317,6 +279,6 @@ def sizes_in(arrays: Sequence[Array], model: DynamicModel) -> list[Expression] |
         return None
     sizes = [graph.sizes for graph in model.all]
     columns = np.stack([array.reshape(-1) for array in arrays], axis=1)
-    expressions = [find_expression(column.tolist(), sizes) for column in columns]
+    expressions = [find_expression(column.tolist(), sizes, model.quotients) for column in columns]
     known = [expression for expression in expressions if expression is not None]
     return known if len(known) == len(expressions) else None

@@ -12,24 +12,23 @@ import onnx
 from onnx import inliner
 
 from relational_tensat.base.errors import InputError, ShapeError
-from relational_tensat.formats.dynamic.dimensions import (
-    DynamicDimensions,
-    SizeError,
-    Sizes,
-    check_names,
-    own_inputs,
-)
+from relational_tensat.formats.dynamic.dimensions import DynamicDimensions, check_names
+from relational_tensat.formats.dynamic.expressions import Quotient, Sizes, separating_sizes
 from relational_tensat.formats.dynamic.sized_model import (
     DynamicModel,
     SizedGraph,
+    SizeError,
     text_of,
 )
+from relational_tensat.formats.dynamic.traced_shapes import find_quotients
+from relational_tensat.formats.onnx_frame import default_inputs
 from relational_tensat.formats.onnx_metadata import weights_without_data
 from relational_tensat.formats.onnx_node import runs_on_ones
-from relational_tensat.formats.onnx_read import Reading, read_in_full
+from relational_tensat.formats.onnx_read import Reading, parse_onnx, read_in_full
 from relational_tensat.formats.onnx_types import is_tensor_of_unknown_shape
 from relational_tensat.tensor import (
     Array,
+    Graph,
     TensorType,
     ValueType,
     Weight,
@@ -45,31 +44,49 @@ _TRIALS = 4
 _SCALES = (1, 4, 16, 64, 256)
 
 
-def read_at_sizes(
-    model: onnx.ModelProto, data: Mapping[str, memoryview], path: Path, dims: Mapping[str, int]
-) -> DynamicModel:
-    """Read a model with dynamic dimensions, as ``parse_onnx`` gives it.
+def read_dynamic(
+    path: Path, dims: Mapping[str, int], *, keep_overridable: bool = False
+) -> DynamicModel | Graph:
+    """Read an ONNX file; as a graph if all its dimensions are fixed.
+
+    Args:
+        dims: sizes to optimize at, by symbol or ``INPUT:AXIS``; others get defaults.
+        keep_overridable: inputs with a default value stay inputs with one.
 
     Raises:
-        UsageError, SizeError, InputError: as ``load_dynamic``.
+        UsageError: ``dims`` names a dimension that the model lacks.
+        SizeError: it is another graph at other sizes.
+        InputError: it cannot be read.
     """
+    model, data = parse_onnx(path)
+    overridable = default_inputs(model) if keep_overridable else ()
+    if not DynamicDimensions.of(_own_inputs(model, overridable)):
+        return read_in_full(model, dims, str(path), data, overridable=overridable).graph
     if model.functions:
         model = inliner.inline_local_functions(model)
-    check_names(own_inputs(model), dims, str(path))
-    return _SizeReader(model, data, path).read(dims)
+    check_names(_own_inputs(model, overridable), dims, str(path))
+    return _SizeReader(model, data, path, overridable).read(dims)
 
 
 class _SizeReader:
-    def __init__(self, frame: onnx.ModelProto, data: Mapping[str, memoryview], path: Path) -> None:
+    def __init__(
+        self,
+        frame: onnx.ModelProto,
+        data: Mapping[str, memoryview],
+        path: Path,
+        overridable: tuple[str, ...],
+    ) -> None:
         self._frame = frame
         self._data = data
         self._path = path
-        self._dimensions = DynamicDimensions.of(own_inputs(frame))
+        self._overridable = overridable
+        self._dimensions = DynamicDimensions.of(_own_inputs(frame, overridable))
         self._initialized = {tensor.name for tensor in frame.graph.initializer}
         self._initialized |= weights_without_data(frame)
+        self._initialized.difference_update(overridable)
 
     def read(self, dims: Mapping[str, int]) -> DynamicModel:
-        """Read the model; see ``load_dynamic``."""
+        """Read the model; see ``read_dynamic``."""
         base = self._base(dims)
         try:
             return self._read_at(base, frozenset(self._dimensions.chosen(dims)))
@@ -98,30 +115,68 @@ class _SizeReader:
         return base
 
     def _valid_base(self, dims: Mapping[str, int]) -> _Sized:
-        """Read the model at the sizes that are given, and the smallest defaults at which it is valid.
+        """Read the model at the sizes that are given, and the smallest defaults that are large enough.
+
+        It is valid at these, and no size is 1 only because strides and windows have left no more of it.
 
         Raises:
-            InputError: there are none.
+            InputError: there are none at which it is valid.
         """
         fixed = self._fixed_sizes()
         refusal: InputError | None = None
+        smaller: _Sized | None = None
         for scale in _SCALES:
             sizes = self._dimensions.base(dims, fixed, scale)
             try:
                 base = _Sized(sizes, self._read(sizes))
-                _check_not_empty(base.reading.graph.types)
+                self._check_not_emptied(base)
                 if _has_unknown_shapes(base):
                     self._check_runs_at(base)
-                return base
+                smaller = smaller or base
+                if not self._has_little_left(base):
+                    return base
             except InputError as error:
                 refusal = refusal or error
             if self._dimensions.chosen(dims).keys() >= set(self._dimensions.symbols):
                 break
+        if smaller is not None:
+            return smaller
         assert refusal is not None
         raise refusal
 
+    def _check_not_emptied(self, base: _Sized) -> None:
+        """Check that sizes are not too small: what has no elements has none at larger sizes either.
+
+        Raises:
+            InputError: something has none that has some there.
+        """
+        empty = _empty(base.reading.graph.types)
+        if empty:
+            larger = self._read(self._dimensions.larger(base.sizes)).graph.types
+            for name in empty:
+                if name in larger and name not in _empty(larger):
+                    raise ShapeError(f"{name!r} has no elements")
+
+    def _has_little_left(self, base: _Sized) -> bool:
+        """Whether a dimension is 1 that is more at larger sizes."""
+        try:
+            larger = self._read(self._dimensions.larger(base.sizes)).graph.types
+        except InputError:
+            return False
+        graph = base.reading.graph
+        pairs = [(kind, larger[name]) for name, kind in graph.types.items() if name in larger]
+        return any(
+            size == 1 and more > 1
+            for kind, other in pairs
+            for part, grown in zip(tensors_of(kind), tensors_of(other), strict=False)
+            for size, more in zip(part.shape, grown.shape, strict=False)
+        )
+
     def _read_at(self, base: _Sized, chosen: frozenset[str]) -> DynamicModel:
-        graphs = self._read_alike([base, *self._valid(base)])
+        valid = self._valid(base)
+        extremes = list(self._valid_extremes(valid[0].sizes, base))
+        valid += self._separating([base, *valid])
+        graphs = self._read_alike([base, *valid, *extremes])
         first, others = graphs[0], graphs[1:]
         notes = list(self._dimensions.ties)
         for other in others:
@@ -144,17 +199,19 @@ class _SizeReader:
             tuple(alike[1:]),
             chosen,
             tuple(notes),
+            self._quotients(graphs),
+            self._overridable,
         )
 
     def _fixed_sizes(self) -> set[int]:
         """Return the sizes of dimensions that are not dynamic."""
         sizes = {size for tensor in self._frame.graph.initializer for size in tensor.dims}
-        for value in own_inputs(self._frame):
+        for value in _own_inputs(self._frame, self._overridable):
             sizes.update(dim.dim_value for dim in value.type.tensor_type.shape.dim)
         return sizes
 
     def _valid(self, base: _Sized) -> list[_Sized]:
-        """Read the model at other sizes at which it is valid, enough to tell expressions apart, and at 1.
+        """Read the model at other sizes at which it is valid, enough to tell sums of products apart.
 
         Raises:
             SizeError: there are too few.
@@ -171,7 +228,26 @@ class _SizeReader:
                 refusal = f": at {text_of(sizes)}, {error}"
         if len(graphs) < count:
             raise SizeError(f"{self._path}: is not valid at other sizes{refusal}")
-        return [*graphs, *self._valid_extremes(graphs[0].sizes, base)]
+        return graphs
+
+    def _separating(self, graphs: Sequence[_Sized]) -> list[_Sized]:
+        """Read the model at sizes that tell quotients in its shapes apart, where it is valid."""
+        read, tried = list(graphs), [graph.sizes for graph in graphs]
+        for _ in range(_MOST_ROUNDS):
+            known = [graph.sizes for graph in read]
+            further = separating_sizes(self._quotients(read), known)
+            sizes = next((sizes for sizes in further if sizes not in tried), None)
+            if sizes is None:
+                break
+            tried.append(sizes)
+            with suppress(InputError):
+                read.append(self._valid_at(sizes, graphs[0]))
+        return read[len(graphs) :]
+
+    @staticmethod
+    def _quotients(graphs: Sequence[_Sized]) -> tuple[Quotient, ...]:
+        sizes = [graph.sizes for graph in graphs]
+        return find_quotients(sizes, [graph.reading.graph for graph in graphs])
 
     def _valid_extremes(self, other: Sizes, base: _Sized) -> Iterator[_Sized]:
         """Read the model, where it is valid, at sizes that are larger than the base, and at 1."""
@@ -187,10 +263,9 @@ class _SizeReader:
             InputError: it is not valid, or a value has no elements that has some at the base sizes.
         """
         reading = self._read(sizes)
-        values = {name: weight.type for name, weight in reading.constants.items()}
-        empty = {name for name, weight in base.reading.constants.items() if not weight.type.size}
-        values = {name: kind for name, kind in values.items() if name not in empty}
-        _check_not_empty({**values, **reading.graph.types})
+        for name in _empty(_all_types(reading)):
+            if name not in _empty(_all_types(base.reading)):
+                raise ShapeError(f"{name!r} has no elements")
         sized = _Sized(sizes, reading)
         if _has_other_operators(
             base, sized
@@ -202,7 +277,8 @@ class _SizeReader:
         copy = onnx.ModelProto()
         copy.CopyFrom(self._frame)
         dims = self._dimensions.at(sizes)
-        return read_in_full(copy, dims, str(self._path), self._data, unfolded)
+        where = str(self._path)
+        return read_in_full(copy, dims, where, self._data, unfolded, self._overridable)
 
     def _check_runs(self, base: _Sized) -> None:
         """Check that the model runs at these sizes and others: types do not say all that it needs.
@@ -220,7 +296,7 @@ class _SizeReader:
             raise InputError(f"{self._path}: does not run at {text_of(sized.sizes)}: {refusal}")
 
     def _read_alike(self, graphs: list[_Sized]) -> list[_Sized]:
-        """Read again so that what is folded at one size is folded at all.
+        """Read again so that what is folded or chosen at one size is so at all.
 
         Raises:
             SizeError: that is not found.
@@ -229,6 +305,10 @@ class _SizeReader:
         for _ in range(_MOST_ROUNDS):
             names = [graph.reading.constants.keys() for graph in graphs]
             uneven = set().union(*names) - set(names[0]).intersection(*names)
+            choices = [set(graph.reading.choices.items()) for graph in graphs]
+            uneven |= {
+                name for name, _ in set().union(*choices) - choices[0].intersection(*choices)
+            }
             if not uneven:
                 return graphs
             unfolded |= uneven
@@ -279,15 +359,14 @@ class _Sized:
         return SizedGraph(self.sizes, graph, values, self.reading.constants)
 
 
-def _check_not_empty(types: Mapping[str, ValueType]) -> None:
-    """Refuse sizes at which a tensor has no elements: too few for windows, strides and the like.
+def _all_types(reading: Reading) -> dict[str, ValueType]:
+    known = {name: weight.type for name, weight in reading.constants.items()}
+    return {**known, **reading.graph.types}
 
-    Raises:
-        ShapeError: one has none.
-    """
-    for name, kind in types.items():
-        if any(part.size == 0 for part in tensors_of(kind)):
-            raise ShapeError(f"{name!r} has no elements")
+
+def _empty(types: Mapping[str, ValueType]) -> set[str]:
+    """Return the values that have no elements."""
+    return {name for name, kind in types.items() if any(not part.size for part in tensors_of(kind))}
 
 
 def _has_other_operators(one: _Sized, other: _Sized) -> bool:
@@ -330,3 +409,11 @@ def _equal(a: Weight, b: Weight) -> bool:
     if a.type != b.type or a.data is None or b.data is None:
         return False
     return a.data is b.data or bool(np.array_equal(a.data, b.data, equal_nan=a.type.is_float))
+
+
+def _own_inputs(model: onnx.ModelProto, overridable: Collection[str]) -> list[onnx.ValueInfoProto]:
+    """Return the graph inputs that are no initializers, or may be replaced."""
+    initialized = {tensor.name for tensor in model.graph.initializer}
+    initialized |= {tensor.values.name for tensor in model.graph.sparse_initializer}
+    initialized.difference_update(overridable)
+    return [value for value in model.graph.input if value.name not in initialized]

@@ -13,9 +13,21 @@ from pathlib import Path
 
 import onnx
 
-from relational_tensat.formats.dynamic.dimensions import DynamicDimensions, Sizes
+from relational_tensat.base.errors import InputError
+from relational_tensat.formats.dynamic.dimensions import DynamicDimensions
+from relational_tensat.formats.dynamic.expressions import Quotient, Sizes
 from relational_tensat.formats.onnx_read import read_in_full
 from relational_tensat.tensor import Array, Graph, Weight
+
+
+class SizeError(InputError):
+    """A model is another graph at other sizes, or has no dynamic form.
+
+    Attributes:
+        base: the model at the sizes to optimize at, where it could be read.
+    """
+
+    base: Graph | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +57,8 @@ class DynamicModel:
         others: the same graph at other sizes, 1 among them where the model allows it.
         chosen: the symbols whose sizes were given.
         notes: sizes at which it is another graph, or none, and which dimensions are taken to be equal.
+        quotients: of sizes, those that occur in shapes of the graph.
+        overridable: inputs with a default value that stay inputs.
     """
 
     path: Path
@@ -55,6 +69,8 @@ class DynamicModel:
     others: tuple[SizedGraph, ...]
     chosen: frozenset[str]
     notes: tuple[str, ...]
+    quotients: tuple[Quotient, ...]
+    overridable: tuple[str, ...] = ()
 
     @property
     def all(self) -> tuple[SizedGraph, ...]:
@@ -69,7 +85,8 @@ class DynamicModel:
         """
         copy = onnx.ModelProto()
         copy.CopyFrom(self.frame)
-        return read_in_full(copy, self.dimensions.at(sizes), str(self.path), self.data).graph
+        dims, where = self.dimensions.at(sizes), str(self.path)
+        return read_in_full(copy, dims, where, self.data, overridable=self.overridable).graph
 
 
 def text_of(sizes: Sizes) -> str:

@@ -12,7 +12,6 @@ from collections.abc import Container, Sequence
 import numpy as np
 import onnx
 
-from relational_tensat.formats.dynamic.dimensions import SizeError
 from relational_tensat.formats.dynamic.size_nodes import (
     ComputedValues,
     SizeNodes,
@@ -20,7 +19,7 @@ from relational_tensat.formats.dynamic.size_nodes import (
     sizes_in,
     values_by_name,
 )
-from relational_tensat.formats.dynamic.sized_model import DynamicModel
+from relational_tensat.formats.dynamic.sized_model import DynamicModel, SizeError
 from relational_tensat.formats.onnx_frame import plan_names
 from relational_tensat.formats.onnx_metadata import read_imports
 from relational_tensat.formats.onnx_names import (
@@ -53,11 +52,26 @@ def write_dynamic(
         SizeError: something in it depends on sizes in a way that cannot be written.
         ModelError: it has no ONNX form at all.
     """
-    return _Joiner(model, graphs, opset).join()
+    try:
+        return _Joiner(model, graphs, opset, takes_shapes=True).join()
+    except _CycleError:
+        return _Joiner(model, graphs, opset, takes_shapes=False).join()
+
+
+class _CycleError(SizeError):
+    """A value is computed from its own shape."""
 
 
 class _Joiner:
-    def __init__(self, model: DynamicModel, graphs: Sequence[Graph], opset: int | None) -> None:
+    """Joins files of several sizes.
+
+    Args:
+        takes_shapes: whether shapes of values that the model computes are taken, where these still exist.
+    """
+
+    def __init__(
+        self, model: DynamicModel, graphs: Sequence[Graph], opset: int | None, *, takes_shapes: bool
+    ) -> None:
         self._model = model
         self._graphs = graphs
         skeletons = write_skeletons(graphs, opset)
@@ -71,7 +85,8 @@ class _Joiner:
         self._fresh = FreshNames(names | all_names(model.frame.graph))
         version = read_imports(self._file.opset_import)[""]
         self._sizes = SizeNodes(model.dimensions, version, self._fresh)
-        self._computed = ComputedValues(model, version, self._sizes, self._fresh)
+        present = {value: name for name, value in self._values.items() if takes_shapes}
+        self._computed = ComputedValues(model, version, self._sizes, self._fresh, present)
 
     def join(self) -> tuple[onnx.ModelProto, dict[str, Array]]:
         self._check_alike()
@@ -80,7 +95,7 @@ class _Joiner:
         self._replace_computed()
         self._declare()
         graph = self._file.graph
-        nodes = [*self._sizes.nodes, *graph.node]
+        nodes = _ordered([*self._sizes.nodes, *graph.node])
         del graph.node[:]
         graph.node.extend(nodes)
         graph.initializer.extend(self._sizes.initializers)
@@ -291,6 +306,33 @@ class _Joiner:
             for place in reversed(range(len(graph.initializer))):
                 if graph.initializer[place].name not in names:
                     del graph.initializer[place]
+
+
+def _ordered(nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
+    """Return nodes after those that they need, and else in their order.
+
+    Raises:
+        _CycleError: one needs what it computes itself.
+    """
+    giver = {name: index for index, node in enumerate(nodes) for name in node.output if name}
+    needs = [
+        {giver[name] for name in (*node.input, *captured_names(node)) if name in giver}
+        for node in nodes
+    ]
+    done: dict[int, None] = {}
+    for start in range(len(nodes)):
+        stack, begun = [start], set[int]()
+        while stack:
+            index = stack[-1]
+            waiting = sorted(needs[index] - done.keys(), reverse=True)
+            if index in done or not waiting:
+                done[stack.pop()] = None
+            elif index in begun:
+                raise _CycleError(f"{_label(nodes[index])} has a shape that it needs itself")
+            else:
+                begun.add(index)
+                stack += waiting
+    return [nodes[index] for index in done]
 
 
 def _attributes(node: onnx.NodeProto) -> list[bytes]:

@@ -155,7 +155,7 @@ def region_candidates(
             steps = cone.lowered.program.operators
             why = _why_not(cone.nodes, node.outputs, cone.lowered, graph)
             if not why and len(steps) > most_steps:
-                why = f"{len(steps)} operators, {most_steps} at most (--fuse-operators)"
+                why = f"{len(steps)} operators, {most_steps} at most (--set fuse-operators=N)"
             if why:
                 leave(
                     RegionRow(

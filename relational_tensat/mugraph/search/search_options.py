@@ -28,26 +28,22 @@ class SearchOptions(OptionGroup):
         time_limit_s: wall seconds; None for no limit. The best so far is returned then.
     """
 
-    max_operators: int = option(7, "operators in a block at most", metavar="N", minimum=1)
+    max_operators: int = option(7, "the most operators in a block", metavar="N", minimum=1)
     max_kernels: int = option(
-        5, "kernels at most, operators of libraries among them", metavar="N", minimum=1
+        5, "the most kernels, with operators of libraries", metavar="N", minimum=1
     )
     time_limit_s: float | None = option(None, "seconds of search", metavar="S")
-    processes: int = option(
-        1, "processes that configurations are spread over", metavar="N", minimum=1
-    )
+    processes: int = option(1, "number of processes", metavar="N", minimum=1)
     concatenate: bool = option(
-        False, "loops over variables that are not summed, too, whose results are concatenated"
+        False, "also try loops over variables that are not summed, and concatenate their results"
     )
-    libraries: bool = option(
-        True, "graph-defined kernels only: no operators of libraries beside them"
-    )
+    libraries: bool = option(True, "find kernels only, without operators of libraries beside them")
     raw_exp: bool = option(
         False,
-        "exponentials as they are, which overflow, where no maximum may be subtracted or even so",
+        "also take exponentials that overflow, if no maximum can be subtracted",
     )
     disable: tuple[str, ...] = option(
-        (), "do without one of the means that keep the search small, for comparison",
+        (), "leave out one of the means that keep the search small, for comparison",
         noun="means", choices=MEANS, metavar="MEANS",
     )  # fmt: skip
-    seed: int = option(0, "of the random tests", metavar="N")
+    seed: int = option(0, "seed of the random tests", metavar="N")

@@ -48,10 +48,10 @@ def check_fusing(state: RunState) -> RunState:
         if options.kernels is not None:
             raise UsageError("--kernels goes with --fuse")
         if options.torch:
-            raise UsageError("--kernels-torch goes with --fuse and --kernels")
+            raise UsageError("kernels-torch goes with --fuse and --kernels")
         return state
     if options.torch and options.kernels is None:
-        raise UsageError("--kernels-torch goes with --kernels")
+        raise UsageError("kernels-torch goes with --kernels")
     if state.cost.device is not None:
         _check_measured(state.cost.device.key.kind)
     if state.options.rules.target is not None:
@@ -127,7 +127,7 @@ def _with_kernels(state: RunState) -> RunState:
             _rounds(state, varied), costs, search, watch, state.phases.progress.region,
             CandidateCache.of_user(),
         )  # fmt: skip
-    why = "Ctrl-C" if watch.happened else "--fuse-time-limit"
+    why = "Ctrl-C" if watch.happened else "fuse-time-limit"
     note = f"{why} ended the search of kernels after {sought.parts} of {sought.total} parts of the model"
     state = replace(state, kernels=sought.kernels, fused_parts=sought.parts)
     has_all = profile_of(costs) is not None

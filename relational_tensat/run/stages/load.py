@@ -57,14 +57,15 @@ def open_model(state: RunState, source: Graph | str | Path) -> RunState:
     if isinstance(source, Graph):
         return replace(state, graph=source)
     path, dims = Path(source), dict(state.options.model.dims)
+    keeps = state.options.model.keep_overridable
     with state.phases.phase("load"):
         if not _stays_dynamic(state, path):
-            return replace(state, graph=load_model(path, dims))
+            return replace(state, graph=load_model(path, dims, keep_overridable=keeps))
         need_onnx()
-        from relational_tensat.formats.dynamic.dimensions import SizeError
+        from relational_tensat.formats.dynamic.sized_model import SizeError
 
         try:
-            model = load_dynamic(path, dims)
+            model = load_dynamic(path, dims, keep_overridable=keeps)
         except SizeError as error:
             if error.base is None:
                 raise
@@ -75,7 +76,8 @@ def open_model(state: RunState, source: Graph | str | Path) -> RunState:
     if isinstance(model, Graph):
         return replace(state, graph=model)
     defaults = {key: size for key, size in model.base.sizes.items() if key not in model.chosen}
-    note = f"no --dim for {', '.join(defaults)}: sizes by default" if defaults else ""
+    sizes = ",".join(f"{key}={size}" for key, size in defaults.items())
+    note = f"no --dim given: sizes chosen are {sizes}" if defaults else ""
     return replace(state, graph=model.base.graph, dynamic=model).noting(note, *model.notes)
 
 

@@ -258,10 +258,12 @@ def writes_the_same(state: RunState) -> bool:
         return False
     if state.candidate is None or not state.candidate.exists() or state.file is None:
         return False
-    dims = state.options.model.dims
-    return state.contents.of(load_model(state.file, dims)) == state.contents.of(
-        load_model(state.candidate, dims)
-    )
+    model = state.dynamic
+    dims = state.options.model.dims if model is None else model.dimensions.at(model.base.sizes)
+    keeps = state.options.model.keep_overridable
+    original = load_model(state.file, dims, keep_overridable=keeps)
+    candidate = load_model(state.candidate, keep_overridable=keeps)
+    return state.contents.of(original) == state.contents.of(candidate)
 
 
 def gain_so_far(state: RunState) -> Gain:

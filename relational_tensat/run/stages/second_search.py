@@ -229,7 +229,8 @@ def sizes_note(state: RunState) -> str:
     """Return what the report says of a file with dynamic dimensions."""
     assert state.dynamic is not None
     others = "; ".join(dict.fromkeys(text_of(there.sizes) for there in state.dynamic.others))
+    base = text_of(state.dynamic.base.sizes)
     return (
-        f"dynamic dimensions stay dynamic: optimized at {text_of(state.dynamic.base.sizes)}, each step "
-        f"checked again at {others}"
+        f"dynamic dimensions stay dynamic, from 1 on: optimized at {base}, each step checked again at "
+        f"{others}"
     )

@@ -24,12 +24,20 @@ from relational_tensat.tensor.operators.leaves import flatten
 from relational_tensat.tensor.operators.onnx_form import ONNX_DTYPES
 from relational_tensat.tensor.operators.registry import register
 from relational_tensat.tensor.operators.traits import Family, Use
-from relational_tensat.tensor.types import Attrs, TensorType, TupleType, tensors_of
+from relational_tensat.tensor.types import (
+    Attrs,
+    TensorType,
+    TupleType,
+    ValueType,
+    tensors_of,
+)
 
 #: The element type of values that are no tensors (sequences, optionals): this and their ONNX type.
 _CARRIED = "opaque:"
 #: The default operator set of a node of another domain, which its subgraphs may use.
 _DEFAULT_OPSET = 17
+#: Operations for an element between others: four weights and their sums.
+_INTERPOLATED = 16
 #: Sessions kept: making one costs about a millisecond.
 _SESSIONS = 64
 
@@ -68,6 +76,27 @@ class Opaque(Operator):
 
     def infer(self, inputs: Types, attrs: Attrs) -> TupleType:
         return _out_types(attrs)
+
+    def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
+        """Of recurrent networks and transforms, those of their definition; of others, some an element."""
+        operands = tuple(part for kind in inputs for part in tensors_of(kind))
+        results = tensors_of(output)
+        elements = sum(part.size for part in results)
+        match attrs["op_type"]:
+            case "LSTM" | "GRU" | "RNN" if len(operands) >= 3 and operands[0].rank == 3:
+                steps = operands[0].shape[0] * operands[0].shape[1]  # those of each sequence
+                return 2 * steps * (operands[1].size + operands[2].size)
+            case "STFT" | "DFT" if results and results[0].rank >= 3:
+                points = max(results[0].shape[1:-1])
+                return 5 * elements * max(1, points.bit_length())
+            case "TopK" if operands:
+                return operands[0].size * max(1, results[0].shape[-1].bit_length())
+            case "NonMaxSuppression" if operands and operands[0].rank == 3:
+                batches, boxes, _ = operands[0].shape
+                return 8 * batches * boxes * boxes
+            case "Resize" | "GridSample" | "Upsample" | "RoiAlign":
+                return _INTERPOLATED * elements
+        return max(elements, sum(part.size for part in operands))
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         raise UsageError("opaque: its meaning depends on the operands' types; use evaluate_typed")

@@ -102,6 +102,7 @@ def test_a_condition_is_found_and_written_into_the_rule(
     assert finding(judged) == " ".join(condition)
 
 
+@pytest.mark.nightly
 def test_every_part_of_a_condition_is_needed(rule_of: Reader) -> None:
     judged = judge(rule_of(SUM_OF_CONVOLUTIONS), trials=TRIALS)
     assert conditions(judged) == ["(= (groups ?a ?b) 1)", "(= (groups ?c ?d) 1)"]

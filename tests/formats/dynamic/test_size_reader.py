@@ -9,9 +9,8 @@ import pytest
 from onnx import helper
 
 from relational_tensat.base.errors import InputError, UsageError
-from relational_tensat.formats import load_dynamic
-from relational_tensat.formats.dynamic.dimensions import SizeError
-from relational_tensat.formats.dynamic.sized_model import DynamicModel
+from relational_tensat.formats.dynamic.size_reader import read_dynamic
+from relational_tensat.formats.dynamic.sized_model import DynamicModel, SizeError
 from relational_tensat.tensor import Graph
 from tests.formats.dynamic.models import attention, mlp, saved
 from tests.formats.onnx_tools import constant, model, tensor
@@ -20,7 +19,7 @@ node = helper.make_node
 
 
 def read(path: Path, **dims: int) -> DynamicModel:
-    result = load_dynamic(path, dims)
+    result = read_dynamic(path, dims)
     assert isinstance(result, DynamicModel)
     return result
 
@@ -42,12 +41,12 @@ def test_it_has_the_same_nodes_at_all_sizes(tmp_path: Path) -> None:
 
 def test_fixed_models_are_graphs(tmp_path: Path) -> None:
     file = model([node("Relu", ["x"], ["y"])], [tensor("x", [2])], [tensor("y", [2])])
-    assert isinstance(load_dynamic(saved(file, tmp_path), {}), Graph)
+    assert isinstance(read_dynamic(saved(file, tmp_path), {}), Graph)
 
 
 def test_a_dimension_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no dynamic dimension 'bach'; did you mean 'batch'"):
-        load_dynamic(saved(mlp(), tmp_path), {"bach": 1})
+        read_dynamic(saved(mlp(), tmp_path), {"bach": 1})
 
 
 def test_large_weights_are_mapped_once(tmp_path: Path) -> None:
@@ -83,7 +82,7 @@ def test_another_graph_at_other_sizes_is_refused(tmp_path: Path) -> None:
     sized = read(saved(file, tmp_path))
     assert len(sized.notes) == 1 and "batch=1" in sized.notes[0]
     with pytest.raises(SizeError) as caught:
-        load_dynamic(tmp_path / "m.onnx", {"batch": 1})
+        read_dynamic(tmp_path / "m.onnx", {"batch": 1})
     assert caught.value.base is not None
 
 
@@ -102,7 +101,7 @@ def test_dimensions_that_must_be_equal_are_one(tmp_path: Path) -> None:
     assert sized.notes == ("s1 is taken to be s0: the model does not run with different sizes",)
     assert read(path, s1=9).base.sizes == {"s1": 9}
     with pytest.raises(InputError):
-        load_dynamic(path, {"s0": 3, "s1": 5})
+        read_dynamic(path, {"s0": 3, "s1": 5})
 
 
 def test_dimensions_that_may_differ_are_two(tmp_path: Path) -> None:

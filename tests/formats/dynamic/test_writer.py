@@ -10,9 +10,8 @@ import onnx
 import pytest
 from onnx import helper
 
-from relational_tensat.formats import load_dynamic
-from relational_tensat.formats.dynamic.dimensions import SizeError
-from relational_tensat.formats.dynamic.sized_model import DynamicModel
+from relational_tensat.formats.dynamic.size_reader import read_dynamic
+from relational_tensat.formats.dynamic.sized_model import DynamicModel, SizeError
 from relational_tensat.formats.dynamic.writer import write_dynamic
 from relational_tensat.formats.onnx_wire import LARGE_BYTES
 from relational_tensat.tensor import Node, tensors_of
@@ -25,7 +24,7 @@ node = helper.make_node
 
 def written(proto: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
     """Read a model at several sizes, and write it unchanged."""
-    sized = load_dynamic(saved(proto, folder), {})
+    sized = read_dynamic(saved(proto, folder), {})
     assert isinstance(sized, DynamicModel)
     result, _ = write_dynamic(sized, [there.graph for there in sized.all])
     onnx.checker.check_model(result, full_check=True)
@@ -87,7 +86,7 @@ def test_a_large_weight_of_a_node_that_was_kept_stays_out_of_the_file(tmp_path: 
     gemm = node("Gemm", ["x", "w"], ["y"], transB=1)
     inputs, outputs = [tensor("x", ["batch", large])], [tensor("y", ["batch", 4])]
     file = model([gemm], inputs, outputs, [constant("w", data, np.float32)])
-    sized = load_dynamic(saved(file, tmp_path), {})
+    sized = read_dynamic(saved(file, tmp_path), {})
     assert isinstance(sized, DynamicModel)
     result, weights = write_dynamic(sized, fold_alike([there.graph for there in sized.all]))
     assert [list(item.input) for item in result.graph.node] == [["x", "w"]]
@@ -106,7 +105,7 @@ def test_a_node_that_is_one_of_the_files_at_size_1_only_is_written_alike_at_all_
     ]
     zero = constant("zero", [0], np.int64)
     file = model(nodes, [tensor("x", ["n", 4])], [tensor("y", ["n", "n", 4])], [zero])
-    sized = load_dynamic(saved(file, tmp_path), {})
+    sized = read_dynamic(saved(file, tmp_path), {})
     assert isinstance(sized, DynamicModel)
     assert 1 in {there.graph.inputs["x"].shape[0] for there in sized.all}
     graphs = []
@@ -187,10 +186,10 @@ def test_outputs_that_follow_from_sizes_alone_are_computed(tmp_path: Path) -> No
 
 
 def test_an_attribute_that_depends_on_sizes_has_no_dynamic_form(tmp_path: Path) -> None:
-    sized = load_dynamic(saved(mlp(), tmp_path), {})
+    sized = read_dynamic(saved(mlp(), tmp_path), {})
     assert isinstance(sized, DynamicModel)
     graphs = [there.graph for there in sized.all]
-    other = load_dynamic(saved(reshaped(["seq", "batch", 8]), tmp_path), {})
+    other = read_dynamic(saved(reshaped(["seq", "batch", 8]), tmp_path), {})
     assert isinstance(other, DynamicModel)
     with pytest.raises(SizeError, match="other nodes at other sizes"):
         write_dynamic(sized, [graphs[0], *(there.graph for there in other.others)])

@@ -101,6 +101,7 @@ def _sought(graph: Graph) -> FusionResult:
     )
 
 
+@pytest.mark.nightly
 def test_the_graph_is_as_cheap_as_with_all_parts_and_fewer_are_sought(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

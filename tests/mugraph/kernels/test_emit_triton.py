@@ -113,6 +113,7 @@ def test_kernels_compute_what_their_graphs_mean() -> None:
         assert error <= TOLERANCES[dtype], name
 
 
+@pytest.mark.nightly
 def test_a_kernel_compiles_for_each_generation_of_tensor_cores(tmp_path: Path) -> None:
     """And what needs more shared memory than there is is refused."""
     skip_without_triton()

@@ -23,7 +23,7 @@ _FLAGS = [
     *(arg for file in RULES for arg in ("--rules", str(file))),
     *("--iterations", "8", "--multi-iterations", "2", "--node-limit", "800"),
     *("--search", "saturation"),
-    *("--extractor", "greedy-dag", "--cost", "tensat_t4", "--verify-runs", "1", "--json"),
+    *("--extractor", "greedy-dag", "--cost", "tensat_t4", "--set", "verify-runs=1", "--json"),
 ]
 _KIB = 1024
 

@@ -16,22 +16,41 @@ from tests.run.resume.models import RULES, layers
 MOMENTS = 6
 FLAGS = (
     *(arg for file in RULES for arg in ("--rules", str(file))),
-    *("--iterations", "12", "--multi-iterations", "3", "--multi-schedule", "saturated"),
-    *("--search", "saturation", "--node-limit", "1500", "--world-nodes", "120", "--restarts", "1"),
+    *("--iterations", "12", "--multi-iterations", "3", "--set", "multi-schedule=saturated"),
     *(
-        "--tree-decisions",
-        "1",
-        "--tree-budget",
-        "8",
+        "--search",
+        "saturation",
+        "--node-limit",
+        "1500",
+        "--set",
+        "world-nodes=120",
+        "--set",
+        "restarts=1",
+    ),
+    *(
+        "--set",
+        "tree-decisions=1",
+        "--set",
+        "tree-budget=8",
         "--extractor",
         "greedy-dag",
-        "--verify-runs",
-        "1",
+        "--set",
+        "verify-runs=1",
     ),
-    *("--extract-every", "1", "--time-limit", "1", "--cost", "tensat_t4", "--db", "+run.duckdb"),
+    *(
+        "--set",
+        "extract-every=1",
+        "--time-limit",
+        "1",
+        "--cost",
+        "tensat_t4",
+        "--db",
+        "+run.duckdb",
+    ),
 )
 
 
+@pytest.mark.nightly
 def test_a_run_killed_at_any_moment_goes_on_from_what_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

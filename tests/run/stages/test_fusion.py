@@ -77,7 +77,7 @@ def test_questions_are_answered_from_the_database(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     db = str(tmp_path / "run.duckdb")
-    arguments = ["--for", "t4", "--fuse", "--fuse-operators", "3", "--iterations", "3"]
+    arguments = ["--for", "t4", "--fuse", "--set", "fuse-operators=3", "--iterations", "3"]
     output = ["-o", str(tmp_path / "out.onnx")]
     assert main(["run", str(model), *arguments, "--db", db, *output, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
@@ -92,7 +92,7 @@ def test_questions_are_answered_from_the_database(
     rows = json.loads(capsys.readouterr().out)["left_out"]
     assert all(bool(row["mugraph"]) == (row["fate"] == "kernel") for row in rows)
     assert {"kernel", "left out", "border"} <= {row["fate"] for row in rows}
-    assert any("3 at most (--fuse-operators)" in row["reason"] for row in rows)
+    assert any("3 at most (--set fuse-operators=N)" in row["reason"] for row in rows)
     assert all(row["reason"] for row in rows if row["fate"] != "kernel")
     assert main(["kernels", "regions", db]) == 0
     assert rows[0]["mugraph"] in capsys.readouterr().out
@@ -117,8 +117,8 @@ def test_what_was_sought_is_reported(
         "--for",
         "t4",
         "--fuse",
-        "--fuse-operators",
-        "3",
+        "--set",
+        "fuse-operators=3",
         "--iterations",
         "1",
         "--json-events",

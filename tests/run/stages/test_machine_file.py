@@ -152,7 +152,9 @@ def test_the_report_says_so_in_one_line_and_what_was_timed_races_no_more(
     again = report(source, target, capsys)
     assert races.heats == heats and again["machine"]["timed_before"] != ""
     assert again["machine"]["taken"] == PACKED
-    assert report(source, target, capsys, "--race-again")["machine"]["timed_before"] == ""
+    assert (
+        report(source, target, capsys, "--set", "race-again=yes")["machine"]["timed_before"] == ""
+    )
     assert races.heats > heats
     assert run(source, target, "--quiet") == 0
     assert "saved for this machine by onnxruntime" in capsys.readouterr().out
@@ -284,7 +286,14 @@ def quantized_convolution() -> onnx.ModelProto:
     [
         ("out.json", (), "this_machine is for .onnx files"),
         ("out.onnx", ("--budget", "0"), "decided by a race"),
-        ("out.onnx", ("--no-end-to-end",), "decided by a race"),
+        (
+            "out.onnx",
+            (
+                "--set",
+                "end-to-end=no",
+            ),
+            "decided by a race",
+        ),
         ("out.onnx", ("--target", "cuda", "--cost", "t4"), "give cost cpu, or target onnxruntime"),
     ],
 )

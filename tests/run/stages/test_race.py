@@ -137,7 +137,8 @@ def test_the_report_has_who_took_part_and_who_won(
         "cpu",
     ]
     rules = [
-        "--no-learn-costs",
+        "--set",
+        "learn-costs=no",
         "--only",
         MERGED,
         "--only",

@@ -163,7 +163,7 @@ def test_what_was_timed_does_not_race_again(device: TimedDevice, tmp_path: Path)
     assert again.race.rounds == 0 and again.race.final == first.race.final
     assert again.race.timed_before in again.race.outcome or "timed on 20" in again.race.outcome
     assert "the choice of a run before, timed on" in again.race.outcome
-    assert "--race-again times them again" in again.race.outcome
+    assert "--set race-again=yes times them again" in again.race.outcome
     assert (again.cost_before_us, again.cost_after_us) == (
         first.cost_before_us,
         first.cost_after_us,
@@ -374,7 +374,10 @@ def test_the_report_has_the_rounds(
     assert main([*arguments, "--allow-unsound"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "races: 2; after each, costs were corrected by what it said" in text
-    assert main([*arguments, "--allow-unsound", "--json", "--json-events", "--race-again"]) == 0
+    assert (
+        main([*arguments, "--allow-unsound", "--json", "--json-events", "--set", "race-again=yes"])
+        == 0
+    )
     captured = capsys.readouterr()
     assert json.loads(captured.out)["race"]["rounds"] >= 1
     events = [json.loads(line) for line in captured.err.splitlines()]

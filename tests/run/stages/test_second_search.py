@@ -65,7 +65,7 @@ def test_a_rule_that_unites_what_differs_is_left_out(
     assert names == [("relus",)]  # what explain and resume see is the run without the rule
 
 
-@pytest.mark.parametrize("more", [(), ("--extract-every", "1"), ("--extractor", "greedy")])
+@pytest.mark.parametrize("more", [(), ("--set", "extract-every=1"), ("--extractor", "greedy")])
 def test_only_the_application_at_fault_is_left_out(
     model: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...]
 ) -> None:

@@ -129,3 +129,22 @@ def test_malformed_output_types(out_types: Any) -> None:
     attrs = {**attrs_of(leaky(), (f32(2),)), "out_types": out_types}
     with pytest.raises(ShapeError, match="element type, shape"):
         get_operator("opaque").check((f32(2),), attrs)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "shapes", "result", "flops"),
+    [
+        ("LSTM", [(7, 2, 8), (1, 16, 8), (1, 16, 4)], (7, 1, 2, 4), 2 * 14 * (16 * 8 + 16 * 4)),
+        ("GRU", [(7, 2, 8), (2, 12, 8), (2, 12, 4)], (7, 2, 2, 4), 2 * 14 * 2 * (12 * 8 + 12 * 4)),
+        ("STFT", [(1, 800)], (1, 9, 129, 2), 5 * 9 * 129 * 2 * 8),
+        ("Resize", [(1, 3, 8, 8)], (1, 3, 16, 16), 16 * 3 * 256),
+        ("NonMaxSuppression", [(1, 100, 4), (1, 2, 100)], (5, 3), 8 * 100 * 100),
+        ("Mod", [(8, 8), (8, 8)], (8, 8), 128),
+    ],
+)
+def test_operators_that_are_not_understood_cost_what_they_do(
+    op_type: str, shapes: list[tuple[int, ...]], result: tuple[int, ...], flops: int
+) -> None:
+    inputs = tuple(TensorType("float32", shape) for shape in shapes)
+    output = (TensorType("float32", result),)
+    assert get_operator("opaque").flops(inputs, output, {"op_type": op_type}) == flops

@@ -89,8 +89,8 @@ function Costs({ search, original_us }: { search: SearchData; original_us: numbe
         ) : (
           <p class="hint">
             There was one extraction, from {count(overNodes[0]?.nodes ?? 0)} e-nodes:{" "}
-            {time(overNodes[0]?.cost)}. With <code>--extract-every 1</code>, there is one after each
-            iteration.
+            {time(overNodes[0]?.cost)}. With <code>--set extract-every=1</code>, there is one after
+            each iteration.
           </p>
         )}
       </section>

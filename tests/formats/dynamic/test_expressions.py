@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relational_tensat.formats.dynamic.size_nodes import Expression, find_expression
+from relational_tensat.formats.dynamic.expressions import Expression, find_expression
 
 SIZES = [{"a": a, "b": b} for a, b in ((3, 61), (7, 5), (11, 13), (19, 17), (1, 7), (1, 1))]
 

@@ -1,0 +1,193 @@
+"""``costs …``: show, export, import and clear what the cost cache has."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from relational_tensat.base.errors import UsageError
+from relational_tensat.base.outputs import DATABASE, Written
+from relational_tensat.cli.common import add_json, report
+from relational_tensat.cli.parser import Parser
+
+if TYPE_CHECKING:
+    import argparse
+
+    from rich.console import Console
+
+    from relational_tensat.cost.cache import CostCache
+    from relational_tensat.cost.inventory import Holding
+
+_SUFFIX = ".parquet"
+
+
+def show_arguments(parser: Parser) -> None:
+    """Declare the flags of ``costs show``."""
+    _add_device(parser, "show this device's rows, and how well others are estimated")
+    parser.add_argument("--op", metavar="OPERATOR", help="show the rows of this operator")
+    add_json(parser)
+    _add_cache(parser)
+
+
+def show_costs(args: argparse.Namespace) -> int:
+    """Print what the cost cache has."""
+    from relational_tensat.cli.costs_text import (
+        holding_json,
+        print_calibration,
+        print_holdings,
+        print_records,
+    )
+    from relational_tensat.cost.opener import table_names
+    from relational_tensat.tensor.operators import get_operator
+
+    if args.op is not None:
+        get_operator(args.op)
+    cache = _cache(args)
+    holdings = _holdings(cache, args.device)
+    rows = [
+        (holding, holding.records if args.op is None else holding.of_operator(args.op))
+        for holding in holdings
+    ]
+    tables = table_names()
+
+    def show(console: Console) -> None:
+        count = sum(len(holding.records) for holding in holdings)
+        console.print(f"{cache.path}: {count:,} configurations")
+        if holdings:
+            print_holdings(holdings, console)
+        for holding, some in rows if args.op is not None or args.device is not None else ():
+            print_records(holding, some, console)
+        for holding in holdings if args.device is not None else ():
+            print_calibration(holding, console)
+        if tables:
+            names = ", ".join(f"table:{name}" for name in tables)
+            console.print(f"recorded tables that ship: {names}")
+
+    report(
+        lambda: {
+            "cache": str(cache.path),
+            "devices": [holding_json(holding, some) for holding, some in rows],
+            "tables": list(tables),
+        },
+        show,
+        as_json=args.json,
+    )
+    return 0
+
+
+def export_arguments(parser: Parser) -> None:
+    """Declare the flags of ``costs export``."""
+    parser.add_argument(
+        "file", type=Written("a table of costs", (_SUFFIX,)), metavar="FILE",
+        help="the table, NAME.parquet",
+    )  # fmt: skip
+    _add_device(parser, "the device, where the cache has several")
+    _add_cache(parser)
+
+
+def export_costs(args: argparse.Namespace) -> int:
+    """Write what was measured on one device as a recorded table."""
+    if args.file.suffix != _SUFFIX:
+        raise UsageError(f"{args.file}: the suffix of a table must be {_SUFFIX}")
+    from relational_tensat.cost.device import PROTOCOLS
+    from relational_tensat.cost.inventory import only_one
+    from relational_tensat.cost.key import describe_device
+    from relational_tensat.cost.table import write_table
+
+    holding = only_one(_holdings(_cache(args), args.device))
+    if not holding.measured:
+        raise UsageError(
+            f"nothing could be measured on {holding.key.name}: there is no table to write"
+        )
+    if holding.key.protocol != PROTOCOLS[holding.key.kind].version:
+        raise UsageError(f"{holding.id}: {'; '.join(holding.why)}: such a table would be refused")
+    write_table(args.file, holding.measured)
+    left_out = (
+        f"; {holding.unmeasurable} that cannot be measured left out" if holding.unmeasurable else ""
+    )
+    sys.stdout.write(
+        f"{len(holding.measured):,} configurations of {describe_device(holding.key)} "
+        f"written to {args.file}{left_out}\n"
+    )
+    return 0
+
+
+def import_arguments(parser: Parser) -> None:
+    """Declare the flags of ``costs import``."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="a table (.parquet)")
+    _add_device(parser, "refuse the table of any other device")
+    _add_cache(parser)
+
+
+def import_costs(args: argparse.Namespace) -> int:
+    """Check a recorded table and add it to the cost cache."""
+    from relational_tensat.base.errors import InputError
+    from relational_tensat.cost.inventory import is_device
+    from relational_tensat.cost.key import describe_device
+    from relational_tensat.cost.table import read_table
+
+    table = read_table(args.file)
+    name = describe_device(table.key)
+    if args.device is not None and not is_device(table.key, args.device):
+        raise InputError(f"{args.file}: a table of {name}, expected one of {args.device!r}")
+    cache = _cache(args)
+    added = cache.add(table.records)
+    existing_count = len(table.records) - added
+    already = f"; {existing_count:,} were there already and stay" if existing_count else ""
+    sys.stdout.write(f"{added:,} configurations of {name} added to {cache.path}{already}\n")
+    return 0
+
+
+def clear_arguments(parser: Parser) -> None:
+    """Declare the flags of ``costs clear``."""
+    _add_device(parser, "this device only")
+    _add_cache(parser)
+
+
+def clear_costs(args: argparse.Namespace) -> int:
+    """Forget what was measured."""
+    cache = _cache(args)
+    if args.device is None:
+        keys = cache.keys()
+    else:
+        keys = [holding.key for holding in _holdings(cache, args.device)]
+    count = sum(map(cache.forget, keys))
+    sys.stdout.write(f"{count:,} configurations of {len(keys)} devices forgotten in {cache.path}\n")
+    return 0
+
+
+def _add_cache(parser: Parser) -> None:
+    parser.add_argument(
+        "--cost-cache",
+        type=DATABASE,
+        metavar="FILE",
+        help="the file of the cost cache [in the user's cache folder]",
+    )
+
+
+def _add_device(parser: Parser, text: str) -> None:
+    parser.add_argument(
+        "--device", metavar="D", help=f"{text}: cpu, cuda, an id, or part of the device's name"
+    )
+
+
+def _cache(args: argparse.Namespace) -> CostCache:
+    from relational_tensat.cost.cache import CostCache, default_cache
+
+    return CostCache(args.cost_cache or default_cache())
+
+
+def _holdings(cache: CostCache, device: str | None) -> list[Holding]:
+    """Return what a cache has, of one device if it is named.
+
+    Raises:
+        UsageError: there is no such device in the cache.
+    """
+    from relational_tensat.cost.inventory import devices_here, holdings, matching
+
+    records = cache.rows()
+    kinds = sorted({record.key.kind for record in records})
+    threads = {record.key.libraries.get("threads", "") for record in records} - {""}
+    all_holdings = holdings(records, devices_here(kinds, threads))
+    return all_holdings if device is None else matching(all_holdings, device)

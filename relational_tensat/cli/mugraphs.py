@@ -1,0 +1,373 @@
+"""``kernels …`` on one μGraph: show it, emit its code, verify it, import it."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from relational_tensat.base.errors import UsageError
+from relational_tensat.base.outputs import PAGE
+from relational_tensat.base.shown_text import escaped_in_code
+from relational_tensat.cli.common import add_dims, add_json, add_seed, report
+from relational_tensat.cli.parser import Parser, dimensions, merged, program_or_file, whole_number
+from relational_tensat.cli.process_limits import limit_blas_threads
+
+if TYPE_CHECKING:
+    import argparse
+
+    from rich.console import Console
+
+    from relational_tensat.mugraph.graph.mugraph import MuGraph
+    from relational_tensat.mugraph.kernels.emission import Emitted
+
+#: Languages of ``kernels emit``, and names of accumulators in Mirage's JSON: as the modules have them that
+#: are too heavy for ``--help``.
+TARGETS = ("triton", "cuda", "c")
+ACCUMULATORS = ("forloop_accum", "accum")
+#: Element types that kernels are made for.
+_DTYPES = ("float16", "bfloat16", "float32")
+_KEY = re.compile("k[0-9a-f]{16}")
+#: The exit code where a μGraph computes something else.
+_FAILED = 4
+
+
+def _add_mugraph(parser: Parser) -> None:
+    """Declare what names a μGraph."""
+    parser.add_argument(
+        "file", type=Path, metavar="FILE",
+        help="a μGraph as JSON, or a file of Mirage's; or the key of a kernel that a search kept",
+    )  # fmt: skip
+    parser.add_argument(
+        "--graph", type=whole_number, default=0, metavar="N",
+        help="number of the μGraph, if the file has several [%(default)s]",
+    )  # fmt: skip
+    parser.add_argument(
+        "--db", type=Path, metavar="DB",
+        help="FILE is the key of a kernel in this database, of run --fuse --db or kernels search --db",
+    )  # fmt: skip
+
+
+def _read_mugraph(args: argparse.Namespace) -> MuGraph:
+    """Return the μGraph that was named.
+
+    Raises:
+        InputError: its file is malformed, or has no such graph; or nothing has a kernel of that key.
+    """
+    from relational_tensat.mugraph.graph.mugraph_json import load_mugraph
+
+    key = str(args.file)
+    if args.db is not None:
+        from relational_tensat.cli.kernels_text import mugraph_of
+
+        return mugraph_of(args.db, key)
+    if _KEY.fullmatch(key) and not args.file.exists():
+        from relational_tensat.mugraph.candidate_cache import CandidateCache
+
+        return CandidateCache.of_user().found(key)
+    return load_mugraph(args.file, args.graph)
+
+
+def add_program(parser: Parser, flag: str) -> None:
+    """Declare what names a program, and its sizes."""
+    parser.add_argument(
+        flag, type=program_or_file, metavar="PROGRAM",
+        help="a model, with --region; or a program: a JSON file of a μGraph without "
+        "kernels, or a known name: attention, gated_mlp, lora, mlp, moe, ntrans, qknorm, rmsnorm_linear, "
+        "swiglu",
+    )  # fmt: skip
+    parser.add_argument(
+        "--region", type=whole_number, metavar="N",
+        help="number of a region of the model; kernels regions MODEL lists them",
+    )  # fmt: skip
+    parser.add_argument(
+        "--size", type=dimensions, action="append", default=[], metavar="VARIABLE=N,…",
+        help="sizes of a known program's index variables",
+    )  # fmt: skip
+    add_dims(parser)
+
+
+def read_program(args: argparse.Namespace) -> MuGraph:
+    """Return the program that was named.
+
+    Raises:
+        UsageError: there is none of that name, or it has no such variable.
+        InputError: its file is malformed.
+    """
+    from relational_tensat.formats.frontend import is_onnx
+    from relational_tensat.mugraph.graph.mugraph_json import load_mugraph
+    from relational_tensat.mugraph.programs import program
+
+    sizes, dims = merged(args.size, "--size"), merged(args.dim, "--dim")
+    if args.region is not None or is_onnx(args.program):
+        if sizes:
+            raise UsageError("--size goes with a known program; sizes of a model's dims: --dim")
+        return _region(Path(args.program), args.region, dims)
+    if dims:
+        raise UsageError("--dim goes with a model, of which --region is meant")
+    if Path(args.program).suffix == ".json":
+        if sizes:
+            raise UsageError("--size goes with a known program, a file has its sizes")
+        return load_mugraph(Path(args.program))
+    return program(args.program, **sizes)
+
+
+def _region(model: Path, number: int | None, dims: Mapping[str, int]) -> MuGraph:
+    from relational_tensat.formats import load_model
+    from relational_tensat.mugraph.regions.regions import find_regions
+
+    regions, _ = find_regions(load_model(model, dims))
+    if number is None:
+        raise UsageError(f"{model} is a model: --region N names one of its {len(regions)} regions")
+    if number >= len(regions):
+        raise UsageError(f"{model} has {len(regions)} regions, no region {number}")
+    return regions[number].program
+
+
+def show_arguments(parser: Parser) -> None:
+    """Declare the flags of ``kernels show``."""
+    _add_mugraph(parser)
+    parser.add_argument(
+        "--sql", action="store_true",
+        help="print the rows of the search that found it, too, and with --db the SQL that asks for them",
+    )  # fmt: skip
+    parser.add_argument(
+        "--dot",
+        action="store_true",
+        help="print a picture of the three levels in Graphviz' language instead",
+    )
+    parser.add_argument(
+        "--html", type=PAGE, metavar="OUT",
+        help="write a page, too, that draws the three levels, with maps and the bytes that move",
+    )  # fmt: skip
+    parser.add_argument(
+        "--dtype", choices=_DTYPES, default="float16", metavar="TYPE",
+        help=f"with --html and --plan: the element type: {', '.join(_DTYPES)} [%(default)s]",
+    )  # fmt: skip
+    parser.add_argument(
+        "--plan", action="store_true",
+        help="print the CUDA plan, too: statements in order, barriers, places in shared memory, layouts",
+    )  # fmt: skip
+    parser.add_argument(
+        "--mirage", choices=ACCUMULATORS, metavar="NAMES",
+        help="print Mirage's JSON instead, with accumulators named forloop_accum, as in today's Mirage, or "
+        "accum, as in its saved graphs",
+    )  # fmt: skip
+    add_json(parser, "it as JSON, also a file of Mirage's")
+
+
+def show_kernel(args: argparse.Namespace) -> int:
+    """Print a μGraph."""
+    from relational_tensat.cli.kernels_text import show_plans, show_rows, show_sql
+    from relational_tensat.mugraph.graph.mirage_writer import to_mirage
+    from relational_tensat.mugraph.graph.mugraph_json import encoded
+    from relational_tensat.mugraph.graph.mugraph_text import mugraph_dot, mugraph_text
+    from relational_tensat.mugraph.kernels.emission import emit
+
+    key = str(args.file)
+    graph = _read_mugraph(args)
+    if args.html is not None:
+        _draw(graph, args.dtype, args.html)
+    if args.mirage:
+        sys.stdout.write(f"{json.dumps([to_mirage(graph, args.mirage)])}\n")
+        return 0
+    if args.dot:
+        sys.stdout.write(mugraph_dot(graph))
+        return 0
+    emitted = emit(graph, "cuda", args.dtype) if args.plan else []
+
+    def show(console: Console) -> None:
+        console.print(mugraph_text(graph))
+        if emitted:
+            show_plans(emitted, console)
+        if args.sql and args.db is not None:
+            show_sql(args.db, key, console)
+        elif args.sql:
+            show_rows(graph, console)
+
+    report(lambda: encoded(graph), show, as_json=args.json)
+    return 0
+
+
+def _draw(graph: MuGraph, dtype: str, path: Path) -> None:
+    """Write the page of a μGraph.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    from relational_tensat.view.data.kernel_data import KernelPage
+    from relational_tensat.view.document import write_page
+    from relational_tensat.view.kernel_drawing import drawing
+
+    write_page(KernelPage(graph.name, (drawing(graph, dtype),)), path)
+
+
+def emit_arguments(parser: Parser) -> None:
+    """Declare the flags of ``kernels emit``."""
+    _add_mugraph(parser)
+    parser.add_argument(
+        "--target", choices=TARGETS, default="triton", help="the language of the code [%(default)s]"
+    )
+    parser.add_argument(
+        "--dtype", choices=_DTYPES, metavar="TYPE",
+        help=f"the element type: {', '.join(_DTYPES)} [float16; float32 in C]",
+    )  # fmt: skip
+    parser.add_argument(
+        "--plan", action="store_true",
+        help="print statements with barriers, tensors with places and layouts, instead of code (cuda)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--arch", metavar="SM",
+        help="compile for this architecture, too, for example sm_90; print its registers (cuda, triton)",
+    )  # fmt: skip
+    add_json(parser)
+
+
+def emit_kernels(args: argparse.Namespace) -> int:
+    """Print the code of a μGraph's kernels."""
+    from relational_tensat.mugraph.kernels.emission import emit, order_of_steps
+
+    if args.plan and args.target != "cuda":
+        raise UsageError(f"--plan goes with --target cuda: {args.target} places nothing itself")
+    if args.arch and args.target == "c":
+        raise UsageError("--arch goes with --target cuda or triton")
+    graph = _read_mugraph(args)
+    emitted, order = emit(graph, args.target, args.dtype), order_of_steps(graph)
+    compiled = [one.compiled(args.arch) for one in emitted] if args.arch else []
+    report(
+        lambda: {**_emitted_json(emitted, compiled), "order": order},
+        lambda console: _show_code(emitted, args.plan, console),
+        as_json=args.json,
+    )
+    comment = "//" if args.target != "triton" else "#"
+    for line in order if not args.json else ():
+        sys.stdout.write(f"{comment} {escaped_in_code(line)}\n")
+    for one, machine_code in zip(emitted, compiled, strict=bool(compiled)):
+        if not args.json:
+            sys.stdout.write(
+                f"{one.name} for {args.arch}: {machine_code.registers} registers, "
+                f"{machine_code.shared_bytes} bytes of shared memory, "
+                f"{machine_code.spilled_bytes} bytes spilled\n"
+            )
+    return 0
+
+
+def _emitted_json(emitted: list[Emitted], compiled: list[Any]) -> dict[str, Any]:
+    from relational_tensat.cli.kernels_text import layouts_json
+
+    kernels = []
+    for place, one in enumerate(emitted):
+        content: dict[str, Any] = {
+            "name": one.name, "target": one.target, "source": one.source, "grid": list(one.grid),
+            "plan": [row.content() for row in one.plan], "places": [p.content() for p in one.places],
+        }  # fmt: skip
+        if compiled:
+            code = compiled[place]
+            content["compiled"] = {
+                "registers": code.registers,
+                "shared_bytes": code.shared_bytes,
+                "spilled_bytes": code.spilled_bytes,
+            }
+        kernels.append(content)
+    return {"kernels": kernels, "layouts": layouts_json(emitted[0].layouts)}
+
+
+def _show_code(emitted: list[Emitted], as_plan: bool, console: Console) -> None:
+    if as_plan:
+        from relational_tensat.cli.kernels_text import show_plans
+
+        show_plans(emitted, console)
+        return
+    for one in emitted:
+        sys.stdout.write(one.source)
+
+
+def verify_arguments(parser: Parser) -> None:
+    """Declare the flags of ``kernels verify``."""
+    _add_mugraph(parser)
+    add_program(parser, "program")
+    add_seed(parser)
+    add_json(parser)
+
+
+def verify_kernel(args: argparse.Namespace) -> int:
+    """Verify and report; 4 where the graph is wrong."""
+    limit_blas_threads()
+    from relational_tensat.cli.kernels_text import verification_json, verification_lines
+    from relational_tensat.mugraph.verify.verification import verify_mugraph
+
+    graph = _read_mugraph(args)
+    verification = verify_mugraph(read_program(args), graph, args.seed)
+    report(
+        lambda: verification_json(verification),
+        lambda console: console.print("\n".join(verification_lines(verification))),
+        as_json=args.json,
+    )
+    return 0 if verification.passed else _FAILED
+
+
+def import_arguments(parser: Parser) -> None:
+    """Declare the flags of ``kernels import``."""
+    _add_mugraph(parser)
+    add_program(parser, "program")
+    parser.add_argument(
+        "--raw-exp",
+        action="store_true",
+        help="accept it even if exponentials of large numbers overflow",
+    )
+    add_seed(parser)
+    add_json(parser)
+
+
+def import_kernel(args: argparse.Namespace) -> int:
+    """Verify a μGraph from elsewhere and keep it as a candidate of later searches.
+
+    Raises:
+        InputError: the file is malformed, or the graph has operators of libraries only.
+        VerificationError: it computes something else; says which entry differs.
+    """
+    limit_blas_threads()
+    from relational_tensat.base.errors import InputError, VerificationError
+    from relational_tensat.cli.kernels_text import verification_json, verification_lines
+    from relational_tensat.mugraph.candidate_cache import CandidateCache
+    from relational_tensat.mugraph.graph.concat_products import with_concat_products
+    from relational_tensat.mugraph.graph.rewrites import (
+        core,
+        core_like,
+        has_windows,
+        with_wide_results,
+    )
+    from relational_tensat.mugraph.kernel_finder import made_ready
+    from relational_tensat.mugraph.sizing.cost_model import graph_us
+    from relational_tensat.mugraph.sizing.waves import a100
+    from relational_tensat.mugraph.verify.verification import verify_mugraph
+
+    program = with_concat_products(read_program(args))  # as searches have it
+    given = _read_mugraph(args)
+    verification = verify_mugraph(program, given, args.seed)
+    if not verification.passed:
+        reason = verification_lines(verification)[0].removeprefix("refused: ")
+        raise VerificationError(f"{args.file}: computes something else: {reason}")
+    own = core_like(given, program) if has_windows(program) else None
+    if own is not None:  # a search has windows as inputs of their own
+        program, given = core(program), own
+    if not given.kernels:
+        raise InputError(f"{args.file}: expected a kernel, found operators of libraries only")
+    try:
+        graph = made_ready(with_wide_results(given), raw_exp=args.raw_exp)
+    except VerificationError as error:
+        raise VerificationError(f"{args.file}: {error}; --raw-exp takes it as it is") from None
+    verification = verify_mugraph(program, graph, args.seed)
+    if not verification.passed or not (verification.is_stable or args.raw_exp):
+        raise VerificationError(f"{args.file}: {verification_lines(verification)[-1]}")
+    path = CandidateCache.of_user().keep_imported(program, graph)
+    cost_us = graph_us(graph, a100())
+    content: dict[str, Any] = {
+        "file": str(path), "cost_us": cost_us, "verification": verification_json(verification)
+    }  # fmt: skip
+    lines = [*verification_lines(verification), f"modelled {cost_us:.2f} µs", f"kept as {path}"]
+    report(lambda: content, lambda console: console.print("\n".join(lines)), as_json=args.json)
+    return 0

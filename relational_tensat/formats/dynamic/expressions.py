@@ -1,0 +1,267 @@
+"""Sizes as exact expressions: sums of products of symbols and of quotients that are rounded down.
+
+One normal form for all integers that follow from sizes. A remainder is a sum with a quotient in it, a
+quotient that is rounded up is one that is rounded down, and nested quotients are one. ``TracedSize`` is an
+integer that knows its expression: shape rules, which are Python, compute with it as with any integer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, combinations_with_replacement
+from math import gcd, prod
+from typing import TypeAlias
+
+import numpy as np
+
+#: The size of each symbol.
+Sizes: TypeAlias = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """``numerator // divisor``; the numerator is never negative where the model is valid."""
+
+    numerator: Expression
+    divisor: int
+
+    def value(self, sizes: Sizes) -> int:
+        """Return the integer that it is at some sizes."""
+        return self.numerator.value(sizes) // self.divisor
+
+
+#: What is multiplied.
+Factor: TypeAlias = str | Quotient
+Product: TypeAlias = tuple[Factor, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A sum of products and a number.
+
+    Attributes:
+        terms: (how often, what is multiplied).
+
+    Example:
+        >>> h = Expression.of("h")
+        >>> halved = (h + 1) // 2
+        >>> (halved + 1) // 2 == (h + 3) // 4, halved.value({"h": 5})
+        (True, 3)
+    """
+
+    number: int
+    terms: tuple[tuple[int, Product], ...] = ()
+
+    @classmethod
+    def of(cls, factor: Factor) -> Expression:
+        """Return a symbol, or a quotient, as an expression."""
+        return cls(0, ((1, (factor,)),))
+
+    def value(self, sizes: Sizes) -> int:
+        """Return the integer that it is at some sizes."""
+        return self.number + sum(f * _product_at(product, sizes) for f, product in self.terms)
+
+    def __add__(self, other: Expression | int) -> Expression:
+        other = other if isinstance(other, Expression) else Expression(other)
+        sums: dict[Product, int] = {}
+        for factor, product in (*self.terms, *other.terms):
+            sums[product] = sums.get(product, 0) + factor
+        return _of_sums(self.number + other.number, sums)
+
+    def __neg__(self) -> Expression:
+        return self * -1
+
+    def __sub__(self, other: Expression | int) -> Expression:
+        return self + -other
+
+    def __mul__(self, other: Expression | int) -> Expression:
+        other = other if isinstance(other, Expression) else Expression(other)
+        sums: dict[Product, int] = {}
+        for f, a in (*self.terms, (self.number, ())):
+            for g, b in (*other.terms, (other.number, ())):
+                product = tuple(sorted((*a, *b), key=repr))
+                sums[product] = sums.get(product, 0) + f * g
+        return _of_sums(sums.pop((), 0), sums)
+
+    def __floordiv__(self, divisor: int) -> Expression:
+        """Return the quotient, rounded down: whole multiples of a positive divisor stand before it."""
+        whole = _of_sums(self.number // divisor, {p: f // divisor for f, p in self.terms})
+        rest = _of_sums(self.number % divisor, {p: f % divisor for f, p in self.terms})
+        if not rest.terms:
+            return whole
+        if all(factor < 0 for factor, _ in self.terms):  # rounded up
+            return -((-self + (divisor - 1)) // divisor)
+        common = gcd(divisor, *(factor for factor, _ in rest.terms))
+        if common > 1:
+            terms = tuple((factor // common, product) for factor, product in rest.terms)
+            rest, divisor = Expression(rest.number // common, terms), divisor // common
+        match rest.terms:
+            case ((1, (Quotient() as inner,)),):
+                rest = inner.numerator + rest.number * inner.divisor
+                return whole + rest // (inner.divisor * divisor)
+        return whole + Expression.of(Quotient(rest, divisor))
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The symbols in it."""
+        return frozenset(_symbols(self))
+
+    @property
+    def quotients(self) -> tuple[Quotient, ...]:
+        """The quotients that are multiplied in it."""
+        factors = (factor for _, product in self.terms for factor in product)
+        return tuple(dict.fromkeys(f for f in factors if isinstance(f, Quotient)))
+
+
+def _of_sums(number: int, sums: Mapping[Product, int]) -> Expression:
+    terms = ((factor, product) for product, factor in sums.items() if factor)
+    return Expression(number, tuple(sorted(terms, key=lambda term: repr(term[1]))))
+
+
+def _symbols(expression: Expression) -> Iterator[str]:
+    for _, product in expression.terms:
+        for factor in product:
+            if isinstance(factor, str):
+                yield factor
+            else:
+                yield from _symbols(factor.numerator)
+
+
+def _at(factor: Factor, sizes: Sizes) -> int:
+    return sizes[factor] if isinstance(factor, str) else factor.value(sizes)
+
+
+def _product_at(product: Product, sizes: Sizes) -> int:
+    return prod(_at(factor, sizes) for factor in product)
+
+
+class TracedSize(int):
+    """An integer that knows the expression that it is at these sizes.
+
+    Comparisons and other functions take it for the integer that it is, so an expression is a claim, to be
+    compared with other sizes.
+    """
+
+    expression: Expression
+
+    @classmethod
+    def of(cls, value: int, expression: Expression) -> TracedSize:
+        """Return an integer with its expression."""
+        size = cls(value)
+        size.expression = expression
+        return size
+
+    def __add__(self, other: int) -> int:
+        return _traced(int(self) + int(other), self.expression + _expression(other))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: int) -> int:
+        return _traced(int(self) - int(other), self.expression - _expression(other))
+
+    def __rsub__(self, other: int) -> int:
+        return _traced(int(other) - int(self), _expression(other) - self.expression)
+
+    def __neg__(self) -> int:
+        return _traced(-int(self), -self.expression)
+
+    def __mul__(self, other: int) -> int:
+        return _traced(int(self) * int(other), self.expression * _expression(other))
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: int) -> int:
+        value = int(self) // int(other)
+        if isinstance(other, TracedSize) or other <= 0:
+            return value
+        return _traced(value, self.expression // other)
+
+    def __mod__(self, other: int) -> int:
+        value = int(self) % int(other)
+        if isinstance(other, TracedSize) or other <= 0:
+            return value
+        return _traced(value, self.expression - (self.expression // other) * other)
+
+
+def _expression(value: int) -> Expression:
+    return value.expression if isinstance(value, TracedSize) else Expression(int(value))
+
+
+def _traced(value: int, expression: Expression) -> int:
+    return TracedSize.of(value, expression) if expression.terms else value
+
+
+#: The longest product that is looked for.
+_MOST_FACTORS = 3
+#: Sums of two products with quotients are looked for among so many products.
+_MOST_PRODUCTS = 40
+#: Expressions are one if they are at so many sizes in a row.
+_PROBES = 128
+
+
+def find_expression(
+    values: Sequence[int], sizes: Sequence[Sizes], quotients: Sequence[Quotient] = ()
+) -> Expression | None:
+    """Return the simplest expression that has the given values at the given sizes; None without one.
+
+    A constant, a product of symbols with a factor and a summand, or a sum of two such products; then the
+    same with quotients among what is multiplied. Where two of these fit that differ elsewhere, neither is
+    returned.
+
+    Args:
+        quotients: those that occur in the model.
+    """
+    if len(set(values)) == 1:
+        return Expression(values[0])
+    symbols = list(sizes[0])
+    simple = list(_products(symbols, _MOST_FACTORS))
+    long = list(_products([*symbols, *quotients], _MOST_FACTORS)) if quotients else []
+    short = list(_products([*quotients, *symbols], 2))[:_MOST_PRODUCTS] if quotients else []
+    for products, count in ((simple, 1), (simple, 2), (long, 1), (short, 2)):
+        solutions = (_solve(values, sizes, chosen) for chosen in combinations(products, count))
+        found = [expression for expression in solutions if expression is not None]
+        if found:
+            is_one = products is simple or all(_is_same(found[0], e, sizes[0]) for e in found[1:])
+            return found[0] if is_one else None
+    return None
+
+
+def separating_sizes(quotients: Sequence[Quotient], sizes: Sequence[Sizes]) -> Iterator[Sizes]:
+    """Yield further sizes that tell quotients apart which could be one by the sizes so far."""
+    factors: list[Factor] = [*sizes[0], *quotients]
+    for one, other in combinations(factors, 2):
+        known = _solve([_at(other, at) for at in sizes], sizes, [(one,)])
+        if known is not None:
+            differing = (at for at in _probes(sizes[0]) if known.value(at) != _at(other, at))
+            if (at := next(differing, None)) is not None:
+                yield at
+
+
+def _is_same(one: Expression, other: Expression, base: Sizes) -> bool:
+    return all(one.value(sizes) == other.value(sizes) for sizes in _probes(base))
+
+
+def _probes(base: Sizes) -> Iterator[dict[str, int]]:
+    for more in range(_PROBES):
+        yield {symbol: size + more for symbol, size in base.items()}
+
+
+def _products(factors: Sequence[Factor], longest: int) -> Iterator[Product]:
+    for length in range(1, longest + 1):
+        yield from combinations_with_replacement(factors, length)
+
+
+def _solve(
+    values: Sequence[int], sizes: Sequence[Sizes], products: Sequence[Product]
+) -> Expression | None:
+    """Return the sum of given products that has the values, if whole numbers make one."""
+    rows = [[1, *(_product_at(product, at) for product in products)] for at in sizes]
+    if len(rows) <= len(products) + 1 or np.linalg.matrix_rank(rows) <= len(products):
+        return None  # others would fit as well
+    solution = np.linalg.lstsq(np.array(rows, np.float64), np.array(values, np.float64), rcond=None)
+    number, *factors = (round(factor) for factor in solution[0].tolist())
+    terms = tuple((f, p) for f, p in zip(factors, products, strict=True) if f)
+    expression = Expression(number, terms)
+    is_exact = all(expression.value(at) == v for at, v in zip(sizes, values, strict=True))
+    return expression if is_exact else None
