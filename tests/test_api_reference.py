@@ -1,26 +1,17 @@
-"""The reference of the public interface: pdoc makes it of the docstrings."""
+"""The reference of the public interface: mkdocstrings makes it of the docstrings."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import re
 from pathlib import Path
 
 import relational_tensat
 
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "python.md"
 
-def test_every_public_name_is_documented(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "pdoc",
-        "relational_tensat",
-        "!relational_tensat.",
-        "-o",
-        str(tmp_path),
-    ]
-    subprocess.run([*command, "--docformat", "google"], check=True, capture_output=True)
-    page = (tmp_path / "relational_tensat.html").read_text(encoding="utf-8")
+
+def test_every_public_name_is_documented() -> None:
+    listed = re.findall(r"^ +- (\w+)$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert sorted(listed) == sorted(relational_tensat.__all__)
     for name in relational_tensat.__all__:
-        assert f'id="{name}"' in page, name
         assert getattr(relational_tensat, name).__doc__, name

@@ -2,7 +2,9 @@
 
 A block whose fence reads ``LANGUAGE FILE`` is a file. In a ``console`` block ``$ `` begins a command, what
 follows is its output, and ``…`` stands for any text, as a line for any lines. A page runs in one folder,
-in order.
+in order, which has ``bench/inputs``.
+
+The pages are also counted: words a sentence, figures, and words and clauses that are hard to read.
 """
 
 from __future__ import annotations
@@ -25,8 +27,13 @@ from relational_tensat.rules.targets.names import BACKENDS
 from relational_tensat.tensor.operators import operators
 from relational_tensat.tensor.operators.registry import unregister
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
-PAGES = sorted(DOCS.glob("*.md"))
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+TEXTS = [*PAGES, *sorted(ROOT.glob("*.md"))]
+#: Made by the program from help and comments; a record by dates; and the map of the code, which those who
+#: change the code write.
+_NOT_COUNTED = ("command-line.md", "schema.md", "CHANGELOG.md", "architecture.md")
+READ = [page for page in TEXTS if page.name not in _NOT_COUNTED]
 _PROGRAM, _PYTHON = "relational-tensat ", "python "
 _BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -111,7 +118,11 @@ class Shell:
         return captured.out.splitlines() + errors
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def _name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_what_a_page_says_is_what_happens(
     page: Path,
     tmp_path: Path,
@@ -119,6 +130,8 @@ def test_what_a_page_says_is_what_happens(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("bench").mkdir()
+    Path("bench/inputs").symlink_to(ROOT / "bench" / "inputs")
     monkeypatch.setenv("RELATIONAL_TENSAT_CACHE", str(tmp_path / "cache"))
     shell = Shell(capsys)
     for step in steps(page.read_text(encoding="utf-8")):
@@ -130,10 +143,139 @@ def test_what_a_page_says_is_what_happens(
             pytest.fail("\n".join([f"$ {step.command}", *printed]), pytrace=False)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_named_file_exists(page: Path) -> None:
-    for path in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
-        assert (page.parent / path).exists(), path
+def known_flags() -> dict[str, set[str]]:
+    """Return the flags of each command."""
+    text = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    sections = re.findall(r"^## `([^`]+)`\n(.*?)(?=^## |\Z)", text, flags=re.M | re.S)
+    return {name: set(re.findall(r"(?<!\w)--?[a-z][\w-]*", body)) for name, body in sections}
+
+
+def shown_commands(text: str) -> Iterator[list[str]]:
+    """Yield the arguments of this program's commands in a page's blocks, as shells split them."""
+    for block in re.findall(r"^```\w+\n(.*?)^```$", text, flags=re.M | re.S):
+        joined = re.sub(r"\\\n| >-\n\s*", " ", block)
+        for line in re.findall(r"^[ $\w=/.-]*\brelational-tensat ([a-z].*)$", joined, flags=re.M):
+            lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+            lexer.whitespace_split = True
+            words = list(lexer)
+            ends = (number for number, word in enumerate(words) if set(word) <= set("|>&;"))
+            yield words[: next(ends, len(words))]
+
+
+@pytest.mark.parametrize("page", READ, ids=_name)
+def test_commands_and_flags_that_a_page_names_exist(page: Path) -> None:
+    known = known_flags()
+    text = page.read_text(encoding="utf-8")
+    for words in shown_commands(text):
+        name = next(one for one in (" ".join(words[:2]), words[0]) if one in known)
+        assert {one for one in words if re.match(r"--?[a-z]", one)} <= known[name], words
+    rare = set(
+        re.findall(r"^\| `([\w-]+)=", (ROOT / "docs/command-line.md").read_text("utf-8"), re.M)
+    )
+    assert set(re.findall(r"--set ([\w-]+)", text)) <= rare | {"NAME"}
+    spans = re.findall(r"(?<!`)`([^`\n]+)`(?!`)", re.sub(r"```.*?```", "", text, flags=re.S))
+    ours = [span for span in spans if re.match(rf"--|({'|'.join(known)}) ", span)]
+    named = {flag for span in ours for flag in re.findall(r"--[a-z][\w-]*", span)}
+    gone = page.name in ("tried.md", "CHANGELOG.md")
+    assert gone or named <= set[str]().union(
+        *known.values(), ["--help", "--version", "--network"]
+    ), named
+
+
+def test_commands_are_found_in_blocks_of_shell() -> None:
+    text = "```sh\nA=1 relational-tensat run M \\\n  --effort low > x  # why\nls | relational-tensat\n```\n"
+    assert list(shown_commands(text)) == [["run", "M", "--effort", "low"]]
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    headings = re.findall(r"^#+ (.*)$", text, flags=re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=_name)
+def test_every_named_file_and_heading_exists(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]*)(?:#([^)]+))?\)", page.read_text(encoding="utf-8"))
+    for path, anchor in links:
+        target = page.parent / path if path else page
+        assert target.exists(), path
+        assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
+
+
+def test_the_map_and_the_site_name_every_page() -> None:
+    docs = ROOT / "docs"
+    index = (docs / "index.md").read_text(encoding="utf-8")
+    site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    named = {docs / path for path in re.findall(r"\]\(([^)#:]+\.md)", index)}
+    assert named == {*PAGES} - {docs / "index.md"}
+    assert {docs / path for path in re.findall(r"[\w/-]+\.md", site)} == {*PAGES}
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a page, without code blocks, tables, headings and pictures.
+
+    Code within a line and a link's text count as words. An item of a list ends a sentence.
+    """
+    text = re.sub(r"^```.*?^```$|<!--.*?-->|<[^>]+>", "", text, flags=re.M | re.S)
+    text = re.sub(r"^\s*(\||#|\[?!\[|!!!).*$", "", text, flags=re.M)
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"`[^`]*`", "code", text))
+    found = []
+    for block in re.split(r"\n\s*\n|\n\s*(?:[-*]|\d+\.) ", f"\n{text}"):
+        found += re.split(r"(?<=[.!?]) (?=[A-Z(])", " ".join(re.sub(r"[*_>]", "", block).split()))
+    return [sentence for sentence in found if len(sentence.split()) > 2]
+
+
+def counts(text: str) -> tuple[float, float, float]:
+    """Return words a sentence, the share of sentences above 25 words, and figures a hundred words."""
+    words = [len(sentence.split()) for sentence in sentences(text)]
+    figures = [re.findall(r"(?<![\w.])\d[\d,.]*", sentence) for sentence in sentences(text)]
+    total, number = max(sum(words), 1), max(len(words), 1)
+    long = sum(count > 25 for count in words)
+    return total / number, long / number, 100 * sum(map(len, figures)) / total
+
+
+@pytest.mark.parametrize("page", READ, ids=_name)
+def test_a_page_is_easy_to_read(page: Path) -> None:
+    mean, long, figures = counts(page.read_text(encoding="utf-8"))
+    assert (mean <= 14, long <= 0.05, figures <= 1) == (True, True, True), (mean, long, figures)
+
+
+_WORDS = re.compile(r"\b(anew|dear|dearer|dearest|whoever|as ever|(is|are) none)\b", re.IGNORECASE)
+_WHAT = re.compile(r"(^|[,;:(–—] )what\b[^?]*$", re.IGNORECASE)
+
+
+@pytest.mark.parametrize("page", READ, ids=_name)
+def test_a_page_has_no_hard_words_and_no_clause_that_begins_with_what(page: Path) -> None:
+    found = sentences(page.read_text(encoding="utf-8"))
+    assert [one for one in found if _WORDS.search(one) or _WHAT.search(one)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("# One two three\n\nOne two three. Four five `six seven` eight.\n", (3.5, 0.0, 0.0)),
+        ("- one two three\n- four five 6 7 8\n\n| a | 1 |\n", (4.0, 0.0, 37.5)),
+        ("word " * 26, (26.0, 1.0, 0.0)),
+        ("```sh\n1 2 3 4\n```\n[one two](x.md) three\n", (3.0, 0.0, 0.0)),
+    ],
+)
+def test_the_counter_counts(text: str, expected: tuple[float, float, float]) -> None:
+    assert counts(text) == expected
+
+
+def test_the_check_of_clauses_can_fail() -> None:
+    assert _WHAT.search("It ends, what was found is written.")
+    assert _WHAT.search("What differs is not written.")
+    assert not _WHAT.search("What changed?")
+    assert not _WHAT.search("The page shows what changed.")
+    assert _WORDS.search("There are none.")
+
+
+def test_the_readme_is_short() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 110
+    assert len(text.split()) <= 900
 
 
 @pytest.mark.parametrize(

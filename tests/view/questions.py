@@ -1,4 +1,4 @@
-"""The questions that a stranger asks of a page: ``docs/viewing.md`` lists them with their clicks."""
+"""The questions that a stranger asks of a page: ``docs/how-to/look-at-a-run.md`` lists them."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ def test_a_bias_may_mask_whole_rows_beside_a_finite_mask(tmp_path: Path) -> None
 def test_the_kernel_leaves_nan_of_queries_and_keys_where_the_spelled_guard_hides_it(
     tmp_path: Path,
 ) -> None:
-    """Both guard rows without any key; what NaN of a row is else is docs/rules-and-numbers.md's."""
+    """Both guard rows without any key; what NaN of a row is else is rules-and-numbers.md's."""
     before, after = written(spelled(guarded=True, lowest=-np.inf), tmp_path)
     query = _FEEDS["q"].copy()
     query[0, 3, 0] = np.nan

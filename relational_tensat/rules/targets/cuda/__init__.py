@@ -1,7 +1,7 @@
 """An NVIDIA GPU by the executor of ``relational_tensat.gpu``: cuBLASLt, cuDNN, kernels of our own.
 
 The executor is given the kernels (``gpu.lowering``), and starts all of a graph's as one CUDA graph.
-docs/benchmarks.md has what was measured on one.
+docs/benchmarks/gpu.md has what was measured on one.
 """
 
 from __future__ import annotations
