@@ -229,13 +229,32 @@ class Saturation:
             return False  # the next iteration reports why
 
     def _iterate(self, iteration: int, guard: Guard) -> str | None:
-        """Run one iteration and log it; return the reason to stop, or None to continue."""
+        """Do one iteration's step and log it; return the reason to stop, or None to continue.
+
+        Where the node limit kept single-pattern rules from what multi-pattern rules had made, it is done
+        again with the smaller budget that these have where it is scarce.
+        """
         self._iteration_started = time.perf_counter()
         self._statements_before = self._database.statements
+        world, policy = self._world, self._policy
         while True:
             try:
                 with self._transaction():
-                    self._work(iteration)
+                    state = self._state
+                    rules = policy.rules(iteration, state)
+                    # Counted where there are no multi-pattern rules, too: else they would be waited for
+                    # without end.
+                    is_multi = policy.schedule is None and policy.wants_multi(iteration, state)
+                    state.multi_done += is_multi
+                    delta = step(world, rules, policy.budget(state))
+                    state.iteration = iteration
+                    state.quiet = delta.is_empty
+                    state.left_out |= not delta.multi_complete
+                    self._has_all &= not delta.rejected and not delta.filtered
+                    state.stopped = policy.reason_to_stop(delta, rules, state)
+                    self._journal.note_matches(iteration, delta.matches)
+                    self._journal.note_iteration(self._report(iteration, delta))
+                    self._write_down()
             except Starved:
                 self._state.scarce = self._state.left_out = True
             except (Interrupted, OutOfMemory) as error:
@@ -260,27 +279,6 @@ class Saturation:
             self._state = state
             self._journal.undo(mark)
             raise
-
-    def _work(self, iteration: int) -> None:
-        """Do an iteration's step, and note where the exploration is then.
-
-        Raises:
-            Starved: the node limit kept single-pattern rules from what multi-pattern rules had made,
-                and these had a larger budget than they have where it is scarce.
-        """
-        state, world, policy = self._state, self._world, self._policy
-        rules = policy.rules(iteration, state)
-        # Counted where there are no multi-pattern rules, too: else they would be waited for without end.
-        state.multi_done += policy.schedule is None and policy.wants_multi(iteration, state)
-        delta = step(world, rules, policy.budget(state))
-        state.iteration = iteration
-        state.quiet = delta.is_empty
-        state.left_out |= not delta.multi_complete
-        self._has_all &= not delta.rejected and not delta.filtered
-        state.stopped = policy.reason_to_stop(delta, rules, state)
-        self._journal.note_matches(iteration, delta.matches)
-        self._journal.note_iteration(self._report(iteration, delta))
-        self._write_down()
 
     def _report(self, iteration: int, delta: Delta | None) -> IterationReport:
         """Return what an iteration did; None if it was undone."""
