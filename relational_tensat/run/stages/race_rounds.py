@@ -29,12 +29,8 @@ from relational_tensat.run.stages.contenders import (
     fixed_share,
     with_candidate,
 )
-from relational_tensat.run.stages.extract import (
-    candidate_of,
-    extract_again,
-    remember,
-    without_kept,
-)
+from relational_tensat.run.stages.extract import extract_again, without_kept
+from relational_tensat.run.stages.settled import candidate_of, remember
 from relational_tensat.run.values import ExtractedRun, LoadedRun, Settled
 from relational_tensat.tensor import Graph
 
