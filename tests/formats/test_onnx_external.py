@@ -123,7 +123,7 @@ def test_large_weights_stay_where_they_were(tmp_path: Path, *, is_beside: bool) 
     onnx.save_model(made, source, save_as_external_data=is_beside, location="w.bin")
     optimize(
         source,
-        Options.of(cost="t4", iterations=1, rules=(Path("rules/pointwise.rules"),)),
+        Options.of(cost="t4", iterations=2),
         output=target,
     )
     written = onnx.load(target, load_external_data=False)
