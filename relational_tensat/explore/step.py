@@ -28,10 +28,9 @@ from relational_tensat.explore.apply.application import FEWEST, ApplyReport, app
 from relational_tensat.explore.apply.direct import next_waiting_text, rooted_sql
 from relational_tensat.explore.apply.targets import Candidates
 from relational_tensat.explore.compile.compiled_rules import phase_rules
-from relational_tensat.explore.ending import write_ending
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.outcome import IterationReport, Journal, RuleStats, rule_stats
-from relational_tensat.explore.world import World, begin_world
+from relational_tensat.explore.world import World, begin_world, write_ending
 from relational_tensat.rules.model import Rule
 
 

@@ -20,6 +20,7 @@ from relational_tensat.base.errors import InputError, RelationalTensatError, Usa
 from relational_tensat.base.folders import temporary_folder
 from relational_tensat.base.outputs import DefaultOutput
 from relational_tensat.formats import need_onnx
+from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.run.options import Options
 from relational_tensat.run.result import Result
 from relational_tensat.run.result_model import result_model, write_model
@@ -62,7 +63,7 @@ class Place:
         if self.folder is None:
             return result
         files = result.files
-        if files.output is not None and files.output.suffix.lower() == ".onnx":
+        if is_onnx(files.output):
             model = result_model(files, result.graph, is_unchanged=result.unchanged)
             files = replace(files, model=model)
         if self.is_own:
@@ -137,7 +138,7 @@ def _path(model: Any) -> Path | None:
 
 def _needs_file(source: Path, options: Options) -> bool:
     """Whether a result has to be written to be what the options say: dynamic, or of another version."""
-    if source.suffix.lower() != ".onnx":
+    if not is_onnx(source):
         return False
     return options.output.opset is not None or (not options.model.static and _is_dynamic(source))
 

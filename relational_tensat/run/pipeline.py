@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from relational_tensat.base.outputs import (
-    MODEL,
     DefaultOutput,
     check_database,
     check_options,
     check_page,
 )
 from relational_tensat.cost import CostModel
+from relational_tensat.formats.frontend import MODEL
 from relational_tensat.run.models_in_memory import AnyModel, placed
 from relational_tensat.run.notebook_progress import shown
 from relational_tensat.run.options import Options

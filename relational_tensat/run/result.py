@@ -17,7 +17,7 @@ from relational_tensat.run.gain import Gain, standing_of
 from relational_tensat.run.result_groups import Files, Outcome, Price, Proof, SearchSummary
 from relational_tensat.run.result_model import result_model, save_result
 from relational_tensat.tensor import Graph
-from relational_tensat.tensor.inference import count_inference_ops
+from relational_tensat.tensor.uses import count_inference_ops
 
 if TYPE_CHECKING:
     import onnx

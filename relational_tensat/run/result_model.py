@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.files import check_file, write_aside
-from relational_tensat.base.outputs import MODEL, check_output, check_outputs
+from relational_tensat.base.outputs import check_outputs
 from relational_tensat.formats import copy_model, need_onnx, save_model, to_onnx_model
+from relational_tensat.formats.frontend import MODEL, check_output, is_onnx
 from relational_tensat.run.result_groups import Files
 from relational_tensat.tensor import Graph
 
@@ -30,7 +31,7 @@ def result_model(files: Files, graph: Graph, *, is_unchanged: bool) -> onnx.Mode
     if files.model is not None:
         return files.model
     file = _file(files, is_unchanged=is_unchanged)
-    if file is None and files.source is not None and not _is_onnx(files.source):
+    if file is None and files.source is not None and not is_onnx(files.source):
         raise UsageError(
             f"{files.source}: is no ONNX model, expected one: graph is the result, and "
             "save('NAME.onnx') writes it as ONNX"
@@ -54,7 +55,7 @@ def save_result(files: Files, graph: Graph, path: Path, *, is_unchanged: bool) -
     """
     check_output(path, files.source)
     check_outputs([(path, MODEL)], [] if files.source is None else [files.source])
-    if not _is_onnx(path):
+    if not is_onnx(path):
         _check_fixed(files, path, is_unchanged=is_unchanged)
         save_model(graph, path)
         return
@@ -91,14 +92,10 @@ def write_model(model: onnx.ModelProto, path: Path) -> None:
 
 def _file(files: Files, *, is_unchanged: bool) -> Path | None:
     """Return the ONNX file that is the result; None where there is none."""
-    if files.output is not None and _is_onnx(files.output):
+    if files.output is not None and is_onnx(files.output):
         return files.output
     is_source = is_unchanged and files.output is None
-    return files.source if is_source and files.source and _is_onnx(files.source) else None
-
-
-def _is_onnx(path: Path) -> bool:
-    return path.suffix.lower() == ".onnx"
+    return files.source if is_source and files.source and is_onnx(files.source) else None
 
 
 def _check_fixed(files: Files, path: Path, *, is_unchanged: bool) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from relational_tensat.base.outputs import DefaultOutput
 from relational_tensat.base.watch import Watch
 from relational_tensat.cost import CostModel, CostSource, as_source, graph_cost_us, open_source
-from relational_tensat.cost.configurations import Contents
+from relational_tensat.cost.key import Contents
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.stopwatch import TimeSpent
 from relational_tensat.explore import Exploration
@@ -23,6 +23,7 @@ from relational_tensat.explore.members import Seed
 from relational_tensat.extract import Extraction
 from relational_tensat.extract.anytime import AnytimeExtractor, ExtractionEntry
 from relational_tensat.rules.model import Rule
+from relational_tensat.rules.targets.backend import load_backend
 from relational_tensat.run.options import DEFAULT_PROFILE, Options, with_measured_limits
 from relational_tensat.run.progress import Phases, Progress, Recording
 from relational_tensat.run.purpose import Purpose, purpose_of
@@ -98,13 +99,11 @@ class Run:
 
 
 def _opened(options: Options, progress: Progress) -> CostSource:
-    """Return what costs are from; a target's kernels are measured as it runs them."""
+    """Return what costs are from; a backend's kernels are measured as it runs them."""
     costs = options.costs
     source = costs.source or DEFAULT_PROFILE
-    kind, _, mode = source.partition(":")
-    is_cpu = kind == "cpu" and not mode.startswith("all")
-    if is_cpu and options.rules.target == "onnxruntime":
-        source = f"cpu:all:{mode}".removesuffix(":")
+    if options.rules.target is not None:
+        source = load_backend(options.rules.target).measured_as(source)
     return open_source(
         source,
         cache=costs.cache,

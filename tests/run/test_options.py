@@ -25,10 +25,10 @@ from relational_tensat.base.option import (
 from relational_tensat.base.outputs import (
     DefaultOutput,
     check_database,
-    check_output,
     default_output,
 )
 from relational_tensat.cli.parser import Parser, add_tree, written_values
+from relational_tensat.formats.frontend import check_output
 from relational_tensat.run.options import Options, with_measured_limits
 from relational_tensat.run.progress import Silent
 from relational_tensat.run.values import Run

@@ -23,7 +23,6 @@ from relational_tensat.base.watch import Guard
 from relational_tensat.egraph.cycles import filter_cycles
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore.ending import write_down, write_ending
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.members import Members, end_search
 from relational_tensat.explore.outcome import (
@@ -32,11 +31,11 @@ from relational_tensat.explore.outcome import (
     Journal,
     Observer,
     WorldReport,
-    rule_stats,
 )
 from relational_tensat.explore.step import Delta, Starved, step
 from relational_tensat.explore.strategies.policy import PLAIN, Policy, SaturationState, Variation
-from relational_tensat.explore.world import World, begin_world
+from relational_tensat.explore.strategies.strategy import SearchSettings
+from relational_tensat.explore.world import World, begin_world, end_exploration, write_down
 from relational_tensat.rules.model import Rule
 
 #: Exploration dies out where an iteration works on so few matches for each e-node, or on so few and fewer
@@ -71,6 +70,11 @@ def explore(
     with saturation.watching() as guard:
         reason = saturation.grow(guard)
     return saturation.finish(reason)
+
+
+def explore_whole(egraph: EGraph, rules: Sequence[Rule], search: SearchSettings) -> Exploration:
+    """Explore by saturation alone: the strategy of that name."""
+    return explore(egraph, rules, search.options, observer=search.observer)
 
 
 def join_worlds(egraph: EGraph, options: ExplorationOptions) -> None:
@@ -298,17 +302,7 @@ class Saturation:
         """Write down what is not written yet, and why it ended; return how it went."""
         is_exhaustive = reason == "closed" and self._has_all
         reason = "saturated" if reason == "closed" else reason
-        with self._egraph.transaction():
-            write_ending(self._egraph, self._world.matcher, self._journal)
-            self._egraph.set_stop_reason(reason)
-        log = self._journal.log
-        return Exploration(
-            reason,
-            self._state.iteration,
-            rule_stats(self._database, self._world.rules.first),
-            tuple(log),
-            sum(entry.statements for entry in log),
-            time.perf_counter() - self._started,
-            worlds,
-            is_exhaustive,
+        ended = end_exploration(
+            self._world, self._journal, reason, self._state.iteration, self._started
         )
+        return replace(ended, worlds=worlds, is_exhaustive=is_exhaustive)

@@ -15,15 +15,14 @@ from relational_tensat.cost import CostSource, Unmeasurable, graph_cost_us
 from relational_tensat.cost.device import Device, WholeTiming
 from relational_tensat.extract.problem import COST_TOLERANCE
 from relational_tensat.formats import load_model
-from relational_tensat.run.end_to_end import time_on_device
+from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.run.gain import Gain, is_worth_it, is_worth_it_modelled, standing_of
 from relational_tensat.run.reports import FileChange
 from relational_tensat.run.result_groups import Rejection, WholeRun
 from relational_tensat.run.stages.compare import compare
-from relational_tensat.run.stages.machine_file import save_for_machine
 from relational_tensat.run.stages.race import race_again
 from relational_tensat.run.values import CheckedRun, ExtractedRun, LoadedRun
-from relational_tensat.tensor.inference import count_inference_ops
+from relational_tensat.tensor.uses import count_inference_ops
 from relational_tensat.verify.verification import UNCHANGED, Verification
 
 #: Why a file that was a result before is left as it is.
@@ -51,7 +50,12 @@ def check(extracted: ExtractedRun) -> CheckedRun:
     database.run("run/set_estimated_costs", text=own.loaded.cost.counts.estimates)
     database.run("run/set_gain", text=_gain(checked).text)
     own.loaded.run.resources.close()
-    return save_for_machine(_timed(checked))
+    timed = _timed(checked)
+    if not timed.loaded.run.options.output.this_machine:
+        return timed
+    from relational_tensat.run.stages.machine_file import save_for_machine  # few runs need it
+
+    return save_for_machine(timed)
 
 
 def _verified(extracted: ExtractedRun) -> CheckedRun:
@@ -112,7 +116,7 @@ def _place_beside(loaded: LoadedRun) -> Path | None:
         InputError: nothing can be written there.
     """
     target = loaded.target
-    if target is None or target.suffix.lower() != ".onnx":
+    if target is None or not is_onnx(target):
         return None
     folder = loaded.run.files.enter_context(folder_beside(target))
     return folder / target.name
@@ -223,7 +227,7 @@ def _file_change(checked: CheckedRun) -> FileChange | None:
     file, target = checked.loaded.model.file, checked.loaded.target
     if file is None or target is None or checked.extracted.copies_file:
         return None
-    if {file.suffix.lower(), target.suffix.lower()} != {".onnx"}:
+    if not (is_onnx(file) and is_onnx(target)):
         return None
     from relational_tensat.formats.onnx_frame import figures_of_file, figures_of_skeleton
     from relational_tensat.formats.onnx_write import write_skeleton  # both need onnx
@@ -288,6 +292,8 @@ def _whole_timing(checked: CheckedRun, device: Device) -> WholeTiming | Unmeasur
     try:
         with loaded.run.phases.phase("whole"):
             before, after = map(loaded.cost.as_timed, (loaded.original, checked.folded))
+            from relational_tensat.run.end_to_end import time_on_device  # measured runs need it
+
             return time_on_device(device, before, after, loaded.inputs, seed)
     except KeyboardInterrupt:
         return Unmeasurable("interrupted")

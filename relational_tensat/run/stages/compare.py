@@ -16,6 +16,7 @@ from relational_tensat.base.errors import (
 )
 from relational_tensat.base.folders import temporary_folder
 from relational_tensat.formats import save_model, to_onnx_model
+from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.run.options import Options
 from relational_tensat.run.reports import SizedResult
 from relational_tensat.run.values import CheckedRun, ExtractedRun, LoadedRun
@@ -154,7 +155,7 @@ def check_result(
     if outcome.failure():
         return folded, outcome
     files = _Files(original, optimized, folded, source, candidate)
-    check = _check_files if _is_onnx(source) or _is_onnx(target) else _check_as_files
+    check = _check_files if is_onnx(source) or is_onnx(target) else _check_as_files
     return folded, outcome.joined(check(files, inputs, options, outcome.shrink))
 
 
@@ -235,7 +236,7 @@ def _check_files(
 
 def original_file(original: Graph, source: Path | None, folder: Path) -> Path:
     """Return the original's ONNX file: the one that it is from, or one that is written into a folder."""
-    if source is not None and _is_onnx(source):
+    if source is not None and is_onnx(source):
         return source
     path = folder / "original.onnx"
     save_model(original, path)
@@ -245,7 +246,3 @@ def original_file(original: Graph, source: Path | None, folder: Path) -> Path:
 def _in_memory(graph: Graph) -> bytes:
     model: bytes = to_onnx_model(graph).SerializeToString()
     return model
-
-
-def _is_onnx(path: Path | None) -> bool:
-    return path is not None and path.suffix.lower() == ".onnx"

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from relational_tensat.cost import CostSource, Device, graph_cost_us
 from relational_tensat.cost.cache import CostCache, default_cache
-from relational_tensat.cost.configurations import Contents
 from relational_tensat.cost.earlier_runs import RACING, Raced, RunsBefore
-from relational_tensat.cost.key import now
+from relational_tensat.cost.key import Contents, now
 from relational_tensat.cost.race import RACE_VERSION, RaceResult
 from relational_tensat.cost.source import ABOUT
 from relational_tensat.extract import Extraction, extract
@@ -41,7 +40,7 @@ from relational_tensat.extract.tables import (
 )
 from relational_tensat.extract.tables import choose as write_choice
 from relational_tensat.rules.targets.as_written import as_written
-from relational_tensat.rules.targets.target import load_target
+from relational_tensat.rules.targets.backend import load_backend
 from relational_tensat.run.values import ExtractedRun, LoadedRun
 from relational_tensat.tensor import Graph
 
@@ -182,7 +181,7 @@ def _by_profile(extracted: ExtractedRun, table: TableProblem) -> FamilyChoice | 
 def _of_target(loaded: LoadedRun) -> frozenset[str]:
     """Return the rules of the target: it carries them out itself, whatever is written."""
     name = loaded.run.options.rules.target
-    rules = load_target(name).rules(has_fixed_shapes=loaded.model.dynamic is None) if name else []
+    rules = load_backend(name).rules(has_fixed_shapes=loaded.model.dynamic is None) if name else []
     return frozenset(rule.name.partition("[")[0] for rule in rules)
 
 

@@ -17,18 +17,17 @@ from relational_tensat.base.watch import Watch
 from relational_tensat.cost import CostSource
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.explore import RuleStats
-from relational_tensat.explore import explore as saturate
 from relational_tensat.explore.outcome import Observer
 from relational_tensat.explore.step import apply_further
-from relational_tensat.explore.strategies.focus import explore_and_go_on, explore_focus
-from relational_tensat.explore.strategies.mcts.decisions import explore_tree
+from relational_tensat.explore.strategies import STRATEGIES
+from relational_tensat.explore.strategies.strategy import SearchSettings, Strategy
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.extract.anytime import AnytimeExtractor, ExtractionEntry
-from relational_tensat.extract.varied_graphs import VariedGraphs
 from relational_tensat.run.options import Options
 from relational_tensat.run.values import ExploredRun, LoadedRun, Model, Refused
 
 if TYPE_CHECKING:
+    from relational_tensat.extract.varied_graphs import VariedGraphs
     from relational_tensat.mugraph.fusion.candidates import Version
     from relational_tensat.mugraph.fusion.own_kernel import KernelCosts, OwnKernel
     from relational_tensat.mugraph.regions.regions import RegionRow
@@ -53,26 +52,14 @@ def explore(loaded: LoadedRun, before: ExploredRun | None = None) -> ExploredRun
     if loaded.resumed_after is not None and before is None:
         extractor.go_on()
     run, egraph, rules = loaded.run, loaded.egraph, loaded.rules
-    options, tree, seed = run.options.exploration, run.options.tree, run.options.process.seed
     progress = run.phases.progress
     observer = Observer(progress=progress.iteration, after=extractor.after, watch=run.watch)
+    search = SearchSettings(
+        run.options.exploration, extractor, observer, run.options.process.seed, run.options.tree
+    )
     with run.phases.phase("explore"), egraph.database.stopwatch.phase("explore"):
-        match options.search:
-            case "focus" | "focus-mcts":
-                tree_or_none = tree if options.search == "focus-mcts" else None
-                exploration = explore_focus(
-                    egraph, rules, options, extractor, observer, seed, tree=tree_or_none
-                )
-            case "mcts":
-                exploration = explore_tree(
-                    egraph, rules, options, tree, extractor, seed=seed, observer=observer
-                )
-            case "auto":  # saturation, and focus where a limit ended that
-                exploration = explore_and_go_on(
-                    egraph, rules, options, extractor, seed, observer=observer
-                )
-            case _:
-                exploration = saturate(egraph, rules, options, observer=observer)
+        strategy: Strategy = STRATEGIES[run.options.exploration.search]
+        exploration = strategy(egraph, rules, search)
     run.phases.move(extractor.spent_s, source="explore", target="extract")
     explored = ExploredRun(loaded, exploration, extractor, loaded.notes, loaded.kernels)
     if before is not None:
@@ -180,6 +167,8 @@ def _with_kernels(explored: ExploredRun) -> ExploredRun:
     watch = Watch()  # of its own: what Ctrl-C ends here is not the run
     assert loaded.kernel_costs is not None
     costs = loaded.kernel_costs.operators
+    from relational_tensat.extract.varied_graphs import VariedGraphs  # few runs need it
+
     varied = VariedGraphs(loaded.egraph, loaded.cost, _EXTRACTION)
     with watch.watching():
         sought = own_kernels(

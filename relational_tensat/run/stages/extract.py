@@ -1,44 +1,33 @@
 """The third stage: the cheapest graph comes out of the e-graph, and is chosen if it is the cheaper one.
 
-The choice is remembered once races have ended: a run that repeats another one (the same model, rules,
-target, search, costs and inputs, on the same device) begins extraction from it, and races no more.
+Where costs are measured, a run that repeats another one begins from the choice that was made then
+(``settled``).
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 
 from relational_tensat.cost import CostSource, ask_for_graph, graph_cost_us
-from relational_tensat.cost.earlier_runs import SettledChoice
-from relational_tensat.explore.members import Seed
 from relational_tensat.extract import ExtractionOptions
-from relational_tensat.extract.anytime.by_profile import cheapest_by_profile
+from relational_tensat.extract.anytime.kept import cheapest_by_profile
 from relational_tensat.extract.cost_table import forget_costs
-from relational_tensat.extract.families import FamilyChoice
-from relational_tensat.extract.problem import COST_TOLERANCE, dag_cost_us
+from relational_tensat.extract.problem import COST_TOLERANCE
 from relational_tensat.extract.tables import (
-    TableProblem,
-    choice_of,
     chosen_graph,
-    enodes_in_order,
     extraction_problem,
     rules_of_chosen,
 )
-from relational_tensat.extract.written_choice import find_choice, text_of_choice
 from relational_tensat.rules.targets.as_written import as_written
 from relational_tensat.run.progress import write_course
-from relational_tensat.run.stages.contenders import Contestant, TimedGraphs, graph_of
 from relational_tensat.run.stages.explore import extractor_of
-from relational_tensat.run.values import ExploredRun, ExtractedRun, LoadedRun, Settled, Start
-from relational_tensat.tensor.inference import count_inference_ops
+from relational_tensat.run.values import ExploredRun, ExtractedRun, Start
+from relational_tensat.tensor.uses import count_inference_ops
 from relational_tensat.verify.sensitivity import behind_integers
 
 #: Of values that stay as they were; a note counts the others.
 _NAMES_SHOWN = 4
-#: Costs are others by now if a choice costs so much more or less beside the original than when it was made.
-_OTHER_COSTS = 0.05
 #: How notes end that the original is returned.
 _KEPT = ": the original is kept"
 
@@ -133,7 +122,11 @@ def extract_again(
 
 def _start(explored: ExploredRun, options: ExtractionOptions) -> Start:
     """Return the choice of a run before, or the cheapest graph by the profile, which is measured first."""
-    settled = recall(explored)
+    settled = None
+    if explored.loaded.cost.device is not None:
+        from relational_tensat.run.stages.settled import recall  # few runs measure their costs
+
+        settled = recall(explored)
     if settled is not None:
         return Start(settled=settled)
     loaded = explored.loaded
@@ -158,82 +151,3 @@ def _with_steps_as_they_were(explored: ExploredRun, names: Sequence[str]) -> Exp
 def without_kept(notes: Sequence[str]) -> tuple[str, ...]:
     """Return notes without those that the original is kept by the sums."""
     return tuple(note for note in notes if not note.endswith(_KEPT))
-
-
-def recall(explored: ExploredRun) -> Settled | None:
-    """Return what a run that this repeats has chosen; None where there is none, or its costs were others.
-
-    There is none either where something else is asked for: races again, or none, more measuring, more time
-    of races than was enough.
-
-    Raises:
-        InputError: the cache cannot be used.
-    """
-    loaded = explored.loaded
-    costs, device = loaded.run.options.costs, loaded.cost.device
-    is_repeated = not (costs.race_again or explored.refused)
-    is_raced = costs.end_to_end and costs.budget_s != 0 and costs.measure_time_limit_s is None
-    if device is None or not (loaded.run_hash and is_repeated and is_raced):
-        return None
-    timed = TimedGraphs.of(loaded, device)
-    saved = timed.before.settled(loaded.run_hash, timed.setting)
-    if saved is None or saved.graph not in timed.known:
-        return None
-    if costs.budget_s is not None and not saved.has_held:
-        return None
-    return _in_egraph(loaded, saved)
-
-
-def remember(loaded: LoadedRun, timed: TimedGraphs, winner: str, *, has_held: bool) -> None:
-    """Remember who won the races of a run.
-
-    Args:
-        winner: hash of its graph.
-        has_held: there was nothing left to race; else the time was over.
-    """
-    table = extraction_problem(loaded.egraph, loaded.cost, CostSource.about)
-    candidate = timed.candidates[winner]
-    enodes = enodes_in_order(table, candidate.found.choice)
-    text = json.dumps(
-        {
-            "without": candidate.without,
-            "is_by_profile": candidate.is_by_profile,
-            "enodes": text_of_choice(loaded.egraph, enodes),
-        }
-    )
-    ratio = dag_cost_us(table.problem, candidate.found.choice) / loaded.original_us
-    saved = SettledChoice(winner, text, ratio > 1.0, ratio, has_held)
-    timed.before.settle(loaded.run_hash, timed.setting, saved)
-
-
-def candidate_of(loaded: LoadedRun, table: TableProblem, settled: Settled) -> Contestant | None:
-    """Return a choice of before as a candidate; None where it is not in the problem."""
-    choice = choice_of(table, settled.seed.enodes)
-    if choice is None:
-        return None
-    found = FamilyChoice(choice, dag_cost_us(table.problem, choice), frozenset(), frozenset())
-    graph = graph_of(loaded, table, choice)
-    return Contestant(graph, found, settled.without, settled.is_by_profile)
-
-
-def _in_egraph(loaded: LoadedRun, saved: SettledChoice) -> Settled | None:
-    """Return a choice as the e-graph of a run has it."""
-    content = json.loads(saved.choice)
-    enodes = find_choice(loaded.egraph, content["enodes"])
-    if enodes is None:
-        return None
-    table = extraction_problem(loaded.egraph, loaded.cost, CostSource.about)
-    choice = choice_of(table, enodes)
-    if choice is None:
-        return None
-    cost_us = dag_cost_us(table.problem, choice)
-    ratio = cost_us / loaded.original_us
-    if abs(ratio / saved.cost_ratio - 1) > _OTHER_COSTS:
-        return None
-    return Settled(
-        saved.graph,
-        Seed(cost_us, enodes),
-        tuple(content["without"]),
-        content["is_by_profile"],
-        saved.is_dearer,
-    )

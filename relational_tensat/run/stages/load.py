@@ -11,18 +11,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from relational_tensat.base.errors import UsageError
-from relational_tensat.base.outputs import DefaultOutput, check_output
+from relational_tensat.base.outputs import DefaultOutput
 from relational_tensat.cost import CostSource, ask_for_graph
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore.schedule import parse_schedule
-from relational_tensat.explore.schedule.rulesets import check_rulesets
 from relational_tensat.formats import load_dynamic, load_model, need_onnx
+from relational_tensat.formats.frontend import check_output, is_onnx
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.content import content_hash
 from relational_tensat.rules.soundness.gate import check_trust
 from relational_tensat.rules.soundness.verdict import Verdict
-from relational_tensat.rules.targets.target import load_target
+from relational_tensat.rules.targets.backend import load_backend
 from relational_tensat.run.stages.explore import with_kernel_costs
 from relational_tensat.run.stages.race import check_this_machine
 from relational_tensat.run.values import LoadedRun, Model, Run
@@ -35,7 +34,7 @@ from relational_tensat.view.document import RunTables
 def load(run: Run) -> LoadedRun:
     """Read the model, the rules and the inputs, check where the result is to go, and make the e-graph."""
     if name := run.options.rules.target:
-        load_target(name)  # a file may have kernels of it
+        load_backend(name)  # a file may have kernels of it
     loaded = prepare(run, read_model(run, run.source), _new_egraph)
     _record(loaded)
     return loaded
@@ -76,8 +75,7 @@ def read_model(run: Run, source: Graph | str | Path) -> Model:
 def _stays_dynamic(run: Run, path: Path) -> bool:
     """Whether dynamic dimensions are kept: only ONNX has them, and only files are written with them."""
     output = run.output.path if isinstance(run.output, DefaultOutput) else run.output
-    suffixes = {path.suffix.lower(), Path(output or "").suffix.lower()}
-    return suffixes == {".onnx"} and not run.options.model.static
+    return is_onnx(path) and is_onnx(output) and not run.options.model.static
 
 
 def prepare(run: Run, model: Model, open_egraph: Callable[[Run, Graph], EGraph]) -> LoadedRun:
@@ -168,8 +166,8 @@ def _cost_on_target(run: Run, model: Model) -> CostSource:
         return run.cost
     from relational_tensat.run.target_costs import TargetCosts  # few runs need it
 
-    rules = load_target(name).rules(has_fixed_shapes=model.dynamic is None)
-    return TargetCosts(run.cost, load_target(name), rules)
+    rules = load_backend(name).rules(has_fixed_shapes=model.dynamic is None)
+    return TargetCosts(run.cost, load_backend(name), rules)
 
 
 def _read_rules(run: Run, model: Model) -> list[Rule]:
@@ -179,12 +177,14 @@ def _read_rules(run: Run, model: Model) -> list[Rule]:
         rules = load_rules(options.files or None, options.only, options.skip)
         if name := options.target:
             # first, so that what the target does itself is not called another rule's doing
-            target, is_fixed = load_target(name), model.dynamic is None
+            target, is_fixed = load_backend(name), model.dynamic is None
             own = target.rules(has_fixed_shapes=is_fixed)
             if not (options.files or options.only):  # who names rules wants these
                 rules = [rule for rule in rules if rule.name not in target.left_out]
             rules = [*own, *rules, *target.rules(has_fixed_shapes=is_fixed, offered=True)]
         if schedule := run.options.exploration.schedule:
+            from relational_tensat.explore.schedule import check_rulesets, parse_schedule
+
             check_rulesets(parse_schedule(schedule), rules)
         return rules
 
@@ -197,7 +197,7 @@ def _check_opset(opset: int | None, target: Path | None) -> None:
     """
     if opset is None or target is None:
         return
-    if target.suffix.lower() != ".onnx":
+    if not is_onnx(target):
         raise UsageError(f"{target}: opset = {opset} is for .onnx files")
     from relational_tensat.formats.onnx_versions import check_opset  # needs onnx
 

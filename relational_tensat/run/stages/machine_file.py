@@ -26,6 +26,7 @@ from relational_tensat.cost.earlier_runs import Raced, RunsBefore
 from relational_tensat.cost.key import now
 from relational_tensat.cost.race import LEAST_HEATS, RACE_VERSION, race
 from relational_tensat.formats import save_model
+from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.run.end_to_end import RaceClock, inputs_to_time
 from relational_tensat.run.reports import PACKED, SAVED, FileChange, MachineForm
 from relational_tensat.run.stages.compare import original_file
@@ -292,7 +293,7 @@ def _compared(checked: CheckedRun, saved: Path, folder: Path) -> Verification:
 
 def _change(file: Path | None, saved: Path) -> FileChange | None:
     """Return what becomes of the original's file, if that is ONNX."""
-    if file is None or file.suffix.lower() != ".onnx":
+    if file is None or not is_onnx(file):
         return None
     from relational_tensat.formats.onnx_frame import figures_of_file  # needs onnx
 

@@ -6,7 +6,10 @@ from pathlib import Path
 
 from relational_tensat.base.errors import InputError, MissingDependencyError, UsageError
 from relational_tensat.cost import CostSource, Device, open_device
-from relational_tensat.run.options import CUDA, LOW, ONNXRUNTIME, Options
+from relational_tensat.formats.frontend import is_onnx
+from relational_tensat.rules.targets.backend import Backend, load_backend
+from relational_tensat.rules.targets.names import BACKENDS
+from relational_tensat.run.options import LOW, Options
 from relational_tensat.run.values import ExtractedRun, LoadedRun
 from relational_tensat.verify.quantized import is_quantized
 
@@ -92,14 +95,13 @@ def check_this_machine(options: Options, cost: CostSource, target: Path | None) 
     """
     if not options.output.this_machine:
         return
-    if target is None or target.suffix.lower() != ".onnx":
+    if not is_onnx(target):
         where = "no file is written" if target is None else f"{target} is none"
         raise UsageError(f"this_machine is for .onnx files: {where}")
     device = cost.device
-    is_run_there = (
-        options.rules.target == ONNXRUNTIME if device is None else device.key.kind == "cpu"
-    )
-    if not is_run_there:
+    backend = _backend_here(options)
+    own_kind = "" if backend is None else backend.device_kind
+    if (own_kind if device is None else device.key.kind) != "cpu":
         raise UsageError(
             "this_machine is for what onnxruntime runs on a processor: give cost cpu, or target onnxruntime"
         )
@@ -120,12 +122,22 @@ def racing_device(options: Options, cost: CostSource) -> Device | None:
     """Return what graphs are run on: what costs are measured on, or what the target is."""
     if not options.costs.end_to_end:
         return None
-    if cost.device is None and options.rules.target == ONNXRUNTIME:
-        count = cost.n_threads
-        return open_device("cpu" if count == 1 else f"cpu:threads={count}")
-    if cost.device is None and options.purpose.runs_on == CUDA:
-        return open_device(CUDA)
-    return cost.device
+    if cost.device is not None:
+        return cost.device
+    if backend := _backend_here(options):
+        kind, count = backend.device_kind, cost.n_threads
+        return open_device(kind if count == 1 else f"{kind}:threads={count}")
+    place = options.purpose.runs_on
+    if place is None or place not in BACKENDS or load_backend(place).is_everywhere:
+        return None  # of a place that is everywhere, the backend decides
+    return open_device(load_backend(place).device_kind)
+
+
+def _backend_here(options: Options) -> Backend | None:
+    """Return the run's backend, if each machine has what it runs on."""
+    name = options.rules.target
+    backend = None if name is None else load_backend(name)
+    return backend if backend is not None and backend.is_everywhere else None
 
 
 def _is_for_place(options: Options) -> bool:
@@ -147,7 +159,7 @@ def _budget_s(loaded: LoadedRun) -> float:
         left_s = _WHOLE_RUN_S - _AFTER_S - loaded.run.phases.total_s
         return min(DEFAULT_BUDGET_S, max(_LEAST_S, left_s))
     if _is_for_place(options):  # a modelled gain is timed: the result is for this machine
-        is_timed_here = purpose.effort != LOW and purpose.runs_on in (ONNXRUNTIME, CUDA)
+        is_timed_here = purpose.effort != LOW and purpose.runs_on in BACKENDS
         return SHORT_BUDGET_S if is_timed_here else 0.0
-    is_for_runtime = options.rules.target == ONNXRUNTIME
+    is_for_runtime = _backend_here(options) is not None
     return _QUANTIZED_BUDGET_S if is_for_runtime and is_quantized(loaded.original) else 0.0

@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 
 from relational_tensat.cost import CostSource, Device, Unmeasurable, ask_for_graph, graph_cost_us
-from relational_tensat.cost.configurations import graph_configurations
+from relational_tensat.cost.key import graph_configurations
 from relational_tensat.cost.race import LEAST_HEATS, Heat, RaceResult, race
 from relational_tensat.cost.source import Race
 from relational_tensat.extract.cost_table import forget_costs
@@ -29,12 +29,8 @@ from relational_tensat.run.stages.contenders import (
     fixed_share,
     with_candidate,
 )
-from relational_tensat.run.stages.extract import (
-    candidate_of,
-    extract_again,
-    remember,
-    without_kept,
-)
+from relational_tensat.run.stages.extract import extract_again, without_kept
+from relational_tensat.run.stages.settled import candidate_of, remember
 from relational_tensat.run.values import ExtractedRun, LoadedRun, Settled
 from relational_tensat.tensor import Graph
 

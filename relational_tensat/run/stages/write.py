@@ -9,7 +9,7 @@ from typing import NamedTuple
 from relational_tensat.base.files import move_into_place
 from relational_tensat.base.outputs import DefaultOutput
 from relational_tensat.formats import copy_model, save_model
-from relational_tensat.formats.same_file import OtherDataError
+from relational_tensat.formats.frontend import OtherDataError, is_onnx
 from relational_tensat.run.values import CheckedRun, WrittenRun
 
 #: Where kernels were measured as C.
@@ -89,7 +89,7 @@ def _write_file(checked: CheckedRun, target: Path, *, with_candidate: bool) -> _
 
 def _data_of_model(file: Path | None) -> list[Path]:
     """Return the files that the weights of the run's own model are in."""
-    if file is None or file.suffix.lower() != ".onnx":
+    if file is None or not is_onnx(file):
         return []
     from relational_tensat.formats.onnx_external import external_locations  # needs onnx
 
