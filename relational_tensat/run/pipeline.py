@@ -6,8 +6,10 @@ that is resumed is loaded from its database, and goes on with the same stages.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base.outputs import (
     DefaultOutput,
@@ -17,20 +19,15 @@ from relational_tensat.base.outputs import (
 )
 from relational_tensat.cost import CostModel
 from relational_tensat.formats.frontend import MODEL
-from relational_tensat.run.models_in_memory import AnyModel, placed
+from relational_tensat.run.models_in_memory import AnyModel, Place, placed
 from relational_tensat.run.notebook_progress import shown
 from relational_tensat.run.options import Options
 from relational_tensat.run.progress import Progress
 from relational_tensat.run.result import Result
-from relational_tensat.run.stages.check import check
-from relational_tensat.run.stages.explore import explore
-from relational_tensat.run.stages.extract import extract
-from relational_tensat.run.stages.load import load
-from relational_tensat.run.stages.race import race
-from relational_tensat.run.stages.write import write
-from relational_tensat.run.summary import result_of
-from relational_tensat.run.values import Run
 from relational_tensat.tensor import Graph
+
+if TYPE_CHECKING:
+    from relational_tensat.run.values import LoadedRun, Run
 
 
 def optimize(
@@ -72,19 +69,7 @@ def optimize(
         _check_paths(options, place.source, place.output)
         check_database(options.output.db, force=options.output.force)
         check_page(options.output.view)
-        run = Run.begin(options, place.source, place.output, cost_model, watcher)
-        with run.files, run.resources, run.attention:
-            # Model, rules and inputs are read; the graph goes into the database.
-            loaded = load(run)
-            # The e-graph grows by the rules; with the option fuse, by kernels.
-            explored = explore(loaded)
-            # The cheapest graph comes out; where graphs are timed here, the fastest.
-            extracted = race(extract(explored))
-            # It computes the same, and is worth it; else another one, or the original.
-            checked = check(extracted)
-            # The result goes into its file; with the option view, the page of it all into another.
-            written = write(checked)
-        return place.take(result_of(written))
+        return _carry_out(options, place.source, place, cost_model, watcher)
 
 
 def resume(
@@ -127,11 +112,46 @@ def resume(
         given = None if model is None else place.source
         _check_paths(options, given, place.output)
         check_page(options.output.view)
-        run = Run.begin(options, stored.path, place.output, cost_model, watcher)
-        with run.files, run.resources, run.attention:
-            explored = explore(restore(run, stored, given))
-            written = write(check(race(extract(explored))))
-        return place.take(result_of(written))
+        opened = partial(restore, stored=stored, model=given)
+        return _carry_out(options, stored.path, place, cost_model, watcher, opened)
+
+
+def _carry_out(
+    options: Options,
+    source: Graph | str | Path,
+    place: Place,
+    cost_model: CostModel | None,
+    progress: Progress,
+    opened: Callable[[Run], LoadedRun] | None = None,
+) -> Result:
+    """Go through the stages.
+
+    Args:
+        opened: the first one, instead of ``load``.
+    """
+    # All that a run needs takes a while to import: nobody waits for it who has no run yet.
+    from relational_tensat.run.stages.check import check
+    from relational_tensat.run.stages.explore import explore
+    from relational_tensat.run.stages.extract import extract
+    from relational_tensat.run.stages.load import load
+    from relational_tensat.run.stages.race import race
+    from relational_tensat.run.stages.write import write
+    from relational_tensat.run.summary import result_of
+    from relational_tensat.run.values import Run
+
+    run = Run.begin(options, source, place.output, cost_model, progress)
+    with run.files, run.resources, run.attention:
+        # Model, rules and inputs are read; the graph goes into the database.
+        loaded = (opened or load)(run)
+        # The e-graph grows by the rules; with the option fuse, by kernels.
+        explored = explore(loaded)
+        # The cheapest graph comes out; where graphs are timed here, the fastest.
+        extracted = race(extract(explored))
+        # It computes the same, and is worth it; else another one, or the original.
+        checked = check(extracted)
+        # The result goes into its file; with the option view, the page of it all into another.
+        written = write(checked)
+    return place.take(result_of(written))
 
 
 def _check_paths(
