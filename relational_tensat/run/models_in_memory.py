@@ -137,10 +137,14 @@ def _path(model: Any) -> Path | None:
 
 
 def _needs_file(source: Path, options: Options) -> bool:
-    """Whether a result has to be written to be what the options say: dynamic, or of another version."""
+    """Whether a result has to be written to be what the options say: dynamic, or of another version.
+
+    Kernels of the model's own are made for fixed sizes, by which dynamic dimensions are read then.
+    """
     if not is_onnx(source):
         return False
-    return options.output.opset is not None or (not options.model.static and _is_dynamic(source))
+    stays_dynamic = not (options.model.static or options.fusion.fuse)
+    return options.output.opset is not None or (stays_dynamic and _is_dynamic(source))
 
 
 def _is_dynamic(source: Path) -> bool:

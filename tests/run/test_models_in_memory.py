@@ -44,7 +44,18 @@ def test_a_model_is_optimized_as_its_file_is_and_stays_dynamic(
     assert (result.source, result.output) == (MODEL.graph.name, None)
     assert MODEL.graph.name in result.report()
     assert not any("relational-tensat-" in note for note in result.notes)
-    assert pickle.loads(pickle.dumps(result)).model == result.model
+
+
+def test_a_result_is_pickled_without_its_tables_in_memory(result: Result) -> None:
+    again = pickle.loads(pickle.dumps(result))
+    assert again.model == result.model
+    assert again.to_json() == result.to_json()
+    assert again.report() == result.report()
+    assert to_onnx_model(again.graph) == to_onnx_model(result.graph)
+    with pytest.raises(
+        UsageError, match="in the memory of another process: run with the option db"
+    ):
+        again.view()
 
 
 def test_files_without_an_output_give_the_same(tmp_path: Path, result: Result) -> None:
@@ -121,6 +132,7 @@ def test_a_run_of_a_model_in_memory_is_resumed_with_it(tmp_path: Path) -> None:
     first = run(MODEL, db=db)
     with pytest.raises(InputError, match="in memory and in no file, expected it to be given"):
         resume(db)
+    assert "test" in pickle.loads(pickle.dumps(first)).view().html
     again = resume(db, MODEL, output=tmp_path / "o.onnx", iterations=1)
     assert again.cost_after_us <= first.cost_after_us
     assert is_dynamic(again.model)
