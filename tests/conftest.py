@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +13,11 @@ from hypothesis import settings
 from relational_tensat.base.folders import CACHE_VARIABLE
 from relational_tensat.rules.targets.fused_kernel import FusedKernel
 from relational_tensat.tensor.operators import registry
+
+# What Python compiles is kept, whatever the environment says: tests start many processes, and each would
+# compile the package again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # One commit, one verdict. Other draws, to search for what these do not find:
 # python -m pytest --hypothesis-profile=random
