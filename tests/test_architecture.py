@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
 import networkx as nx
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "relational_tensat"
@@ -108,3 +111,35 @@ def test_ctrl_c_is_taken_in_one_place() -> None:
     """
     takers = [name for name, path in modules().items() if "signal.signal(" in path.read_text()]
     assert sorted(takers) == ["relational_tensat.base.signals", "relational_tensat.ctrl_c"]
+
+
+@pytest.mark.parametrize(
+    ("model", "most"), [("bench/inputs/nasrnn.json", 229), ("bench/inputs/encoder_block.onnx", 250)]
+)
+def test_a_run_loads_what_it_uses(model: str, most: int, tmp_path: Path) -> None:
+    """So many modules of the package; lower it where a change needs fewer."""
+    argv = [
+        "run",
+        model,
+        "-o",
+        str(tmp_path / f"o{Path(model).suffix}"),
+        "--effort",
+        "low",
+        "--quiet",
+    ]
+    code = (
+        "import sys; from relational_tensat.cli.main import main; "
+        f"code = main({argv!r}); "
+        "print(code, sum(name.split('.')[0] == 'relational_tensat' for name in sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    code, count = done.stdout.split()[-2:]
+    assert code == "0" and int(count) <= most, done.stdout
+
+
+def test_the_package_is_imported_without_its_rooms() -> None:
+    code = "import sys, relational_tensat; print(sorted(n for n in sys.modules if 'tensat' in n))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == repr(["relational_tensat", "relational_tensat.ctrl_c"])

@@ -18,7 +18,14 @@ from pathlib import Path
 
 import pytest
 
+from relational_tensat.base.runner import RUNNERS
 from relational_tensat.cli.main import main
+from relational_tensat.explore.strategies import STRATEGIES
+from relational_tensat.extract.extraction_options import EXTRACTORS
+from relational_tensat.formats.frontend import FRONTENDS
+from relational_tensat.rules.targets.names import BACKENDS
+from relational_tensat.tensor.operators import operators
+from relational_tensat.tensor.operators.registry import unregister
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -71,6 +78,20 @@ def agrees(documented: tuple[str, ...], printed: list[str]) -> bool:
     )
     text = "".join(f"{comparable(line)}\n" for line in printed)
     return re.fullmatch(pattern, text) is not None
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was() -> Iterator[None]:
+    """Take out again what a page adds to the tables of protocols, and its operators."""
+    tables = (FRONTENDS, BACKENDS, STRATEGIES, EXTRACTORS, RUNNERS)
+    before, known = [set(table) for table in tables], set(operators())
+    yield
+    for table, names in zip(tables, before, strict=True):
+        for name in set(table) - names:
+            del table[name]
+    for name in set(operators()) - known:
+        if name.startswith("my_"):
+            unregister(name)
 
 
 class Shell:

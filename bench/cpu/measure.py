@@ -18,7 +18,7 @@ from relational_tensat.formats import load_model
 from relational_tensat.run.end_to_end import unmasked
 from relational_tensat.run.options import Options
 from relational_tensat.run.pipeline import optimize
-from relational_tensat.tensor.inference import weight_bytes
+from relational_tensat.tensor.uses import weight_bytes
 from relational_tensat.verify.fold import fold_weights
 from relational_tensat.verify.inputs import RandomWeights, draw_inputs, reseed
 

@@ -17,8 +17,8 @@ from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.tables import choose, chosen_graph, extraction_problem
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
+from relational_tensat.rules.targets.backend import load_backend
 from relational_tensat.rules.targets.cuda.kernel_choice import kernels_of
-from relational_tensat.rules.targets.target import load_target
 from relational_tensat.run.target_costs import TargetCosts
 from relational_tensat.tensor import Graph
 
@@ -27,7 +27,7 @@ KERNELS = "kernels"
 
 
 def _rules_with_kernels() -> Sequence[Rule]:
-    target = load_target("cuda")
+    target = load_backend("cuda")
     shipped = (rule for rule in load_rules() if rule.name not in target.left_out)
     return [*target.rules(has_fixed_shapes=True), *shipped]
 
@@ -98,7 +98,7 @@ def _costs(rules: str, source: MeasuredSource) -> CostSource:
     """Return what kernels cost; of the operators that they do at once, what these kernels do."""
     if rules != KERNELS:
         return source
-    target = load_target("cuda")
+    target = load_backend("cuda")
     return TargetCosts(source, target, target.rules(has_fixed_shapes=True))
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from relational_tensat import load_model, load_profile
 from relational_tensat.cost import as_source
+from relational_tensat.rules.targets.backend import load_backend
 from relational_tensat.rules.targets.onnxruntime.saved_kernels import (
     disagreement,
     predicted_kernels,
     saved_kernels,
 )
-from relational_tensat.rules.targets.target import load_target
 from relational_tensat.run.target_costs import TargetCosts
 from relational_tensat.tensor.uses import share_equal_weights
 
@@ -50,7 +50,7 @@ def compare(path: Path, sizes: Mapping[str, int]) -> Comparison:
         sizes: of its dynamic dimensions; without any, all its shapes are known to onnxruntime.
     """
     name = path.stem
-    target = load_target("onnxruntime")
+    target = load_backend("onnxruntime")
     rules = target.rules(has_fixed_shapes=not sizes)
     costs = TargetCosts(as_source(load_profile("cpu")), target, rules)
     try:

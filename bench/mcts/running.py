@@ -23,6 +23,7 @@ from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, Observer, explore
 from relational_tensat.explore.exploration_options import TreeOptions
 from relational_tensat.explore.strategies.mcts.decisions import explore_tree
+from relational_tensat.explore.strategies.strategy import SearchSettings
 from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.anytime import AnytimeExtractor
 from relational_tensat.extract.greedy.bottom_up import settle_by_tree_cost
@@ -140,15 +141,8 @@ def _mcts(cell: Cell, settings: Settings) -> Result:
         started = time.process_time()
         extractor = AnytimeExtractor(egraph, profile, extraction, ProcessOptions(), Silent())
         observer = Observer(lambda _: planned_s.append(time.process_time() - started))
-        exploration = explore_tree(
-            egraph,
-            rule_set,
-            limits,
-            tree_options,
-            extractor,
-            seed=cell.seed,
-            observer=observer,
-        )
+        search = SearchSettings(limits, extractor, observer, cell.seed, tree_options)
+        exploration = explore_tree(egraph, rule_set, search)
         if exploration.stop_reason == "time":  # the last tree was planning, too
             planned_s.append(time.process_time() - started)
         universe = extractor.finish(exploration.iterations)

@@ -24,7 +24,8 @@ def judged(seed: int, jobs: int) -> tuple[list[str], list[str]]:
     lines: list[str] = []
     mistakes: list[str] = []
     for word in ("wrong", "right"):
-        results = list(verified(rules_that_are(word), seed=seed, shrink=False, jobs=jobs))
+        rules, on = rules_that_are(word), f"processes:{max(1, jobs)}"
+        results = list(verified(rules, seed=seed, shrink=False, on=on))
         counts = Counter(result.verdict.status for result in results)
         seconds = sum(result.seconds for result in results)
         totals = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))

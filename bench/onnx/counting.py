@@ -26,7 +26,7 @@ from relational_tensat.extract.tables import choose, chosen_graph, extraction_pr
 from relational_tensat.formats import from_onnx_model, to_onnx_model
 from relational_tensat.rules.library import load_rules
 from relational_tensat.tensor import Graph
-from relational_tensat.tensor.inference import count_inference_ops
+from relational_tensat.tensor.uses import count_inference_ops
 from relational_tensat.verify.fold import fold_weights
 
 #: The rules that make several nodes one kernel, and change nothing else.

@@ -11,8 +11,8 @@ from pathlib import Path
 from bench.onnx.model_files import model_files
 from relational_tensat.base.errors import InputError
 from relational_tensat.cost.cache import CostCache
-from relational_tensat.cost.configurations import graph_configurations as all_configurations
 from relational_tensat.cost.device import Configuration, Device, TimingSample
+from relational_tensat.cost.key import graph_configurations as all_configurations
 from relational_tensat.cost.measured_source import MeasuredSource
 from relational_tensat.cost.profile_file import load_profile
 from relational_tensat.cost.source import CostAnswer, CostSource

@@ -30,7 +30,7 @@ from relational_tensat.explore import (
 from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.tables import choose, chosen_graph, extraction_problem
 from relational_tensat.run.options import Options
-from relational_tensat.run.stages.result_check import check_result
+from relational_tensat.run.stages.compare import check_result
 
 #: Iterations are not what ends these runs.
 ITERATIONS = 1000

@@ -24,11 +24,10 @@ from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.watch import Watch
 from relational_tensat.cost import Profile
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Exploration, ExplorationOptions, explore
-from relational_tensat.explore.exploration_options import TreeOptions
+from relational_tensat.explore import Exploration, ExplorationOptions
 from relational_tensat.explore.outcome import Observer
-from relational_tensat.explore.strategies.focus import explore_and_go_on, explore_focus
-from relational_tensat.explore.strategies.mcts.decisions import explore_tree
+from relational_tensat.explore.strategies import STRATEGIES
+from relational_tensat.explore.strategies.strategy import SearchSettings, Strategy
 from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.anytime import AnytimeExtractor, ExtractionEntry
 from relational_tensat.extract.tables import extraction_problem
@@ -192,17 +191,12 @@ def _explore(
 ) -> Exploration:
     """Explore by one of the searches."""
     observer = Observer(after=course.reason, watch=extractor.watch)
-    if search == "saturation":
-        return explore(egraph, rules, limits, observer=observer)
-    if search == "auto":
-        return explore_and_go_on(egraph, rules, limits, extractor, seed, observer=observer)
     if search == "mcts":  # a decision may take longer than the time that there is
         observer = Observer(watch=Watch(should_stop=course.ends))
-        limits, options = replace(limits, world_nodes=limits.node_limit), TreeOptions()
-        return explore_tree(egraph, rules, limits, options, extractor, seed=seed, observer=observer)
+        limits = replace(limits, world_nodes=limits.node_limit)
     limits = replace(limits, search=search)
-    tree = TreeOptions() if search == "focus-mcts" else None
-    return explore_focus(egraph, rules, limits, extractor, observer, seed=seed, tree=tree)
+    strategy: Strategy = STRATEGIES[search]
+    return strategy(egraph, rules, SearchSettings(limits, extractor, observer, seed))
 
 
 def _grown(exploration: Exploration, course: _Course) -> tuple[GrownWorld, ...]:

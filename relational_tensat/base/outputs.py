@@ -6,17 +6,14 @@ import mmap
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain, count
 from pathlib import Path
 
-from relational_tensat.base.errors import InputError, UsageError, nearest
-from relational_tensat.base.files import check_file, real_path
+from relational_tensat.base.errors import UsageError
+from relational_tensat.base.files import real_path
 from relational_tensat.base.option import OptionTree, options_in
 from relational_tensat.base.records import record
-
-#: The suffixes of the model formats.
-SUFFIXES = (".json", ".onnx")
 
 #: The suffixes of pages that are written.
 PAGE_SUFFIXES = (".html", ".htm")
@@ -26,64 +23,6 @@ _DUCKDB_MAGIC = b"DUCK"
 
 #: The table that every run's database has.
 _TABLE_OF_RUNS = "meta"
-
-
-def model_suffix(path: Path) -> str:
-    """Return which of ``SUFFIXES`` a model's file has.
-
-    Raises:
-        UsageError: it has another one.
-    """
-    suffix = path.suffix.lower()
-    if suffix in SUFFIXES:
-        return suffix
-    if suffix in _FOREIGN:
-        raise UsageError(f"{path}: {_FOREIGN[suffix]}")
-    hint = nearest(suffix, SUFFIXES) if suffix else ""
-    raise UsageError(f"{path}: the suffix {suffix!r} is not one of .json and .onnx{hint}")
-
-
-_TORCH = "PyTorch's, expected a .onnx file: torch.onnx.export(model, inputs, 'NAME.onnx') makes one"
-_TENSORFLOW = "TensorFlow's, expected a .onnx file: python -m tf2onnx.convert makes one of it"
-_PACKED = "is packed, expected a .onnx or .json file: unpack it first"
-#: What files of other suffixes are, and what to do.
-_FOREIGN = {
-    **dict.fromkeys((".pt", ".pth", ".pt2", ".ckpt", ".safetensors"), _TORCH),
-    **dict.fromkeys((".h5", ".keras", ".pb", ".tflite"), _TENSORFLOW),
-    **dict.fromkeys((".gz", ".zip", ".tar", ".tgz", ".xz"), _PACKED),
-    ".data": "weights of a .onnx file, expected that file itself",
-    ".ort": "onnxruntime's own format, expected the .onnx file that it was made from",
-    ".duckdb": "a run's database, expected a model; run --resume continues a run, view shows it",
-    ".rules": "a rule file, expected a model; --rules names rule files",
-}
-
-
-def check_model(path: Path) -> None:
-    """Check that a model may be in a file, without reading it.
-
-    Raises:
-        UsageError: its suffix is of no known format.
-        InputError: it does not exist or is a folder.
-    """
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder, expected a model file{_models_in(path)}")
-    if not path.suffix and not path.exists():
-        raise InputError(f"{path}: no such file, expected a .onnx or .json model")
-    model_suffix(path)
-    check_file(path)
-
-
-def _models_in(folder: Path) -> str:
-    """Return which models a folder has, or what it is."""
-    names = sorted(entry.name for entry in folder.iterdir())
-    if "saved_model.pb" in names:
-        return ": python -m tf2onnx.convert --saved-model makes a .onnx file of it"
-    if models := [name for name in names if name.endswith(".onnx")]:
-        more = f" and {len(models) - 1} more" if len(models) > 1 else ""
-        return f"; it has {folder / models[0]}{more}"
-    if any(Path(name).suffix in (".safetensors", ".pt", ".pth") for name in names):
-        return f"; its weights are {_TORCH}"
-    return "; it has no .onnx file"
 
 
 @record
@@ -96,31 +35,6 @@ class DefaultOutput:
         """Return the path, or the first of ``NAME.opt.1.SUFFIX`` and so on where nothing is."""
         places = (self.path.with_suffix(f".{k}{self.path.suffix}") for k in count(1))
         return next(path for path in chain((self.path,), places) if not _is_taken(path))
-
-
-def check_output(output: str | Path | DefaultOutput | None, model: object) -> Path | None:
-    """Return the output's path, if the model can be written there.
-
-    Args:
-        model: its path, or a graph.
-
-    Raises:
-        UsageError: the suffix is of no known format, the folder does not exist, or the path is a
-            folder or the model itself.
-    """
-    if output is None:
-        return None
-    path = output.path if isinstance(output, DefaultOutput) else Path(output)
-    if path.suffix.lower() not in SUFFIXES:
-        hint = nearest(path.suffix.lower(), SUFFIXES)
-        raise UsageError(f"{path}: the output's suffix must be {' or '.join(SUFFIXES)}{hint}")
-    if not path.parent.is_dir():
-        raise UsageError(f"{path}: the folder {str(path.parent)!r} does not exist")
-    if path.is_dir():
-        raise UsageError(f"{path}: is a folder, expected a file name")
-    if isinstance(model, str | Path) and path.exists() and path.samefile(Path(model)):
-        raise UsageError(f"{path}: the output would overwrite the model")
-    return path
 
 
 def check_database(db: Path | None, *, force: bool = False) -> None:
@@ -232,6 +146,8 @@ _BEGINNINGS = (
     ("an e-graph", re.compile(rb'\s*\{\s*"nodes":')),
     ("a choice of e-nodes", re.compile(rb'\s*\{\s*"cost":')),
 )
+#: Data of which nothing says what it is.
+_UNKNOWN = "other data"
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _READ_BYTES = 4096
 #: In a model's file, the key and the tag before the name of a file of data.
@@ -247,13 +163,15 @@ class Written:
     Attributes:
         content: its kind, with an article.
         suffixes: of files of that kind; all where there are none.
+        holds: whether a file that does not say at its beginning what it is, is of that kind.
         is_folder: whether the path is one of a folder.
         names: of files that are written into the folder.
         is_new: whether the command itself refuses whatever is there.
     """
 
     content: str
-    suffixes: tuple[str, ...] = ()
+    suffixes: Collection[str] = ()
+    holds: Callable[[Path], bool] = lambda path: False
     is_folder: bool = False
     names: tuple[str, ...] = ()
     is_new: bool = False
@@ -264,7 +182,6 @@ class Written:
 
 
 #: By what options say that they write.
-MODEL = Written("a model", SUFFIXES)
 PAGE = Written("a page", PAGE_SUFFIXES)
 DATABASE = Written("a database")
 NEW_DATABASE = Written("a database", is_new=True)
@@ -358,7 +275,9 @@ def _check_folder(path: Path, written: Written) -> None:
 def _check_content(path: Path, written: Written) -> None:
     """Check that a file that is there may be replaced by one of its kind."""
     content = _content_of(path)
-    is_other = bool(written.suffixes) and not path.name.lower().endswith(written.suffixes)
+    is_other = bool(written.suffixes) and not path.name.lower().endswith(tuple(written.suffixes))
+    if content == _UNKNOWN and written.holds(path):
+        content = written.content
     if content != written.content and (content or is_other):
         raise UsageError(
             f"{path}: exists and is not {written.content}, it is not overwritten; expected another name"
@@ -366,7 +285,7 @@ def _check_content(path: Path, written: Written) -> None:
 
 
 def _content_of(path: Path) -> str:
-    """Return which kind of file it is; "" for text of any other kind, or what cannot be read."""
+    """Return which kind of file it is; "" for text of no such kind, or what cannot be read."""
     try:
         with path.open("rb") as file:
             start = file.read(_READ_BYTES)
@@ -375,21 +294,23 @@ def _content_of(path: Path) -> str:
     for content, beginning in _BEGINNINGS:
         if beginning.match(start):
             return content
-    if path.suffix.lower() == ".onnx":
-        return "a model"
-    return "other data" if _BINARY.search(start) else ""
+    return _UNKNOWN if _BINARY.search(start) else ""
+
+
+def _is_known(path: Path) -> bool:
+    return _content_of(path) not in ("", _UNKNOWN)
 
 
 def _data_of(inputs: Sequence[Path], outputs: Sequence[Path]) -> list[Path]:
     """Return those files among outputs that hold the data of a model that is read."""
     files = {real_path(path): path for path in outputs if path.is_file()}
-    models = [path for path in inputs if path.suffix.lower() == ".onnx" and path.is_file()]
-    places = {place for model in models if files for place in _data_places(model)}
+    models = [path for path in inputs if files and path.is_file() and not _is_known(path)]
+    places = {place for model in models for place in _data_places(model)}
     return [path for place, path in files.items() if place in places]
 
 
 def _data_places(model: Path) -> Iterator[Path]:
-    """Yield the files that an ONNX model names as those of its data, without reading all of it."""
+    """Yield the files that an ONNX model names as those of its data; other files name none."""
     if not model.stat().st_size:
         return
     with model.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:

@@ -79,6 +79,11 @@ def physical_cores(cpu_info: Path = _CPU_INFO) -> int:
     return os.cpu_count() or 1
 
 
+def default_threads() -> int:
+    """Return how many threads a library takes by itself: one for each core, of those it may use."""
+    return max(1, min(physical_cores(), processors()))
+
+
 def processors() -> int:
     """Return how many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):

@@ -15,9 +15,9 @@ from typing import Any
 
 from relational_tensat import __version__
 from relational_tensat.base.errors import UsageError, nearest
-from relational_tensat.base.outputs import SUFFIXES
 from relational_tensat.base.records import record
 from relational_tensat.cli.parser import Parser
+from relational_tensat.formats.frontend import FRONTENDS
 
 PROGRAM = "relational-tensat"
 SUMMARY = (
@@ -215,7 +215,7 @@ def _in_group(group: str, words: list[str], flags: list[str]) -> tuple[str, list
 
 def _suggested(word: str) -> str:
     """Return the command that is meant: by its first or only word, or else by its second."""
-    if Path(word).suffix in SUFFIXES:
+    if Path(word).suffix in FRONTENDS:
         return f"; did you mean '{PROGRAM} run {word}'?"
     own = {name.partition(" ")[2]: name for name in COMMANDS if " " in name}
     if word in own:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base.errors import UsageError, unknown
 from relational_tensat.base.option import Option, options_in
-from relational_tensat.base.outputs import MODEL, Written
+from relational_tensat.base.outputs import Written
 from relational_tensat.cli.common import add_dims, add_json
 from relational_tensat.cli.parser import Parser, add_options, merged, written_values
+from relational_tensat.formats.frontend import MODEL
 
 if TYPE_CHECKING:
     import argparse
@@ -49,7 +50,7 @@ def write_example(args: argparse.Namespace) -> int:
         raise unknown("example", args.name, files)
     file = files[stem]
     from relational_tensat.base.files import resource_dir, write_aside
-    from relational_tensat.base.outputs import check_output
+    from relational_tensat.formats.frontend import check_output
 
     source = resource_dir("bench/inputs") / file
     place = check_output(args.output or Path(file), source) or Path(file)
@@ -77,8 +78,8 @@ def convert_arguments(parser: Parser) -> None:
 
 def convert(args: argparse.Namespace) -> int:
     """Load a model and write it in the other format."""
-    from relational_tensat.base.outputs import check_output
     from relational_tensat.formats import load_model, save_model
+    from relational_tensat.formats.frontend import check_output
 
     graph = load_model(args.model, merged(args.dim, "--dim"))
     target = check_output(args.output, args.model)

@@ -97,11 +97,12 @@ def read_program(args: argparse.Namespace) -> MuGraph:
         UsageError: there is none of that name, or it has no such variable.
         InputError: its file is malformed.
     """
+    from relational_tensat.formats.frontend import is_onnx
     from relational_tensat.mugraph.graph.mugraph_json import load_mugraph
     from relational_tensat.mugraph.programs import program
 
     sizes, dims = merged(args.size, "--size"), merged(args.dim, "--dim")
-    if args.region is not None or Path(args.program).suffix == ".onnx":
+    if args.region is not None or is_onnx(args.program):
         if sizes:
             raise UsageError("--size goes with a known program; sizes of a model's dims: --dim")
         return _region(Path(args.program), args.region, dims)

@@ -174,7 +174,7 @@ def verify_rules(args: argparse.Namespace) -> int:
     from relational_tensat.rules.soundness.parallel import verified
     from relational_tensat.rules.soundness.rule_verification import DEFAULT_TRIALS
     from relational_tensat.rules.soundness.store import keep_verdicts, write_verdicts
-    from relational_tensat.rules.targets.target import all_rule_files, know_kernels
+    from relational_tensat.rules.targets.backend import all_rule_files, know_kernels
 
     know_kernels()
     rules = load_rules(args.file or all_rule_files(), only=args.names)
@@ -183,7 +183,7 @@ def verify_rules(args: argparse.Namespace) -> int:
         rules,
         seed=args.seed,
         trials=DEFAULT_TRIALS if args.trials is None else args.trials,
-        jobs=args.jobs or processors(),
+        on=f"processes:{args.jobs or processors()}",
     )
     timed = collect(
         results,
@@ -229,7 +229,7 @@ def list_operators(args: argparse.Namespace) -> int:
 
 def _load(paths: list[Path]) -> list[Rule]:
     from relational_tensat.rules.library import load_rules
-    from relational_tensat.rules.targets.target import all_rule_files, know_kernels
+    from relational_tensat.rules.targets.backend import all_rule_files, know_kernels
 
     know_kernels()
     return load_rules(paths or all_rule_files())

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.option import options_in, options_schema
-from relational_tensat.base.outputs import MODEL
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cli.parser import Parser, add_tree, json_text, written_values
 from relational_tensat.cli.process_limits import limit_blas_threads
+from relational_tensat.formats.frontend import MODEL
 from relational_tensat.run.options import Options, resumable_options
 
 if TYPE_CHECKING:
@@ -127,13 +127,14 @@ def _default_output(db: Path, model: Path | None) -> Path | DefaultOutput:
     Raises:
         UsageError: something is there.
     """
-    from relational_tensat.base.outputs import SUFFIXES, default_output
-    from relational_tensat.run.resume import read_run
+    from relational_tensat.base.outputs import default_output
+    from relational_tensat.formats.frontend import FRONTENDS
+    from relational_tensat.run.resume.stored import read_run
 
     if model is None:
         stored = read_run(db).record.model
-        is_known = stored is not None and stored.suffix.lower() in SUFFIXES
-        model = db.with_suffix(stored.suffix if stored is not None and is_known else SUFFIXES[0])
+        is_known = stored is not None and stored.suffix.lower() in FRONTENDS
+        model = db.with_suffix(stored.suffix if stored is not None and is_known else ".json")
     return default_output(model)
 
 
@@ -141,7 +142,8 @@ def _optimized(args: argparse.Namespace) -> Result:
     if args.model is None:
         raise UsageError("expected MODEL, or --resume DB (see relational-tensat run --help)")
     options = _options(args)
-    from relational_tensat.base.outputs import check_model, default_output
+    from relational_tensat.base.outputs import default_output
+    from relational_tensat.formats.frontend import check_model
 
     check_model(args.model)  # before all is imported that a run needs
     from relational_tensat.run.pipeline import optimize

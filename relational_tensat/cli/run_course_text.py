@@ -10,7 +10,8 @@ from relational_tensat.cli.console import table
 from relational_tensat.extract import Extraction
 from relational_tensat.extract.techniques import TECHNIQUES
 from relational_tensat.run.reports import RaceReport
-from relational_tensat.run.result import ExtractionSummary, Result
+from relational_tensat.run.result import Result
+from relational_tensat.run.result_groups import ExtractionSummary
 
 #: Characters of the longest bar; eighths of one are shown.
 _WIDTH = 24

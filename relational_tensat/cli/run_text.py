@@ -27,7 +27,8 @@ from relational_tensat.egraph.stopwatch import OTHER
 from relational_tensat.explore.outcome import stop_text
 from relational_tensat.run.progress import PHASES
 from relational_tensat.run.reports import FusionReport
-from relational_tensat.run.result import Result, WholeRun
+from relational_tensat.run.result import Result
+from relational_tensat.run.result_groups import WholeRun
 from relational_tensat.verify.comparison import Compared
 from relational_tensat.verify.verification import Verification
 

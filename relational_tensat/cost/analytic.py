@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from relational_tensat.cost.calibration import profile_us
-from relational_tensat.cost.configurations import graph_configurations
 from relational_tensat.cost.device import Configuration
+from relational_tensat.cost.key import graph_configurations
 from relational_tensat.cost.profile import Profile
 from relational_tensat.cost.source import ESTIMATED, FREE, CostAnswer, CostModel, CostSource, Prices
 from relational_tensat.tensor import Graph

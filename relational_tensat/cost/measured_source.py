@@ -42,7 +42,7 @@ from relational_tensat.cost.source import (
     Race,
 )
 from relational_tensat.tensor import Graph
-from relational_tensat.tensor.inference import weight_bytes
+from relational_tensat.tensor.uses import weight_bytes
 
 #: Wall seconds of measuring for a run, and all that repeat it.
 LIMIT_S = 40.0

@@ -13,13 +13,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, Protocol, TypeAlias
 
 from relational_tensat.base.records import record
-from relational_tensat.cost.configurations import graph_configurations
 from relational_tensat.cost.device import Configuration, Device
-from relational_tensat.cost.key import as_constants, configuration_of
+from relational_tensat.cost.key import as_constants, configuration_of, graph_configurations
 from relational_tensat.cost.profile import Profile
 from relational_tensat.tensor import Attrs, Graph, ValueType
-from relational_tensat.tensor.inference import inference_nodes
 from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.uses import inference_nodes
 
 
 class CostModel(Protocol):

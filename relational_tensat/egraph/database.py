@@ -219,7 +219,7 @@ class Database:
 
     def change(self, name: str, **params: Any) -> int:
         """Run ``sql/NAME.sql``, which inserts, updates, deletes or creates; return its row count."""
-        rows = self.run(name, **params)
+        rows = self.execute(sql(name), params or None, name)
         return int(rows[0][0]) if rows else 0
 
     def script(self, name: str) -> None:

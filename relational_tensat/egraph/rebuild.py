@@ -8,7 +8,6 @@ unions; until there are none.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Database
@@ -54,48 +53,31 @@ def rebuild(
         has_labels: whether height labels are kept above those of all members.
         before_drop: called before equal e-nodes are dropped, where there are any; ``congruent`` has them.
     """
-    with database.stopwatch.phase("rebuild"):
-        are_many = classes >= MANY_CLASSES
-        find = partial(_update_union_find, database, are_many=are_many, has_labels=has_labels)
-        return _rebuild(database, iteration, stamp, before_drop, find, are_many=are_many)
-
-
-def _rebuild(
-    database: Database,
-    iteration: int,
-    stamp: int,
-    before_drop: Callable[[], None] | None,
-    update_union_find: Callable[[], None],
-    *,
-    are_many: bool,
-) -> RebuildReport:
+    are_many = classes >= MANY_CLASSES
     merged = unions = dropped = round_index = 0
-    while True:
-        merged += database.change("rebuild/components", round=round_index)
-        update_union_find()
-        _canonicalize(database, stamp, by_joins=are_many)
-        round_index += 1
-        if not database.change("rebuild/congruent"):
-            break
-        pairs = database.change("rebuild/congruence_unions", round=round_index)
-        if not pairs:
-            if before_drop is not None:
-                before_drop()
-            dropped = database.change("rebuild/drop_duplicates")
-            break
-        unions += pairs
-    database.run("rebuild/log_unions", iteration=iteration)
+    with database.stopwatch.phase("rebuild"):
+        while True:
+            merged += database.change("rebuild/components", round=round_index)
+            # Moved classes point at the canonical ones, which get the highest label that joins them.
+            if has_labels and not are_many:
+                database.run("rebuild/union_find")
+            else:
+                if has_labels:
+                    database.run("rebuild/union_find_lift")
+                database.run("rebuild/union_find_point")
+            _canonicalize(database, stamp, by_joins=are_many)
+            round_index += 1
+            if not database.change("rebuild/congruent"):
+                break
+            pairs = database.change("rebuild/congruence_unions", round=round_index)
+            if not pairs:
+                if before_drop is not None:
+                    before_drop()
+                dropped = database.change("rebuild/drop_duplicates")
+                break
+            unions += pairs
+        database.run("rebuild/log_unions", iteration=iteration)
     return RebuildReport(merged, dropped, unions)
-
-
-def _update_union_find(database: Database, *, are_many: bool, has_labels: bool) -> None:
-    """Point moved classes at the canonical ones, which get the highest label of those that join them."""
-    if has_labels and not are_many:
-        database.run("rebuild/union_find")
-        return
-    if has_labels:
-        database.run("rebuild/union_find_lift")
-    database.run("rebuild/union_find_point")
 
 
 def _canonicalize(database: Database, stamp: int, *, by_joins: bool) -> None:

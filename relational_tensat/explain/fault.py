@@ -27,7 +27,7 @@ _IMPORTS = (
 #: Kernels of a target are compared as they are written.
 _IMPORTS_OF_KERNELS = (
     "from relational_tensat.rules.targets.as_written import as_written",
-    "from relational_tensat.rules.targets.target import know_kernels",
+    "from relational_tensat.rules.targets.backend import know_kernels",
     "know_kernels()",
 )
 _KERNELS_WRITTEN = ("before, after = (as_written(graph, before) for graph in (before, after))",)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.option import OptionGroup, option
-from relational_tensat.explore.schedule.plan import parse_schedule
+from relational_tensat.explore.strategies import STRATEGIES
 
 #: What ``tree-policy`` may be; see ``rollouts``.
 POLICIES = ("live", "uniform", "average", "look-ahead", "near")
@@ -109,6 +109,8 @@ class TreeOptions(OptionGroup):
 
 def _check_schedule(text: str) -> None:
     if text:
+        from relational_tensat.explore.schedule import parse_schedule  # few runs have one
+
         parse_schedule(text)
 
 
@@ -182,7 +184,7 @@ class ExplorationOptions(OptionGroup):
         "saturation: one e-graph; focus: small e-graphs, each grown from the cheapest graph so far; auto: "
         "saturation, then focus if --node-limit or 15 iterations ended it; mcts: a tree search over rules; "
         "focus-mcts: focus, then a tree search",
-        choices=("saturation", "auto", "focus", "focus-mcts", "mcts"),
+        choices=STRATEGIES,
     )
     world_nodes: int | None = option(
         None,

@@ -12,7 +12,7 @@ A world is grown from a seed: a graph of the e-graph.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,9 @@ from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.enode_rows import fitting_labels
 from relational_tensat.explore.outcome import WorldReport
-from relational_tensat.explore.worlds.node_costs import WorldArrays
+
+if TYPE_CHECKING:
+    from relational_tensat.explore.worlds.node_costs import WorldArrays
 
 
 @record

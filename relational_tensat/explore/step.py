@@ -28,10 +28,9 @@ from relational_tensat.explore.apply.application import FEWEST, ApplyReport, app
 from relational_tensat.explore.apply.direct import next_waiting_text, rooted_sql
 from relational_tensat.explore.apply.targets import Candidates
 from relational_tensat.explore.compile.compiled_rules import phase_rules
-from relational_tensat.explore.ending import write_ending
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.outcome import IterationReport, Journal, RuleStats, rule_stats
-from relational_tensat.explore.world import World, begin_world
+from relational_tensat.explore.world import World, begin_world, write_ending
 from relational_tensat.rules.model import Rule
 
 
@@ -153,7 +152,21 @@ def step(world: World, rules: Collection[int], budget: StepBudget) -> Delta:
     world.check_rules()
     with world.transaction():
         world.steps += 1
-        return _Step(world, budget).run(frozenset(rules))
+        running, first_id = _Step(world, budget), world.egraph.next_id
+        multi = world.rules.multi_rules.intersection(rules)
+        single = world.rules.single_rules.intersection(rules)
+        multi_complete = not multi or running.multi(multi)
+        single_complete = not single or running.single(single, has_multi=bool(multi))
+        return Delta(
+            matches=running.matches,
+            rejected=running.rejected,
+            built=world.egraph.next_id - first_id,
+            unions=running.unions,
+            filtered=running.end(),
+            multi_complete=multi_complete,
+            single_complete=single_complete,
+            entered=running.entered,
+        )
 
 
 class _Step:
@@ -166,40 +179,20 @@ class _Step:
         self._matcher = world.matcher
         self._budget = budget
         self._must_be_whole = False
-        self._matches: dict[int, int] = {}
-        self._unions = self._rejected = self._entered = 0
+        self.matches: dict[int, int] = {}
+        self.unions = self.rejected = self.entered = 0
 
-    def run(self, rules: frozenset[int]) -> Delta:
-        first_id = self._egraph.next_id
-        multi, single = (
-            rules & self._world.rules.multi_rules,
-            rules & self._world.rules.single_rules,
-        )
-        multi_complete = single_complete = True
-        if multi:
-            multi_complete = self._multi(multi)
-            above = self._budget.whole_above
-            self._must_be_whole = above is not None and self._world.e_nodes > above
-        if single:
-            single_complete = self._single(single)
+    def end(self) -> int:
+        """Break the cycles that applications have closed; return how many e-nodes that took."""
         filtered = 0
-        if (self._unions or self._entered) and self._world.options.cycle_filter != "none":
+        if (self.unions or self.entered) and self._world.options.cycle_filter != "none":
             members = self._world.members
             filtered = filter_cycles(self._database, 0 if members is None else members.world)
-        if sum(self._matches.values()) >= _MANY_MATCHES:
+        if sum(self.matches.values()) >= _MANY_MATCHES:
             self._database.script("explore/free")
-        return Delta(
-            matches=self._matches,
-            rejected=self._rejected,
-            built=self._egraph.next_id - first_id,
-            unions=self._unions,
-            filtered=filtered,
-            multi_complete=multi_complete,
-            single_complete=single_complete,
-            entered=self._entered,
-        )
+        return filtered
 
-    def _multi(self, rules: frozenset[int]) -> bool:
+    def multi(self, rules: frozenset[int]) -> bool:
         """Match and apply multi-pattern rules; return whether nothing was left out."""
         limit = self._budget.multi_e_nodes
         node_limit = self._budget.e_nodes if limit is None else limit
@@ -211,12 +204,17 @@ class _Step:
         applied = self._apply_multi(self._candidates(applications, node_limit, has_rest=True))
         return applied.complete and not truncated
 
-    def _single(self, rules: frozenset[int]) -> bool:
+    def single(self, rules: frozenset[int], *, has_multi: bool) -> bool:
         """The same for single-pattern rules.
+
+        Args:
+            has_multi: multi-pattern rules were applied before, in the same step.
 
         Raises:
             Starved: something would be left out, but must not be.
         """
+        above = self._budget.whole_above
+        self._must_be_whole = has_multi and above is not None and self._world.e_nodes > above
         since = self._world.since(rules)
         with self._database.stopwatch.phase("match"):
             applications = self._matcher.single(since, rules)
@@ -226,8 +224,8 @@ class _Step:
             applied = apply_all(self._world, candidates, self._world.steps)
         if self._must_be_whole and not applied.complete:
             raise Starved
-        self._unions += applied.unions
-        self._entered += applied.entered
+        self.unions += applied.unions
+        self.entered += applied.entered
         return applied.complete
 
     def _note_matched(self, rules: frozenset[int]) -> None:
@@ -245,19 +243,16 @@ class _Step:
     ) -> Iterator[Candidates]:
         """Yield the applications that were found, then those that ``Matcher.multi`` left to ask for."""
         while applications:
-            matches = self._matches_by_rule()
+            rows = self._database.run("match/matches_by_rule")
+            matches = {int(rule): int(count) for rule, count in rows}
             for rule, count in matches.items():
-                self._matches[rule] = self._matches.get(rule, 0) + count
+                self.matches[rule] = self.matches.get(rule, 0) + count
             bounds = self._matcher.instances.bounds(
                 matches, node_limit, is_whole=self._must_be_whole
             )
             yield Candidates(applications, bounds, has_rest and self._matcher.has_rest)
             with self._database.stopwatch.phase("match"):
                 applications = self._matcher.rest() if has_rest else 0
-
-    def _matches_by_rule(self) -> dict[int, int]:
-        rows = self._database.run("match/matches_by_rule")
-        return {int(rule): int(count) for rule, count in rows}
 
     def _apply_multi(self, candidates: Iterator[Candidates]) -> ApplyReport:
         iteration = self._world.steps
@@ -275,9 +270,9 @@ class _Step:
                 applied = apply_all(self._world, candidates, iteration, reject)
             else:
                 applied = apply_all(self._world, candidates, iteration)
-        self._unions += applied.unions
-        self._entered += applied.entered
-        self._rejected += applied.rejected
+        self.unions += applied.unions
+        self.entered += applied.entered
+        self.rejected += applied.rejected
         return applied
 
 

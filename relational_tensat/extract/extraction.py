@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import replace
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import field, replace
+from typing import Any, Protocol
 
 from relational_tensat.base.deadline import now_s
 from relational_tensat.base.errors import RelationalTensatError, check_choice
 from relational_tensat.base.process import ProcessOptions, no_garbage_collection
+from relational_tensat.base.records import record
 from relational_tensat.base.watch import Watch
 from relational_tensat.extract.exact.ilp import search_ilp
-from relational_tensat.extract.exact.signed_search import without_negative_costs
 from relational_tensat.extract.exact.solve.search import EQUAL, Progress, SolverOptions
-from relational_tensat.extract.extraction_options import ExtractionOptions
+from relational_tensat.extract.extraction_options import EXTRACTORS, ExtractionOptions
 from relational_tensat.extract.greedy.bottom_up import tree_greedy
 from relational_tensat.extract.greedy.dag import cheapest_greedy
 from relational_tensat.extract.problem import (
@@ -22,6 +24,7 @@ from relational_tensat.extract.problem import (
     dag_cost_us,
     reachable,
     relative_gap,
+    without_negative_costs,
 )
 from relational_tensat.extract.techniques import TECHNIQUES, Techniques, size_of
 
@@ -57,45 +60,105 @@ def extract(
         UsageError: a technique does not exist.
     """
     options, process = options or ExtractionOptions(), process or ProcessOptions()
-    method, time_limit_s = options.extractor, options.time_limit_s
     techniques = Techniques(
         frozenset(check_choice("technique", name, TECHNIQUES) for name in disable)
     )
     start_s = now_s()
-    if method != "ilp":
-        choice, note = _greedy(problem, method, time_limit_s)
-        return _result(problem, choice, problem.least_cost_us, method, start_s, note)
-    step = (watch or Watch()).within(time_limit_s)
-    limits = SolverOptions(step, process.threads, process.seed, techniques)
+    step = (watch or Watch()).within(options.time_limit_s)
+    task = ExtractionTask(options, process, step, techniques, progress, start)
+    extractor: Extractor = EXTRACTORS[options.extractor]
+    answer = extractor(problem, task)
+    return replace(_result(problem, answer, options.extractor, start_s), **answer.counts)
+
+
+@record
+class ExtractionTask:
+    """What an extractor may go by; arguments of ``extract``.
+
+    Attributes:
+        watch: of this extraction: it is over when the time is, or on Ctrl-C.
+    """
+
+    options: ExtractionOptions
+    process: ProcessOptions
+    watch: Watch
+    techniques: Techniques
+    progress: Progress | None = None
+    start: Ints | None = None
+
+
+@record
+class ExtractorAnswer:
+    """What an extractor found.
+
+    Attributes:
+        choice: per class, the chosen e-node, or ``UNUSED``; it has no cycle.
+        bound_us: no choice is cheaper, as far as it has proven.
+        note: one line for the report.
+        counts: further attributes of the ``Extraction``.
+    """
+
+    choice: Ints
+    bound_us: float = -math.inf
+    note: str = ""
+    counts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Extractor(Protocol):
+    """Chooses a graph of an e-graph; ``extract`` finds out itself what that costs, and what is proven."""
+
+    def __call__(self, problem: ExtractionProblem, task: ExtractionTask) -> ExtractorAnswer:
+        """Return a choice.
+
+        Raises:
+            NoSolutionError: the root has no acyclic derivation.
+        """
+
+
+def greedy(problem: ExtractionProblem, task: ExtractionTask) -> ExtractorAnswer:
+    """Choose the e-nodes of least tree cost."""
+    plain, notes = _without_negative_costs(problem)
+    return ExtractorAnswer(tree_greedy(plain), note="; ".join(notes))
+
+
+def greedy_dag(problem: ExtractionProblem, task: ExtractionTask) -> ExtractorAnswer:
+    """Choose by several greedy ways, which charge shared work once."""
+    plain, notes = _without_negative_costs(problem)
+    choice, note = cheapest_greedy(plain, _over_after(task.options.time_limit_s))
+    return ExtractorAnswer(choice, note="; ".join(filter(None, [note, *notes])))
+
+
+def _without_negative_costs(problem: ExtractionProblem) -> tuple[ExtractionProblem, list[str]]:
+    if not problem.has_negative_costs:
+        return problem, []
+    return without_negative_costs(problem), ["negative costs counted as 0"]
+
+
+def ilp(problem: ExtractionProblem, task: ExtractionTask) -> ExtractorAnswer:
+    """Choose by integer programs, with a proof.
+
+    Raises:
+        RelationalTensatError: a plainer method's graph is cheaper.
+    """
+    step, techniques = task.watch, task.techniques
+    limits = SolverOptions(step, task.process.threads, task.process.seed, techniques)
     with step.watching(), no_garbage_collection():  # it took 40 % of large searches
-        search = search_ilp(problem, options.ilp_cycles, limits, progress, start)
-    extraction = _result(
-        problem, search.best, search.bound_us, method, start_s, "; ".join(search.notes)
-    )
-    if extraction.cost_us > search.baseline_us + EQUAL * abs(search.baseline_us):
+        search = search_ilp(problem, task.options.ilp_cycles, limits, task.progress, task.start)
+    cost_us = dag_cost_us(problem, reachable(problem, search.best))
+    if cost_us > search.baseline_us + EQUAL * abs(search.baseline_us):
         raise RelationalTensatError(
-            f"the extracted graph costs {extraction.cost_us} µs, a plainer method's {search.baseline_us}"
+            f"the extracted graph costs {cost_us} µs, a plainer method's {search.baseline_us}"
         )
-    return replace(
-        extraction,
-        interrupted=step.happened,
-        reductions=dict(techniques.dropped),
-        reduced_size=techniques.size_after,
-        components=techniques.components,
-        distinct_components=techniques.distinct,
-        simplex_iterations=limits.work.simplex_iterations,
-        branch_nodes=limits.work.branch_nodes,
-    )
-
-
-def _greedy(problem: ExtractionProblem, method: str, time_limit_s: float) -> tuple[Ints, str]:
-    """Return what a greedy method chooses, and what made it."""
-    if problem.has_negative_costs:
-        choice, note = _greedy(without_negative_costs(problem), method, time_limit_s)
-        return choice, "; ".join(filter(None, [note, "negative costs counted as 0"]))
-    if method == "greedy":
-        return tree_greedy(problem), ""
-    return cheapest_greedy(problem, _over_after(time_limit_s))
+    counts = {
+        "interrupted": step.happened,
+        "reductions": dict(techniques.dropped),
+        "reduced_size": techniques.size_after,
+        "components": techniques.components,
+        "distinct_components": techniques.distinct,
+        "simplex_iterations": limits.work.simplex_iterations,
+        "branch_nodes": limits.work.branch_nodes,
+    }
+    return ExtractorAnswer(search.best, search.bound_us, "; ".join(search.notes), counts)
 
 
 def _over_after(seconds: float) -> Callable[[], bool]:
@@ -111,17 +174,12 @@ def _over_after(seconds: float) -> Callable[[], bool]:
 
 
 def _result(
-    problem: ExtractionProblem,
-    choice: Ints,
-    bound_us: float,
-    method: str,
-    start_s: float,
-    note: str,
+    problem: ExtractionProblem, answer: ExtractorAnswer, method: str, start_s: float
 ) -> Extraction:
     """Recompute cost and acyclicity from the choice itself, and say what is proven."""
-    choice = reachable(problem, choice)
+    choice = reachable(problem, answer.choice)
     cost_us = dag_cost_us(problem, choice)
-    bound_us = min(bound_us, cost_us)
+    bound_us = min(max(answer.bound_us, problem.least_cost_us), cost_us)
     gap = relative_gap(cost_us, bound_us)
     optimal = gap <= PROVEN_GAP
     return Extraction(
@@ -132,7 +190,7 @@ def _result(
         optimal=optimal,
         method=method,
         seconds=now_s() - start_s,
-        note=note,
+        note=answer.note,
         size=size_of([problem]),
     )
 

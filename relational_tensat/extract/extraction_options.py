@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from relational_tensat.base.errors import UsageError
+from relational_tensat.base.lazy import Registry
 from relational_tensat.base.option import OptionGroup, option
+
+_EXTRACTION = "relational_tensat.extract.extraction"
+
+#: What ``--extractor`` names; each is an ``extraction.Extractor``.
+EXTRACTORS: Registry[Any] = Registry(
+    "extractor",
+    {
+        "ilp": f"{_EXTRACTION}:ilp",
+        "greedy-dag": f"{_EXTRACTION}:greedy_dag",
+        "greedy": f"{_EXTRACTION}:greedy",
+    },
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +39,7 @@ class ExtractionOptions(OptionGroup):
             each anyway.
     """
 
-    extractor: str = option(
-        "ilp", "how the graph is chosen", choices=("ilp", "greedy-dag", "greedy")
-    )
+    extractor: str = option("ilp", "how the graph is chosen", choices=EXTRACTORS)
     ilp_cycles: str = option(
         "auto",
         "how the ILP is kept acyclic",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -194,6 +194,11 @@ def is_acyclic(problem: ExtractionProblem, choice: Ints) -> bool:
     except RelationalTensatError:
         return False
     return True
+
+
+def without_negative_costs(problem: ExtractionProblem) -> ExtractionProblem:
+    """Return the e-graph with what costs less than nothing for free, as greedy methods need it."""
+    return replace(problem, cost_us=np.maximum(problem.cost_us, 0.0))
 
 
 def dag_cost_us(problem: ExtractionProblem, choice: Ints) -> float:

@@ -1,4 +1,4 @@
-"""Reading, validating and writing the JSON form of a tensor graph (see ``json_model``)."""
+"""Reading, validating and writing the JSON form of a tensor graph (see ``json_values``)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from relational_tensat.base.errors import ShapeError, nearest
+from relational_tensat.base.errors import ShapeError, UsageError, nearest
 from relational_tensat.base.files import read_bytes, write_aside
-from relational_tensat.formats.json_model import FORMAT, VERSION
 from relational_tensat.formats.json_values import (
+    FORMAT,
+    VERSION,
     JsonPlace,
     decode_attr,
     decode_data,
@@ -23,6 +24,28 @@ from relational_tensat.formats.json_values import (
 from relational_tensat.tensor import DTYPE_BYTES, Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.tensor.operators import Operator, operators
 from relational_tensat.tensor.types import AttrValue
+
+
+class JsonFrontend:
+    """Reads and writes ``.json`` files."""
+
+    is_onnx = is_binary = False
+
+    def read(self, path: Path, dims: Mapping[str, int]) -> Graph:
+        """Read a graph; its dimensions are fixed."""
+        graph = read_json(path)
+        if dims:
+            names = ", ".join(dims)
+            raise UsageError(f"{path}: has no dynamic dimensions, but {names} was given")
+        return graph
+
+    def write(self, graph: Graph, path: Path, opset: int | None) -> None:
+        """Write a graph; operators have no version here."""
+        write_json(graph, path)
+
+    def data_files(self, path: Path) -> list[str]:
+        """Return none: all is in one file."""
+        return []
 
 
 def write_json(graph: Graph, path: Path) -> None:
@@ -217,3 +240,6 @@ def _attrs(place: JsonPlace, operator: Operator) -> dict[str, AttrValue]:
     except ShapeError as error:
         place.fail(str(error))
     return attrs
+
+
+FRONTEND = JsonFrontend()

@@ -114,6 +114,8 @@ def _domain(name: str) -> str:
 
 #: In an ONNX model's metadata: which inputs are weights whose values are not known.
 WEIGHTS_KEY = "relational_tensat.weights"
+#: In a model's metadata while it is in memory: its large tensors are in a file beside its own.
+_BESIDE_KEY = "relational_tensat.beside"
 
 _MODEL_TEXTS = ("producer_name", "producer_version", "domain", "doc_string")
 
@@ -122,11 +124,14 @@ def read_metadata(model: onnx.ModelProto) -> dict[str, str]:
     """Return the graph's metadata of a model."""
     metadata = {f"onnx.{key}": str(getattr(model, key)) for key in _MODEL_TEXTS}
     metadata["onnx.graph_doc_string"] = model.graph.doc_string
-    properties = {item.key: item.value for item in model.metadata_props if item.key != WEIGHTS_KEY}
+    own = (WEIGHTS_KEY, _BESIDE_KEY)
+    properties = {item.key: item.value for item in model.metadata_props if item.key not in own}
     if properties:
         metadata["onnx.metadata_props"] = json.dumps(properties)
     if model.model_version:
         metadata["onnx.model_version"] = str(model.model_version)
+    if any(item.key == _BESIDE_KEY for item in model.metadata_props):
+        metadata["onnx.data"] = "beside"
     metadata["onnx.opset_import"] = json.dumps(read_imports(model.opset_import))
     metadata["onnx.outputs"] = json.dumps([value.name for value in model.graph.output])
     return {key: value for key, value in metadata.items() if value}
@@ -152,7 +157,22 @@ def write_metadata(
     names = list(weights)
     if names:
         properties[WEIGHTS_KEY] = json.dumps(names)
+    if "onnx.data" in metadata:
+        properties[_BESIDE_KEY] = ""
     onnx.helper.set_model_props(model, properties)
+
+
+def mark_beside(model: onnx.ModelProto) -> None:
+    """Let a model say that its large tensors are in a file beside its own, and are to be so again."""
+    model.metadata_props.add(key=_BESIDE_KEY)
+
+
+def take_beside(model: onnx.ModelProto) -> bool:
+    """Return whether a model says so; it says no more."""
+    places = [i for i, item in enumerate(model.metadata_props) if item.key == _BESIDE_KEY]
+    for place in reversed(places):
+        del model.metadata_props[place]
+    return bool(places)
 
 
 def weights_without_data(model: onnx.ModelProto) -> set[str]:

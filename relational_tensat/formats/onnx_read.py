@@ -28,6 +28,7 @@ from relational_tensat.formats.onnx_external import (
 )
 from relational_tensat.formats.onnx_frame import default_inputs
 from relational_tensat.formats.onnx_metadata import (
+    mark_beside,
     read_imports,
     read_metadata,
     weights_without_data,
@@ -186,6 +187,7 @@ def parse_onnx(path: Path) -> tuple[onnx.ModelProto, dict[str, memoryview]]:
         if has_external_data(model):
             checker.check_model(utf8_name(path))  # it knows the folder, and where files may be
             data |= load_external_data(model, path.parent)
+            mark_beside(model)
         else:
             checker.check_model(with_weights_as_inputs(model, data))
     except (checker.ValidationError, OSError, ValueError) as error:

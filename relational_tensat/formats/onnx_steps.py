@@ -22,7 +22,7 @@ from relational_tensat.formats.onnx_opaque import input_names
 from relational_tensat.formats.onnx_origin import Origin, Unit
 from relational_tensat.tensor import AttrValue, Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.tensor.operators import get_operator
-from relational_tensat.tensor.operators.activations import NO_ACTIVATION
+from relational_tensat.tensor.operators.traits import NO_ACTIVATION
 
 #: So many bytes are always written out: a node that computes them takes about as many.
 SMALL_BYTES = 128

@@ -21,6 +21,7 @@ from relational_tensat.formats.onnx_metadata import (
     INFERENCE_ERRORS,
     OLDEST_POSSIBLE_OPSET,
     OLDEST_WRITTEN_OPSET,
+    take_beside,
     written_imports,
     written_outputs,
 )
@@ -59,6 +60,7 @@ def write_model(graph: Graph, opset: int | None = None) -> onnx.ModelProto:
         ModelError: no version of ONNX's operators has all that the graph's opaque nodes need.
     """
     model, large_weights = write_skeleton(graph, opset)
+    take_beside(model)
     for tensor in model.graph.initializer:
         if tensor.name in large_weights:
             tensor.raw_data = large_weights[tensor.name].tobytes()
@@ -338,7 +340,10 @@ _ALIGNMENT_BYTES = 4096
 
 
 def save_onnx(graph: Graph, path: Path, opset: int | None = None) -> None:
-    """Write a graph as ONNX, completely or not at all; large weights to ``NAME.onnx.data``.
+    """Write a graph as ONNX, completely or not at all.
+
+    Large weights go to ``NAME.onnx.data`` where the file that it is from had its own beside it, or where they
+    are too large for one file.
 
     Args:
         opset: the version of the default operator set, if it is not to be chosen.
@@ -356,15 +361,16 @@ def save_onnx(graph: Graph, path: Path, opset: int | None = None) -> None:
 
 
 def save_skeleton(model: onnx.ModelProto, weights: Mapping[str, Array], path: Path) -> None:
-    """Write a skeleton and its large weights as ``save_onnx`` does; changes a model of external data.
+    """Write a skeleton and its large weights as ``save_onnx`` does; changes the skeleton.
 
     Raises:
         InputError, ModelError: as ``save_onnx``.
     """
+    is_beside = take_beside(model) and bool(weights)
     checked = with_weights_as_inputs(model, weights)
     with write_aside(path) as aside:
         target = aside / path.name
-        if sum(weight.nbytes for weight in weights.values()) >= _EXTERNAL_FROM_BYTES:
+        if is_beside or sum(w.nbytes for w in weights.values()) >= _EXTERNAL_FROM_BYTES:
             _write_beside(model, weights, aside / f"{path.name}.data")
             weights = {}
         data = {name: memoryview(weight.data).cast("B") for name, weight in weights.items()}

@@ -11,7 +11,7 @@ from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cost.cost_options import CostOptions
 from relational_tensat.explore.exploration_options import ExplorationOptions, TreeOptions
 from relational_tensat.extract.extraction_options import ExtractionOptions
-from relational_tensat.rules.targets.names import TARGETS
+from relational_tensat.rules.targets.names import BACKENDS
 from relational_tensat.verify.verification_options import VerificationOptions
 
 #: Where costs are measured, searches that nobody set a limit take so many seconds at most: the models that
@@ -83,7 +83,7 @@ class RuleOptions(OptionGroup):
         None,
         "the runtime whose kernels are priced, instead of single operators; the file still has standard "
         "operators",
-        choices=TARGETS,
+        choices=BACKENDS,
         default_text="as --for says; with --cost, each operator is a kernel",
     )
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from relational_tensat.base.errors import UsageError, nearest
-from relational_tensat.base.process import physical_cores, processors
-from relational_tensat.cost import open_device
+from relational_tensat.base.process import processors
 from relational_tensat.cost.profile import profile_names
+from relational_tensat.formats.frontend import is_onnx
+from relational_tensat.rules.targets.backend import CostRequest, load_backend
+from relational_tensat.rules.targets.names import BACKENDS
 from relational_tensat.run.options import CUDA, DEFAULT_PROFILE, HIGH, LOW, ONNXRUNTIME, Options
 from relational_tensat.tensor import Graph
 
@@ -50,10 +52,10 @@ def purpose_of(options: Options, model: Graph | str | Path) -> Purpose:
         _check_alone(options)
         return Purpose(options)
     if named is None:
-        is_onnx = not isinstance(model, Graph) and Path(model).suffix.lower() == ".onnx"
+        is_file_of_onnx = not isinstance(model, Graph) and is_onnx(model)
         named = (
             ONNXRUNTIME
-            if (is_onnx and target is None) or target == ONNXRUNTIME
+            if (is_file_of_onnx and target is None) or target == ONNXRUNTIME
             else DEFAULT_PROFILE
         )
         if named == ONNXRUNTIME and not _has_onnxruntime():
@@ -74,28 +76,12 @@ def _going_with(named: str, options: Options) -> tuple[str, str | None, str]:
 
     Kernels of the model's own are no target's: with the option ``fuse`` each operator is a kernel.
     """
-    effort, fuses = options.purpose.effort, options.fusion.fuse
-    if named == ONNXRUNTIME:
-        threads = options.purpose.threads_at_inference or (1 if fuses else default_threads())
-        suffix = f":threads={threads}" if threads > 1 else ""
-        cost = f"cpu{suffix}" if effort == HIGH else f"analytic:cpu{suffix}"
-        plural = "s" if threads > 1 else ""
-        text = f"onnxruntime on this CPU, {threads} thread{plural}"
-        return cost, None if fuses else ONNXRUNTIME, text
-    if named == CUDA:
-        from relational_tensat.cost.calibration import nearest_profile  # few runs need it
-
-        key = open_device("cuda").key
-        profile = nearest_profile(key).name
-        if fuses:
-            return profile, None, f"{key.name}, as {profile}"
-        return "cuda" if effort == HIGH else profile, CUDA, key.name
-    return named, None, named
-
-
-def default_threads() -> int:
-    """Return how many threads onnxruntime takes by itself: one for each core, of those it may use."""
-    return max(1, min(physical_cores(), processors()))
+    if named not in BACKENDS:
+        return named, None, named
+    purpose, fuses = options.purpose, options.fusion.fuse
+    request = CostRequest(purpose.effort == HIGH, purpose.threads_at_inference, fuses)
+    cost, text = load_backend(named).costs_here(request)
+    return cost, None if fuses else named, text
 
 
 def _has_onnxruntime() -> bool:
@@ -119,7 +105,7 @@ def _check(named: str, options: Options) -> None:
     """Check that there is such a place, and that what is said of it can be."""
     purpose = options.purpose
     modelled = tuple(name for name in profile_names() if name != "cpu")
-    places = (ONNXRUNTIME, CUDA, *modelled)
+    places = (*BACKENDS, *modelled)
     is_profile = named in modelled or named.endswith(".toml")
     if named not in places and not is_profile:
         hint = "; this CPU is onnxruntime" if named in ("cpu", "ort") else nearest(named, places)
@@ -129,7 +115,7 @@ def _check(named: str, options: Options) -> None:
     if is_profile and purpose.effort == HIGH:
         raise UsageError(
             f"--effort high measures kernels, but {named} is modelled: "
-            f"expected --for {ONNXRUNTIME} or {CUDA}, or --effort {LOW}"
+            f"expected --for {' or '.join(BACKENDS)}, or --effort {LOW}"
         )
     threads = purpose.threads_at_inference
     if threads is None:

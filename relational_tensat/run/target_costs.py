@@ -13,7 +13,7 @@ from relational_tensat.base.errors import UsageError
 from relational_tensat.cost import Configuration, CostCounts, CostSource, Device
 from relational_tensat.cost.analytic import AnalyticSource
 from relational_tensat.cost.calibration import profile_us
-from relational_tensat.cost.configurations import graph_configurations
+from relational_tensat.cost.key import graph_configurations
 from relational_tensat.cost.profile import Profile
 from relational_tensat.cost.source import CostAnswer, Race
 from relational_tensat.egraph import EGraph
@@ -22,7 +22,7 @@ from relational_tensat.extract import ExtractionOptions
 from relational_tensat.extract.cost_table import forget_costs
 from relational_tensat.extract.few_measurements import cheapest_graph
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.targets.target import FIXED_SHAPES, Target
+from relational_tensat.rules.targets.backend import FIXED_SHAPES, Backend
 from relational_tensat.tensor import Graph
 
 #: Each rule of a target makes a graph smaller: their e-graphs are small. What is in blocks goes from one
@@ -113,12 +113,13 @@ class TargetCosts(CostSource):
 
     tells_computed = True
 
-    def __init__(self, kernels: CostSource, target: Target, rules: Sequence[Rule]) -> None:
+    def __init__(self, kernels: CostSource, target: Backend, rules: Sequence[Rule]) -> None:
         device = kernels.device
-        if device is not None and target.measured_on not in ("", device.key.kind):
+        kind = target.device_kind
+        if device is not None and target.takes_kernels and device.key.kind != kind:
             raise UsageError(
                 f"kernels of the target {target.name} cannot be measured by {kernels.name}, expected "
-                f"{target.measured_on}, or a profile or table of such a device"
+                f"{kind}, or a profile or table of such a device"
             )
         kernels = _as_priced(kernels, target)
         super().__init__(f"{kernels.name} on {target.name}")
@@ -272,7 +273,7 @@ class TargetCosts(CostSource):
         return kernels if tells else [*kernels, *self._target.more_work_of(configuration)]
 
 
-def _as_priced(kernels: CostSource, target: Target) -> CostSource:
+def _as_priced(kernels: CostSource, target: Backend) -> CostSource:
     """Return costs as they are in the setting that a target runs graphs in: those of a profile."""
     if isinstance(kernels, AnalyticSource) and isinstance(kernels.model, Profile):
         return AnalyticSource(target.as_priced(kernels.model))

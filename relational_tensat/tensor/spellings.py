@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from relational_tensat.base.records import record
-from relational_tensat.tensor.operators.activations import activate
-from relational_tensat.tensor.operators.erf import erf
+from relational_tensat.tensor.floats import erf
+from relational_tensat.tensor.operators.traits import activate
 
 
 @record

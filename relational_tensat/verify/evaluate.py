@@ -24,7 +24,6 @@ from relational_tensat.tensor import (
     tensors_of,
 )
 from relational_tensat.tensor.graph import describe
-from relational_tensat.tensor.machine import computed
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify.random_values import random_inputs, seeded_weights
 from relational_tensat.verify.unknown_operators import UnknownOperators
@@ -306,6 +305,8 @@ class _Run:
             if self.unknown is not None and node.op == "opaque":
                 result = self.unknown.compute(operands, types, attrs)
             elif self.rounds:
+                from relational_tensat.tensor.machine import computed  # few evaluations round
+
                 result = computed(node.op, operands, types, attrs, self._type(node))
             else:
                 result = operator.evaluate_typed(operands, types, attrs)

@@ -15,8 +15,8 @@ import numpy as np
 
 from relational_tensat.base.errors import InputError, UsageError, nearest
 from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, TensorType, Weight, numpy_dtype
-from relational_tensat.tensor.inference import weight_bytes
 from relational_tensat.tensor.mask_inputs import MaskInput, find_masks
+from relational_tensat.tensor.uses import weight_bytes
 from relational_tensat.verify.evaluate import Weights, converted, random_inputs, seeded_weights
 
 

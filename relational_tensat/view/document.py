@@ -15,14 +15,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, first_line
 from relational_tensat.base.files import write_aside
 from relational_tensat.base.shown_text import escaped
-from relational_tensat.view.data.graph_data import shown, to_json
-from relational_tensat.view.data.kernel_data import KernelPage
-from relational_tensat.view.data.page_data import PageData
+
+if TYPE_CHECKING:  # few runs are looked at
+    from relational_tensat.view.data.kernel_data import KernelPage
+    from relational_tensat.view.data.page_data import PageData
 
 _BUNDLE = Path(__file__).resolve().parent / "bundle"
 
@@ -34,9 +36,12 @@ def page_html(data: PageData | KernelPage, server: str = "") -> str:
         server: the path prefix at which the page may ask its own server; "" where it has none, so that
             it may connect to nothing at all.
     """
+    from relational_tensat.view.data.graph_data import shown
+    from relational_tensat.view.data.page_data import PageData
+
     script = (_BUNDLE / "page.js").read_text(encoding="utf-8")
     style = (_BUNDLE / "page.css").read_text(encoding="utf-8")
-    title = data.title if isinstance(data, KernelPage) else data.summary.model
+    title = data.summary.model if isinstance(data, PageData) else data.title
     connections = "'self'" if server else "'none'"
     policy = "; ".join(
         (
@@ -66,6 +71,8 @@ def page_html(data: PageData | KernelPage, server: str = "") -> str:
 
 def json_block(data: object) -> str:
     """Return data as JSON that can stand within a ``script`` element: nothing in it looks like a tag."""
+    from relational_tensat.view.data.graph_data import to_json
+
     text = to_json(data)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 from relational_tensat.egraph.stopwatch import StatementTime, TimeSpent
-from relational_tensat.explore import IterationReport, RuleStats
+from relational_tensat.explore import Exploration, IterationReport, RuleStats
 from relational_tensat.run.result import Result
+from relational_tensat.run.result_groups import Files, Outcome, Price, Proof, SearchSummary
 from relational_tensat.tensor import Node, build_graph
 from relational_tensat.verify import OutputCheck, Verification
 from relational_tensat.verify.comparison import Compared, Setting
@@ -31,25 +34,29 @@ def example_result() -> Result:
     )
     setting = Setting("float64, random weights")
     check = OutputCheck(setting, "y", f32(64, 64), 1.5e-15, 1e-6)
+    exploration = Exploration(
+        "saturated",
+        8,
+        {"merge-matmuls": RuleStats(3, 1, 0.25), "relu-relu": RuleStats(1, 1, 0.125)},
+        (IterationReport(1, 20, 15, 4, 2, 0, 30, 0.5),),
+        321,
+        1.0,
+    )
+    verification = Verification(
+        runs=2,
+        outputs=(check,),
+        compared=(Compared(setting, 2, "random inputs", "tolerance 1e-06"),),
+        warnings=("2 of 2 weights have no data in the model: verified with random ones only",),
+    )
     return Result(
         model="models/pair.json",
         graph=optimized,
         original=original,
-        cost_profile="t4",
-        cost_before_us=40.0,
-        cost_after_us=30.0,
-        bound_us=27.0,
-        gap=0.1,
-        optimal=False,
-        extractor="ilp",
-        e_nodes=1530,
-        e_classes=586,
-        iterations=8,
-        statements=321,
-        stop_reason="saturated",
-        rules={"merge-matmuls": RuleStats(3, 1, 0.25), "relu-relu": RuleStats(1, 1, 0.125)},
-        rules_used={"merge-matmuls": 4},
-        log=(IterationReport(1, 20, 15, 4, 2, 0, 30, 0.5),),
+        price=Price("t4", "t4", 40.0, 30.0),
+        search=SearchSummary(exploration, e_nodes=1530, e_classes=586),
+        proof=Proof("ilp", 27.0, gap=0.1, optimal=False, rules_used={"merge-matmuls": 4}),
+        outcome=Outcome(verification),
+        files=Files(Path("models/pair.opt.json")),
         seconds={
             "load": 0.5,
             "price": 0.0625,
@@ -62,13 +69,6 @@ def example_result() -> Result:
             "measure": 0.0,
             "total": 2.0,
         },
-        verification=Verification(
-            runs=2,
-            outputs=(check,),
-            compared=(Compared(setting, 2, "random inputs", "tolerance 1e-06"),),
-            warnings=("2 of 2 weights have no data in the model: verified with random ones only",),
-        ),
-        output=Path("models/pair.opt.json"),
         notes=("a note",),
         time_spent=TimeSpent(
             {
@@ -80,3 +80,17 @@ def example_result() -> Result:
             {"match": 0.75, "apply": 0.125, "extract": 0.25, "other": 0.1},
         ),
     )
+
+
+_GROUPS = ("price", "search", "proof", "outcome", "files")
+
+
+def changed(result: Result, **values: Any) -> Result:
+    """Return a result with other values of its fields, or of those of its groups."""
+    for name in _GROUPS:
+        group = getattr(result, name)
+        own = {
+            field.name: values.pop(field.name) for field in fields(group) if field.name in values
+        }
+        result = replace(result, **{name: replace(group, **own)})
+    return replace(result, **values)

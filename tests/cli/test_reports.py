@@ -14,11 +14,12 @@ from relational_tensat.cli.run_progress import ConsoleProgress
 from relational_tensat.cli.run_text import json_report, print_report, summary_line
 from relational_tensat.explore import IterationReport
 from relational_tensat.extract.anytime import ExtractionEntry
-from relational_tensat.run.result import ExtractionSummary, Rejection, Result
+from relational_tensat.run.result import Result
+from relational_tensat.run.result_groups import ExtractionSummary, Rejection
 from relational_tensat.tensor import Node
 from relational_tensat.verify.comparison import Compared, OutputCheck, Setting
 from relational_tensat.verify.verification import UNCHANGED, Verification
-from tests.cli.results import example_result
+from tests.cli.results import changed, example_result
 from tests.cli.schema import check_schema
 from tests.graphs import f32
 
@@ -51,12 +52,12 @@ def test_the_json_object_has_the_documented_schema() -> None:
         ],
     }
     assert report["output"] == "models/pair.opt.json"
-    check_schema(json.loads(json_report(replace(example_result(), output=None))))
+    check_schema(json.loads(json_report(changed(example_result(), output=None))))
 
 
 def test_json_never_holds_infinity() -> None:
     with pytest.raises(ValueError, match="JSON compliant"):
-        json_report(replace(example_result(), gap=math.inf))
+        json_report(changed(example_result(), gap=math.inf))
 
 
 def test_the_report_says_what_was_gained_and_how() -> None:
@@ -80,9 +81,9 @@ def test_the_report_has_what_a_run_takes_beside_kernels() -> None:
     same, other, unchanged = (
         " ".join(printed(each).split())
         for each in (
-            replace(result, run_us=10.0, run_after_us=10.0),
-            replace(result, run_us=26.0, run_after_us=10.0),
-            replace(result, run_us=10.0, run_after_us=10.0, cost_after_us=40.0, unchanged=True),
+            changed(result, run_us=10.0, run_after_us=10.0),
+            changed(result, run_us=26.0, run_after_us=10.0),
+            changed(result, run_us=10.0, run_after_us=10.0, after_us=40.0, unchanged=True),
         )
     )
     assert "25.00% less; 20.00% with the 10.0 µs that a run takes beside kernels)" in same
@@ -113,7 +114,7 @@ def test_comparisons_of_one_kind_are_one_line() -> None:
     ]
     compared = [Compared(setting, 2, "random inputs", "tolerance 1e-06") for setting in settings]
     verification = Verification(8, tuple(outputs), tuple(compared))
-    lines = printed(replace(example_result(), verification=verification)).splitlines()
+    lines = printed(changed(example_result(), verification=verification)).splitlines()
     first = lines.index("verified: 8 comparisons, worst relative error 1.00e-07")
     assert lines[first + 1 : first + 5] == [
         f"  {what}: 6 runs on random inputs, 2 of them masked, at 2 sizes, tolerance 1e-06; worst 3.00e-09",
@@ -128,11 +129,11 @@ def test_optimal_is_reported_only_when_proven() -> None:
     gap = "gap 10.00% (no graph in it costs less than 27.00 µs)"
     assert gap in printed(result)
     assert "optimal" not in printed(result)
-    proven = replace(result, optimal=True, gap=0.0, bound_us=30.0)
+    proven = changed(result, optimal=True, gap=0.0, bound_us=30.0)
     assert "optimal for this e-graph; beyond it, no bound is known" in printed(proven)
-    closed = replace(proven, exhaustive=True)
+    closed = changed(proven, exhaustive=True)
     assert "optimal for every graph that the rules can reach" in printed(closed)
-    assert "no bound" in printed(replace(result, bound_us=0.0, gap=1.0))
+    assert "no bound" in printed(changed(result, bound_us=0.0, gap=1.0))
 
 
 def test_the_summary_is_one_line() -> None:
@@ -145,7 +146,7 @@ def test_the_summary_is_one_line() -> None:
 def test_verified_is_reported_only_where_something_was_compared() -> None:
     compared = example_result()
     assert "verified, worst relative error 1.5e-15" in summary_line(compared)
-    same = replace(compared, unchanged=True, verification=UNCHANGED)
+    same = changed(compared, unchanged=True, verification=UNCHANGED)
     assert "the original, unchanged" in summary_line(same)
     assert "nothing compared: the original, unchanged" in printed(same)
     for text in (summary_line(same), printed(same)):
@@ -162,7 +163,7 @@ def test_what_no_comparison_proves_is_the_first_that_is_reported(is_excused: boo
         OutputCheck(settings[1], "y", f32(4), 0.1, 0.2, False, "moved: proves nothing", "", is_excused),
     )  # fmt: skip
     compared = tuple(Compared(setting, 1, "random inputs", "tolerance") for setting in settings)
-    result = replace(example_result(), verification=Verification(2, checks, compared))
+    result = changed(example_result(), verification=Verification(2, checks, compared))
     reason = (
         "output 'y' is moved: proves nothing (onnxruntime)"
         if is_excused
@@ -178,7 +179,7 @@ def test_what_no_comparison_proves_is_the_first_that_is_reported(is_excused: boo
 
 def test_a_rejected_graph_is_the_first_that_is_reported() -> None:
     rejection = Rejection("step 3 is wrong: the original is kept", "some-rule", ("a = b",))
-    result = replace(
+    result = changed(
         example_result(), unchanged=True, rejections=(rejection,), notes=(rejection.why, "more")
     )
     lines = printed(result).splitlines()
@@ -221,10 +222,10 @@ def test_progress() -> None:
 def with_extractions() -> Result:
     """Return a result with extractions between iterations, the last one interrupted."""
     log = tuple(IterationReport(i, 20 * i, 15, 4, 2, 0, 30, 0.5) for i in (1, 2))
-    return replace(
-        example_result(),
-        stop_reason="patience",
-        log=log,
+    result = example_result()
+    return changed(
+        result,
+        exploration=replace(result.search.exploration, stop_reason="patience", log=log),
         extraction=ExtractionSummary(
             e_nodes=1500,
             e_classes=580,
@@ -303,6 +304,6 @@ def test_operators_that_no_rule_looks_into_go_by_their_names_in_the_file() -> No
     """What an operator is called here says nothing to who has the file."""
     node = Node("opaque", ("x",), ("y",), {"op_type": "CumSum"})
     graph = replace(example_result().graph, nodes=(node,), outputs=("y",))
-    text = printed(replace(example_result(), graph=graph, original=graph))
+    text = printed(changed(example_result(), graph=graph, original=graph))
     (row,) = (line.split() for line in text.splitlines() if "opaque" in line)
     assert row == ["opaque:", "CumSum", "1", "1"]

@@ -11,9 +11,13 @@ import pytest
 from relational_tensat import load_profile
 from relational_tensat.cost import Configuration, CostSource, as_source, graph_cost_us
 from relational_tensat.cost.cache import CostCache
-from relational_tensat.cost.configurations import graph_configurations
 from relational_tensat.cost.cpu.probe import make_probe
-from relational_tensat.cost.key import as_constants, configuration_text, parse_configuration
+from relational_tensat.cost.key import (
+    as_constants,
+    configuration_text,
+    graph_configurations,
+    parse_configuration,
+)
 from relational_tensat.cost.measured_source import MeasuredSource
 from relational_tensat.egraph import EGraph
 from relational_tensat.explain.explanation import explain
@@ -21,10 +25,10 @@ from relational_tensat.explore import explore
 from relational_tensat.extract.tables import extraction_problem
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.targets.target import load_target
+from relational_tensat.rules.targets.backend import load_backend
 from relational_tensat.run.target_costs import TargetCosts
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
-from relational_tensat.tensor.inference import count_inference_ops
+from relational_tensat.tensor.uses import count_inference_ops
 from tests.cost.fakes import FakeDevice
 from tests.egraph.extraction import cheapest_graph
 from tests.graphs import f32, weight
@@ -94,7 +98,7 @@ def measured(folder: Path) -> MeasuredSource:
 
 
 def on_target() -> CostSource:
-    target = load_target("onnxruntime")
+    target = load_backend("onnxruntime")
     return TargetCosts(as_source(load_profile("cpu")), target, target.rules(has_fixed_shapes=True))
 
 
@@ -111,7 +115,7 @@ def test_a_gate_stays_before_its_convolution_where_computed_filters_cost_more(
     profile = as_source(load_profile("t4"))
     assert scaled(profile, squeezed())[-2:] == (1, 1)  # the filters: fewer elements
     assert scaled(measured(tmp_path), squeezed()) == (1, 64, 14, 14)
-    rules = load_target("onnxruntime").rules(has_fixed_shapes=True)
+    rules = load_backend("onnxruntime").rules(has_fixed_shapes=True)
     assert scaled(profile, residual())[-2:] == (3, 3)
     assert scaled(on_target(), residual(), rules) == (1, 64, 28, 28)
 

@@ -7,7 +7,7 @@ import pytest
 from relational_tensat.base.errors import UsageError
 from relational_tensat.cost import Profile, graph_cost_us, kernel_time_us
 from relational_tensat.tensor import AttrValue, Graph, Node, TensorType, Weight, build_graph
-from relational_tensat.tensor.inference import count_inference_ops, weight_only_values
+from relational_tensat.tensor.uses import count_inference_ops, weight_only_values
 from tests.graphs import f32
 
 PROFILE = Profile("test", 1e12, 1e9, 3.0, frozenset({"reshape"}))

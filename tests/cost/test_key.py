@@ -17,7 +17,7 @@ from relational_tensat.cost.key import (
 )
 from relational_tensat.models import MODELS
 from relational_tensat.tensor import TensorType
-from relational_tensat.tensor.inference import inference_nodes
+from relational_tensat.tensor.uses import inference_nodes
 from tests.cost.fakes import configuration
 from tests.graphs import f32
 

@@ -11,7 +11,7 @@ from relational_tensat import Options, optimize
 from relational_tensat.cli.main import main
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.formats import save_model
-from relational_tensat.tensor.inference import weight_bytes
+from relational_tensat.tensor.uses import weight_bytes
 from tests.cost.fakes import CPU, Configuration, FakeDevice, plug_in
 from tests.graphs import shared_matmuls
 

@@ -32,7 +32,7 @@ from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph, Node, build_graph
-from relational_tensat.tensor.inference import count_inference_ops
+from relational_tensat.tensor.uses import count_inference_ops
 from tests.egraph.extraction import FlatCost, cheapest_graph, original_graph
 from tests.explain.runs import (
     choose_at_random,

@@ -179,9 +179,9 @@ def test_nodes_may_stand_in_any_order_and_defaults_be_left_out(tmp_path: Path) -
 
 
 def test_the_documented_example_is_valid(tmp_path: Path) -> None:
-    from relational_tensat.formats import json_model
+    from relational_tensat.formats import json_values
 
-    lines = (json_model.__doc__ or "").split("By example::")[1].split("\n\n")[1]
+    lines = (json_values.__doc__ or "").split("By example::")[1].split("\n\n")[1]
     path = tmp_path / "model.json"
     path.write_text(lines, encoding="utf-8")
     graph = load_model(path)
@@ -192,13 +192,13 @@ def test_the_documented_example_is_valid(tmp_path: Path) -> None:
 
 
 def test_the_schema_names_the_keys_that_are_read() -> None:
-    from relational_tensat.formats import json_model
+    from relational_tensat.formats import json_values
 
-    schema_path = Path(json_model.__file__).with_name("model.schema.json")
+    schema_path = Path(json_values.__file__).with_name("model.schema.json")
     schema = json.loads(schema_path.read_text(encoding="utf-8"))
     properties = schema["properties"]
-    assert properties["format"]["const"] == json_model.FORMAT
-    assert properties["version"]["const"] == json_model.VERSION
+    assert properties["format"]["const"] == json_values.FORMAT
+    assert properties["version"]["const"] == json_values.VERSION
     assert set(schema["required"]) == set(properties) - {"metadata"}
     assert schema["additionalProperties"] is False
     assert set(properties["nodes"]["items"]["properties"]) == {

@@ -9,6 +9,8 @@ import onnx
 import pytest
 
 from relational_tensat.formats.onnx_external import move_with_data
+from relational_tensat.run.options import Options
+from relational_tensat.run.pipeline import optimize
 from tests.formats.onnx_tools import constant, model, tensor
 
 SHAPE = (64, 8)
@@ -104,3 +106,29 @@ def test_a_model_without_data_replaces_what_is_no_model(tmp_path: Path) -> None:
     data.unlink()
     assert move_with_data(model_file, data, target) is None
     assert files(tmp_path) == ["out.onnx"] and weights_of(target) == 1.0
+
+
+@pytest.mark.parametrize("is_beside", [True, False])
+def test_large_weights_stay_where_they_were(tmp_path: Path, *, is_beside: bool) -> None:
+    shape = (512, 600)  # more than a megabyte
+    weight = np.random.default_rng(0).normal(size=shape)
+    nodes = [
+        onnx.helper.make_node("Add", ["x", "w"], ["a"]),
+        onnx.helper.make_node("Relu", ["a"], ["b"]),
+        onnx.helper.make_node("Relu", ["b"], ["y"]),
+    ]
+    constants = [constant("w", weight, np.float32)]
+    made = model(nodes, [tensor("x", shape)], [tensor("y", shape)], constants)
+    source, target = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    onnx.save_model(made, source, save_as_external_data=is_beside, location="w.bin")
+    optimize(
+        source,
+        Options.of(cost="t4", iterations=2),
+        output=target,
+    )
+    written = onnx.load(target, load_external_data=False)
+    assert [node.op_type for node in written.graph.node] == ["Add", "Relu"]
+    assert not written.metadata_props
+    assert target.with_name("out.onnx.data").exists() == is_beside
+    (read,) = onnx.load(target).graph.initializer
+    assert np.array_equal(onnx.numpy_helper.to_array(read), weight.astype(np.float32))

@@ -9,7 +9,7 @@ import pytest
 
 from relational_tensat import Options, optimize
 from relational_tensat.formats import copy_model, load_model
-from relational_tensat.formats.same_file import OtherDataError
+from relational_tensat.formats.frontend import OtherDataError
 
 onnx = pytest.importorskip("onnx")
 

@@ -11,7 +11,7 @@ from relational_tensat.gpu.catalogue import (
     REDUCTION_CODES,
     UNARY_CODES,
 )
-from relational_tensat.rules.targets.target import load_target
+from relational_tensat.rules.targets.backend import load_backend
 from relational_tensat.tensor import Graph, Node, TensorType, build_graph
 from tests.gpu.running import one_node
 
@@ -44,7 +44,7 @@ def cases(dtype: str) -> Iterator[Graph]:
 
 def kernel_cases(dtype: str) -> Iterator[Graph]:
     """Yield small graphs of the kernels of the target ``cuda``."""
-    load_target("cuda")
+    load_backend("cuda")
 
     def kind(*shape: int) -> TensorType:
         return TensorType(dtype, shape)

@@ -13,8 +13,8 @@ import numpy as np
 
 from relational_tensat.gpu import catalogue
 from relational_tensat.tensor import DTYPE_BYTES
-from relational_tensat.tensor.operators.activations import activate
-from relational_tensat.tensor.operators.erf import erf
+from relational_tensat.tensor.floats import erf
+from relational_tensat.tensor.operators.traits import activate
 from relational_tensat.tensor.operators.windows import pad_spatial, taps
 from tests.gpu.numpy_memory import NumpyMemory, strided
 

@@ -19,7 +19,7 @@ from relational_tensat.gpu.catalogue import (
 )
 from relational_tensat.gpu.lowering import _FUSED, _LOWERINGS
 from relational_tensat.gpu.plan import plan_graph
-from relational_tensat.rules.targets.target import load_target
+from relational_tensat.rules.targets.backend import load_backend
 from relational_tensat.tensor import Node, TensorType, build_graph
 from relational_tensat.tensor.operators import operators
 from tests.gpu.cases import guarded, kernel_cases
@@ -41,7 +41,7 @@ def test_every_operator_is_lowered() -> None:
 
 
 def test_every_kernel_of_the_target_is_lowered() -> None:
-    assert set(_FUSED) == {kernel.name for kernel in load_target("cuda").kernels}
+    assert set(_FUSED) == {kernel.name for kernel in load_backend("cuda").kernels}
     for dtype in FLOATS:
         met = set()
         for graph in kernel_cases(dtype):

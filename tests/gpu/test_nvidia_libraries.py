@@ -16,7 +16,7 @@ from relational_tensat.gpu.cuda.cudnn import Cudnn
 from relational_tensat.gpu.cuda.cudnn_calls import AlgorithmPerformance
 from relational_tensat.gpu.cuda.modules import SharedLibrary
 from relational_tensat.gpu.plan import plan_graph
-from relational_tensat.rules.targets.target import load_target
+from relational_tensat.rules.targets.backend import load_backend
 from tests.cost.cuda.double import FakeRecording
 from tests.gpu.fake_cuda import FakeHandle, FakeModules, fake_gpu
 from tests.gpu.running import one_node
@@ -135,7 +135,7 @@ def test_a_product_is_handed_over_column_by_column() -> None:
 
 
 def test_what_else_cublas_does_on_its_way_is_asked_for() -> None:
-    load_target("cuda")
+    load_backend("cuda")
     attrs = {"alpha": -0.5, "trans_a": True, "trans_b": True, "act": "gelu_tanh"}
     graph = one_node("cuda_product_add", f32(4, 3), f32(5, 4), f32(3, 5), f32(5), **attrs)
     refs: dict[str, Any] = {name: Ref(name) for name in ("a", "b", "c", "bias", "addend")}

@@ -20,7 +20,7 @@ from relational_tensat.gpu.routing import (
     padded_bytes,
     with_padded_operand,
 )
-from relational_tensat.rules.targets.target import load_target
+from relational_tensat.rules.targets.backend import load_backend
 from tests.gpu.numpy_library import NumpyLibrary
 from tests.gpu.running import one_node
 from tests.graphs import f32
@@ -72,7 +72,7 @@ def test_products_column_by_column(
 @pytest.mark.parametrize("trans_a", [False, True])
 @pytest.mark.parametrize("trans_b", [False, True])
 def test_scaled_products_column_by_column(act: str, trans_a: bool, trans_b: bool) -> None:
-    load_target("cuda")
+    load_backend("cuda")
     for batch in ((), (3,)):
         a = f32(*batch, *((4, 5) if trans_a else (5, 4)))
         b = f32(*batch, *((6, 4) if trans_b else (4, 6)))

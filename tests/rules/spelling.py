@@ -20,7 +20,7 @@ from relational_tensat.formats import from_onnx_model
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph
-from relational_tensat.tensor.inference import count_inference_ops
+from relational_tensat.tensor.uses import count_inference_ops
 from relational_tensat.verify import verify
 from relational_tensat.verify.fold import fold_weights
 from tests.formats.onnx_tools import constant, model, tensor

@@ -24,13 +24,13 @@ from relational_tensat.base.option import (
 from relational_tensat.base.outputs import (
     DefaultOutput,
     check_database,
-    check_output,
     default_output,
 )
 from relational_tensat.cli.parser import Parser, add_tree, written_values
+from relational_tensat.formats.frontend import check_output
 from relational_tensat.run.options import Options, with_measured_limits
 from relational_tensat.run.progress import Silent
-from relational_tensat.run.state import RunState
+from relational_tensat.run.values import Run
 from tests.cost.fakes import FakeDevice, plug_in
 from tests.graphs import shared_matmuls
 
@@ -210,8 +210,7 @@ def test_with_measured_costs_searches_are_shorter_unless_it_is_said_how_long(
     ):
         for cost, limits in (("cpu", expected), ("t4", tuple({**DEFAULTS, **given}.values()))):
             options = Options.of(cost=cost, cost_cache=tmp_path / "costs.duckdb", **given)
-            state = RunState.begin(options, shared_matmuls(), None, None, Silent())
-            own = state.options
+            own = Run.begin(options, shared_matmuls(), None, None, Silent()).options
             assert (own.exploration.time_limit_s, own.extraction.time_limit_s) == limits
     measured = with_measured_limits(Options())
     assert with_measured_limits(measured) == measured

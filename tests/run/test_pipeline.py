@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -21,9 +18,12 @@ from relational_tensat.explore import Exploration, IterationReport
 from relational_tensat.extract import Extraction
 from relational_tensat.formats import load_model, save_model
 from relational_tensat.run import pipeline as api
-from relational_tensat.run.pipeline import count_size_nodes
+from relational_tensat.run import summary
 from relational_tensat.run.progress import Silent
-from relational_tensat.run.state import RunState
+from relational_tensat.run.stages.explore import extractor_of
+from relational_tensat.run.stages.extract import choose
+from relational_tensat.run.summary import count_size_nodes
+from relational_tensat.run.values import ExploredRun, ExtractedRun, LoadedRun, Start
 from relational_tensat.tensor import Graph, Node, Weight, build_graph
 from tests.formats.dynamic.models import attention, mlp, saved
 from tests.graphs import f32, shared_matmuls, weight
@@ -74,7 +74,7 @@ def test_what_onnxruntime_does_not_take_is_said(
     def refuse(*_: object) -> int:
         raise RuntimeError("no such\n operator")
 
-    monkeypatch.setattr(api, "count_size_nodes", refuse)
+    monkeypatch.setattr(summary, "count_size_nodes", refuse)
     result = run(attention(), tmp_path)
     assert result.run_us == result.run_after_us > 0
     expected = (
@@ -86,29 +86,29 @@ def test_what_onnxruntime_does_not_take_is_said(
 FLAT = Profile("flat", 1e15, 1e15, 1.0)  # every kernel costs its launch: 1 µs
 
 
-def search_result(graph: Graph, *, cost_us: float, bound_us: float) -> dict[str, Any]:
-    """Return what a search returns with a graph."""
-    choice = np.zeros(1, np.int32)
-    return {
-        "exploration": Exploration("saturated", 1, {}, (), 10, 0.1),
-        "extracted": graph,
-        "extraction": Extraction(
-            choice, cost_us, bound_us, 0.0, cost_us == bound_us, "ilp", 0.1, ""
-        ),
-        "rules_used": {"some-rule": 1},
-        "e_nodes": 3,
-        "e_classes": 2,
-        "time_spent": TimeSpent(),
-    }
+def search_finds(
+    monkeypatch: pytest.MonkeyPatch, graph: Graph, *, cost_us: float, bound_us: float
+) -> None:
+    """Let a search return a graph."""
 
+    def explore(loaded: LoadedRun) -> ExploredRun:
+        exploration = Exploration("saturated", 1, {}, (), 10, 0.1)
+        return ExploredRun(loaded, exploration, extractor_of(loaded), loaded.notes)
 
-def search_finds(monkeypatch: pytest.MonkeyPatch, outcome: dict[str, Any]) -> None:
-    def search(state: RunState) -> RunState:
-        return replace(state, **outcome)
+    def extract(explored: ExploredRun) -> ExtractedRun:
+        extraction = Extraction(
+            np.zeros(1, np.int32), cost_us, bound_us, 0.0, cost_us == bound_us, "ilp", 0.1, ""
+        )
+        original = explored.loaded.original
+        return choose(
+            ExtractedRun(
+                explored, Start(), graph, extraction, {"some-rule": 1}, 3, 2, (), TimeSpent(),
+                original, explored.notes,
+            )
+        )  # fmt: skip
 
-    stages = [search if stage is api.extract else stage for stage in api.STAGES]
-    stages.remove(api.explore)
-    monkeypatch.setattr(api, "STAGES", tuple(stages))
+    monkeypatch.setattr(api, "explore", explore)
+    monkeypatch.setattr(api, "extract", extract)
 
 
 def variant(nodes: list[Node]) -> Graph:
@@ -121,7 +121,7 @@ def one_relu_less() -> Graph:
 
 
 def test_the_cheaper_graph_is_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    search_finds(monkeypatch, search_result(one_relu_less(), cost_us=4.0, bound_us=4.0))
+    search_finds(monkeypatch, one_relu_less(), cost_us=4.0, bound_us=4.0)
     output = tmp_path / "out.json"
     result = optimize(shared_matmuls(with_data=True), cost_model=FLAT, output=output)
     assert result.cost_before_us == pytest.approx(5.0, rel=1e-3)
@@ -141,7 +141,7 @@ def test_the_cheaper_graph_is_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 def test_a_graph_that_costs_more_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     worse = variant([*shared_matmuls().nodes, Node("neg", ("y",), ("n",))])
     worse = build_graph("w", worse.inputs, worse.weights, worse.nodes, ["n"])
-    search_finds(monkeypatch, search_result(worse, cost_us=6.0, bound_us=3.0))
+    search_finds(monkeypatch, worse, cost_us=6.0, bound_us=3.0)
     result = optimize(shared_matmuls(with_data=True), cost_model=FLAT)
     assert result.cost_after_us == result.cost_before_us
     assert result.graph.count_ops() == shared_matmuls().count_ops()
@@ -154,7 +154,7 @@ def test_a_wrong_graph_is_refused_and_nothing_is_written(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     wrong = variant([Node("add", ("w1", "w2"), ("s",)), Node("matmul", ("x", "s"), ("y",))])
-    search_finds(monkeypatch, search_result(wrong, cost_us=1.0, bound_us=1.0))
+    search_finds(monkeypatch, wrong, cost_us=1.0, bound_us=1.0)
     output = tmp_path / "out.json"
     with pytest.raises(VerificationError, match="output 'y'"):
         optimize(
@@ -183,7 +183,7 @@ def test_weights_are_folded_in_what_is_written(
             Node("relu", ("c",), ("y",)),
         ]
     )
-    search_finds(monkeypatch, search_result(merged, cost_us=4.0, bound_us=4.0))
+    search_finds(monkeypatch, merged, cost_us=4.0, bound_us=4.0)
     output = tmp_path / "out.onnx"
     pytest.importorskip("onnx")
     result = optimize(shared_matmuls(with_data=True), cost_model=FLAT, output=output)
@@ -213,7 +213,7 @@ def test_alike_weights_are_checked_in_onnxruntime_with_random_ones(
         [loaded.nodes[0], Node("relu", loaded.nodes[0].outputs, ("c",))],
         ["c"],
     )
-    search_finds(monkeypatch, search_result(cheaper, cost_us=2.0, bound_us=2.0))
+    search_finds(monkeypatch, cheaper, cost_us=2.0, bound_us=2.0)
     result = optimize(tmp_path / "m.onnx", cost_model=FLAT)
     checks = [check.setting.what for check in result.verification.outputs if check.proves_something]
     assert "onnxruntime, random weights" in checks
@@ -242,7 +242,7 @@ def test_a_graph_of_no_file_is_compared_with_numbers_that_machines_have(
 ) -> None:
     pytest.importorskip("onnxruntime")
     original, far = far_and_back()
-    search_finds(monkeypatch, search_result(far, cost_us=12.0, bound_us=12.0))
+    search_finds(monkeypatch, far, cost_us=12.0, bound_us=12.0)
     result = optimize(original, cost_model=FLAT)
     assert result.unchanged
     (rejection,) = result.rejections
@@ -253,7 +253,7 @@ def test_a_large_graph_of_no_file_is_compared_in_float64_only_and_the_report_say
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("relational_tensat.verify.inputs._MOST_BYTES", 1 << 10)
-    search_finds(monkeypatch, search_result(one_relu_less(), cost_us=4.0, bound_us=4.0))
+    search_finds(monkeypatch, one_relu_less(), cost_us=4.0, bound_us=4.0)
     result = optimize(shared_matmuls(with_data=True), cost_model=FLAT)
     assert result.verification.ok and not result.unchanged
     assert not any("onnxruntime" in c.setting.what for c in result.verification.compared)
@@ -374,15 +374,23 @@ def test_equal_branches_are_shared() -> None:
 def test_a_run_that_is_resumed_begins_with_exploring(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def names(state: RunState, stages: Sequence[api.Stage]) -> Any:
-        state.attention.close()
-        state.resources.close()
-        return [stage.__name__ for stage in stages if stage in api.STAGES]
+    stages = ["load", "explore", "extract", "race", "check", "write"]
+    passed: list[str] = []
 
-    every = ["load", "share", "explore", "fuse", "extract", "choose", "run_race"]
-    every += ["verify", "time", "save_for_machine", "write", "show"]
-    assert [stage.__name__ for stage in api.STAGES] == every
+    def noted(name: str) -> None:
+        stage = getattr(api, name)
+
+        def pass_on(value: object) -> object:
+            passed.append(name)
+            return stage(value)
+
+        monkeypatch.setattr(api, name, pass_on)
+
+    for name in stages:
+        noted(name)
     db = tmp_path / "run.duckdb"
     optimize(shared_matmuls(), Options.of(db=db, iterations=1))
-    monkeypatch.setattr(api, "carry_out", names)
-    assert resume(db) == every[2:]
+    assert passed == stages
+    passed.clear()
+    resume(db, shared_matmuls())
+    assert passed == stages[1:]

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from relational_tensat.base import process
 from relational_tensat.base.errors import UsageError
-from relational_tensat.base.process import physical_cores
+from relational_tensat.base.process import default_threads, physical_cores
 from relational_tensat.cli.main import main
 from relational_tensat.run import purpose as purposes
 from relational_tensat.run.options import Options
-from relational_tensat.run.purpose import default_threads, purpose_of
+from relational_tensat.run.purpose import purpose_of
 
 ONNX = Path("m.onnx")
 BLOCK = Path(__file__).resolve().parents[2] / "bench" / "inputs" / "transformer_block.onnx"
@@ -21,7 +22,8 @@ BLOCK = Path(__file__).resolve().parents[2] / "bench" / "inputs" / "transformer_
 
 @pytest.fixture(autouse=True)
 def _two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(purposes, "physical_cores", lambda: 2)
+    monkeypatch.setattr(process, "physical_cores", lambda: 2)
+    monkeypatch.setattr(process, "processors", lambda: 4)
     monkeypatch.setattr(purposes, "processors", lambda: 4)
 
 

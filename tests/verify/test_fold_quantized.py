@@ -11,7 +11,7 @@ import pytest
 from relational_tensat import Options, optimize
 from relational_tensat.formats import load_model
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
-from relational_tensat.tensor.inference import count_inference_ops, weight_only_values
+from relational_tensat.tensor.uses import count_inference_ops, weight_only_values
 from relational_tensat.verify.fold import assume_folded, fold_weights
 from tests.formats.onnx_tools import constant, model, tensor
 from tests.graphs import f32

@@ -10,7 +10,7 @@ import pytest
 from relational_tensat import InputError, Options, Result, UsageError, optimize
 from relational_tensat.cli.main import main
 from relational_tensat.formats import save_model
-from relational_tensat.run import pipeline
+from relational_tensat.run import summary
 from tests.graphs import shared_matmuls
 
 
@@ -53,7 +53,7 @@ def test_a_file_is_read_again_and_may_be_gone(result: Result, tmp_path: Path) ->
 
 
 def test_large_tables_are_not_kept_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "MOST_KEPT_ENODES", 3)
+    monkeypatch.setattr(summary, "MOST_KEPT_ENODES", 3)
     large = optimize(shared_matmuls(), Options.of(iterations=1))
     with pytest.raises(UsageError, match="run with the option db, or view"):
         large.view()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from relational_tensat.cost.device import Configuration, TimingSample
 from relational_tensat.cost.key import configuration_of
 from relational_tensat.tensor.operators import get_operator
-from relational_tensat.tensor.operators.activations import NO_ACTIVATION
+from relational_tensat.tensor.operators.traits import NO_ACTIVATION
 
 
 def nodes_of(configuration: Configuration) -> list[Configuration]:

@@ -29,7 +29,7 @@ from relational_tensat.cost.cpu.session import prepare, prepare_model, refusals
 from relational_tensat.cost.device import ENOUGH_ROUNDS, Unmeasurable, WholeTiming
 from relational_tensat.cost.race import times_as_fast_as_first
 from relational_tensat.tensor import Array, Graph
-from relational_tensat.tensor.inference import weight_bytes
+from relational_tensat.tensor.uses import weight_bytes
 
 #: A sample of the original takes at least so long; smaller graphs are run several times for one.
 _SAMPLE_US = 2_000.0

@@ -20,7 +20,6 @@ from relational_tensat.cost.cpu.probe import (
     prepare_node,
 )
 from relational_tensat.cost.cpu.quiet import processor_watch
-from relational_tensat.cost.cpu.sampling import difference
 from relational_tensat.cost.cpu.session import instruction_sets, processor_name, refusals
 from relational_tensat.cost.device import (
     PROTOCOLS,
@@ -32,7 +31,7 @@ from relational_tensat.cost.device import (
 )
 from relational_tensat.formats import to_onnx_model
 from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, tensors_of
-from relational_tensat.tensor.inference import weight_bytes
+from relational_tensat.tensor.uses import weight_bytes
 
 KIND = "cpu"
 _NAME_SUFFIX = {"off": "", "all": ", graph optimizations on"}
@@ -186,6 +185,8 @@ class OnnxRuntimeDevice:
         reason = _obstacle(configuration)
         if reason:
             return Unmeasurable(reason)
+        from relational_tensat.cost.cpu.sampling import difference  # races do without
+
         try:
             prepared = self.prepare(configuration)
             for _ in range(_ATTEMPTS):

@@ -169,8 +169,16 @@ def _build_within(world: World, iteration: int, batch: _Batch, *, has_pairs: boo
     has_labels = world.options.cycle_filter != "none"
     # Whether later applications of several sources close cycles is asked of the e-graph as it was.
     if batch.is_all or bounds.sources == 1 or not has_labels:
-        direct = _build_direct(world, iteration, batch, has_labels=has_labels)
+        members = world.members
+        limit, fits = bounds.node_limit, None
+        if members is not None:  # a world of a universe
+            limit, fits = members.universe_limit, partial(_fits_in, members, bounds)
+        direct = build_direct(
+            egraph, iteration, bounds, batch.applications, limit, fits, has_labels=has_labels
+        )
         if direct is not None:
+            if members is not None:
+                members.enter(iteration)
             return _Built(True, direct, _ask_unions(egraph.database, bounds, more=has_pairs))
         if bounds.is_whole:
             return _Built(False)
@@ -178,22 +186,6 @@ def _build_within(world: World, iteration: int, batch: _Batch, *, has_pairs: boo
     if not is_complete and bounds.is_whole:
         return _Built(False)
     return _Built(is_complete, 0, _ask_unions(egraph.database, bounds, more=has_pairs))
-
-
-def _build_direct(world: World, iteration: int, batch: _Batch, *, has_labels: bool) -> int | None:
-    """Do what ``build_direct`` does, in a world of a universe, too."""
-    members, bounds = world.members, batch.bounds
-    limit, fits = bounds.node_limit, None
-    if members is not None:
-        limit, fits = members.universe_limit, partial(_fits_in, members, bounds)
-    direct = build_direct(
-        world.egraph, iteration, bounds, batch.applications, limit, fits, has_labels=has_labels
-    )
-    if members is None:
-        return direct
-    if direct is not None:
-        members.enter(iteration)
-    return direct
 
 
 def _fits_in(members: Members, bounds: Bounds) -> bool:

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
         Sequence,
         parse_schedule,
     )
-    from relational_tensat.explore.schedule.rulesets import BUILT_IN, rules_by_ruleset
+    from relational_tensat.explore.schedule.rulesets import (
+        BUILT_IN,
+        check_rulesets,
+        rules_by_ruleset,
+    )
 
 __all__ = [
     "BUILT_IN",
@@ -27,6 +31,7 @@ __all__ = [
     "RunRules",
     "Saturate",
     "Sequence",
+    "check_rulesets",
     "parse_schedule",
     "rules_by_ruleset",
 ]
@@ -44,6 +49,7 @@ __getattr__ = names_on_first_use(
         ),
         "rulesets": (
             "BUILT_IN",
+            "check_rulesets",
             "rules_by_ruleset",
         ),
     },

@@ -4,4 +4,26 @@
   rulesets take part in which step, ``node_budgets`` how many e-nodes a step may add.
 - ``focus``: one world of a universe after the other, each from the cheapest graph of the one before.
 - ``mcts``: tree search over worlds that are side by side.
+
+``strategy`` says what a strategy is.
 """
+
+from __future__ import annotations
+
+from typing import Any
+
+from relational_tensat.base.lazy import Registry
+
+_FOCUS = f"{__name__}.focus.focus"
+
+#: What ``--search`` names; each is a ``strategy.Strategy``. Options read the names without importing one.
+STRATEGIES: Registry[Any] = Registry(
+    "search",
+    {
+        "saturation": f"{__name__}.saturation:explore_whole",
+        "auto": f"{__name__}.going_on:explore_and_go_on",
+        "focus": f"{_FOCUS}:explore_focus",
+        "focus-mcts": f"{_FOCUS}:explore_focus",
+        "mcts": f"{__name__}.mcts.decisions:explore_tree",
+    },
+)

@@ -7,13 +7,15 @@ would, so that it holds other graphs.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from relational_tensat.base.records import record
 from relational_tensat.explore.exploration_options import ExplorationOptions
-from relational_tensat.explore.schedule.plan import Schedule, parse_schedule
-from relational_tensat.explore.schedule.rulesets import check_rulesets, rules_by_ruleset
 from relational_tensat.explore.step import Delta, StepBudget
 from relational_tensat.explore.world import World
+
+if TYPE_CHECKING:  # few runs have one
+    from relational_tensat.explore.schedule.plan import Schedule
 
 
 def multi_budget(e_nodes: int, limit: int) -> int:
@@ -188,6 +190,9 @@ class Policy:
 
 def _begun(world: World, text: str) -> Schedule:
     """Return a schedule before its first step."""
+    from relational_tensat.explore.schedule.plan import Schedule, parse_schedule
+    from relational_tensat.explore.schedule.rulesets import check_rulesets, rules_by_ruleset
+
     rules = [compiled.rule for compiled in world.rules.rules]
     plan = parse_schedule(text)
     check_rulesets(plan, rules)

@@ -23,7 +23,6 @@ from relational_tensat.base.watch import Guard
 from relational_tensat.egraph.cycles import filter_cycles
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore.ending import write_down, write_ending
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.members import Members, end_search
 from relational_tensat.explore.outcome import (
@@ -32,11 +31,11 @@ from relational_tensat.explore.outcome import (
     Journal,
     Observer,
     WorldReport,
-    rule_stats,
 )
 from relational_tensat.explore.step import Delta, Starved, step
 from relational_tensat.explore.strategies.policy import PLAIN, Policy, SaturationState, Variation
-from relational_tensat.explore.world import World, begin_world
+from relational_tensat.explore.strategies.strategy import SearchSettings
+from relational_tensat.explore.world import World, begin_world, end_exploration, write_down
 from relational_tensat.rules.model import Rule
 
 #: Exploration dies out where an iteration works on so few matches for each e-node, or on so few and fewer
@@ -71,6 +70,11 @@ def explore(
     with saturation.watching() as guard:
         reason = saturation.grow(guard)
     return saturation.finish(reason)
+
+
+def explore_whole(egraph: EGraph, rules: Sequence[Rule], search: SearchSettings) -> Exploration:
+    """Explore by saturation alone: the strategy of that name."""
+    return explore(egraph, rules, search.options, observer=search.observer)
 
 
 def join_worlds(egraph: EGraph, options: ExplorationOptions) -> None:
@@ -225,13 +229,32 @@ class Saturation:
             return False  # the next iteration reports why
 
     def _iterate(self, iteration: int, guard: Guard) -> str | None:
-        """Run one iteration and log it; return the reason to stop, or None to continue."""
+        """Do one iteration's step and log it; return the reason to stop, or None to continue.
+
+        Where the node limit kept single-pattern rules from what multi-pattern rules had made, it is done
+        again with the smaller budget that these have where it is scarce.
+        """
         self._iteration_started = time.perf_counter()
         self._statements_before = self._database.statements
+        world, policy = self._world, self._policy
         while True:
             try:
                 with self._transaction():
-                    self._work(iteration)
+                    state = self._state
+                    rules = policy.rules(iteration, state)
+                    # Counted where there are no multi-pattern rules, too: else they would be waited for
+                    # without end.
+                    is_multi = policy.schedule is None and policy.wants_multi(iteration, state)
+                    state.multi_done += is_multi
+                    delta = step(world, rules, policy.budget(state))
+                    state.iteration = iteration
+                    state.quiet = delta.is_empty
+                    state.left_out |= not delta.multi_complete
+                    self._has_all &= not delta.rejected and not delta.filtered
+                    state.stopped = policy.reason_to_stop(delta, rules, state)
+                    self._journal.note_matches(iteration, delta.matches)
+                    self._journal.note_iteration(self._report(iteration, delta))
+                    self._write_down()
             except Starved:
                 self._state.scarce = self._state.left_out = True
             except (Interrupted, OutOfMemory) as error:
@@ -257,27 +280,6 @@ class Saturation:
             self._journal.undo(mark)
             raise
 
-    def _work(self, iteration: int) -> None:
-        """Do an iteration's step, and note where the exploration is then.
-
-        Raises:
-            Starved: the node limit kept single-pattern rules from what multi-pattern rules had made,
-                and these had a larger budget than they have where it is scarce.
-        """
-        state, world, policy = self._state, self._world, self._policy
-        rules = policy.rules(iteration, state)
-        # Counted where there are no multi-pattern rules, too: else they would be waited for without end.
-        state.multi_done += policy.schedule is None and policy.wants_multi(iteration, state)
-        delta = step(world, rules, policy.budget(state))
-        state.iteration = iteration
-        state.quiet = delta.is_empty
-        state.left_out |= not delta.multi_complete
-        self._has_all &= not delta.rejected and not delta.filtered
-        state.stopped = policy.reason_to_stop(delta, rules, state)
-        self._journal.note_matches(iteration, delta.matches)
-        self._journal.note_iteration(self._report(iteration, delta))
-        self._write_down()
-
     def _report(self, iteration: int, delta: Delta | None) -> IterationReport:
         """Return what an iteration did; None if it was undone."""
         return IterationReport(
@@ -300,17 +302,7 @@ class Saturation:
         """Write down what is not written yet, and why it ended; return how it went."""
         is_exhaustive = reason == "closed" and self._has_all
         reason = "saturated" if reason == "closed" else reason
-        with self._egraph.transaction():
-            write_ending(self._egraph, self._world.matcher, self._journal)
-            self._egraph.set_stop_reason(reason)
-        log = self._journal.log
-        return Exploration(
-            reason,
-            self._state.iteration,
-            rule_stats(self._database, self._world.rules.first),
-            tuple(log),
-            sum(entry.statements for entry in log),
-            time.perf_counter() - self._started,
-            worlds,
-            is_exhaustive,
+        ended = end_exploration(
+            self._world, self._journal, reason, self._state.iteration, self._started
         )
+        return replace(ended, worlds=worlds, is_exhaustive=is_exhaustive)

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import astuple, fields, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,7 +25,6 @@ from relational_tensat.base.watch import ShouldStop, Watch
 from relational_tensat.cost import CostModel, CostSource, as_source, graph_cost_us
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.members import Seed
-from relational_tensat.explore.worlds.node_costs import WorldArrays
 from relational_tensat.extract.anytime.kept import (
     ExtractionEntry,
     ExtractionProgress,
@@ -49,6 +49,9 @@ from relational_tensat.extract.problem import (
     relative_gap,
 )
 from relational_tensat.extract.tables import TableProblem, choose
+
+if TYPE_CHECKING:
+    from relational_tensat.explore.worlds.node_costs import WorldArrays
 
 LEAST_S = 0.5
 """So long an extraction between iterations may take in any case."""

@@ -11,12 +11,11 @@ from relational_tensat.extract.exact.decomposed_search import search_decomposed
 from relational_tensat.extract.exact.reduce.reduced import unreduced
 from relational_tensat.extract.exact.reduce.rounds import linear_round
 from relational_tensat.extract.exact.reduced_search import search_whole
-from relational_tensat.extract.exact.signed_search import search_signed, without_negative_costs
 from relational_tensat.extract.exact.solve.formulation import WITHIN
 from relational_tensat.extract.exact.solve.mip import cut_and_solve, scaled_model
 from relational_tensat.extract.exact.solve.search import Progress, Search, SolverOptions
 from relational_tensat.extract.greedy.dag import LARGEST_REDUCED, LARGEST_UNLIMITED, greedy_choices
-from relational_tensat.extract.problem import ExtractionProblem, Ints
+from relational_tensat.extract.problem import ExtractionProblem, Ints, without_negative_costs
 
 
 def search_ilp(
@@ -79,6 +78,8 @@ def _search(
     ends with a proof.
     """
     if search.problem.has_negative_costs:
+        from relational_tensat.extract.exact.signed_search import search_signed  # few have them
+
         search_signed(search, choices, options)
         return
     within = cycles in WITHIN

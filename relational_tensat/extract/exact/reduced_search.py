@@ -9,7 +9,6 @@ import numpy as np
 
 from relational_tensat.base.deadline import Budget, BudgetSpentError, OutOfTimeError
 from relational_tensat.extract.exact.decomposition import Assembly
-from relational_tensat.extract.exact.neighbourhoods import has_neighbourhoods, search_neighbourhoods
 from relational_tensat.extract.exact.reduce.reduced import Mask, Reduced, keep, unreduced
 from relational_tensat.extract.exact.reduce.reductions.needless import drop_underivable
 from relational_tensat.extract.exact.reduce.rounds import reduce_and_pin, with_single_root
@@ -124,9 +123,13 @@ def _relax_and_solve(search: Search, options: SolverOptions) -> None:
     relaxation = relax(search, model, rows, limits)
     excluded = _excluded(search, relaxation, options)
     is_stuck = limits.exhausted and excluded.mean() < _WORTH_REDUCING
-    if is_stuck and has_neighbourhoods(search.problem, options):
-        search_neighbourhoods(search, search_reduced, options.for_share(_SHARE_OF_NEIGHBOURHOODS))
-        excluded = _excluded(search, relaxation, options)
+    if is_stuck:
+        from relational_tensat.extract.exact import neighbourhoods as near  # few e-graphs need them
+
+        if near.has_neighbourhoods(search.problem, options):
+            share = options.for_share(_SHARE_OF_NEIGHBOURHOODS)
+            near.search_neighbourhoods(search, search_reduced, share)
+            excluded = _excluded(search, relaxation, options)
     if relaxation is None or search.closed:
         return
     if excluded.mean() >= _WORTH_REDUCING:

@@ -31,11 +31,6 @@ _OBJECTIVE = 1e3
 """What the objective is scaled to, as a sum of all amounts: HiGHS's tolerances are absolute."""
 
 
-def without_negative_costs(problem: ExtractionProblem) -> ExtractionProblem:
-    """Return the e-graph with what costs less than nothing for free, as greedy methods need it."""
-    return replace(problem, cost_us=np.maximum(problem.cost_us, 0.0))
-
-
 def search_signed(search: Search, choices: Iterator[Ints], options: SolverOptions) -> None:
     """Improve the choice and the bound of a search whose e-graph has negative costs.
 

@@ -20,7 +20,6 @@ from relational_tensat.formats.dynamic.sized_model import (
     SizeError,
     text_of,
 )
-from relational_tensat.formats.dynamic.traced_shapes import find_quotients
 from relational_tensat.formats.onnx_frame import default_inputs
 from relational_tensat.formats.onnx_metadata import weights_without_data
 from relational_tensat.formats.onnx_node import runs_on_ones
@@ -246,6 +245,10 @@ class _SizeReader:
 
     @staticmethod
     def _quotients(graphs: Sequence[_Sized]) -> tuple[Quotient, ...]:
+        from relational_tensat.formats.dynamic.traced_shapes import (
+            find_quotients,
+        )  # few models need it
+
         sizes = [graph.sizes for graph in graphs]
         return find_quotients(sizes, [graph.reading.graph for graph in graphs])
 

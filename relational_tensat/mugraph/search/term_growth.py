@@ -6,18 +6,13 @@ database of its own, and sends back what it has. What is found is the same.
 
 from __future__ import annotations
 
-import multiprocessing
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
-from multiprocessing.synchronize import Event
 from typing import Any, TypeAlias
 
-from relational_tensat.base.errors import NoSolutionError
 from relational_tensat.base.process import ProcessOptions
-from relational_tensat.base.signals import ignore_ctrl_c
+from relational_tensat.base.runner import is_stopping, runner
 from relational_tensat.base.watch import Guard, Watch
 from relational_tensat.egraph.database import Database, Interrupted
 from relational_tensat.mugraph.graph.residues import Residues
@@ -56,15 +51,14 @@ class Grower:
         self._structure = structure
         self._options = options
         self._watch = watch
-        self._pool: ProcessPoolExecutor | None = None
-        self._stop: Event | None = None
+        self._runner = runner(f"processes:{options.processes}")
 
     def __enter__(self) -> Grower:
+        self._runner.__enter__()
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
+        self._runner.__exit__(kind, *exception)
 
     def grown(
         self, database: Database, jobs: Sequence[Job], report: Report
@@ -115,38 +109,22 @@ class Grower:
     ) -> bool:
         for job in jobs:
             search.add(job, with_tiles=False)
-        pool, stop = self._started()
         rows = database.execute("FROM abstract", name="mugraph/abstract_rows")
         numbers = [range(part, len(search.configurations), parts) for part in range(parts)]
-        futures: dict[Future[tuple[GrownTerms, bool]], int] = {}
-        guard = self._watch.guard(stop.set, None)
-        done: dict[int, tuple[GrownTerms, bool]] = {}
+        tasks = [
+            _GrowthPart(rows, self._structure, self._options, _jobs(search, mine))
+            for mine in numbers
+        ]
+        guard = self._watch.guard(self._runner.stop, None)
+        done: list[tuple[GrownTerms, bool]] = []
         with guard.watching():
-            for part, mine in enumerate(numbers):
-                task = _GrowthPart(rows, self._structure, self._options, _jobs(search, mine))
-                futures[pool.submit(_grow_part, task)] = part
-            try:
-                for future in as_completed(futures):
-                    done[futures[future]] = future.result()
-                    report(TermGrowth(len(done), parts, _sum([g.counts for g, _ in done.values()])))
-            except BrokenProcessPool as error:
-                raise NoSolutionError(
-                    "a process of the search ended before it was done; perhaps memory did not suffice"
-                ) from error
-        for part, mine in enumerate(numbers):  # in this order, not in that of their ends
-            search.absorb(done[part][0], mine)
+            for grown in self._runner.map(_grow_part, tasks):
+                done.append(grown)
+                report(TermGrowth(len(done), parts, _sum([terms.counts for terms, _ in done])))
+        for (terms, _), mine in zip(done, numbers, strict=True):
+            search.absorb(terms, mine)
         self._note(guard)
-        return all(is_complete for _, is_complete in done.values())
-
-    def _started(self) -> tuple[ProcessPoolExecutor, Event]:
-        """Return the processes and what stops them; begin them when they are needed first."""
-        if self._pool is None or self._stop is None:
-            context = multiprocessing.get_context("spawn")  # no fork: DuckDB has threads
-            self._stop = context.Event()
-            self._pool = ProcessPoolExecutor(
-                self._options.processes, context, initializer=_begin, initargs=(self._stop,)
-            )
-        return self._pool, self._stop
+        return all(is_complete for _, is_complete in done)
 
     def _note(self, guard: Guard) -> None:
         if guard.reason == "interrupted":
@@ -193,15 +171,6 @@ class _GrowthPart:
     jobs: Sequence[Job]
 
 
-_stopping: list[Event] = []
-
-
-def _begin(stop: Event) -> None:
-    """Leave Ctrl-C to the process that began this one; ``stop`` tells."""
-    ignore_ctrl_c()
-    _stopping.append(stop)
-
-
 def _grow_part(part: _GrowthPart) -> tuple[GrownTerms, bool]:
     database = Database(process=ProcessOptions(threads=1))
     database.script("mugraph/abstract_table")
@@ -228,8 +197,7 @@ def _grow_part(part: _GrowthPart) -> tuple[GrownTerms, bool]:
 
 def _interrupt(database: Database, is_done: threading.Event) -> None:
     """Interrupt the database when all processes are to stop."""
-    (stop,) = _stopping
     while not is_done.wait(0.05):
-        if stop.is_set():
+        if is_stopping():
             database.interrupt()
             return

@@ -1,16 +1,17 @@
-"""Verification of many rules at once, in as many processes as there are cores."""
+"""Verification of many rules at once, by a runner."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
+from relational_tensat.base.runner import runner
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.rule_verification import DEFAULT_TRIALS, judged
 from relational_tensat.rules.soundness.verdict import Verdict
+from relational_tensat.rules.targets.backend import know_kernels
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,29 +28,21 @@ def verified(
     seed: int = 0,
     trials: int = DEFAULT_TRIALS,
     shrink: bool = True,
-    jobs: int = 1,
+    on: str = "here",
 ) -> Iterator[Verified]:
     """Yield what is found out about rules, in their order, as soon as it is known.
 
     Args:
         seed, trials, shrink: as for ``judged``.
-        jobs: processes; of one, this one.
+        on: a runner, as ``base.runner`` names it.
     """
     judge = partial(_verified, seed=seed, trials=trials, shrink=shrink)
-    jobs = min(jobs, len(rules))
-    if jobs <= 1:
-        yield from map(judge, rules)
-        return
-    with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(judge, rules, chunksize=_chunk(len(rules), jobs))
-
-
-def _chunk(rules: int, jobs: int) -> int:
-    """A few rules at a time: little is waited for at the end, little is sent about."""
-    return max(1, min(8, rules // (4 * jobs)))
+    with runner(on) as run:
+        yield from run.map(judge, rules)
 
 
 def _verified(rule: Rule, *, seed: int, trials: int, shrink: bool) -> Verified:
+    know_kernels()  # another process has only what it imports
     begin = time.perf_counter()
     verdict = judged(rule, seed=seed, trials=trials, shrink=shrink)
     return Verified(verdict, time.perf_counter() - begin)

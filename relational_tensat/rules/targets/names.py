@@ -1,6 +1,17 @@
-"""The names of the targets that there are; imports nothing, for the command line knows them, too."""
+"""The backends that there are; imports none of them, for the command line knows their names, too."""
 
 from __future__ import annotations
 
-#: Each is a package of this folder, and a file ``rules/targets/NAME.rules``.
-TARGETS = ("onnxruntime", "cuda")
+from typing import Any
+
+from relational_tensat.base.lazy import Registry
+
+#: Each is a ``backend.Backend``; one that ships is a package of this folder, and a file
+#: ``rules/targets/NAME.rules``.
+BACKENDS: Registry[Any] = Registry(
+    "target",
+    {
+        "onnxruntime": "relational_tensat.rules.targets.onnxruntime:BACKEND",
+        "cuda": "relational_tensat.rules.targets.cuda:BACKEND",
+    },
+)

@@ -19,7 +19,7 @@ from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import FORMAT_VERSION, Database
 from relational_tensat.egraph.egraph import restore_egraph
 from relational_tensat.formats.json_graph import parse_graph
-from relational_tensat.rules.targets.target import FUSED_FILE
+from relational_tensat.rules.targets.backend import FUSED_FILE
 from relational_tensat.run.options import Options, resumable_options
 from relational_tensat.run.resume.record import (
     RunRecord,
@@ -28,15 +28,8 @@ from relational_tensat.run.resume.record import (
     read_options,
     record_of_rows,
 )
-from relational_tensat.run.stages.fusion import check_fusing
-from relational_tensat.run.stages.load import (
-    check_plan,
-    on_target,
-    open_model,
-    read_rules,
-    share_weights,
-)
-from relational_tensat.run.state import RunState
+from relational_tensat.run.stages.load import prepare, read_model
+from relational_tensat.run.values import LoadedRun, Model, Run
 from relational_tensat.tensor import Graph
 
 if TYPE_CHECKING:
@@ -255,7 +248,7 @@ def _connect(path: Path) -> duckdb.DuckDBPyConnection:
         raise InputError(f"{path}: cannot be opened: {reason}") from error
 
 
-def restore(stored: StoredRun, model: Graph | str | Path | None, state: RunState) -> RunState:
+def restore(run: Run, stored: StoredRun, model: Graph | str | Path | None) -> LoadedRun:
     """Open what another process left: the model, the e-graph, the cheapest graph so far, kernels.
 
     Args:
@@ -264,28 +257,23 @@ def restore(stored: StoredRun, model: Graph | str | Path | None, state: RunState
     Raises:
         InputError: the model has changed, or another process uses the database.
     """
-    opened = state
+    read_models: list[Model] = []
 
     def read(path: Path) -> Graph:
-        nonlocal opened
-        opened = on_target(open_model(state, path))
-        return opened.graph
+        read_models.append(read_model(run, path))
+        return read_models[-1].graph
 
-    found_model = stored.find_model(model, read)
-    state = replace(
-        opened if found_model.graph is opened.graph else state,
-        source=found_model.model,
-        graph=found_model.graph,
-    )
-    state = check_fusing(state)
-    if stored.kernel_rows:
-        state = replace(state, kernels=tuple(stored.kernels()), has_fused=True)
-        assert state.kernel_costs is not None
-        state.kernel_costs.learn(state.kernels)
-    state = share_weights(check_plan(replace(state, rules=read_rules(state))))
-    with state.phases.phase("explore"):
-        egraph = stored.open(state.original, state.options)
-    note = f"resumed after iteration {stored.iteration}"
-    state = state.with_egraph(egraph).noting(note, found_model.note)
-    state.extractor.go_on()
-    return replace(state, resumed_after=stored.iteration)
+    found = stored.find_model(model, read)
+    is_read = any(each.graph is found.graph for each in read_models)
+    own = read_models[-1] if is_read else Model(found.model, found.graph)
+
+    def open_egraph(run: Run, original: Graph) -> EGraph:
+        return stored.open(original, run.options)
+
+    loaded = prepare(run, own, open_egraph)
+    kernels = tuple(stored.kernels()) if stored.kernel_rows else ()
+    if loaded.kernel_costs is not None:
+        loaded.kernel_costs.learn(kernels)
+    resumed = f"resumed after iteration {stored.iteration}"
+    notes = (*loaded.notes, *filter(None, (resumed, found.note)))
+    return replace(loaded, resumed_after=stored.iteration, kernels=kernels, notes=notes)

@@ -1,1 +1,1 @@
-"""The stages of a run, each a function from its state to the next."""
+"""The stages of a run: each takes what the one before hands on (``run/values.py``)."""

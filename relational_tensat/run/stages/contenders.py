@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from relational_tensat.cost import CostSource, Device, graph_cost_us
 from relational_tensat.cost.cache import CostCache, default_cache
-from relational_tensat.cost.configurations import Contents
 from relational_tensat.cost.earlier_runs import RACING, Raced, RunsBefore
-from relational_tensat.cost.key import now
+from relational_tensat.cost.key import Contents, now
 from relational_tensat.cost.race import RACE_VERSION, RaceResult
 from relational_tensat.cost.source import ABOUT
 from relational_tensat.extract import Extraction, extract
@@ -41,8 +40,8 @@ from relational_tensat.extract.tables import (
 )
 from relational_tensat.extract.tables import choose as write_choice
 from relational_tensat.rules.targets.as_written import as_written
-from relational_tensat.rules.targets.target import load_target
-from relational_tensat.run.state import RunState
+from relational_tensat.rules.targets.backend import load_backend
+from relational_tensat.run.values import ExtractedRun, LoadedRun
 from relational_tensat.tensor import Graph
 
 #: Each is extracted within so many seconds.
@@ -65,7 +64,7 @@ class Contestant:
 
 
 def candidates(
-    state: RunState,
+    extracted: ExtractedRun,
     table: TableProblem,
     is_enough: Callable[[Sequence[Contestant]], bool],
     is_over: Callable[[], bool],
@@ -78,40 +77,41 @@ def candidates(
         is_enough: whether these are all that is wanted.
         is_over: whether to look for no more.
     """
-    first = chosen_choice(state.egraph, table)
+    loaded = extracted.loaded
+    first = chosen_choice(loaded.egraph, table)
     if first is None:
         return []
     found: list[Contestant] = []
-    original_us = graph_cost_us(state.original, state.cost)
+    original_us = loaded.original_us
     try:
-        for next_ones in _cheapest(state, table, first, is_over):
+        for next_ones in _cheapest(extracted, table, first, is_over):
             if found and next_ones[0].found.cost_us >= original_us:
                 break
-            if found and _is_run_dearer(state, next_ones[0], original_us):
+            if found and _is_costlier_run(loaded, next_ones[0], original_us):
                 continue
             found += next_ones
             if is_enough(found):
                 break
     finally:
-        write_choice(state.egraph, table, first)
-    return _measured(state, table, found, original_us)
+        write_choice(loaded.egraph, table, first)
+    return _measured(loaded, table, found, original_us)
 
 
-def _is_run_dearer(state: RunState, candidate: Contestant, original_us: float) -> bool:
+def _is_costlier_run(loaded: LoadedRun, candidate: Contestant, original_us: float) -> bool:
     """Whether a graph costs as much as the original as it is run: what a target computes for each reader
     again, an e-graph counts once. Only costs that are known at once are asked.
     """
-    return state.cost.is_instant and graph_cost_us(candidate.graph, state.cost) >= original_us
+    return loaded.cost.is_instant and graph_cost_us(candidate.graph, loaded.cost) >= original_us
 
 
 def _measured(
-    state: RunState, table: TableProblem, found: Sequence[Contestant], original_us: float
+    loaded: LoadedRun, table: TableProblem, found: Sequence[Contestant], original_us: float
 ) -> list[Contestant]:
     """Return candidates with what they cost, the first first; estimates may have brought costlier ones."""
     enodes = {enode for each in found for enode in chosen_enodes(table, each.found.choice)}
-    if not ask_for_chosen(state.egraph, state.cost, sorted(enodes), ABOUT):
+    if not ask_for_chosen(loaded.egraph, loaded.cost, sorted(enodes), ABOUT):
         return list(found)
-    costed = costed_anew(extraction_problem(state.egraph, state.cost, CostSource.about), found)
+    costed = costed_by_now(extraction_problem(loaded.egraph, loaded.cost, CostSource.about), found)
     by_profile = [each for each in costed[1:] if each.is_by_profile]
     others = [
         each for each in costed[1:] if not each.is_by_profile and each.found.cost_us < original_us
@@ -119,7 +119,7 @@ def _measured(
     return [*costed[:1], *by_profile, *sorted(others, key=lambda each: each.found.cost_us)]
 
 
-def costed_anew(table: TableProblem, found: Sequence[Contestant]) -> list[Contestant]:
+def costed_by_now(table: TableProblem, found: Sequence[Contestant]) -> list[Contestant]:
     """Return candidates with what they cost in a problem of the same e-nodes."""
     return [
         replace(
@@ -130,22 +130,23 @@ def costed_anew(table: TableProblem, found: Sequence[Contestant]) -> list[Contes
 
 
 def _cheapest(
-    state: RunState, table: TableProblem, first: Ints, is_over: Callable[[], bool]
+    extracted: ExtractedRun, table: TableProblem, first: Ints, is_over: Callable[[], bool]
 ) -> Iterator[list[Contestant]]:
     """Give graphs, no two of them alike: with the first that by the profile, if it is another, then each.
 
     The table ``chosen`` has the last of them.
     """
-    family, names = families_of(state.egraph, table, _of_target(state))
-    options = replace(state.options.extraction, time_limit_s=_EXTRACTION_S)
+    loaded, options = extracted.loaded, extracted.loaded.run.options
+    family, names = families_of(loaded.egraph, table, _of_target(loaded))
+    limits = replace(options.extraction, time_limit_s=_EXTRACTION_S)
 
     def solve(problem: ExtractionProblem) -> Extraction:
-        return extract(problem, options, state.options.process)
+        return extract(problem, limits, options.process)
 
     seen: set[tuple[tuple[str, tuple[str, ...], str], ...]] = set()
 
     def new(found: FamilyChoice, *, is_by_profile: bool = False) -> list[Contestant]:
-        graph = graph_of(state, table, found.choice)
+        graph = graph_of(loaded, table, found.choice)
         without = tuple(names[number] for number in sorted(found.without))
         key = tuple((node.op, node.inputs, repr(node.attrs)) for node in graph.nodes)
         if key in seen:
@@ -154,7 +155,7 @@ def _cheapest(
         return [Contestant(graph, found, without, is_by_profile)]
 
     by_family = cheapest_by_family(table.problem, family, first, solve, is_over)
-    by_profile = _by_profile(state, table)
+    by_profile = _by_profile(extracted, table)
     yield [
         *new(next(by_family)),
         *(new(by_profile, is_by_profile=True) if by_profile else []),
@@ -162,42 +163,46 @@ def _cheapest(
     yield from filter(None, map(new, by_family))
 
 
-def graph_of(state: RunState, table: TableProblem, choice: Ints) -> Graph:
+def graph_of(loaded: LoadedRun, table: TableProblem, choice: Ints) -> Graph:
     """Return the graph of a choice, which the table ``chosen`` has then."""
-    write_choice(state.egraph, table, choice)
-    return as_written(chosen_graph(state.egraph), state.original)
+    write_choice(loaded.egraph, table, choice)
+    return as_written(chosen_graph(loaded.egraph), loaded.original)
 
 
-def _by_profile(state: RunState, table: TableProblem) -> FamilyChoice | None:
+def _by_profile(extracted: ExtractedRun, table: TableProblem) -> FamilyChoice | None:
     """Return the cheapest choice by the profile, if costs are measured and all of it is in the problem."""
-    choice = None if state.by_profile is None else choice_of(table, state.by_profile.enodes)
+    by_profile = extracted.start.by_profile
+    choice = None if by_profile is None else choice_of(table, by_profile.enodes)
     if choice is None:
         return None
     return FamilyChoice(choice, dag_cost_us(table.problem, choice), frozenset(), frozenset())
 
 
-def _of_target(state: RunState) -> frozenset[str]:
+def _of_target(loaded: LoadedRun) -> frozenset[str]:
     """Return the rules of the target: it carries them out itself, whatever is written."""
-    name = state.options.rules.target
-    rules = load_target(name).rules(has_fixed_shapes=state.dynamic is None) if name else []
+    name = loaded.run.options.rules.target
+    rules = load_backend(name).rules(has_fixed_shapes=loaded.model.dynamic is None) if name else []
     return frozenset(rule.name.partition("[")[0] for rule in rules)
 
 
-def with_candidate(state: RunState, table: TableProblem, candidate: Contestant) -> RunState:
-    """Return the state with another graph of the e-graph chosen."""
-    write_choice(state.egraph, table, candidate.found.choice)
-    extraction, cost_us = state.extraction, candidate.found.cost_us
+def with_candidate(
+    extracted: ExtractedRun, table: TableProblem, candidate: Contestant
+) -> ExtractedRun:
+    """Return another graph of the e-graph as the one that was extracted and chosen."""
+    egraph, extraction = extracted.loaded.egraph, extracted.extraction
+    write_choice(egraph, table, candidate.found.choice)
+    cost_us = candidate.found.cost_us
     if cost_us > extraction.cost_us * (1 + COST_TOLERANCE):
         gap = relative_gap(cost_us, extraction.bound_us)
         extraction = replace(
             extraction, choice=candidate.found.choice, cost_us=cost_us, gap=gap, optimal=False
         )
     return replace(
-        state,
+        extracted,
+        graph=candidate.graph,
         chosen=candidate.graph,
-        extracted=candidate.graph,
         extraction=extraction,
-        rules_used=rules_of_chosen(state.egraph),
+        rules_used=rules_of_chosen(egraph),
     )
 
 
@@ -248,22 +253,20 @@ class TimedGraphs:
     seconds_before: float = 0.0
 
     @classmethod
-    def of(cls, state: RunState, device: Device) -> TimedGraphs:
+    def of(cls, loaded: LoadedRun, device: Device) -> TimedGraphs:
         """Return what is known of graphs that raced against a run's original."""
-        contents = state.contents
-        inputs = contents.of_arrays(state.inputs)
+        options, contents = loaded.run.options, loaded.run.contents
+        inputs = contents.of_arrays(loaded.inputs)
         setting = json.dumps({"race": RACE_VERSION, "inputs": inputs})
-        original = contents.of(state.original)
-        before = RunsBefore(
-            CostCache(state.options.costs.cache or default_cache(), is_dispensable=True), device.key
-        )
-        if state.options.costs.race_again:
-            return cls(original, setting, before, contents, {}, run=state.run)
+        original = contents.of(loaded.original)
+        place = options.costs.cache or default_cache()
+        before = RunsBefore(CostCache(place, is_dispensable=True), device.key)
+        run_hash = loaded.run_hash
+        if options.costs.race_again:
+            return cls(original, setting, before, contents, {}, run=run_hash)
         known = before.raced(original, setting)
-        spent_s = before.seconds(state.run, RACING) if state.run else 0.0
-        return cls(
-            original, setting, before, contents, known, run=state.run, seconds_before=spent_s
-        )
+        spent_s = before.seconds(run_hash, RACING) if run_hash else 0.0
+        return cls(original, setting, before, contents, known, run=run_hash, seconds_before=spent_s)
 
     def meet(self, candidate: Contestant) -> str:
         """Return the hash of a graph; the first candidate of one that is known stays."""

@@ -26,12 +26,12 @@ from relational_tensat.cost.earlier_runs import Raced, RunsBefore
 from relational_tensat.cost.key import now
 from relational_tensat.cost.race import LEAST_HEATS, RACE_VERSION, race
 from relational_tensat.formats import save_model
+from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.run.end_to_end import RaceClock, inputs_to_time
 from relational_tensat.run.reports import PACKED, SAVED, FileChange, MachineForm
-from relational_tensat.run.stages.fusion import has_kernels
+from relational_tensat.run.stages.compare import original_file
 from relational_tensat.run.stages.race import racing_device, saved_budget_s
-from relational_tensat.run.stages.result_check import original_file
-from relational_tensat.run.state import RunState
+from relational_tensat.run.values import CheckedRun
 from relational_tensat.verify import Verification, verify_files
 from relational_tensat.verify.evaluate import memory_bytes
 from relational_tensat.verify.quantized import compare_quantized, file_bytes, is_quantized
@@ -46,7 +46,7 @@ _RUNS = 2
 _READ_BYTES = 1 << 20
 
 
-def save_for_machine(state: RunState) -> RunState:
+def save_for_machine(checked: CheckedRun) -> CheckedRun:
     """Save the result as onnxruntime does, compare and race it; ``write`` takes it if it is faster.
 
     That is done with the option ``this_machine``. Where it cannot be, a note says why.
@@ -54,65 +54,70 @@ def save_for_machine(state: RunState) -> RunState:
     Raises:
         VerificationError: what was saved computes something else, and the options are strict.
     """
-    if not state.options.output.this_machine or state.target is None:
-        return state
+    options, target = checked.loaded.run.options, checked.loaded.target
+    if not options.output.this_machine or target is None:
+        return checked
     try:
-        _check(state)
-        return _saved(state, state.target)
+        _check(checked)
+        return _saved(checked, target)
     except KeyboardInterrupt:
-        return _not_saved(state, "interrupted")
+        reason = "interrupted"
     except VerificationError as error:
-        if state.options.verification.strict:
+        if options.verification.strict:
             raise
-        return _not_saved(state, str(error))
+        reason = str(error)
     except InputError as error:
-        return _not_saved(state, str(error))
+        reason = str(error)
+    return checked.noting(f"not saved for this machine: {reason}")
 
 
-def _not_saved(state: RunState, reason: str) -> RunState:
-    return state.noting(f"not saved for this machine: {reason}")
-
-
-def _check(state: RunState) -> None:
+def _check(checked: CheckedRun) -> None:
     """Check that the result can be saved and timed.
 
     Raises:
         InputError: it cannot.
     """
-    if has_kernels(state):
+    if checked.extracted.has_kernels:
         raise InputError("onnxruntime saves kernels as the plain operators of the file")
-    unknown = sum(weight.data is None for weight in state.original.weights.values())
+    unknown = sum(weight.data is None for weight in checked.loaded.original.weights.values())
     if unknown:
         raise InputError(f"{unknown} weights have no data in the model")
 
 
-def _saved(state: RunState, target: Path) -> RunState:
-    device = cast(FileDevice, racing_device(state))  # as ``check_this_machine`` has checked
-    folder = state.files.enter_context(folder_beside(target))
-    with state.phases.phase("write"):
-        portable = _portable_file(state, folder / "portable.onnx")
-        forms = _forms(portable, folder, state.options.process.threads, device)
-    with state.phases.phase("whole"):
-        found = _raced(state, device, portable, forms)
+def _saved(checked: CheckedRun, target: Path) -> CheckedRun:
+    loaded, run = checked.loaded, checked.loaded.run
+    device = cast(FileDevice, racing_device(run.options, loaded.cost))  # as was checked at first
+    folder = run.files.enter_context(folder_beside(target))
+    with run.phases.phase("write"):
+        portable = _portable_file(checked, folder / "portable.onnx")
+        forms = _forms(portable, folder, run.options.process.threads, device)
+    with run.phases.phase("whole"):
+        found = _raced(checked, device, portable, forms)
     form = found.fastest
     if not form:
-        return replace(state, machine=found)
-    with state.phases.phase("verify"):
-        outcome = _compared(state, forms[form], folder)
-    saved = replace(state, machine=replace(found, taken=form), saved=forms[form])
-    return replace(saved, verification=state.verification.joined(outcome), change=_change(saved))
+        return replace(checked, machine=found)
+    with run.phases.phase("verify"):
+        outcome = _compared(checked, forms[form], folder)
+    return replace(
+        checked,
+        machine=replace(found, taken=form),
+        saved=forms[form],
+        verification=checked.verification.joined(outcome),
+        change=_change(loaded.model.file, forms[form]),
+    )
 
 
-def _portable_file(state: RunState, path: Path) -> Path:
+def _portable_file(checked: CheckedRun, path: Path) -> Path:
     """Return the file that is written without, which may be the original's."""
-    if state.copies_file and state.file is not None:
-        return state.file
-    if state.sized is not None:
-        state.sized.save(path)
+    file = checked.loaded.model.file
+    if checked.extracted.copies_file and file is not None:
+        return file
+    if checked.sized is not None:
+        checked.sized.save(path)
         return path
-    if state.candidate is not None and state.candidate.exists():
-        return state.candidate
-    save_model(state.folded, path, state.options.output.opset)
+    if checked.candidate is not None and checked.candidate.exists():
+        return checked.candidate
+    save_model(checked.folded, path, checked.loaded.run.options.output.opset)
     return path
 
 
@@ -143,23 +148,23 @@ def _runtime() -> str:
 
 
 def _raced(
-    state: RunState, device: FileDevice, portable: Path, forms: Mapping[str, Path]
+    checked: CheckedRun, device: FileDevice, portable: Path, forms: Mapping[str, Path]
 ) -> MachineForm:
     """Return how forms are beside a file, as a run before has timed them, or in a race.
 
     Raises:
         InputError: they cannot be run, or not within the time and memory that there is.
     """
-    costs = state.options.costs
+    loaded, costs = checked.loaded, checked.loaded.run.options.costs
     before = RunsBefore(CostCache(costs.cache or default_cache(), is_dispensable=True), device.key)
-    inputs = state.contents.of_arrays(state.inputs)
+    inputs = loaded.run.contents.of_arrays(loaded.inputs)
     setting = json.dumps({"race": RACE_VERSION, "form": _FORM_VERSION, "inputs": inputs})
     original = f"file {_content(portable)}"
     known = {} if costs.race_again else before.raced(original, setting)
     known = {form: known[form] for form in forms if form in known}
     is_known = len(known) == len(forms)
     if not is_known:
-        known = _race(state, device, [portable, *forms.values()], list(forms))
+        known = _race(checked, device, [portable, *forms.values()], list(forms))
         before.keep(original, setting, known)
     winner = next(form for form in known if known[form].is_final)
     return MachineForm(
@@ -173,12 +178,13 @@ def _raced(
 
 
 def _race(
-    state: RunState, device: FileDevice, files: Sequence[Path], names: Sequence[str]
+    checked: CheckedRun, device: FileDevice, files: Sequence[Path], names: Sequence[str]
 ) -> dict[str, Raced]:
     """Race files against the first of them; return what is known of the others by name."""
     _check_room(files)
-    inputs = inputs_to_time(state.original, state.inputs, state.options.process.seed)
-    seeds = count(state.options.process.seed)
+    loaded, seed = checked.loaded, checked.loaded.run.options.process.seed
+    inputs = inputs_to_time(loaded.original, loaded.inputs, seed)
+    seeds = count(seed)
 
     def heat(numbers: Sequence[int]) -> Sequence[float]:
         ratios = device.heat_of_files([files[number] for number in numbers], inputs, next(seeds))
@@ -186,7 +192,7 @@ def _race(
             raise InputError(f"not timed: {ratios.reason}")
         return ratios
 
-    clock = RaceClock(saved_budget_s(state))
+    clock = RaceClock(saved_budget_s(checked.extracted))
     start_s = time.perf_counter()
     heat([*range(len(files)), 0])  # counts for nothing: libraries are loaded, memory is taken
     heats_s = (time.perf_counter() - start_s) * LEAST_HEATS
@@ -232,7 +238,7 @@ def _content(model: Path) -> str:
     return digest.hexdigest()
 
 
-def _compared(state: RunState, saved: Path, folder: Path) -> Verification:
+def _compared(checked: CheckedRun, saved: Path, folder: Path) -> Verification:
     """Compare what was saved with the original's file, at all sizes of dynamic dimensions.
 
     Kernels on integers round as they do by default only, so quantized models are run so alone.
@@ -240,26 +246,29 @@ def _compared(state: RunState, saved: Path, folder: Path) -> Verification:
     Raises:
         VerificationError: it computes something else, or nothing that says so could be compared.
     """
-    seed, threads = state.options.process.seed + 1, state.options.process.threads
-    is_on_integers = is_quantized(state.original)
+    loaded, process = checked.loaded, checked.loaded.run.options.process
+    seed, threads = process.seed + 1, process.threads
+    is_on_integers = is_quantized(loaded.original)
     sessions = (Session.AS_BY_DEFAULT,) if is_on_integers else tuple(Session)
-    if state.dynamic is not None:
-        from relational_tensat.run.dynamic import compare_file_at_all_sizes  # few models need it
+    if loaded.model.dynamic is not None:
+        from relational_tensat.run.stages.dynamic import (
+            compare_file_at_all_sizes,  # few models need it
+        )
 
-        before = state.dynamic.path
-        outcome = compare_file_at_all_sizes(state, saved, sessions, seed)
+        before = loaded.model.dynamic.path
+        outcome = compare_file_at_all_sizes(loaded, saved, sessions, seed)
     else:
-        before = original_file(state.original, state.compared_file, folder)
+        before = original_file(loaded.original, loaded.model.compared_file, folder)
         outcomes = [
             verify_files(
-                state.original,
+                loaded.original,
                 before,
                 saved,
                 seed=seed,
                 runs=_RUNS,
                 threads=threads,
-                inputs=state.inputs,
-                shrink=state.verification.shrink,
+                inputs=loaded.inputs,
+                shrink=checked.verification.shrink,
                 what="the file saved for this machine",
                 run_as=run_as,
             )
@@ -275,17 +284,17 @@ def _compared(state: RunState, saved: Path, folder: Path) -> Verification:
     check = compare_quantized(before, saved, threads) if is_on_integers else None
     if check is not None and check.gain:
         raise VerificationError(check.gain)
-    portable = state.verification.quantized
+    portable = checked.verification.quantized
     is_timed = portable is not None and bool(portable.loss)  # whole, which has decided
     if check is not None and check.loss and not is_timed:
         raise VerificationError(check.loss)
     return outcome
 
 
-def _change(state: RunState) -> FileChange | None:
+def _change(file: Path | None, saved: Path) -> FileChange | None:
     """Return what becomes of the original's file, if that is ONNX."""
-    if state.file is None or state.saved is None or state.file.suffix.lower() != ".onnx":
+    if file is None or not is_onnx(file):
         return None
     from relational_tensat.formats.onnx_frame import figures_of_file  # needs onnx
 
-    return FileChange(figures_of_file(state.file), figures_of_file(state.saved))
+    return FileChange(figures_of_file(file), figures_of_file(saved))

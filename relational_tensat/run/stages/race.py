@@ -1,14 +1,16 @@
-"""The choice is timed: whether graphs race, on what, and for how long."""
+"""The choice is timed: whether graphs race, on what device, and for how long."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from relational_tensat.base.errors import InputError, MissingDependencyError, UsageError
-from relational_tensat.cost import Device, open_device
-from relational_tensat.run.options import CUDA, LOW, ONNXRUNTIME
-from relational_tensat.run.stages.fusion import has_kernels
-from relational_tensat.run.state import RunState
+from relational_tensat.cost import CostSource, Device, open_device
+from relational_tensat.formats.frontend import is_onnx
+from relational_tensat.rules.targets.backend import Backend, load_backend
+from relational_tensat.rules.targets.names import BACKENDS
+from relational_tensat.run.options import LOW, Options
+from relational_tensat.run.values import ExtractedRun, LoadedRun
 from relational_tensat.verify.quantized import is_quantized
 
 #: With measured costs, so many seconds at most unless the options say.
@@ -26,81 +28,80 @@ _SAVED_BUDGET_S = 20.0
 _OF_SAVED = 1 / 3
 
 
-def run_race(state: RunState) -> RunState:
+def race(extracted: ExtractedRun) -> ExtractedRun:
     """Choose the graph that is fastest whole, among the original and the cheapest that differ.
 
     That is done where costs are measured here, or seconds for it are given, and a graph other than the
     original is the cheapest, by the sums or by the profile; of quantized models for onnxruntime always,
     where that is installed. Ctrl-C ends it: then the cheapest graph stays chosen.
     """
-    return _raced(state, _budget_s(state))
+    return _raced(extracted, _budget_s(extracted.loaded))
 
 
-def race_again(state: RunState, *, has_others: bool) -> RunState:
+def race_again(extracted: ExtractedRun, *, has_others: bool) -> ExtractedRun:
     """Race again, where the winner is not returned, in what is left of the time, or a little.
 
     Args:
         has_others: whether other graphs than the chosen one are in it, beside the original.
     """
-    budget_s = _budget_s(state)
-    left_s = budget_s - state.phases.seconds["whole"]
-    return _raced(state, max(left_s, min(_LEAST_S, budget_s)), has_others=has_others)
+    budget_s = _budget_s(extracted.loaded)
+    left_s = budget_s - extracted.loaded.run.phases.seconds["whole"]
+    return _raced(extracted, max(left_s, min(_LEAST_S, budget_s)), has_others=has_others)
 
 
-def _raced(state: RunState, budget_s: float, *, has_others: bool = True) -> RunState:
-    is_alone = state.is_unchanged and state.by_profile is None and state.settled is None
-    if not budget_s or is_alone or state.returns_original:
-        return state
-    if has_kernels(state):
-        return state.noting("not raced: onnxruntime runs kernels by their plain operators")
+def _raced(extracted: ExtractedRun, budget_s: float, *, has_others: bool = True) -> ExtractedRun:
+    loaded, options = extracted.loaded, extracted.loaded.run.options
+    is_alone = extracted.is_unchanged and not extracted.start
+    if not budget_s or is_alone or loaded.model.returns_original:
+        return extracted
+    if extracted.has_kernels:
+        return extracted.noting("not raced: onnxruntime runs kernels by their plain operators")
     from relational_tensat.run.stages.race_rounds import (  # few runs need it
         NotRacedError,
         race_in_rounds,
     )
 
     try:
-        device = racing_device(state)
+        device = racing_device(options, loaded.cost)
         if device is None:
-            return state
-        if state.options.output.this_machine:
+            return extracted
+        if options.output.this_machine:
             budget_s *= 1 - _OF_SAVED
-        is_total = _is_total(state)
         return race_in_rounds(
-            state,
+            extracted,
             device,
             budget_s,
-            is_total=is_total,
+            # What earlier runs of the same hash have raced counts; seconds given are for this run.
+            is_total=bool(loaded.run_hash) and options.costs.budget_s is None,
             has_others=has_others,
-            is_short=state.cost.device is None and _is_for_place(state),
+            is_short=loaded.cost.device is None and _is_for_place(options),
         )
     except KeyboardInterrupt:
-        return state.noting("not raced: interrupted")
+        return extracted.noting("not raced: interrupted")
     except MissingDependencyError as error:
-        if state.options.costs.budget_s is not None:
+        if options.costs.budget_s is not None:
             raise
-        return state.noting(f"not raced: {error}")
+        return extracted.noting(f"not raced: {error}")
     except (InputError, NotRacedError) as error:
-        return state.noting(f"not raced: {error}")
+        return extracted.noting(f"not raced: {error}")
 
 
-def check_this_machine(state: RunState, target: Path | None) -> None:
+def check_this_machine(options: Options, cost: CostSource, target: Path | None) -> None:
     """Check that the result may be saved for this machine, if it is to be.
 
     Raises:
         UsageError: it is not written as ONNX, not run by onnxruntime, or nothing is to be timed.
         MissingDependencyError: onnxruntime is not here.
     """
-    options = state.options
     if not options.output.this_machine:
         return
-    if target is None or target.suffix.lower() != ".onnx":
+    if not is_onnx(target):
         where = "no file is written" if target is None else f"{target} is none"
         raise UsageError(f"this_machine is for .onnx files: {where}")
-    device = state.cost.device
-    is_run_there = (
-        options.rules.target == ONNXRUNTIME if device is None else device.key.kind == "cpu"
-    )
-    if not is_run_there:
+    device = cost.device
+    backend = _backend_here(options)
+    own_kind = "" if backend is None else backend.device_kind
+    if (own_kind if device is None else device.key.kind) != "cpu":
         raise UsageError(
             "this_machine is for what onnxruntime runs on a processor: give cost cpu, or target onnxruntime"
         )
@@ -108,57 +109,57 @@ def check_this_machine(state: RunState, target: Path | None) -> None:
         raise UsageError(
             "this_machine is decided by a race: not without a budget, or end to end times"
         )
-    racing_device(state)
+    racing_device(options, cost)
 
 
-def saved_budget_s(state: RunState) -> float:
+def saved_budget_s(extracted: ExtractedRun) -> float:
     """Return how long the race of the result as onnxruntime saves it may take."""
-    whole_s = _budget_s(state) or _SAVED_BUDGET_S
-    return whole_s if state.race is None else max(whole_s * _OF_SAVED, min(_LEAST_S, whole_s))
+    whole_s = _budget_s(extracted.loaded) or _SAVED_BUDGET_S
+    return whole_s if extracted.race is None else max(whole_s * _OF_SAVED, min(_LEAST_S, whole_s))
 
 
-def racing_device(state: RunState) -> Device | None:
+def racing_device(options: Options, cost: CostSource) -> Device | None:
     """Return what graphs are run on: what costs are measured on, or what the target is."""
-    costs = state.options.costs
-    if not costs.end_to_end:
+    if not options.costs.end_to_end:
         return None
-    if state.cost.device is None and state.options.rules.target == ONNXRUNTIME:
-        count = state.cost.n_threads
-        return open_device("cpu" if count == 1 else f"cpu:threads={count}")
-    if state.cost.device is None and state.options.purpose.runs_on == CUDA:
-        return open_device(CUDA)
-    return state.cost.device
+    if cost.device is not None:
+        return cost.device
+    if backend := _backend_here(options):
+        kind, count = backend.device_kind, cost.n_threads
+        return open_device(kind if count == 1 else f"{kind}:threads={count}")
+    place = options.purpose.runs_on
+    if place is None or place not in BACKENDS or load_backend(place).is_everywhere:
+        return None  # of a place that is everywhere, the backend decides
+    return open_device(load_backend(place).device_kind)
 
 
-def _is_total(state: RunState) -> bool:
-    """Whether what earlier runs of the same hash have raced counts; seconds given are for this run."""
-    return bool(state.run) and state.options.costs.budget_s is None
+def _backend_here(options: Options) -> Backend | None:
+    """Return the run's backend, if each machine has what it runs on."""
+    name = options.rules.target
+    backend = None if name is None else load_backend(name)
+    return backend if backend is not None and backend.is_everywhere else None
 
 
-def _is_for_place(state: RunState) -> bool:
+def _is_for_place(options: Options) -> bool:
     """Whether no seconds are named, and it was said, or is clear, where the result will run."""
-    return state.options.costs.budget_s is None and state.options.purpose.runs_on is not None
+    return options.costs.budget_s is None and options.purpose.runs_on is not None
 
 
-def _is_timed_here(state: RunState) -> bool:
-    """Whether a gain that is modelled is timed: the result is for this machine, and that much is wanted."""
-    purpose = state.options.purpose
-    return purpose.effort != LOW and purpose.runs_on in (ONNXRUNTIME, CUDA)
-
-
-def _budget_s(state: RunState) -> float:
+def _budget_s(loaded: LoadedRun) -> float:
     """Return how long graphs may race.
 
     Costs of a profile do not tell how fast kernels on integers are: a model of which only a part runs on
     other integers than before may be slower. So what such costs choose of a quantized model is timed.
     """
-    given_s = state.options.costs.budget_s
+    options = loaded.run.options
+    given_s, purpose = options.costs.budget_s, options.purpose
     if given_s is not None:
         return given_s
-    if state.cost.device is not None:
-        left_s = _WHOLE_RUN_S - _AFTER_S - state.phases.total_s
+    if loaded.cost.device is not None:
+        left_s = _WHOLE_RUN_S - _AFTER_S - loaded.run.phases.total_s
         return min(DEFAULT_BUDGET_S, max(_LEAST_S, left_s))
-    if _is_for_place(state):
-        return SHORT_BUDGET_S if _is_timed_here(state) else 0.0
-    is_for_runtime = state.options.rules.target == ONNXRUNTIME
-    return _QUANTIZED_BUDGET_S if is_for_runtime and is_quantized(state.original) else 0.0
+    if _is_for_place(options):  # a modelled gain is timed: the result is for this machine
+        is_timed_here = purpose.effort != LOW and purpose.runs_on in BACKENDS
+        return SHORT_BUDGET_S if is_timed_here else 0.0
+    is_for_runtime = _backend_here(options) is not None
+    return _QUANTIZED_BUDGET_S if is_for_runtime and is_quantized(loaded.original) else 0.0

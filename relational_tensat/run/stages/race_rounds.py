@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 
 from relational_tensat.cost import CostSource, Device, Unmeasurable, ask_for_graph, graph_cost_us
-from relational_tensat.cost.configurations import graph_configurations
+from relational_tensat.cost.key import graph_configurations
 from relational_tensat.cost.race import LEAST_HEATS, Heat, RaceResult, race
 from relational_tensat.cost.source import Race
 from relational_tensat.extract.cost_table import forget_costs
@@ -21,17 +21,17 @@ from relational_tensat.extract.problem import COST_TOLERANCE
 from relational_tensat.extract.tables import TableProblem, extraction_problem
 from relational_tensat.run.end_to_end import RaceClock, inputs_to_time, with_drawn_weights
 from relational_tensat.run.reports import Contender, RaceReport, RaceRound
-from relational_tensat.run.stages.choice import candidate_of, choose, choose_other, remember
 from relational_tensat.run.stages.contenders import (
     Contestant,
     TimedGraphs,
     candidates,
-    costed_anew,
+    costed_by_now,
     fixed_share,
     with_candidate,
 )
-from relational_tensat.run.stages.exploration import extract
-from relational_tensat.run.state import RunState, Settled
+from relational_tensat.run.stages.extract import extract_again, without_kept
+from relational_tensat.run.stages.settled import candidate_of, remember
+from relational_tensat.run.values import ExtractedRun, LoadedRun, Settled
 from relational_tensat.tensor import Graph
 
 #: More graphs are never raced at once: the order of what is alike is never clear.
@@ -58,14 +58,14 @@ class NotRacedError(Exception):
 
 
 def race_in_rounds(
-    state: RunState,
+    extracted: ExtractedRun,
     device: Device,
     budget_s: float,
     *,
     is_total: bool = False,
     has_others: bool = True,
     is_short: bool = False,
-) -> RunState:
+) -> ExtractedRun:
     """Choose the graph that is fastest whole, among the original and those that raced.
 
     Args:
@@ -79,56 +79,62 @@ def race_in_rounds(
         KeyboardInterrupt: Ctrl-C before anything was known.
         NotRacedError: the device cannot run one.
     """
-    timed = TimedGraphs.of(state, device)
+    loaded, run, settled = extracted.loaded, extracted.loaded.run, extracted.start.settled
+    timed = TimedGraphs.of(loaded, device)
     if is_short:
-        _check_modelled(state, budget_s)
-    if state.settled is not None:
-        with state.phases.phase("whole"):
-            return _settled_before(state, state.settled, timed)
+        _check_modelled(loaded, budget_s)
+    if settled is not None:
+        with run.phases.phase("whole"):
+            return _settled_before(extracted, settled, timed)
     clock = RaceClock(budget_s - (timed.seconds_before if is_total else 0.0))
-    learns = state.cost.is_lazy and state.extractor.is_of_last
+    learns = loaded.cost.is_lazy and extracted.explored.extractor.is_of_last
     most_graphs = _MOST_GRAPHS if has_others else 1
     is_ended = True
     try:
         for number in range(1, _MOST_ROUNDS + 1):
             lap = RaceClock(clock.left_s * (_OF_THE_REST if learns else 1.0))
-            with state.phases.phase("whole"):
-                has_raced = _race(state, device, timed, lap, number, most_graphs, is_short=is_short)
+            with run.phases.phase("whole"):
+                has_raced = _race(
+                    extracted, device, timed, lap, number, most_graphs, is_short=is_short
+                )
             timed.spent(lap.passed_s if has_raced else 0.0)
-            if not (has_raced and learns and state.cost.renew()):
+            if not (has_raced and learns and loaded.cost.renew()):
                 break
-            state = _extracted_again(state, clock)
-            if state.is_unchanged or state.watch.happened or clock.is_over(1 - _TOO_LITTLE):
+            extracted = _extracted_again(extracted, clock)
+            if extracted.is_unchanged or run.watch.happened or clock.is_over(1 - _TOO_LITTLE):
                 break
     except KeyboardInterrupt:
         if not timed.winners:
             raise
-        state = _out_of_date(state).noting("racing was interrupted")
+        # Costs may be others than those that were extracted by: nothing is proven.
+        extraction = replace(extracted.extraction, bound_us=0.0, gap=1.0, optimal=False)
+        extracted = replace(extracted, extraction=extraction).noting("racing was interrupted")
         is_ended = False
     if not timed.winners:
-        return state
-    with state.phases.phase("whole"):
-        concluded, winner = _concluded(state, timed)
-        has_held = state.is_unchanged or timed.hash_of(state.chosen) in timed.known
+        return extracted
+    with run.phases.phase("whole"):
+        concluded, winner = _concluded(extracted, timed)
+        has_held = extracted.is_unchanged or timed.hash_of(extracted.chosen) in timed.known
         # runs that repeat this one have what time is left; where a faster graph is known they need none
         is_enough = has_held or (is_total and not concluded.is_unchanged)
-        if is_enough and is_ended and state.run and not state.watch.happened:
-            remember(state, timed, winner, has_held=has_held)
+        if is_enough and is_ended and loaded.run_hash and not run.watch.happened:
+            remember(loaded, timed, winner, has_held=has_held)
     return concluded
 
 
-def _settled_before(state: RunState, settled: Settled, timed: TimedGraphs) -> RunState:
+def _settled_before(extracted: ExtractedRun, settled: Settled, timed: TimedGraphs) -> ExtractedRun:
     """Choose what a run has chosen that this repeats, without a race."""
-    table = extraction_problem(state.egraph, state.cost, CostSource.about)
-    candidate = candidate_of(state, table, settled)
+    loaded = extracted.loaded
+    table = extraction_problem(loaded.egraph, loaded.cost, CostSource.about)
+    candidate = candidate_of(loaded, table, settled)
     if candidate is None:
         raise NotRacedError("the choice of the run before is not in the e-graph")
     timed.candidates[settled.digest] = candidate
-    return _with_winner(state, table, timed, settled.digest, is_dearer=settled.is_dearer)
+    return _with_winner(extracted, table, timed, settled.digest, is_costlier=settled.is_costlier)
 
 
 def _race(
-    state: RunState,
+    extracted: ExtractedRun,
     device: Device,
     timed: TimedGraphs,
     clock: RaceClock,
@@ -142,10 +148,11 @@ def _race(
     There is none where one that won is among them, and the cheapest by the sums and by the profile have
     been timed, or the time is over.
     """
-    table = extraction_problem(state.egraph, state.cost, CostSource.about)
+    loaded = extracted.loaded
+    table = extraction_problem(loaded.egraph, loaded.cost, CostSource.about)
     is_over = RaceClock(max(clock.budget_s, _LEAST_RACE_S)).is_over
     found = candidates(
-        state,
+        extracted,
         table,
         lambda found: len(found) >= most_graphs or _is_enough(timed, found),
         lambda: is_over(_FINDING),
@@ -155,12 +162,12 @@ def _race(
     decisive = [each for each in others if each is found[0] or each.is_by_profile]
     if not found or (timed.winners and (not decisive or clock.budget_s < _LEAST_RACE_S)):
         return False
-    raced, result = _heats_of(state, device, others or found, clock, is_short=is_short)
+    raced, result = _heats_of(loaded, device, others or found, clock, is_short=is_short)
     timed.add(raced, result, number)
     graphs = [_contender(timed, timed.hash_of(each.graph), each) for each in raced]
     final = result.final
-    state.phases.progress.raced(RaceRound(number, graphs, result.winner - 1, final))
-    state.cost.learn_races(_outcomes(state, timed, raced, result))
+    loaded.run.phases.progress.raced(RaceRound(number, graphs, result.winner - 1, final))
+    loaded.cost.learn_races(_outcomes(loaded, timed, raced, result))
     return True
 
 
@@ -172,7 +179,7 @@ def _is_enough(timed: TimedGraphs, found: Sequence[Contestant]) -> bool:
 
 
 def _heats_of(
-    state: RunState,
+    loaded: LoadedRun,
     device: Device,
     found: Sequence[Contestant],
     clock: RaceClock,
@@ -180,7 +187,7 @@ def _heats_of(
     is_short: bool,
 ) -> tuple[Sequence[Contestant], RaceResult]:
     """Race graphs, as many as there is time for; return these, and the result."""
-    heat = _heats(state, device, [state.original, *(candidate.graph for candidate in found)])
+    heat = _heats(loaded, device, [loaded.original, *(candidate.graph for candidate in found)])
     start_s = time.perf_counter()
     heat([0, 1, 0])  # counts for nothing: libraries are loaded, memory is taken
     graph_s = (time.perf_counter() - start_s) / 3
@@ -193,13 +200,13 @@ def _heats_of(
     return raced, race(heat, len(raced), clock.is_over)
 
 
-def _check_modelled(state: RunState, budget_s: float) -> None:
+def _check_modelled(loaded: LoadedRun, budget_s: float) -> None:
     """Check that heats of the original are not sure to take too long, before one is run.
 
     Raises:
         NotRacedError: they are, by its costs.
     """
-    least_s = LEAST_HEATS * _IN_LAST_HEATS * graph_cost_us(state.original, state.cost) / 1e6
+    least_s = LEAST_HEATS * _IN_LAST_HEATS * graph_cost_us(loaded.original, loaded.cost) / 1e6
     if least_s > budget_s:
         raise NotRacedError(_too_slow(least_s, budget_s))
 
@@ -211,15 +218,15 @@ def _too_slow(least_s: float, left_s: float) -> str:
     )
 
 
-def _heats(state: RunState, device: Device, graphs: Sequence[Graph]) -> Heat:
+def _heats(loaded: LoadedRun, device: Device, graphs: Sequence[Graph]) -> Heat:
     """Return what runs heats of graphs.
 
     Raises:
         InputError: there are no values that they could be run on.
     """
-    seed = state.options.process.seed
-    inputs = inputs_to_time(state.original, state.inputs, seed)
-    drawn = [with_drawn_weights(state.cost.as_timed(graph), seed) for graph in graphs]
+    seed = loaded.run.options.process.seed
+    inputs = inputs_to_time(loaded.original, loaded.inputs, seed)
+    drawn = [with_drawn_weights(loaded.cost.as_timed(graph), seed) for graph in graphs]
     seeds: Iterator[int] = count(seed)
 
     def heat(numbers: Sequence[int]) -> Sequence[float]:
@@ -232,44 +239,42 @@ def _heats(state: RunState, device: Device, graphs: Sequence[Graph]) -> Heat:
 
 
 def _outcomes(
-    state: RunState, timed: TimedGraphs, raced: Sequence[Contestant], result: RaceResult
+    loaded: LoadedRun, timed: TimedGraphs, raced: Sequence[Contestant], result: RaceResult
 ) -> list[Race]:
     """Return what a race said of each graph."""
-    before = list(graph_configurations(state.cost.as_run(state.original)))
-    name = state.source.name if isinstance(state.source, Graph) else Path(state.source).name
+    before = list(graph_configurations(loaded.cost.as_run(loaded.original)))
+    source = loaded.model.source
+    name = source.name if isinstance(source, Graph) else Path(source).name
     races = []
     for number, (candidate, standing) in enumerate(zip(raced, result.standings, strict=True), 1):
         known = result.final if number == result.winner else standing
-        after = list(graph_configurations(state.cost.as_run(candidate.graph)))
+        after = list(graph_configurations(loaded.cost.as_run(candidate.graph)))
         model = f"{name}: {timed.original[:16]} to {timed.hash_of(candidate.graph)[:16]}"
         races.append(Race(model, before, after, known.speedup, known.error))
     return races
 
 
-def _extracted_again(state: RunState, clock: RaceClock) -> RunState:
+def _extracted_again(extracted: ExtractedRun, clock: RaceClock) -> ExtractedRun:
     """Extract by costs that are others now, within what is left of the time, or a little."""
-    forget_costs(state.egraph)
-    ask_for_graph(state.cost, state.original)
-    limit_s = min(state.options.extraction.time_limit_s, max(clock.left_s, _LEAST_EXTRACTION_S))
-    options = state.options.replace(extract_time_limit_s=limit_s)
-    again = choose(extract(replace(state, options=options).with_fresh_extractor()))
-    return replace(again, options=state.options, notes=state.notes)
+    loaded = extracted.loaded
+    forget_costs(loaded.egraph)
+    ask_for_graph(loaded.cost, loaded.original)
+    limits = loaded.run.options.extraction
+    limit_s = min(limits.time_limit_s, max(clock.left_s, _LEAST_EXTRACTION_S))
+    limits = replace(limits, time_limit_s=limit_s)
+    again = extract_again(extracted, start=extracted.start, limits=limits)
+    return replace(again, notes=extracted.notes)
 
 
-def _out_of_date(state: RunState) -> RunState:
-    """Return the state with nothing proven: costs may be others than those that were extracted by."""
-    extraction = replace(state.extraction, bound_us=0.0, gap=1.0, optimal=False)
-    return replace(state, extraction=extraction)
-
-
-def _concluded(state: RunState, timed: TimedGraphs) -> tuple[RunState, str]:
+def _concluded(extracted: ExtractedRun, timed: TimedGraphs) -> tuple[ExtractedRun, str]:
     """Choose the fastest of those that won a race, or the original; return the hash of the former, too.
 
     One that costs more than the original has to be faster beyond the noise.
     """
-    table = extraction_problem(state.egraph, state.cost, CostSource.about)
-    most_us = graph_cost_us(state.original, state.cost) * (1 + COST_TOLERANCE)
-    costed = costed_anew(table, [timed.candidates[each] for each in timed.winners])
+    loaded = extracted.loaded
+    table = extraction_problem(loaded.egraph, loaded.cost, CostSource.about)
+    most_us = loaded.original_us * (1 + COST_TOLERANCE)
+    costed = costed_by_now(table, [timed.candidates[each] for each in timed.winners])
     costlier = {
         digest
         for digest, each in zip(timed.winners, costed, strict=True)
@@ -281,20 +286,26 @@ def _concluded(state: RunState, timed: TimedGraphs) -> tuple[RunState, str]:
         if each not in costlier or timed.known[each].standing.is_faster
     ]
     winner = (eligible or timed.winners)[0]
-    return _with_winner(state, table, timed, winner, is_dearer=winner in costlier), winner
+    is_costlier = winner in costlier
+    return _with_winner(extracted, table, timed, winner, is_costlier=is_costlier), winner
 
 
 def _with_winner(
-    state: RunState, table: TableProblem, timed: TimedGraphs, winner: str, *, is_dearer: bool
-) -> RunState:
+    extracted: ExtractedRun,
+    table: TableProblem,
+    timed: TimedGraphs,
+    winner: str,
+    *,
+    is_costlier: bool,
+) -> ExtractedRun:
     """Choose the fastest, or the original where it is not known to be as fast; report on all.
 
     Args:
         winner: hash of its graph.
-        is_dearer: it costs more than the original.
+        is_costlier: it costs more than the original.
     """
-    original_us = graph_cost_us(state.original, state.cost)
-    costed = costed_anew(table, list(timed.candidates.values()))
+    original_us = extracted.loaded.original_us
+    costed = costed_by_now(table, list(timed.candidates.values()))
     by_digest = dict(zip(timed.candidates, costed, strict=True))
     order = sorted(by_digest, key=lambda digest: by_digest[digest].found.cost_us)
     known = timed.known[winner]
@@ -305,18 +316,18 @@ def _with_winner(
         known.standing,
         known.noise,
         fixed_share(table, original_us),
-        is_dearer=is_dearer,
+        is_dearer=is_costlier,
         rounds=max(timed.round_of.values(), default=0),
         timed_before="" if winner in timed.round_of else known.date,
-        is_remembered=state.settled is not None,
+        is_remembered=extracted.start.settled is not None,
     )
     if report.keeps_original:
         loss = f"raced whole, {report.outcome}: the original is kept"
-        state.egraph.database.run("run/set_kept_original", why=loss)
-        return replace(state, chosen=state.original, race=report).noting(loss)
-    state = with_candidate(state, table, by_digest[winner])
-    state = choose_other(state, by_digest[winner].graph)
-    return replace(state, race=report, raced=state.chosen)
+        extracted.loaded.egraph.database.run("run/set_kept_original", why=loss)
+        return replace(extracted.keeping_original(), race=report).noting(loss)
+    extracted = with_candidate(extracted, table, by_digest[winner])
+    notes = without_kept(extracted.notes)  # it is faster, whatever they say by the sums
+    return replace(extracted, race=report, raced=extracted.chosen, notes=notes)
 
 
 def _contender(timed: TimedGraphs, digest: str, candidate: Contestant) -> Contender:

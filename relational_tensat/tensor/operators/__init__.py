@@ -18,7 +18,6 @@ from relational_tensat.tensor.operators import (
     quantize,
     reduce,
 )
-from relational_tensat.tensor.operators.activations import ACTIVATIONS
 from relational_tensat.tensor.operators.attributes import Attr
 from relational_tensat.tensor.operators.base import Operator
 from relational_tensat.tensor.operators.onnx_form import Mapped
@@ -28,7 +27,7 @@ from relational_tensat.tensor.operators.registry import (
     operators,
     register,
 )
-from relational_tensat.tensor.operators.traits import Family, Use
+from relational_tensat.tensor.operators.traits import ACTIVATIONS, Family, Use
 
 #: The files that describe operators, in reading order.
 CATALOGUE = (

@@ -12,7 +12,6 @@ from numpy.typing import DTypeLike
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.tensor.field import Field
 from relational_tensat.tensor.hints import Hints
-from relational_tensat.tensor.operators.activations import ACTIVATIONS, activate
 from relational_tensat.tensor.operators.attributes import Attr, int_of, ints_of, padding_of, str_of
 from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
 from relational_tensat.tensor.operators.onnx_form import (
@@ -37,7 +36,7 @@ from relational_tensat.tensor.operators.shapes import (
     operands,
     spatial,
 )
-from relational_tensat.tensor.operators.traits import Family, Use
+from relational_tensat.tensor.operators.traits import ACTIVATIONS, Family, Use, activate
 from relational_tensat.tensor.operators.windows import (
     normalize_dilation,
     normalize_padding,

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from relational_tensat.tensor.field import Field
+from relational_tensat.tensor.floats import erf
 from relational_tensat.tensor.operators.attributes import Attr, float_of
 from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
-from relational_tensat.tensor.operators.erf import erf
 from relational_tensat.tensor.operators.onnx_form import (
     Mapped,
     Names,

@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 
 from relational_tensat.tensor.field import Field
-from relational_tensat.tensor.floats import FLOAT_FORMATS
-from relational_tensat.tensor.operators.activations import activate
+from relational_tensat.tensor.floats import FLOAT_FORMATS, erf
 from relational_tensat.tensor.operators.attributes import Attr, float_of, str_of
 from relational_tensat.tensor.operators.base import Types, Values, tensor
 from relational_tensat.tensor.operators.elementwise import Unary
-from relational_tensat.tensor.operators.erf import erf
 from relational_tensat.tensor.operators.onnx_form import (
     Mapped,
     Names,
@@ -29,6 +27,7 @@ from relational_tensat.tensor.operators.onnx_form import (
 from relational_tensat.tensor.operators.registry import register
 from relational_tensat.tensor.operators.sampling import NUMBERS
 from relational_tensat.tensor.operators.shapes import NUMBER_DTYPES, SIGNED_DTYPES
+from relational_tensat.tensor.operators.traits import activate
 from relational_tensat.tensor.types import Attrs, TensorType, ValueType
 
 #: What is left of the root mean square where half of the elements become 0.

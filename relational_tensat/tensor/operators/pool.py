@@ -11,7 +11,6 @@ from relational_tensat.base.errors import ShapeError
 from relational_tensat.tensor.field import Field
 from relational_tensat.tensor.floats import FLOAT_FORMATS
 from relational_tensat.tensor.hints import Hints
-from relational_tensat.tensor.operators.activations import ACTIVATIONS, activate
 from relational_tensat.tensor.operators.attributes import Attr, bool_of, ints_of, padding_of, str_of
 from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
 from relational_tensat.tensor.operators.onnx_form import (
@@ -29,7 +28,7 @@ from relational_tensat.tensor.operators.onnx_form import (
 from relational_tensat.tensor.operators.registry import register
 from relational_tensat.tensor.operators.sampling import PartialApplication
 from relational_tensat.tensor.operators.shapes import check_length, one_dtype, spatial
-from relational_tensat.tensor.operators.traits import Family
+from relational_tensat.tensor.operators.traits import ACTIVATIONS, Family, activate
 from relational_tensat.tensor.operators.windows import (
     normalize_dilation,
     normalize_padding,

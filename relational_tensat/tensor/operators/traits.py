@@ -1,8 +1,16 @@
-"""The few words in which operators say what they are to other rooms: kernels, families, uses."""
+"""The few words in which operators say what they are to other rooms: kernels, families, uses.
+
+The activations that conv, matmul and pool operators can have fused.
+"""
 
 from __future__ import annotations
 
 from enum import Enum, StrEnum
+from typing import Any
+
+import numpy as np
+
+from relational_tensat.base.errors import ShapeError, nearest
 
 #: What runs when an operator is applied:
 #: nothing: what is there is used as it is (leaves, tuples and their parts, identities);
@@ -63,3 +71,23 @@ class Use(Enum):
     INDEX = "index"
     #: Nobody but ONNX knows: data that a graph has for it stays as it is.
     STRUCTURE = "structure"
+
+
+#: Their names: those of operators.
+ACTIVATIONS = (NO_ACTIVATION, "relu", "sigmoid", "tanh")
+
+
+def activate(name: str, array: Any) -> Any:
+    """Apply a fused activation to an array."""
+    match name:
+        case "none":
+            return array
+        case "relu":
+            return np.maximum(array, 0)
+        case "sigmoid":
+            decay = np.exp(-np.abs(array))  # never overflows
+            return np.where(array >= 0, 1.0, decay) / (1.0 + decay)
+        case "tanh":
+            return np.tanh(array)
+        case _:
+            raise ShapeError(f"unknown activation {name!r}{nearest(name, ACTIVATIONS)}")

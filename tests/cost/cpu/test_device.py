@@ -30,8 +30,8 @@ from relational_tensat.cost.key import configuration_of, sample_fault
 from relational_tensat.cost.opener import open_device as open_by_name
 from relational_tensat.formats import load_model
 from relational_tensat.tensor import TensorType
-from relational_tensat.tensor.inference import inference_nodes
 from relational_tensat.tensor.operators.layout import Expand
+from relational_tensat.tensor.uses import inference_nodes
 from tests.cost.fakes import configuration
 from tests.graphs import f32
 

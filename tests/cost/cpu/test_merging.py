@@ -15,7 +15,7 @@ from relational_tensat.cost.source import CostSource
 from relational_tensat.cost.table import RecordedSource, read_table
 from relational_tensat.models import GraphBuilder
 from relational_tensat.tensor import Graph
-from relational_tensat.tensor.inference import count_inference_ops
+from relational_tensat.tensor.uses import count_inference_ops
 from tests.cost.fakes import FakeDevice
 
 #: What onnxruntime took on one core of a Xeon at 2.5 GHz, by the columns of the right factor; and to split.

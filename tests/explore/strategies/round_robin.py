@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
+
+from relational_tensat.egraph import EGraph
+from relational_tensat.explore import Exploration
+from relational_tensat.explore.outcome import Journal
 from relational_tensat.explore.step import StepBudget, step
-from relational_tensat.explore.world import World
+from relational_tensat.explore.strategies.strategy import SearchSettings
+from relational_tensat.explore.world import begin_world, end_exploration
+from relational_tensat.rules.model import Rule
 
 
-def round_robin(world: World, budget: StepBudget, most_steps: int = 1_000) -> bool:
-    """Apply one rule after the other, each alone, until none adds anything; return whether that is so."""
-    rules = sorted(world.rules.all_rules)
-    idle = 0
-    for number in range(most_steps):
-        delta = step(world, [rules[number % len(rules)]], budget)
+def round_robin(egraph: EGraph, rules: Sequence[Rule], search: SearchSettings) -> Exploration:
+    """Apply one rule after the other, each alone, until none adds anything."""
+    started_s, limits = time.perf_counter(), search.options
+    world = begin_world(egraph, rules, limits)
+    ids, budget = sorted(world.rules.all_rules), StepBudget(limits.node_limit)
+    idle = steps = 0
+    while idle < len(ids) and steps < limits.iterations * len(ids):
+        delta = step(world, [ids[steps % len(ids)]], budget)
         idle = idle + 1 if delta.is_empty and delta.is_complete else 0
-        if idle == len(rules):
-            break
-    world.flush()
-    return idle == len(rules)
+        steps += 1
+    reason = "saturated" if idle == len(ids) else "iterations"
+    return end_exploration(world, Journal(), reason, steps, started_s)

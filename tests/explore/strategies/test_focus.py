@@ -16,6 +16,7 @@ from relational_tensat.explore import Exploration, ExplorationOptions, explore
 from relational_tensat.explore.exploration_options import TreeOptions
 from relational_tensat.explore.outcome import IterationReport, Observer
 from relational_tensat.explore.strategies.focus import explore_focus
+from relational_tensat.explore.strategies.strategy import SearchSettings
 from relational_tensat.extract import Extraction, ExtractionOptions
 from relational_tensat.extract.anytime import AnytimeExtractor
 from relational_tensat.models import MODELS
@@ -44,8 +45,10 @@ def focus(
     """Search and extract."""
     extractor = extractor_of(egraph)
     observer = Observer(progress, after=after, watch=extractor.watch)
-    options = replace(options, restarts=restarts)
-    exploration = explore_focus(egraph, load_rules(), options, extractor, observer, tree=tree)
+    name = "focus" if tree is None else "focus-mcts"
+    options = replace(options, restarts=restarts, search=name)
+    search = SearchSettings(options, extractor, observer, tree=tree or TreeOptions())
+    exploration = explore_focus(egraph, load_rules(), search)
     return exploration, extractor.finish(exploration.iterations)
 
 
@@ -257,4 +260,5 @@ def varied(seed: int) -> Exploration:
     options = ExplorationOptions(
         search="focus", world_nodes=45, node_limit=45, time_limit_s=None, restarts=2
     )
-    return explore_focus(egraph, load_rules(RULES), options, extractor_of(egraph), seed=seed)
+    search = SearchSettings(options, extractor_of(egraph), seed=seed)
+    return explore_focus(egraph, load_rules(RULES), search)

@@ -1,13 +1,14 @@
-"""A search strategy that uses steps only ends where saturation ends."""
+"""A search strategy that uses steps only ends where saturation ends; with a name, a run may use it."""
 
 from __future__ import annotations
 
 import pytest
 
+from relational_tensat import Options, optimize
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
-from relational_tensat.explore.step import StepBudget
-from relational_tensat.explore.world import begin_world
+from relational_tensat.explore.strategies import STRATEGIES
+from relational_tensat.explore.strategies.strategy import SearchSettings
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph
 from tests.egraph.invariants import assert_invariants
@@ -15,6 +16,7 @@ from tests.explore.canonical import same
 from tests.explore.example_rules import example_rules
 from tests.explore.graphs import mixed, sum_of
 from tests.explore.strategies.round_robin import round_robin
+from tests.explore.strategies.test_focus import extractor_of
 
 
 @pytest.mark.parametrize(
@@ -29,6 +31,15 @@ def test_it_reaches_the_e_graph_of_saturation(graph: Graph, rules: list[Rule]) -
     options = ExplorationOptions(50)
     assert explore(saturated, rules, options).stop_reason == "saturated"
     egraph = EGraph.create(graph)
-    assert round_robin(begin_world(egraph, rules), StepBudget(50_000))
+    search = SearchSettings(options, extractor_of(egraph))
+    assert round_robin(egraph, rules, search).stop_reason == "saturated"
     assert same(saturated, egraph)
     assert_invariants(egraph)
+
+
+def test_a_run_uses_it_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(STRATEGIES, "round-robin", round_robin)
+    graph = mixed()
+    by_saturation = optimize(graph, Options.of(cost="t4", search="saturation"))
+    result = optimize(graph, Options.of(cost="t4", search="round-robin", iterations=50))
+    assert (result.cost_after_us, result.stop_reason) == (by_saturation.cost_after_us, "saturated")

@@ -18,9 +18,9 @@ from relational_tensat.mugraph.fusion.kernel_builder import kernel_rule
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
+from relational_tensat.rules.targets.backend import know_kernels
 from relational_tensat.rules.targets.fused_chain import body_of
 from relational_tensat.rules.targets.fused_kernel import FusedPart
-from relational_tensat.rules.targets.target import know_kernels
 from relational_tensat.rules.text import rule_text
 from relational_tensat.tensor import Graph, Node, TensorType, build_graph
 

@@ -18,8 +18,8 @@ from relational_tensat.formats import load_model, save_model
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion.chains import MOST_INPUTS, chains, program_of, row_kernel
 from relational_tensat.mugraph.verify.verification import verify_mugraph
-from relational_tensat.run.stages.fusion import check_fusing
-from relational_tensat.run.state import RunState
+from relational_tensat.run.stages.explore import with_kernel_costs
+from relational_tensat.run.values import Model, Run
 from relational_tensat.tensor import Array
 from tests.with_compilers import needs_c
 
@@ -201,11 +201,11 @@ def test_a_folder_without_fusion_is_refused(tmp_path: Path) -> None:
 def test_costs_measured_on_a_gpu_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     from relational_tensat.run.progress import Silent
 
-    state = RunState.begin(Options.of(cost="t4", fuse=True), GATED, None, None, Silent())
+    run = Run.begin(Options.of(cost="t4", fuse=True), GATED, None, None, Silent())
     monkeypatch.setattr(
-        type(state.cost),
+        type(run.cost),
         "device",
         property(lambda self: SimpleNamespace(key=SimpleNamespace(kind="cuda"))),
     )
     with pytest.raises(UsageError, match="--fuse goes with modelled costs"):
-        check_fusing(state)
+        with_kernel_costs(run.options, Model(GATED, load_model(GATED)), run.cost)

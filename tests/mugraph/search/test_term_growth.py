@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
 from relational_tensat.base.watch import Watch
@@ -32,9 +30,7 @@ def test_two_processes_find_what_one_does(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_part_that_is_stopped_gives_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    stop = threading.Event()
-    stop.set()
-    monkeypatch.setattr(term_growth, "_stopping", [stop])
+    monkeypatch.setattr(term_growth, "is_stopping", lambda: True)
     structure = structure_of(program("mlp"))
     abstract = saturated(structure.program)
     rows = abstract.database.execute("FROM abstract")

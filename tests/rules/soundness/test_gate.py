@@ -26,7 +26,7 @@ from relational_tensat.rules.soundness.store import (
     shipped_verdicts,
 )
 from relational_tensat.rules.soundness.verdict import Shown
-from relational_tensat.rules.targets.target import all_rule_files
+from relational_tensat.rules.targets.backend import all_rule_files
 
 GOOD = '(rule good (law "a + b = b + a") (from (add ?a ?b)) (to (add ?b ?a)))'
 BAD = '(rule bad (law "a - b = b - a") (from (sub ?a ?b)) (to (sub ?b ?a)))'

@@ -216,7 +216,7 @@ def test_many_rules_in_order_and_in_processes() -> None:
     alone = verify_rules(rules, trials=20, shrink=False)
     assert [verdict.rule for verdict in alone] == ["first", "second", "third"]
     assert [verdict.status for verdict in alone] == ["sound", "unsound", "sound"]
-    together = list(verified(rules, trials=20, shrink=False, jobs=2))
+    together = list(verified(rules, trials=20, shrink=False, on="processes:2"))
     assert [judgement.verdict for judgement in together] == alone
     assert all(judgement.seconds > 0 for judgement in together)
 

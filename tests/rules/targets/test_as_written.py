@@ -6,7 +6,7 @@ import pytest
 
 from relational_tensat.base.errors import ModelError
 from relational_tensat.rules.targets.as_written import as_written_alike
-from relational_tensat.rules.targets.target import load_target
+from relational_tensat.rules.targets.backend import load_backend
 from relational_tensat.tensor import Graph, Node, build_graph
 from tests.graphs import f32
 
@@ -29,7 +29,7 @@ def _original(n: int) -> Graph:
 
 
 def test_what_the_original_computes_at_size_1_only_has_a_name_of_its_own_at_all_sizes() -> None:
-    load_target("onnxruntime")
+    load_backend("onnxruntime")
     kernel = Node("ort_bias_gelu", ("v", "b"), ("y",))
     graphs, originals = zip(*((_at(n, kernel), _original(n)) for n in (3, 1)), strict=True)
     written = as_written_alike(graphs, originals)
@@ -39,7 +39,7 @@ def test_what_the_original_computes_at_size_1_only_has_a_name_of_its_own_at_all_
 
 
 def test_a_kernel_of_other_operators_at_another_size_is_refused() -> None:
-    load_target("onnxruntime")
+    load_backend("onnxruntime")
     kernels = [Node("ort_quick_gelu", ("v",), ("y",), {"alpha": alpha}) for alpha in (1.0, 1.7)]
     with pytest.raises(ModelError, match="'y' is made of other operators at another size"):
         as_written_alike(

@@ -11,7 +11,7 @@ import pytest
 
 from relational_tensat import Options, optimize
 from relational_tensat.run.result import Result
-from relational_tensat.run.stages import exploration
+from relational_tensat.run.stages import extract
 from relational_tensat.verify.runtime import Session, open_session
 from tests.formats.onnx_tools import constant, model, tensor
 
@@ -120,7 +120,7 @@ def test_what_is_extracted_all_the_same_is_refused(
     def none(_: Any) -> tuple[str, ...]:
         return ()
 
-    monkeypatch.setattr(exploration, "behind_integers", none)
+    monkeypatch.setattr(extract, "behind_integers", none)
     nodes, outputs = CASES[0]
     result, _, flips = optimized(tmp_path, nodes, **outputs)
     assert result.unchanged and flips == [0.0]

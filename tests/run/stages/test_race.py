@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -16,8 +17,8 @@ from relational_tensat.base.files import resource_dir
 from relational_tensat.cli.main import main
 from relational_tensat.formats import load_model, save_model
 from relational_tensat.run.result import Result
-from relational_tensat.run.stages import second_search, verdict
-from relational_tensat.run.state import RunState
+from relational_tensat.run.stages import check, second_search
+from relational_tensat.run.values import CheckedRun, ExtractedRun, LoadedRun
 from relational_tensat.tensor import Graph
 from relational_tensat.verify import quantized as quantized_kernels
 from relational_tensat.view.collection import collect
@@ -229,17 +230,17 @@ def test_where_the_winner_is_not_returned_others_race(
 ) -> None:
     """So it is where costs are modelled, too, and nothing is timed later: what is written was raced."""
     device.speed = by_counts({(1, 1): 1.5, (2, 1): speed})
-    compare = verdict.compare
+    compare = check.compare
 
-    def is_right(_: RunState, graph: Graph) -> bool:
+    def is_right(_: LoadedRun, graph: Graph) -> bool:
         return graph.count_ops()["matmul"] == 2
 
-    def refuse(state: RunState) -> RunState:
-        if not is_right(state, state.chosen):
+    def refuse(extracted: ExtractedRun, *others: Any) -> CheckedRun:
+        if not is_right(extracted.loaded, extracted.chosen):
             raise VerificationError("it differs")
-        return compare(state)
+        return compare(extracted, *others)
 
-    monkeypatch.setattr(verdict, "compare", refuse)
+    monkeypatch.setattr(check, "compare", refuse)
     monkeypatch.setattr(second_search, "_is_right", is_right)
     save_model(shared_matmuls(with_data=True), tmp_path / "in.onnx")
     options = Options.of(

@@ -13,15 +13,15 @@ import pytest
 from relational_tensat import Graph, load_model
 from relational_tensat.cost import Configuration
 from relational_tensat.formats import to_onnx_model
+from relational_tensat.rules.targets.backend import load_backend
 from relational_tensat.rules.targets.onnxruntime.saved_kernels import saved_kernels
-from relational_tensat.rules.targets.target import load_target
 from relational_tensat.tensor import Array, Node, TensorType, Weight, build_graph
 from relational_tensat.tensor.operators import get_operator
 from tests.cost.fakes import configuration
 from tests.graphs import f32
 from tests.run.target.running import run_for_target
 
-load_target("onnxruntime")
+load_backend("onnxruntime")
 _HEADS, _ROWS, _SIZE = 4, 8, 16
 
 

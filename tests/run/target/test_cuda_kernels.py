@@ -16,17 +16,17 @@ from relational_tensat.base.errors import UsageError
 from relational_tensat.cli.run_text import print_report
 from relational_tensat.cost import as_source, graph_cost_us
 from relational_tensat.cost import cuda as cost_cuda
-from relational_tensat.cost.configurations import graph_configurations
 from relational_tensat.cost.cuda import cuda_device as device_module
 from relational_tensat.cost.cuda import graph_timing
 from relational_tensat.cost.cuda.cuda_device import CudaDevice
 from relational_tensat.cost.cuda.graph_timing import prepare_graphs, verify_on_device
 from relational_tensat.cost.cuda.protocol import Settings
+from relational_tensat.cost.key import graph_configurations
 from relational_tensat.gpu.plan import plan_graph
 from relational_tensat.rules.model import Apply, Term
 from relational_tensat.rules.targets.as_written import as_written
+from relational_tensat.rules.targets.backend import load_backend
 from relational_tensat.rules.targets.cuda.kernel_choice import kernels_of
-from relational_tensat.rules.targets.target import load_target
 from relational_tensat.run.target_costs import TargetCosts
 from relational_tensat.tensor import AttrValue, Graph, Node, TensorType, build_graph
 from tests.cost.cuda.double import CudaDouble, FakeRecording, FakeTimer
@@ -40,7 +40,7 @@ INPUTS = Path(__file__).parents[3] / "bench/inputs"
 
 
 def costs(profile: str = "t4") -> TargetCosts:
-    target = load_target("cuda")
+    target = load_backend("cuda")
     rules = target.rules(has_fixed_shapes=True)
     return TargetCosts(as_source(load_profile(profile)), target, rules)
 
@@ -60,7 +60,7 @@ def mlp() -> Graph:
 
 
 def test_every_kernel_has_rules_and_a_cost() -> None:
-    target = load_target("cuda")
+    target = load_backend("cuda")
     terms = [term for rule in target.rules(has_fixed_shapes=True) for term in rule.targets]
     made = {op for term in terms for op in _operators(term)}
     assert {kernel.name for kernel in target.kernels} <= made

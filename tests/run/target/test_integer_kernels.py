@@ -15,13 +15,13 @@ from relational_tensat.cost.cpu.probe import make_probe
 from relational_tensat.cost.cpu.session import prepare
 from relational_tensat.formats import to_onnx_model
 from relational_tensat.rules.targets.as_written import as_written
+from relational_tensat.rules.targets.backend import load_backend
 from relational_tensat.rules.targets.onnxruntime.kernel_choice import kernels_of
 from relational_tensat.rules.targets.onnxruntime.saved_kernels import (
     disagreement,
     predicted_kernels,
     saved_kernels,
 )
-from relational_tensat.rules.targets.target import load_target
 from relational_tensat.run.target_costs import TargetCosts
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph, numpy_dtype
 from relational_tensat.tensor.operators import get_operator
@@ -30,7 +30,7 @@ from tests.formats.onnx_tools import constant, model, session, tensor
 from tests.graphs import f32
 from tests.quantized_models import Quantized, residual_block
 
-load_target("onnxruntime")
+load_backend("onnxruntime")
 make = onnx.helper.make_node
 
 
@@ -168,7 +168,7 @@ def few_channels(path: Path) -> None:
 def test_the_kernels_of_a_file_are_those_that_onnxruntime_saves(save: Any, tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     save(path)
-    target = load_target("onnxruntime")
+    target = load_backend("onnxruntime")
     costs = TargetCosts(as_source(load_profile("cpu")), target, target.rules(has_fixed_shapes=True))
     predicted = predicted_kernels(costs.as_run(load_model(path)))
     assert disagreement(predicted, saved_kernels(path)) == {}
@@ -181,7 +181,7 @@ def test_what_is_written_of_kernels_on_integers_costs_what_they_do(
     """Where channels lie is not written: onnxruntime brings them there itself."""
     path = tmp_path / "model.onnx"
     onnx.save(residual_block(dtype), path)
-    target = load_target("onnxruntime")
+    target = load_backend("onnxruntime")
     costs = TargetCosts(as_source(load_profile("cpu")), target, target.rules(has_fixed_shapes=True))
     graph = load_model(path)
     written = as_written(costs.as_run(graph), graph)

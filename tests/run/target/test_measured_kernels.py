@@ -17,8 +17,8 @@ from relational_tensat.cost.cpu.probe import make_probe
 from relational_tensat.cost.cpu.session import prepare
 from relational_tensat.cost.measured_source import MeasuredSource
 from relational_tensat.formats import to_onnx_model
+from relational_tensat.rules.targets.backend import load_backend
 from relational_tensat.rules.targets.onnxruntime.kernel_choice import kernels_of
-from relational_tensat.rules.targets.target import load_target
 from relational_tensat.run.target_costs import TargetCosts
 from relational_tensat.tensor import TensorType
 from relational_tensat.tensor.operators import get_operator
@@ -27,7 +27,7 @@ from tests.graphs import f32
 
 #: What works element by element, or copies whole images: the same operators as of other images.
 _PLAIN = ("ort_blocked_add", "ort_blocked_concat", "ort_blocked_activation")
-load_target("onnxruntime")
+load_backend("onnxruntime")
 _WINDOW: dict[str, Any] = {"stride": (1, 1), "pad": "same"}
 _POOL: dict[str, Any] = {**_WINDOW, "kernel": (3, 3)}
 _IMAGE, _GATE = f32(1, 40, 7, 7), {"alpha": 0.25, "beta": 0.5}
@@ -104,7 +104,7 @@ def test_a_convolution_is_measured_as_three_kernels() -> None:
 
 def test_what_a_kernel_does_beside_its_arithmetic_is_no_launch() -> None:
     profile = load_profile("cpu")
-    costs = TargetCosts(AnalyticSource(profile), load_target("onnxruntime"), [])
+    costs = TargetCosts(AnalyticSource(profile), load_backend("onnxruntime"), [])
     moved = configuration("transpose", f32(1, 5, 4, 3, 8), perm=(0, 2, 1, 3, 4))
     once_us = profile_us(profile, moved)
     twice_us = once_us + profile_us(profile.without_launches(), moved)
@@ -112,7 +112,7 @@ def test_what_a_kernel_does_beside_its_arithmetic_is_no_launch() -> None:
 
 
 def test_a_profile_knows_of_operands_that_are_computed() -> None:
-    costs = TargetCosts(AnalyticSource(load_profile("cpu")), load_target("onnxruntime"), [])
+    costs = TargetCosts(AnalyticSource(load_profile("cpu")), load_backend("onnxruntime"), [])
     product = configuration("matmul", f32(32, 64), f32(64, 64))
     assert costs.peek_us(replace(product, computed=(1,))) > costs.peek_us(product)
 
@@ -122,15 +122,15 @@ def test_an_estimate_knows_what_takes_longer_on_the_target(tmp_path: Path) -> No
     device = FakeDevice()
     costs = TargetCosts(
         MeasuredSource("cpu", device, CostCache(tmp_path / "costs.duckdb")),
-        load_target("onnxruntime"),
+        load_backend("onnxruntime"),
         [],
     )
-    by_profile = TargetCosts(AnalyticSource(load_profile("cpu")), load_target("onnxruntime"), [])
+    by_profile = TargetCosts(AnalyticSource(load_profile("cpu")), load_backend("onnxruntime"), [])
     grouped = configuration("conv", f32(1, 208, 16, 16), f32(208, 8, 3, 3), **_WINDOW)
     modelled_us = by_profile.peek_us(grouped)
     assert costs.modelled([grouped])[grouped].cost_us == pytest.approx(modelled_us)
     as_measured = AnalyticSource(base_profile(device.key))
-    warm_us = TargetCosts(as_measured, load_target("onnxruntime"), []).peek_us(grouped)
+    warm_us = TargetCosts(as_measured, load_backend("onnxruntime"), []).peek_us(grouped)
     assert modelled_us > warm_us > modelled_us - 2.0  # less what is cold in a model
     assert costs.peek_us(grouped) == pytest.approx(warm_us)  # nothing is measured yet
     alone_us = profile_us(load_profile("cpu"), grouped)

@@ -9,8 +9,8 @@ import onnx
 import pytest
 
 from relational_tensat import Graph, load_model
+from relational_tensat.rules.targets.backend import load_backend
 from relational_tensat.rules.targets.onnxruntime.saved_kernels import saved_kernels
-from relational_tensat.rules.targets.target import load_target
 from relational_tensat.tensor import Attrs, Node, build_graph
 from tests.graphs import f32, weight
 from tests.run.target.running import run_for_target
@@ -188,7 +188,7 @@ def test_a_product_with_a_large_matrix_becomes_a_convolution(tmp_path: Path) -> 
 
 
 def test_what_is_offered_the_target_does_not_do_itself() -> None:
-    target = load_target("onnxruntime")
+    target = load_backend("onnxruntime")
     own = {rule.name for rule in target.rules(has_fixed_shapes=True)}
     offered = {rule.name for rule in target.rules(has_fixed_shapes=True, offered=True)}
     assert not own & offered

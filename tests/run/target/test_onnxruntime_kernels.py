@@ -12,12 +12,12 @@ import pytest
 
 from relational_tensat import load_model, load_profile, save_model
 from relational_tensat.cost import as_source
+from relational_tensat.rules.targets.backend import load_backend
 from relational_tensat.rules.targets.onnxruntime.saved_kernels import (
     disagreement,
     predicted_kernels,
     saved_kernels,
 )
-from relational_tensat.rules.targets.target import load_target
 from relational_tensat.run.target_costs import TargetCosts
 from relational_tensat.tensor import Attrs, Graph, Node, TensorType, Weight, build_graph
 from tests.graphs import f32, weight
@@ -287,7 +287,7 @@ def test_the_kernels_are_those_of_the_model_that_onnxruntime_saves(
 ) -> None:
     graph = make()
     save_model(graph, tmp_path / "model.onnx")
-    target = load_target("onnxruntime")
+    target = load_backend("onnxruntime")
     rules = target.rules(has_fixed_shapes=True)
     costs = TargetCosts(as_source(load_profile("cpu")), target, rules)
     predicted = predicted_kernels(costs.as_run(graph))
@@ -308,7 +308,7 @@ def test_computed_filters_keep_an_image_out_of_blocks(tmp_path: Path) -> None:
         ["y"],
     )
     save_model(graph, tmp_path / "model.onnx")
-    target = load_target("onnxruntime")
+    target = load_backend("onnxruntime")
     rules = target.rules(has_fixed_shapes=True)
     costs = TargetCosts(as_source(load_profile("cpu")), target, rules)
     saved = saved_kernels(tmp_path / "model.onnx")
@@ -324,7 +324,7 @@ def test_kernels_on_integers_are_those_that_onnxruntime_saves(dtype: Any, tmp_pa
     """
     path = tmp_path / "model.onnx"
     onnx.save(residual_block(dtype), path)
-    target = load_target("onnxruntime")
+    target = load_backend("onnxruntime")
     costs = TargetCosts(as_source(load_profile("cpu")), target, target.rules(has_fixed_shapes=True))
     predicted = predicted_kernels(costs.as_run(load_model(path)))
     assert disagreement(predicted, saved_kernels(path)) == {}

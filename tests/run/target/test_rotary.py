@@ -14,15 +14,15 @@ import pytest
 from relational_tensat import Graph, Options, load_model, optimize
 from relational_tensat.cost import Configuration
 from relational_tensat.formats import to_onnx_model
+from relational_tensat.rules.targets.backend import load_backend
 from relational_tensat.rules.targets.onnxruntime.saved_kernels import saved_kernels
-from relational_tensat.rules.targets.target import load_target
 from relational_tensat.tensor import Array, Node, TensorType, build_graph
 from relational_tensat.tensor.operators import get_operator
 from tests.cost.fakes import configuration
 from tests.graphs import f32
 from tests.run.target.running import run_for_target
 
-load_target("onnxruntime")
+load_backend("onnxruntime")
 _BATCH, _ROWS, _HEADS, _SIZE = 2, 5, 3, 8
 _INPUTS = {"x": f32(_BATCH, _ROWS, _HEADS * _SIZE), "angles": f32(1, _ROWS, _SIZE // 2)}
 KERNELS = [

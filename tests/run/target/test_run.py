@@ -15,8 +15,8 @@ from relational_tensat.cost import as_source, graph_cost_us
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.soundness.gate import check_trust
 from relational_tensat.rules.targets.as_written import as_written
+from relational_tensat.rules.targets.backend import load_backend
 from relational_tensat.rules.targets.fused_kernel import FusedKernel
-from relational_tensat.rules.targets.target import load_target
 from relational_tensat.run.target_costs import TargetCosts
 from relational_tensat.tensor import Graph, Node, Weight, build_graph
 from relational_tensat.tensor.operators import get_operator
@@ -34,7 +34,7 @@ GRAPHS = (convolutions, encoder_layer, gated_decoder, images_in_blocks, many_ima
 
 
 def costs() -> TargetCosts:
-    target = load_target("onnxruntime")
+    target = load_backend("onnxruntime")
     return TargetCosts(as_source(load_profile("cpu")), target, target.rules(has_fixed_shapes=True))
 
 
@@ -86,7 +86,7 @@ def test_a_run_finds_no_gain_where_the_target_fuses_anyway(tmp_path: Path) -> No
     saved = plain.cost_before_us / plain.cost_after_us
     assert 1 <= targeted.cost_before_us / targeted.cost_after_us < saved
     assert targeted.verification.max_relative_error < 1e-5
-    kernels = load_target("onnxruntime").kernels
+    kernels = load_backend("onnxruntime").kernels
     assert not {kernel.name for kernel in kernels} & load_model(output).count_ops().keys()
 
 
@@ -100,7 +100,7 @@ def test_what_never_pays_there_is_left_out_unless_it_is_named(tmp_path: Path) ->
     ]
     weights = {name: Weight(f32(16, 16, 1, 1)) for name in ("v", "w")}
     graph = build_graph("g", {"x": f32(1, 16, 4, 4)}, weights, nodes, ["y"])
-    (name, _) = left_out = sorted(load_target("onnxruntime").left_out)
+    (name, _) = left_out = sorted(load_backend("onnxruntime").left_out)
     assert {*left_out} <= {rule.name for rule in load_rules()}
 
     def built_by(database: str, **options: Any) -> set[str]:
@@ -120,7 +120,7 @@ def test_what_never_pays_there_is_left_out_unless_it_is_named(tmp_path: Path) ->
 def test_its_rules_are_sound() -> None:
     rules = [
         rule
-        for rule in load_target("onnxruntime").rules(has_fixed_shapes=True)
+        for rule in load_backend("onnxruntime").rules(has_fixed_shapes=True)
         if rule.name in ("ort-scale-of-product", "ort-skip-layer-norm", "ort-slices-as-split")
     ]
     assert len(rules) == 3
@@ -198,7 +198,7 @@ def test_matrices_of_an_unknown_size_are_multiplied_out_of_blocks(tmp_path: Path
     ]
     weights = [weight(name, 32, 32, 1, 1) for name in "uvw"]
     weights.append(constant("row", [1, 32, 1, -1], np.int64))
-    target = load_target("onnxruntime")
+    target = load_backend("onnxruntime")
     left_blocks = []
     for rows in ("rows", 6):
         kinds = [tensor("x", [rows, 32])], [tensor("y", [1, 32, 1, rows])]

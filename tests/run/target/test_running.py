@@ -6,14 +6,14 @@ import pytest
 
 from relational_tensat.cost import open_source
 from relational_tensat.cost.key import configuration_of
+from relational_tensat.rules.targets.backend import load_backend
 from relational_tensat.rules.targets.onnxruntime.kernel_choice import kernels_of, more_work_of
-from relational_tensat.rules.targets.target import load_target
 from relational_tensat.run.target_costs import TargetCosts
 from relational_tensat.tensor import TensorType, tensors_of
 from tests.cost.fakes import configuration
 from tests.graphs import f32
 
-load_target("onnxruntime")
+load_backend("onnxruntime")
 
 
 def test_halves_cost_what_floats_do() -> None:
@@ -60,7 +60,7 @@ def test_computed_filters_cost_no_less_in_blocks_where_there_is_no_such_kernel(
     cost: str, groups: int
 ) -> None:
     """Else an e-graph would choose what is run, out of blocks, by a product for each group."""
-    target = load_target("onnxruntime")
+    target = load_backend("onnxruntime")
     source = TargetCosts(open_source(cost), target, target.rules(has_fixed_shapes=True))
     x, window = f32(1, 1280, 4, 4), {"stride": (1, 1), "pad": "valid", "dilation": ()}
     filters = f32(1280, 1280 // groups, 1, 1)

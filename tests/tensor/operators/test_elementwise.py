@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.tensor import TensorType
+from relational_tensat.tensor.floats import erf
 from relational_tensat.tensor.operators import Mapped, get_operator
-from relational_tensat.tensor.operators.erf import erf
 from tests.tensor.operators.onnx_oracle import (
     check_against_onnxruntime,
     compute,

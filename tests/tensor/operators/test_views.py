@@ -10,9 +10,9 @@ import numpy as np
 
 from relational_tensat.models import GraphBuilder
 from relational_tensat.rules.language import parse_rules
+from relational_tensat.rules.targets.backend import load_backend
 from relational_tensat.rules.targets.onnxruntime.kernels import IntegerProduct
 from relational_tensat.rules.targets.onnxruntime.quantized import QUANTIZED_KERNELS
-from relational_tensat.rules.targets.target import load_target
 from relational_tensat.tensor.operators import Operator, operators
 from relational_tensat.tensor.types import TensorType, ValueType
 from relational_tensat.verify.evaluate import peak_bytes
@@ -66,7 +66,7 @@ def _takes_no_memory(operands: list[Any], tensors: list[Any]) -> bool:
 
 
 def test_views_are_what_operators_say() -> None:
-    load_target("onnxruntime")  # its kernels are operators, too
+    load_backend("onnxruntime")  # its kernels are operators, too
     views = set()
     for name, operator in operators().items():
         if name not in _NOT_DRAWN:

@@ -1,5 +1,5 @@
 """Focus: grow a world, keep the e-nodes of its cheapest graph, grow these again; start again, otherwise."""
 
-from relational_tensat.explore.strategies.focus.focus import explore_and_go_on, explore_focus
+from relational_tensat.explore.strategies.focus.focus import explore_focus
 
-__all__ = ["explore_and_go_on", "explore_focus"]
+__all__ = ["explore_focus"]

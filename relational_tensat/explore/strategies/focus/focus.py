@@ -14,18 +14,10 @@ cheaper. Then wider. So the result costs no more than saturation's at any of the
 With a tree search (``focus-mcts``), that comes once the first width's restarts find nothing: what it builds
 is extracted from with all else, and restarts begin again, from the graph of its cheapest world instead of
 the original. Until then all is as without it, so the result costs no more than focus's at that width.
-
-Focus also goes on from saturation, where a limit that is not time ended that. What saturation found stays:
-the first graph that focus grows from is the cheapest of its e-graph, and the last extraction chooses from
-all that the two have built. So the result costs no more than saturation's. Focus has the time that is
-left, and e-nodes of its own beside saturation's. Where iterations ended it with hardly anything left to
-do, it first does that (``Saturation.grow_out``). Where fewer iterations than by default ended it, nothing
-goes on: so few were asked for. Where time did, none is left.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -33,13 +25,13 @@ from functools import cached_property
 from itertools import cycle
 from random import Random
 
-from relational_tensat.base.watch import Guard, Watch
+from relational_tensat.base.watch import Guard
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.schema import create_worlds
-from relational_tensat.explore.exploration_options import ExplorationOptions, TreeOptions
-from relational_tensat.explore.members import Chooser, PricingChooser, end_search, show_universe
-from relational_tensat.explore.outcome import DecisionReport, Exploration, Observer, WorldReport
+from relational_tensat.explore.exploration_options import ExplorationOptions
+from relational_tensat.explore.members import end_search, show_universe
+from relational_tensat.explore.outcome import DecisionReport, Exploration, WorldReport
 from relational_tensat.explore.strategies.focus.worlds import (
     EQUAL_COSTS,
     TREE_KINDS,
@@ -49,7 +41,8 @@ from relational_tensat.explore.strategies.focus.worlds import (
     TreePart,
 )
 from relational_tensat.explore.strategies.policy import PLAIN, Variation
-from relational_tensat.explore.strategies.saturation import Saturation, join_worlds
+from relational_tensat.explore.strategies.saturation import Saturation
+from relational_tensat.explore.strategies.strategy import SearchSettings
 from relational_tensat.rules.model import Rule
 
 #: What restarts are grown from; the next once one found nothing cheaper.
@@ -65,12 +58,7 @@ _NOT_GROWN = ("saturation", *TREE_KINDS)
 def explore_focus(
     egraph: EGraph,
     rules: Sequence[Rule],
-    options: ExplorationOptions,
-    chooser: PricingChooser,
-    observer: Observer | None = None,
-    seed: int = 0,
-    *,
-    tree: TreeOptions | None = None,
+    search: SearchSettings,
 ) -> Exploration:
     """Grow worlds of an e-graph, until none has a cheaper graph or a limit is reached.
 
@@ -78,40 +66,30 @@ def explore_focus(
     what others are grown from.
 
     Args:
-        options: ``iterations`` and ``node_limit`` are for each world; the first are no larger than
+        search: its ``iterations`` and ``node_limit`` are for each world; the first are no larger than
             ``first_world_nodes``, and ``universe_limit`` is for all of them together, beside the e-nodes
-            that were there.
-        chooser: extracts from each world.
-        observer: as ``explore``.
-        seed: of all that is drawn at random.
-        tree: of a tree search that comes where restarts find nothing more; None for none.
+            that were there. With ``focus-mcts``, a tree search comes where restarts find nothing more.
 
     Raises:
         UnsoundRuleError: as ``explore``.
     """
-    observer = observer or Observer()
     is_explored = end_search(egraph)
-    saturation = Saturation(egraph, rules, options, observer)
+    saturation = Saturation(egraph, rules, search.options, search.observer)
     part = None
-    if tree is not None:
-        part = TreePart(egraph, saturation, tree, chooser, observer, seed)
+    if search.options.search == "focus-mcts":
+        part = TreePart(egraph, saturation, search)
     with saturation.watching() as guard:
         ended = "extracted" if is_explored else ""
-        reason, worlds = search_worlds(
-            saturation, options, chooser, observer.watch, seed, guard, ended=ended, tree=part
-        )
+        reason, worlds = search_worlds(saturation, search, guard, ended=ended, tree=part)
     exploration = saturation.finish(reason, worlds)
-    if tree is None:
+    if part is None:
         return exploration
     return replace(exploration, decisions=tuple(DecisionReport.read(egraph.database)))
 
 
 def search_worlds(
     saturation: Saturation,
-    options: ExplorationOptions,
-    chooser: Chooser,
-    watch: Watch,
-    seed: int,
+    search: SearchSettings,
     guard: Guard,
     *,
     ended: str = "",
@@ -125,16 +103,18 @@ def search_worlds(
         started_s: when the search began, by ``time.perf_counter``; None for now.
     """
     egraph, worlds = saturation.world.egraph, None
+    options, chooser = search.options, search.chooser
     try:
         first = chooser.choose(saturation.iteration) if ended else None
         with egraph.transaction():
             create_worlds(egraph.database)
         limit = options.universe_limit + (egraph.e_nodes if ended else 0)
+        watch = search.observer.watch
         worlds = GrownWorlds(egraph, saturation, chooser, watch, limit, started_s)
         opened = worlds.begin_with(first, options.node_limit, ended) if first else None
         egraph.is_universe = True
-        search = Focus(worlds, options, chooser.original_us, seed, guard, opened, tree)
-        reason = search.run()
+        focus = Focus(worlds, options, chooser.original_us, search.seed, guard, opened, tree)
+        reason = focus.run()
     except SearchOver as over:
         reason = str(over)
     except Interrupted:
@@ -330,51 +310,3 @@ class Focus:
 def _is_less(cost_us: float, than_us: float) -> bool:
     """Whether a graph is cheaper than another, by more than rounding."""
     return cost_us < than_us * (1 - EQUAL_COSTS)
-
-
-#: Fewer iterations were asked for.
-DEFAULT_ITERATIONS = ExplorationOptions().iterations
-
-
-def explore_and_go_on(
-    egraph: EGraph,
-    rules: Sequence[Rule],
-    options: ExplorationOptions,
-    chooser: Chooser,
-    seed: int = 0,
-    *,
-    observer: Observer | None = None,
-) -> Exploration:
-    """Grow an e-graph until it is saturated; if a limit of e-nodes or iterations ends that, go on by focus.
-
-    Args:
-        options: ``iterations`` and ``node_limit`` are for saturation, and for each world;
-            ``universe_limit`` for what focus builds beside saturation's e-nodes; ``time_limit_s`` for both.
-        chooser: extracts once saturation has ended by a limit, and from each world.
-        seed, observer: as ``explore_focus``.
-
-    Raises:
-        UnsoundRuleError: as ``explore``.
-    """
-    observer, started_s = observer or Observer(), time.perf_counter()
-    join_worlds(egraph, options)
-    saturation = Saturation(egraph, rules, options, observer)
-    worlds: tuple[WorldReport, ...] = ()
-    with saturation.watching() as guard:
-        reason = saturation.grow(guard)
-        if reason == "iterations" and _can_go_on(reason, options):
-            reason = saturation.grow_out(guard)
-        if guard.reason is None and _can_go_on(reason, options):
-            reason, worlds = search_worlds(
-                saturation, options, chooser, observer.watch, seed, guard,
-                ended=reason, started_s=started_s,
-            )  # fmt: skip
-    return saturation.finish(reason, worlds)
-
-
-def _can_go_on(reason: str, options: ExplorationOptions) -> bool:
-    """Whether saturation ended by a limit that leaves something to do, and worlds can be grown."""
-    is_limited = reason == "nodes" or (
-        reason == "iterations" and options.iterations >= DEFAULT_ITERATIONS
-    )
-    return is_limited and not options.schedule and options.cycle_filter != "vanilla"

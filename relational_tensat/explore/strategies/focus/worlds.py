@@ -12,27 +12,28 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from relational_tensat.base.records import record
 from relational_tensat.base.watch import Guard, Watch
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.schema import create_search_tree, create_universe
-from relational_tensat.explore.exploration_options import TreeOptions
 from relational_tensat.explore.members import (
     Chooser,
     Members,
-    PricingChooser,
     Seed,
     choice_of,
     keep_world,
     original_nodes,
     show_universe,
 )
-from relational_tensat.explore.outcome import Observer, WorldReport
-from relational_tensat.explore.strategies.mcts.decisions import TreePlace, TreeSearch
+from relational_tensat.explore.outcome import WorldReport
 from relational_tensat.explore.strategies.policy import PLAIN, Variation
 from relational_tensat.explore.strategies.saturation import Saturation
-from relational_tensat.explore.worlds.universe import Universe
+from relational_tensat.explore.strategies.strategy import SearchSettings
+
+if TYPE_CHECKING:
+    from relational_tensat.explore.strategies.mcts.decisions import TreeSearch
 
 #: Kinds of worlds that a tree search leaves.
 TREE_KINDS = ("rollout", "decision")
@@ -47,10 +48,7 @@ class TreePart:
 
     egraph: EGraph
     saturation: Saturation
-    options: TreeOptions
-    chooser: PricingChooser
-    observer: Observer
-    seed: int
+    search: SearchSettings
 
     def run(
         self, n_worlds: int, started_s: float, guard: Guard
@@ -70,6 +68,9 @@ class TreePart:
 
     def _set_up(self, n_worlds: int, started_s: float, guard: Guard) -> TreeSearch:
         """Begin the tree search."""
+        from relational_tensat.explore.strategies.mcts.decisions import TreePlace, TreeSearch
+        from relational_tensat.explore.worlds.universe import Universe  # few runs need them
+
         database, saturation = self.egraph.database, self.saturation
         left_s = guard.seconds_left
         limit_s = None if left_s == math.inf else _SHARE * left_s
@@ -86,10 +87,7 @@ class TreePart:
                 started_s=started_s,
                 is_all=False,
             )
-            return TreeSearch(
-                universe, self.options, self.chooser, self.observer, saturation.journal, place,
-                limit_s, self.seed,
-            )  # fmt: skip
+            return TreeSearch(universe, self.search, saturation.journal, place, limit_s)
 
 
 #: Why a world is not grown further, and the search goes on.

@@ -13,15 +13,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.schema import create_search_tree, create_universe, create_worlds
-from relational_tensat.explore.ending import write_down, write_ending
-from relational_tensat.explore.exploration_options import ExplorationOptions, TreeOptions
 from relational_tensat.explore.members import (
-    PricingChooser,
     Seed,
     end_search,
     follow_members,
@@ -33,9 +31,7 @@ from relational_tensat.explore.outcome import (
     Exploration,
     IterationReport,
     Journal,
-    Observer,
     WorldReport,
-    rule_stats,
 )
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
 from relational_tensat.explore.strategies.mcts.rollouts import Simulator
@@ -46,6 +42,8 @@ from relational_tensat.explore.strategies.mcts.search_state import (
     write_world,
 )
 from relational_tensat.explore.strategies.mcts.tree import Tree, TreeNode
+from relational_tensat.explore.strategies.strategy import SearchSettings
+from relational_tensat.explore.world import end_exploration, write_down
 from relational_tensat.explore.worlds.applications import write_applications
 from relational_tensat.explore.worlds.cheap_graph import CheapGraph
 from relational_tensat.explore.worlds.universe import Universe, begin_universe
@@ -79,31 +77,27 @@ class TreeSearch:
     def __init__(
         self,
         universe: Universe,
-        tree_options: TreeOptions,
-        chooser: PricingChooser,
-        observer: Observer,
+        search: SearchSettings,
         journal: Journal,
         place: TreePlace,
         time_limit_s: float | None,
-        seed: int,
     ) -> None:
         """Begin with the original graph, in the caller's transaction.
 
         Args:
-            chooser: prices e-nodes, and extracts from the worlds that are kept in the end.
-            observer: as ``explore``; an iteration is a decision.
+            search: what to go by; an iteration is a decision.
             journal: has the iterations of the search before.
-            seed: of all that is drawn.
         """
+        chooser, tree_options = search.chooser, search.tree
         self._universe = universe
         self._egraph = universe.egraph
         self._database = universe.egraph.database
         self._options = tree_options
         self._chooser = chooser
-        self._observer = observer
+        self._observer = search.observer
         self._journal = journal
         self._place = place
-        self._guard = observer.watch.guard(self._interrupt, time_limit_s)
+        self._guard = search.observer.watch.guard(self._interrupt, time_limit_s)
         self._may_interrupt = False
         self._undecided: IterationReport | None = None
         self._extra = 0
@@ -112,7 +106,7 @@ class TreeSearch:
         self._rewards = Rewards(universe, chooser, tree_options.extractor, self._should_stop)
         rules, original = universe.world.rules, universe.original()
         rules_end = rules.first + len(rules.rules)
-        self._state = first_state(original, self._rewards, rules_end, seed)
+        self._state = first_state(original, self._rewards, rules_end, search.seed)
         self._simulator = Simulator(
             universe,
             tree_options,
@@ -347,22 +341,15 @@ def _seed_of(graph: CheapGraph) -> Seed:
 def explore_tree(
     egraph: EGraph,
     rules: Sequence[Rule],
-    options: ExplorationOptions,
-    tree_options: TreeOptions,
-    chooser: PricingChooser,
-    *,
-    seed: int = 0,
-    observer: Observer | None = None,
+    search: SearchSettings,
 ) -> Exploration:
     """Grow the worlds of a tree search, decision by decision, until one of its limits is reached.
 
     Args:
         egraph: worlds begin with its original graph; what explorations before have built is there.
-        options: each world has at most ``first_world_nodes()`` e-nodes, all together
-            ``universe_limit``.
-        chooser: prices e-nodes, and extracts from the worlds that are kept in the end.
-        seed: of all that is drawn.
-        observer: as ``explore``; an iteration is a decision.
+        search: each world has at most ``first_world_nodes()`` e-nodes, all together
+            ``universe_limit``; the chooser prices e-nodes, and extracts from the worlds that are kept in
+            the end; an iteration is a decision.
 
     Raises:
         UnsoundRuleError: as ``explore``.
@@ -374,27 +361,20 @@ def explore_tree(
         create_worlds(database)
         create_universe(database)
         create_search_tree(database)
-        universe = begin_universe(egraph, rules, options)
+        universe = begin_universe(egraph, rules, search.options)
         iteration = universe.world.steps
         place = TreePlace(iteration=iteration, worlds=0, started_s=time.perf_counter())
-        search = TreeSearch(
-            universe, tree_options, chooser, observer or Observer(), journal, place,
-            options.time_limit_s, seed,
-        )  # fmt: skip
-    reason, worlds = search.run()
+        tree = TreeSearch(universe, search, journal, place, search.options.time_limit_s)
+    reason, worlds = tree.run()
     with egraph.transaction():
         if reason != "memory":  # then the tables have what they had before the last decision
             write_applications(database, universe.applications)
-        write_ending(egraph, universe.world.matcher, journal)
-        egraph.set_stop_reason(reason)
-    return Exploration(
-        reason,
-        iteration + len(search.decisions),
-        rule_stats(database, universe.world.rules.first),
-        tuple(journal.log),
-        sum(entry.statements for entry in journal.log),
-        time.perf_counter() - place.started_s,
-        worlds,
-        is_exhaustive=reason == "saturated" and not is_explored and search.has_all,
-        decisions=tuple(search.decisions),
+        ended = end_exploration(
+            universe.world, journal, reason, iteration + len(tree.decisions), place.started_s
+        )
+    return replace(
+        ended,
+        worlds=worlds,
+        is_exhaustive=reason == "saturated" and not is_explored and tree.has_all,
+        decisions=tuple(tree.decisions),
     )

@@ -6,7 +6,9 @@ docs/benchmarks/gpu.md has what was measured on one.
 
 from __future__ import annotations
 
+from relational_tensat.cost import open_device
 from relational_tensat.cost.profile import Profile
+from relational_tensat.rules.targets.backend import SUMS_OF_CONVOLUTIONS, Backend, CostRequest
 from relational_tensat.rules.targets.cuda.cuda_kernels import (
     CONVOLUTION_KERNELS,
     ELEMENTWISE_KERNELS,
@@ -14,19 +16,26 @@ from relational_tensat.rules.targets.cuda.cuda_kernels import (
     PRODUCT_KERNELS,
 )
 from relational_tensat.rules.targets.cuda.kernel_choice import kernels_of, with_products
-from relational_tensat.rules.targets.target import SUMS_OF_CONVOLUTIONS, Target
 
 
-def describe() -> Target:
-    """Return the target."""
-    kernels = (*PRODUCT_KERNELS, *CONVOLUTION_KERNELS, *NORM_KERNELS, *ELEMENTWISE_KERNELS)
-    return Target(
-        "cuda",
-        kernels,
-        kernels_of,
-        as_fused=with_products,
-        left_out=SUMS_OF_CONVOLUTIONS,
-        as_priced=Profile.in_a_graph,
-        takes_kernels=True,
-        measured_on="cuda",
-    )
+def _costs_here(request: CostRequest) -> tuple[str, str]:
+    from relational_tensat.cost.calibration import nearest_profile  # few runs need it
+
+    key = open_device("cuda").key
+    profile = nearest_profile(key).name
+    if request.is_fused:
+        return profile, f"{key.name}, as {profile}"
+    return "cuda" if request.measures else profile, key.name
+
+
+BACKEND = Backend(
+    "cuda",
+    (*PRODUCT_KERNELS, *CONVOLUTION_KERNELS, *NORM_KERNELS, *ELEMENTWISE_KERNELS),
+    _costs_here,
+    "cuda",
+    kernels_of=kernels_of,
+    left_out=SUMS_OF_CONVOLUTIONS,
+    as_fused=with_products,
+    takes_kernels=True,
+    as_priced=Profile.in_a_graph,
+)

@@ -20,10 +20,10 @@ from relational_tensat.rules.targets.scaled_product import SCALED, WINDOW, ConvA
 from relational_tensat.tensor import Attrs, TensorType, ValueType
 from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators import Attr, Family, Use, get_operator
-from relational_tensat.tensor.operators.activations import NO_ACTIVATION
 from relational_tensat.tensor.operators.attributes import str_of
 from relational_tensat.tensor.operators.base import Types
 from relational_tensat.tensor.operators.sampling import PartialApplication
+from relational_tensat.tensor.operators.traits import NO_ACTIVATION
 
 #: By their names in kernels, operators with attributes.
 _OPERATORS: dict[str, tuple[str, Attrs]] = {"gelu_tanh": ("gelu", {"approximate": "tanh"})}

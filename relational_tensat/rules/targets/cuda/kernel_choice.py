@@ -26,7 +26,7 @@ from relational_tensat.rules.targets.cuda.cuda_kernels import (
 )
 from relational_tensat.tensor import Attrs, Graph, Node, TensorType, ValueType, build_graph
 from relational_tensat.tensor.operators import get_operator
-from relational_tensat.tensor.operators.activations import NO_ACTIVATION
+from relational_tensat.tensor.operators.traits import NO_ACTIVATION
 
 #: Operators whose libraries may leave a bias or an activation, with the number of the bias.
 _BIASES = {

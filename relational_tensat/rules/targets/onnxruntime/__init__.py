@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from relational_tensat.base.process import default_threads
+from relational_tensat.rules.targets.backend import SUMS_OF_CONVOLUTIONS, Backend, CostRequest
 from relational_tensat.rules.targets.onnxruntime.attention import ATTENTION_KERNELS
 from relational_tensat.rules.targets.onnxruntime.blocks import BLOCKED_KERNELS
 from relational_tensat.rules.targets.onnxruntime.kernel_choice import kernels_of, more_work_of
@@ -24,32 +26,7 @@ from relational_tensat.rules.targets.onnxruntime.spelling import (
     as_spelled,
     with_splits,
 )
-from relational_tensat.rules.targets.target import SUMS_OF_CONVOLUTIONS, Target
 from relational_tensat.tensor import Graph
-
-
-def describe() -> Target:
-    """Return the target."""
-    kernels = (
-        *KERNELS,
-        *NORM_KERNELS,
-        *ATTENTION_KERNELS,
-        *ROTARY_KERNELS,
-        *QUANTIZED_KERNELS,
-        *INTEGER_KERNELS,
-        *SPELLED_KERNELS,
-        *SPREADING_KERNELS,
-        *BLOCKED_KERNELS,
-    )
-    return Target(
-        "onnxruntime",
-        kernels,
-        kernels_of,
-        more_work_of=more_work_of,
-        as_read=_as_read,
-        as_fused=_as_fused,
-        left_out=SUMS_OF_CONVOLUTIONS,
-    )
 
 
 def _as_read(graph: Graph) -> Graph:
@@ -59,3 +36,44 @@ def _as_read(graph: Graph) -> Graph:
 def _as_fused(graph: Graph, *, has_fixed_shapes: bool) -> Graph:
     fused = with_skip_norms(graph) if has_fixed_shapes else graph
     return dequantized_for_each(with_quantized_convolutions(fused))
+
+
+def _costs_here(request: CostRequest) -> tuple[str, str]:
+    threads = request.threads or (1 if request.is_fused else default_threads())
+    suffix = f":threads={threads}" if threads > 1 else ""
+    plural = "s" if threads > 1 else ""
+    cost = f"cpu{suffix}" if request.measures else f"analytic:cpu{suffix}"
+    return cost, f"onnxruntime on this CPU, {threads} thread{plural}"
+
+
+def _measured_as(source: str) -> str:
+    """Return a processor with all of onnxruntime's optimizations."""
+    kind, _, mode = source.partition(":")
+    if kind != "cpu" or mode.startswith("all"):
+        return source
+    return f"cpu:all:{mode}".removesuffix(":")
+
+
+BACKEND = Backend(
+    "onnxruntime",
+    (
+        *KERNELS,
+        *NORM_KERNELS,
+        *ATTENTION_KERNELS,
+        *ROTARY_KERNELS,
+        *QUANTIZED_KERNELS,
+        *INTEGER_KERNELS,
+        *SPELLED_KERNELS,
+        *SPREADING_KERNELS,
+        *BLOCKED_KERNELS,
+    ),
+    _costs_here,
+    "cpu",
+    kernels_of=kernels_of,
+    left_out=SUMS_OF_CONVOLUTIONS,
+    as_read=_as_read,
+    as_fused=_as_fused,
+    more_work_of=more_work_of,
+    is_everywhere=True,
+    measured_as=_measured_as,
+)

@@ -30,9 +30,9 @@ from relational_tensat.rules.targets.onnxruntime.quantized import with_channels_
 from relational_tensat.rules.targets.scaled_product import window_of
 from relational_tensat.tensor import Attrs, TensorType, ValueType, tensors_of
 from relational_tensat.tensor.operators import Family, get_operator
-from relational_tensat.tensor.operators.activations import NO_ACTIVATION
 from relational_tensat.tensor.operators.attributes import bool_of, int_of, ints_of
 from relational_tensat.tensor.operators.base import tensor
+from relational_tensat.tensor.operators.traits import NO_ACTIVATION
 from relational_tensat.tensor.operators.work_steps import moved_axes, stretches_of_transposition
 
 _POOLS = ("max_pool", "avg_pool")

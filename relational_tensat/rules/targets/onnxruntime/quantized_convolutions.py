@@ -20,8 +20,8 @@ from relational_tensat.rules.targets.onnxruntime.quantized import (
     ToChannelsLast,
 )
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
-from relational_tensat.tensor.operators.activations import NO_ACTIVATION
 from relational_tensat.tensor.operators.base import tensor
+from relational_tensat.tensor.operators.traits import NO_ACTIVATION
 
 #: How much higher integers of uint8 are than those of int8 that stand for the same.
 _BETWEEN = 128

@@ -14,13 +14,13 @@ from pathlib import Path
 import onnx
 
 from relational_tensat.cost import Configuration
-from relational_tensat.cost.configurations import graph_configurations
+from relational_tensat.cost.key import graph_configurations
 from relational_tensat.formats.onnx_sizes import size_nodes
 from relational_tensat.rules.targets.onnxruntime.blocks import OF_OPERATORS, SILU, BlockedActivation
 from relational_tensat.rules.targets.onnxruntime.kernel_choice import kernels_of
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.operators import get_operator
-from relational_tensat.tensor.operators.activations import NO_ACTIVATION
+from relational_tensat.tensor.operators.traits import NO_ACTIVATION
 from relational_tensat.verify.runtime import optimized_graph
 
 _VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Shape", "Constant"})

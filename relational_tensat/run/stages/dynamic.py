@@ -1,4 +1,7 @@
-"""A result at all sizes of a dynamic model: its steps carried out at each, its file, and the comparison."""
+"""A result at all sizes of a dynamic model: its steps carried out at each, its file, and the comparison.
+
+Where a step holds at some sizes only, the search continues without it.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +30,22 @@ from relational_tensat.formats.dynamic.sized_model import (
 from relational_tensat.formats.dynamic.writer import write_dynamic
 from relational_tensat.rules.targets.as_written import as_written_alike
 from relational_tensat.run.reports import SizedResult
-from relational_tensat.run.state import RunState
+from relational_tensat.run.stages.extract import extract_again
+from relational_tensat.run.stages.second_search import (
+    NO_OTHER,
+    give_up,
+    without_nodes,
+    without_rule,
+)
+from relational_tensat.run.values import CheckedRun, ExtractedRun, LoadedRun
 from relational_tensat.tensor import Array, Graph, TensorType, Weight
 from relational_tensat.verify import Verification, verify, verify_files
 from relational_tensat.verify.fold import fold_alike
 from relational_tensat.verify.quantized import compare_quantized, is_quantized
 from relational_tensat.verify.runtime import Session
 
+#: After so many steps that hold at some sizes only the original is returned.
+MOST_LEFT_OUT = 32
 #: Files that were compared at fewer sizes are not returned.
 _FEWEST_SIZES = 3
 
@@ -54,16 +66,110 @@ class NotDynamicError(Exception):
         self.unexplained = unexplained
 
 
-def result_at_all_sizes(state: RunState) -> SizedResult:
+def sized_or_other(extracted: ExtractedRun) -> tuple[ExtractedRun, SizedResult | None]:
+    """Carry the chosen graph's steps out at all sizes; where they do not hold, choose another graph.
+
+    Returns:
+        Which graph is chosen, and what it is at all sizes; None where it is another one.
+    """
+    try:
+        with extracted.loaded.run.phases.phase("verify"):
+            sized = _result_at_all_sizes(extracted.loaded)
+    except NotDynamicError as error:
+        return _search_dynamic(extracted, error), None
+    chosen = sized.graphs[0]
+    raced = chosen if extracted.is_raced else extracted.raced
+    return replace(extracted, chosen=chosen, raced=raced), sized
+
+
+def compared_or_other(checked: CheckedRun) -> CheckedRun | ExtractedRun:
+    """Compare what is written at several sizes; choose another graph where it computes something else.
+
+    Raises:
+        VerificationError: it does, and the options are strict.
+    """
+    run = checked.loaded.run
+    try:
+        with run.phases.phase("verify"):
+            outcome = _compare_at_all_sizes(checked)
+        if outcome.failure():
+            raise VerificationError(outcome.failure())
+    except VerificationError as error:
+        if run.options.verification.strict:
+            raise
+        return _search_dynamic(checked.extracted, NotDynamicError(str(error)))
+    return replace(checked, verification=checked.verification.joined(outcome))
+
+
+def sizes_note(model: DynamicModel) -> str:
+    """Return what the report says of a file with dynamic dimensions."""
+    others = "; ".join(dict.fromkeys(text_of(there.sizes) for there in model.others))
+    base = text_of(model.base.sizes)
+    return (
+        f"dynamic dimensions stay dynamic, from 1 on: optimized at {base}, each step checked again at "
+        f"{others}"
+    )
+
+
+def _search_dynamic(extracted: ExtractedRun, error: NotDynamicError) -> ExtractedRun:
+    """Leave out a step that holds at some sizes only, and choose another graph; at last, the original.
+
+    So with an e-node that no steps were found to.
+
+    Args:
+        error: what was found when the steps were carried out at other sizes.
+    """
+    fault, refused = error.fault, extracted.explored.refused
+    if refused.n_left_out < MOST_LEFT_OUT and error.unexplained is not None:
+        return _without_unexplained(extracted, error.unexplained, str(error))
+    if fault is None or refused.n_left_out == MOST_LEFT_OUT:
+        return give_up(extracted, f"no dynamic result: {error}: the original is kept")
+    e_nodes = frozenset(fault.e_nodes)
+    by_rule = e_nodes <= refused.left_out  # leaving these out once did not help
+    left_out = "the rule" if by_rule else "this application"
+    note = f"{fault.text} does not hold at all sizes: {error}: {left_out} is left out"
+    extracted = _leaving_out(extracted, e_nodes, note)
+    try:
+        if by_rule:
+            return without_rule(extracted, fault.step.rule)
+        return without_nodes(extracted, fault)
+    except NoSolutionError:
+        return give_up(extracted, NO_OTHER)
+
+
+def _without_unexplained(extracted: ExtractedRun, e_node: int, reason: str) -> ExtractedRun:
+    """Extract again, without an e-node that no steps were found to; the original's are not left out."""
+    database, start = extracted.loaded.egraph.database, extracted.start
+    ((by_rule,),) = database.run("run/made_by_rule", enode=e_node)
+    if not by_rule or e_node in extracted.explored.refused.left_out:
+        return give_up(extracted, f"no dynamic result: {reason}: the original is kept")
+    note = f"{reason}: another graph is extracted"
+    extracted = _leaving_out(extracted, frozenset({e_node}), note)
+    database.run("run/exclude_nodes", nodes=[e_node])
+    try:
+        return extract_again(extracted, start=replace(start, by_profile=None))
+    except NoSolutionError:
+        return give_up(extracted, NO_OTHER)
+
+
+def _leaving_out(extracted: ExtractedRun, e_nodes: frozenset[int], note: str) -> ExtractedRun:
+    refused = extracted.explored.refused
+    refused = replace(
+        refused, n_left_out=refused.n_left_out + 1, left_out=refused.left_out | e_nodes
+    )
+    return replace(extracted, explored=replace(extracted.explored, refused=refused)).noting(note)
+
+
+def _result_at_all_sizes(loaded: LoadedRun) -> SizedResult:
     """Carry out the steps to the extracted graph at all sizes, and make one file of the results.
 
     Raises:
         NotDynamicError: a step holds at some sizes only, or what it leads to cannot be written.
     """
-    assert state.dynamic is not None
-    model, original = state.dynamic, state.original
+    model, original = loaded.model.dynamic, loaded.original
+    assert model is not None
     try:
-        explanation = explain(state.egraph.database.connection)
+        explanation = explain(loaded.egraph.database.connection)
     except (InputError, NoSolutionError, VerificationError) as error:
         unexplained = error.e_node if isinstance(error, UnexplainedError) else None
         text = f"the steps to the result are not known: {error}"
@@ -75,7 +181,7 @@ def result_at_all_sizes(state: RunState) -> SizedResult:
         except HoldsHereOnlyError as error:
             fault = fault_at(explanation, error.step, original) if error.step >= 0 else None
             raise NotDynamicError(f"at {text_of(other.sizes)} {error.reason}", fault) from None
-    opset = state.options.output.opset
+    opset = loaded.run.options.output.opset
     history = _History(explanation, model, original, counterparts, opset)
     try:
         return history.result(len(explanation.rewrites))
@@ -150,15 +256,16 @@ def _like(graph: Graph, original: Graph, there: Graph) -> Graph:
     )
 
 
-def compare_at_all_sizes(state: RunState) -> Verification:
+def _compare_at_all_sizes(checked: CheckedRun) -> Verification:
     """Compare the dynamic files, and the graphs, at three sizes of each dimension, 1 among them.
 
     Raises:
         VerificationError: the dynamic file is not valid, cannot be run, or at no size.
     """
-    model, sized = state.dynamic, state.sized
+    loaded, sized = checked.loaded, checked.sized
+    model, process = loaded.model.dynamic, loaded.run.options.process
     assert model is not None and sized is not None
-    outcome = _compare_graphs(state, model, sized)
+    outcome = _compare_graphs(loaded, model, sized)
     if outcome.failure():
         return outcome
     with temporary_folder() as folder:
@@ -167,16 +274,16 @@ def compare_at_all_sizes(state: RunState) -> Verification:
             sized.save(file)
         except ModelError as error:
             raise VerificationError(str(error).removeprefix(f"{file}: ")) from None
-        if is_quantized(state.original):
-            check = compare_quantized(model.path, file, state.options.process.threads)
+        if is_quantized(loaded.original):
+            check = compare_quantized(model.path, file, process.threads)
             if check is not None and check.gain:
                 raise VerificationError(check.gain)
-        seed = state.options.process.seed
-        return outcome.joined(compare_file_at_all_sizes(state, file, tuple(Session), seed))
+        compared = compare_file_at_all_sizes(loaded, file, tuple(Session), process.seed)
+        return outcome.joined(compared)
 
 
 def compare_file_at_all_sizes(
-    state: RunState, file: Path, sessions: Sequence[Session], seed: int
+    loaded: LoadedRun, file: Path, sessions: Sequence[Session], seed: int
 ) -> Verification:
     """Compare a dynamic file with the model's at three sizes of each dimension, 1 among them.
 
@@ -186,18 +293,18 @@ def compare_file_at_all_sizes(
     Raises:
         VerificationError: it cannot be run, or at too few sizes.
     """
-    model = state.dynamic
+    model = loaded.model.dynamic
     assert model is not None
     outcome: Verification | None = None
     compared: set[str] = set()
-    for trial in _trials(state, model, compared):
+    for trial in _trials(loaded, model, compared):
         for run_as in sessions:
             checked = verify_files(
                 trial.graph,
                 model.path,
                 file,
                 seed=seed,
-                threads=state.options.process.threads,
+                threads=loaded.run.options.process.threads,
                 inputs=trial.inputs,
                 what="the dynamic files",
                 run_as=run_as,
@@ -230,15 +337,15 @@ def as_constants(graph: Graph, model: DynamicModel) -> Graph:
     return replace(graph, inputs=inputs, weights={**graph.weights, **weights})
 
 
-def _compare_graphs(state: RunState, model: DynamicModel, sized: SizedResult) -> Verification:
+def _compare_graphs(loaded: LoadedRun, model: DynamicModel, sized: SizedResult) -> Verification:
     """Compare the graphs in float64, at the first other sizes and at 1."""
     outcome: Verification | None = None
     for place in (1, len(model.others)):
         there = model.all[place]
         checked = verify(
-            _with_shared_weights(there.graph, state.original),
+            _with_shared_weights(there.graph, loaded.original),
             sized.graphs[place],
-            seed=state.options.process.seed,
+            seed=loaded.run.options.process.seed,
             runs=1,
             inputs=there.computed,
         ).at_sizes(_label(there.sizes))
@@ -261,14 +368,17 @@ def _label(sizes: Sizes) -> str:
     return text_of(sizes).replace(":", "/")
 
 
-def _trials(state: RunState, model: DynamicModel, compared: Container[str]) -> Iterator[_SizeTrial]:
+def _trials(
+    loaded: LoadedRun, model: DynamicModel, compared: Container[str]
+) -> Iterator[_SizeTrial]:
     """Yield sizes to run the files at: the given ones, larger ones that nothing was derived from, and 1.
 
     Args:
         compared: the sizes that both files ran at so far. If all sizes of 1 together are not among them,
             each is tried alone.
     """
-    yield _SizeTrial(model.base.sizes, state.graph, state.inputs)
+    own = loaded.model.graph
+    yield _SizeTrial(model.base.sizes, own, loaded.inputs)
     for there in (*model.others[:2], model.others[-1]):
         yield _SizeTrial(there.sizes, there.graph, there.computed)
     if _label(model.others[-1].sizes) not in compared:
@@ -282,6 +392,6 @@ def _trials(state: RunState, model: DynamicModel, compared: Container[str]) -> I
         return
     weights = {
         **graph.weights,
-        **{n: w for n, w in state.graph.weights.items() if n in graph.weights},
+        **{n: w for n, w in own.weights.items() if n in graph.weights},
     }
     yield _SizeTrial(sizes, replace(graph, weights=weights), {})

@@ -1,6 +1,7 @@
-"""With the option ``fuse``: kernels for parts of the model, as e-nodes, costs, and files.
+"""The second stage: the e-graph grows by the rules, or worlds of it; with the option ``fuse``, kernels for
+parts of the model join it.
 
-They come after exploration: its e-graph is the one that it would be without, so that no result is slower
+Kernels come after exploration: its e-graph is the one that it would be without, so that no result is slower
 than without; and parts of the cheapest graph so far, and of others of it, can have kernels, too.
 """
 
@@ -13,29 +14,94 @@ from typing import TYPE_CHECKING
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.outputs import check_folder
 from relational_tensat.base.watch import Watch
+from relational_tensat.cost import CostSource
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.explore import RuleStats
+from relational_tensat.explore.outcome import Observer
 from relational_tensat.explore.step import apply_further
+from relational_tensat.explore.strategies import STRATEGIES
+from relational_tensat.explore.strategies.strategy import SearchSettings, Strategy
 from relational_tensat.extract import ExtractionOptions
-from relational_tensat.extract.varied_graphs import VariedGraphs
-from relational_tensat.run.state import RunState
+from relational_tensat.extract.anytime import AnytimeExtractor, ExtractionEntry
+from relational_tensat.run.options import Options
+from relational_tensat.run.values import ExploredRun, LoadedRun, Model, Refused
 
 if TYPE_CHECKING:
+    from relational_tensat.extract.varied_graphs import VariedGraphs
     from relational_tensat.mugraph.fusion.candidates import Version
-    from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
+    from relational_tensat.mugraph.fusion.own_kernel import KernelCosts, OwnKernel
     from relational_tensat.mugraph.regions.regions import RegionRow
 
 #: Of the first graph beside the model whose parts kernels are sought for: any cheap one will do.
 _EXTRACTION = ExtractionOptions(time_limit_s=10.0)
-#: Where kernels were measured as C.
-_AS_PLAIN = "costs are of kernels in C; the file has them as local functions of plain operators"
 
 _NOT_DRAWN = "no graph whose parts kernels were sought for has this e-node"
 _NOT_YET_DRAWN = "the time was over before a graph with this e-node was drawn"
 
 
-def check_fusing(state: RunState) -> RunState:
-    """Check that kernels can be had, if they are wanted; from now on, costs can be theirs.
+def explore(loaded: LoadedRun, before: ExploredRun | None = None) -> ExploredRun:
+    """Grow the e-graph by the rules until nothing is left to do or a limit is reached; add kernels.
+
+    Args:
+        before: of the same model with a rule that was at fault: its kernels are not sought again.
+
+    Raises:
+        UnsoundRuleError: a rule would unite classes of different types.
+    """
+    extractor = extractor_of(loaded)
+    if loaded.resumed_after is not None and before is None:
+        extractor.go_on()
+    run, egraph, rules = loaded.run, loaded.egraph, loaded.rules
+    progress = run.phases.progress
+    observer = Observer(progress=progress.iteration, after=extractor.after, watch=run.watch)
+    search = SearchSettings(
+        run.options.exploration, extractor, observer, run.options.process.seed, run.options.tree
+    )
+    with run.phases.phase("explore"), egraph.database.stopwatch.phase("explore"):
+        strategy: Strategy = STRATEGIES[run.options.exploration.search]
+        exploration = strategy(egraph, rules, search)
+    run.phases.move(extractor.spent_s, source="explore", target="extract")
+    explored = ExploredRun(loaded, exploration, extractor, loaded.notes, loaded.kernels)
+    if before is not None:
+        refused = Refused(before.refused.rejections, before.refused.n_left_out)
+        explored = replace(
+            explored, notes=before.notes, kernels=before.kernels,
+            fused_parts=before.fused_parts, refused=refused,
+        )  # fmt: skip
+    if not run.options.fusion.fuse or loaded.kernels:
+        return explored
+    if run.watch.happened or exploration.stop_reason == "interrupted":
+        return explored.noting("no kernels were sought: the run was interrupted before")
+    with run.phases.phase("fuse"), egraph.database.stopwatch.phase("fuse"):
+        return _with_e_nodes(explored if explored.kernels else _with_kernels(explored))
+
+
+def extractor_of(
+    loaded: LoadedRun,
+    log: Sequence[ExtractionEntry] = (),
+    options: ExtractionOptions | None = None,
+) -> AnytimeExtractor:
+    """Return an extractor that knows of no graph so far.
+
+    Args:
+        log: what was found before.
+        options: of extraction, if not the run's.
+    """
+    run = loaded.run
+    extractor = AnytimeExtractor(
+        loaded.egraph,
+        loaded.cost,
+        options or run.options.extraction,
+        run.options.process,
+        run.phases.progress,
+        run.watch,
+    )
+    extractor.log += log
+    return extractor
+
+
+def with_kernel_costs(options: Options, model: Model, cost: CostSource) -> KernelCosts | None:
+    """Return costs that can be kernels', if kernels are wanted and can be had.
 
     Raises:
         UsageError: costs are measured on a GPU: no kernels are there yet; or there is a target, whose
@@ -43,28 +109,27 @@ def check_fusing(state: RunState) -> RunState:
             for kernels that cannot be, or none are wanted.
         MissingDependencyError: they are measured on the processor, and there is no C compiler.
     """
-    options = state.options.fusion
-    if not options.fuse:
-        if options.kernels is not None:
+    fusion = options.fusion
+    if not fusion.fuse:
+        if fusion.kernels is not None:
             raise UsageError("--kernels goes with --fuse")
-        if options.torch:
+        if fusion.torch:
             raise UsageError("kernels-torch goes with --fuse and --kernels")
-        return state
-    if options.torch and options.kernels is None:
+        return None
+    if fusion.torch and fusion.kernels is None:
         raise UsageError("kernels-torch goes with --kernels")
-    if state.cost.device is not None:
-        _check_measured(state.cost.device.key.kind)
-    if state.options.rules.target is not None:
+    if cost.device is not None:
+        _check_measured(cost.device.key.kind)
+    if options.rules.target is not None:
         raise UsageError("--fuse goes without --target: a target has kernels of its own")
-    if state.stays_dynamic:
+    if model.stays_dynamic:
         raise UsageError(
             "--fuse makes kernels for fixed sizes, and the model has dynamic dimensions: give --static"
         )
-    check_folder(options.kernels)
+    check_folder(fusion.kernels)
     from relational_tensat.mugraph.fusion.own_kernel import KernelCosts  # few runs need it
 
-    costs = KernelCosts(state.cost)
-    return replace(state, cost=costs, kernel_costs=costs)
+    return KernelCosts(cost)
 
 
 def _check_measured(kind: str) -> None:
@@ -83,69 +148,54 @@ def _check_measured(kind: str) -> None:
     compiler()
 
 
-def fuse(state: RunState) -> RunState:
-    """Find kernels for parts of the model and of graphs of its e-graph, and add their e-nodes.
-
-    Ctrl-C ends it with those found so far. Kernels that a resumed run had found are not sought again.
-
-    Raises:
-        UnsoundRuleError: a rule would unite classes of different types.
-    """
-    if not state.options.fusion.fuse or state.has_fused:
-        return state
-    if state.watch.happened or state.exploration.stop_reason == "interrupted":
-        return state.noting("no kernels were sought: the run was interrupted before")
-    with state.phases.phase("fuse"), state.egraph.database.stopwatch.phase("fuse"):
-        if not state.kernels:
-            state = _with_kernels(state)
-        return _with_e_nodes(state)
-
-
-def _with_kernels(state: RunState) -> RunState:
-    """Search kernels."""
+def _with_kernels(explored: ExploredRun) -> ExploredRun:
+    """Search kernels for parts of the model and of graphs of its e-graph; Ctrl-C ends it with those."""
     from relational_tensat.mugraph.candidate_cache import CandidateCache
     from relational_tensat.mugraph.fusion.kernel_fusion import own_kernels
     from relational_tensat.mugraph.fusion.savings import profile_of
     from relational_tensat.mugraph.search.search_options import SearchOptions
 
-    options = state.options.fusion
+    loaded, run = explored.loaded, explored.loaded.run
+    options = run.options.fusion
     search = SearchOptions(
         max_operators=options.most_operators,
         max_kernels=options.most_kernels,
         libraries=False,  # beside an e-node, they are other e-nodes
         time_limit_s=options.time_limit_s,
-        seed=state.options.process.seed,
+        seed=run.options.process.seed,
     )
     watch = Watch()  # of its own: what Ctrl-C ends here is not the run
-    assert state.kernel_costs is not None
-    costs = state.kernel_costs.operators
-    varied = VariedGraphs(state.egraph, state.cost, _EXTRACTION)
+    assert loaded.kernel_costs is not None
+    costs = loaded.kernel_costs.operators
+    from relational_tensat.extract.varied_graphs import VariedGraphs  # few runs need it
+
+    varied = VariedGraphs(loaded.egraph, loaded.cost, _EXTRACTION)
     with watch.watching():
         sought = own_kernels(
-            _rounds(state, varied), costs, search, watch, state.phases.progress.region,
+            _rounds(loaded, varied), costs, search, watch, run.phases.progress.region,
             CandidateCache.of_user(),
         )  # fmt: skip
     why = "Ctrl-C" if watch.happened else "fuse-time-limit"
     note = f"{why} ended the search of kernels after {sought.parts} of {sought.total} parts of the model"
-    state = replace(state, kernels=sought.kernels, fused_parts=sought.parts)
     has_all = profile_of(costs) is not None
     left = _left(varied, sought.is_complete) if has_all else ()
-    database = state.egraph.database
+    database = loaded.egraph.database
     database.execute("DELETE FROM fused_region", name="fuse/regions")  # of a run that was killed
     database.append("fused_region", [row.values() for row in (*sought.regions, *left)])
-    return state.noting(note if sought.parts < sought.total else "")
+    explored = replace(explored, kernels=sought.kernels, fused_parts=sought.parts)
+    return explored.noting(note if sought.parts < sought.total else "")
 
 
-def _rounds(state: RunState, varied: VariedGraphs) -> Iterator[list[Version]]:
+def _rounds(loaded: LoadedRun, varied: VariedGraphs) -> Iterator[list[Version]]:
     """Yield the model with the cheapest graph, and then other graphs of the e-graph, one at a time."""
     from relational_tensat.mugraph.fusion.candidates import Version, with_numbers
 
-    names = state.egraph.database.run("egraph/value_names")
+    names = loaded.egraph.database.run("egraph/value_names")
     classes = {str(name): int(class_id) for class_id, name, _, _ in names}
     graphs = varied.graphs()
     cheapest = next(graphs)
     yield [
-        Version(state.original, "model", classes),
+        Version(loaded.original, "model", classes),
         Version(with_numbers(cheapest.graph), "cheapest", cheapest.classes),
     ]
     for other in graphs:
@@ -161,25 +211,27 @@ def _left(varied: VariedGraphs, is_complete: bool) -> Iterator[RegionRow]:
         yield RegionRow("other", (f"class {class_id}",), (op,), fate, reason)
 
 
-def _with_e_nodes(state: RunState) -> RunState:
+def _with_e_nodes(explored: ExploredRun) -> ExploredRun:
     """Apply the kernels' rules, and remember the kernels in the database: both, or none."""
     from relational_tensat.mugraph.fusion.own_kernel import rows_of
 
-    assert state.kernel_costs is not None
-    skipped = state.options.rules.skip
-    rules = [r for kernel in state.kernels for r in kernel.rules if r.name not in skipped]
+    loaded, kernels = explored.loaded, explored.kernels
+    assert loaded.kernel_costs is not None
+    options = loaded.run.options
+    skipped = options.rules.skip
+    rules = [r for kernel in kernels for r in kernel.rules if r.name not in skipped]
     if not rules:
-        return state
-    masks = {name: own for kernel in state.kernels for name, own in kernel.masks.items()}
-    exploration, egraph = state.exploration, state.egraph
+        return explored
+    masks = {name: own for kernel in kernels for name, own in kernel.masks.items()}
+    exploration, egraph = explored.exploration, loaded.egraph
     try:
         with egraph.transaction():
-            further = apply_further(egraph, rules, state.options.exploration, masks)
-            egraph.database.append("fused_kernel", list(rows_of(state.kernels)))
+            further = apply_further(egraph, rules, options.exploration, masks)
+            egraph.database.append("fused_kernel", list(rows_of(kernels)))
     except (Interrupted, OutOfMemory) as error:
-        return replace(state, kernels=()).noting(f"no kernels are used: {error}")
-    state.kernel_costs.learn(state.kernels)
-    state.phases.progress.iteration(further.report)
+        return replace(explored, kernels=()).noting(f"no kernels are used: {error}")
+    loaded.kernel_costs.learn(kernels)
+    loaded.run.phases.progress.iteration(further.report)
     exploration = replace(
         exploration,
         iterations=further.report.iteration,
@@ -187,7 +239,7 @@ def _with_e_nodes(state: RunState) -> RunState:
         log=(*exploration.log, further.report),
         statements=exploration.statements + further.report.statements,
     )
-    return replace(state, exploration=exploration).noting(_unplaced(state.kernels, further.rules))
+    return replace(explored, exploration=exploration).noting(_unplaced(kernels, further.rules))
 
 
 def _unplaced(kernels: Sequence[OwnKernel], rules: Mapping[str, RuleStats]) -> str:
@@ -209,30 +261,3 @@ def _unplaced(kernels: Sequence[OwnKernel], rules: Mapping[str, RuleStats]) -> s
         f"{count} of {len(tried)} kernels have no place in the e-graph: their operators have constants "
         "beyond what kernels are tested with, or they would close cycles"
     )
-
-
-def write_kernels(state: RunState) -> RunState:
-    """Write the kernels that the chosen graph has, if there is a folder for them.
-
-    Raises:
-        InputError: nothing can be written there.
-    """
-    folder, costs = state.options.fusion.kernels, state.kernel_costs
-    is_measured = costs is not None and costs.is_measured and has_kernels(state)
-    if folder is None:
-        if not is_measured:
-            return state
-        return state.noting(f"{_AS_PLAIN}; give --kernels DIR to have them in C")
-    from relational_tensat.mugraph.fusion import kernel_files  # few runs need it
-
-    has_torch = state.options.fusion.torch
-    count = kernel_files.write_kernels(state.kernels, state.chosen, folder, has_torch=has_torch)
-    if is_measured:
-        state = state.noting(f"{_AS_PLAIN}; in C they run by relational_tensat.kernels.load")
-    modelled = ", modelled, not timed" if count and not is_measured else ""
-    return state.noting(f"kernels in {folder}: {count}{modelled}")
-
-
-def has_kernels(state: RunState) -> bool:
-    """Whether the chosen graph has kernels of the model's own."""
-    return any(node.op == "fused" for node in state.chosen.nodes)

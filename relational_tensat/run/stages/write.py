@@ -1,0 +1,146 @@
+"""The last stage: the result goes into its file, its kernels into a folder, its page into another file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from relational_tensat.base.files import move_into_place
+from relational_tensat.base.outputs import DefaultOutput
+from relational_tensat.formats import copy_model, save_model
+from relational_tensat.formats.frontend import OtherDataError, is_onnx
+from relational_tensat.run.values import CheckedRun, WrittenRun
+
+#: Where kernels were measured as C.
+_AS_PLAIN = "costs are of kernels in C; the file has them as local functions of plain operators"
+
+
+class _File(NamedTuple):
+    """A file that was written, what the reader should know of it, and that of its weights."""
+
+    notes: tuple[str, ...] = ()
+    data: Path | None = None
+
+
+def write(checked: CheckedRun) -> WrittenRun:
+    """Write what was requested: kernels, the result, and the page of it all.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    notes, target, file = _write_kernels(checked), checked.loaded.target, _File()
+    if target is not None:
+        place = _free_place(checked, target)
+        is_there = place != target
+        if is_there:
+            notes.append(
+                f"{target}: something is there that was not when the run began: it is left alone"
+            )
+        with checked.loaded.run.phases.phase("write"):
+            file = _write_file(checked, place, with_candidate=not is_there)
+        target = place
+    page_note = _write_page(checked)
+    machine = checked.machine
+    if machine is not None and file.data is not None:
+        machine = replace(machine, data=file.data)
+    all_notes = checked.noting(*notes, *file.notes, page_note).notes
+    return WrittenRun(checked, target, machine, all_notes)
+
+
+def _write_file(checked: CheckedRun, target: Path, *, with_candidate: bool) -> _File:
+    """Write the result; the original as the file that it is.
+
+    Args:
+        with_candidate: what was compared may be moved; with its data it goes by the target's name alone.
+    """
+    loaded, extracted = checked.loaded, checked.extracted
+    sizes = ""
+    if checked.sized is not None:
+        from relational_tensat.run.stages.dynamic import sizes_note  # needs onnx
+
+        assert loaded.model.dynamic is not None
+        sizes = sizes_note(loaded.model.dynamic)
+    if checked.saved is not None:
+        from relational_tensat.formats.onnx_external import move_with_data  # both need onnx
+        from relational_tensat.verify.runtime import data_of
+
+        saved = checked.saved
+        data = move_with_data(saved, data_of(saved), target, _data_of_model(loaded.model.file))
+        return _File((sizes, *_change_notes(checked)), data)
+    if not extracted.copies_file:
+        candidate = checked.candidate if with_candidate else None
+        if checked.sized is not None:
+            checked.sized.save(target)
+        elif candidate is not None and candidate.exists():
+            move_into_place(candidate.parent, target)
+        else:
+            save_model(checked.folded, target, loaded.run.options.output.opset)
+        return _File((sizes, *_change_notes(checked)))
+    assert loaded.model.file is not None
+    try:
+        copied = copy_model(loaded.model.file, target)
+    except OtherDataError as error:
+        save_model(checked.folded, target)
+        return _File((f"{error}: the original is written from its graph instead of copied",))
+    beside = f", with {', '.join(map(str, copied))}" if copied else ""
+    return _File((f"the written file is the original, byte for byte{beside}",))
+
+
+def _data_of_model(file: Path | None) -> list[Path]:
+    """Return the files that the weights of the run's own model are in."""
+    if file is None or not is_onnx(file):
+        return []
+    from relational_tensat.formats.onnx_external import external_locations  # needs onnx
+
+    return [file.parent / name for name in external_locations(file)]
+
+
+def _free_place(checked: CheckedRun, target: Path) -> Path:
+    """Return another place if something has appeared where the result was to be written by default."""
+    output = checked.loaded.run.output
+    return output.free() if isinstance(output, DefaultOutput) else target
+
+
+def _change_notes(checked: CheckedRun) -> tuple[str, ...]:
+    """Return why the written file is larger, which versions were raised, which inputs it lacks; or ""."""
+    change = checked.change
+    if change is None:
+        return ()
+    before_us, after_us = checked.extracted.costs_us
+    name = checked.loaded.cost.name
+    why = f"under {name} it costs {after_us:,.2f} µs instead of {before_us:,.2f}"
+    if checked.saved is not None:
+        why = "onnxruntime has saved it for this machine"
+    elif checked.extracted.is_unchanged:
+        why = "the original is written in another version"
+    growth = f"the file has {change.growth}: {why}" if change.growth else ""
+    return growth, change.versions, change.fixed_inputs
+
+
+def _write_kernels(checked: CheckedRun) -> list[str]:
+    """Write the kernels that the chosen graph has, if there is a folder for them; return notes on them."""
+    loaded, extracted = checked.loaded, checked.extracted
+    options, costs = loaded.run.options.fusion, loaded.kernel_costs
+    is_measured = costs is not None and costs.is_measured and extracted.has_kernels
+    if options.kernels is None:
+        return [f"{_AS_PLAIN}; give --kernels DIR to have them in C"] if is_measured else []
+    from relational_tensat.mugraph.fusion import kernel_files  # few runs need it
+
+    count = kernel_files.write_kernels(
+        extracted.explored.kernels, extracted.chosen, options.kernels, has_torch=options.torch
+    )
+    modelled = ", modelled, not timed" if count and not is_measured else ""
+    how = [f"{_AS_PLAIN}; in C they run by relational_tensat.kernels.load"] if is_measured else []
+    return [*how, f"kernels in {options.kernels}: {count}{modelled}"]
+
+
+def _write_page(checked: CheckedRun) -> str:
+    """Write the page of the run, if it was requested; return a note on it."""
+    target = checked.loaded.run.options.output.view
+    if target is None:
+        return ""
+    page = checked.loaded.tables.page()
+    page.save(target)
+    no_film = page.data.no_film
+    return f"the page has no steps: {no_film}" if no_film else ""
