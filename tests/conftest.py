@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -28,6 +29,12 @@ settings.load_profile("repeatable")
 
 # A shell's background jobs ignore Ctrl-C, and so would what they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector look no more at what stays until the end: modules, rules, all tests."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -59,6 +59,7 @@ def saturated(model: str, options: ExplorationOptions) -> Extraction:
     return extractor_of(egraph).finish(1)
 
 
+@pytest.mark.nightly
 def test_it_finds_what_saturation_misses_and_all_holds_after_every_step() -> None:
     egraph = EGraph.create(MODELS["nasrnn"]())
     limits = {"node_limit": 600, "time_limit_s": None}
@@ -139,6 +140,7 @@ def test_all_holds_after_each_step_of_a_small_run_with_a_tree_search() -> None:
     assert ids_of_worlds == {w.world for w in exploration.worlds if w.kind != "universe"}
 
 
+@pytest.mark.nightly
 def test_where_the_universe_is_full_it_ends() -> None:
     egraph = EGraph.create(MODELS["nasrnn"]())
     options = ExplorationOptions(
