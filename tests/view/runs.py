@@ -11,7 +11,6 @@ from typing import Any
 from relational_tensat import Options, optimize
 from relational_tensat.tensor import Graph, Node, build_graph
 from tests.graphs import f32, shared_matmuls
-from tests.run.resume.models import RULES as MERGING
 
 #: Names that would run, or break the page, if any of them were taken for markup or code.
 HOSTILE = (
@@ -85,12 +84,6 @@ RUNS: dict[str, tuple[Callable[[], Graph], dict[str, Any]]] = {
     "gated": (gated, {"fuse": True}),
     "tree": (
         shared_matmuls,
-        {
-            "search": "mcts",
-            "rules": MERGING,
-            "tree_budget": 8,
-            "tree_decisions": 2,
-            "tree_threshold": 0.0,
-        },
+        {"search": "mcts", "tree_budget": 8, "tree_decisions": 2, "tree_threshold": 0.0},
     ),
 }
