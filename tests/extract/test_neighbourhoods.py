@@ -104,7 +104,7 @@ def test_they_are_searched_only_where_the_relaxation_took_all_of_its_time(
 
     monkeypatch.setattr(neighbourhoods, "LEAST_CLASSES", 2)
     monkeypatch.setattr(reduced_search, "relax", relaxed)
-    monkeypatch.setattr(reduced_search, "search_neighbourhoods", count)
+    monkeypatch.setattr(neighbourhoods, "search_neighbourhoods", count)
     assert extract(planted(100, 2).problem, ExtractionOptions()).optimal
     assert bool(calls) == runs_out and not any(calls)
 
