@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import signal
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +14,11 @@ from hypothesis import settings
 from relational_tensat.base.folders import CACHE_VARIABLE
 from relational_tensat.rules.targets.fused_kernel import FusedKernel
 from relational_tensat.tensor.operators import registry
+
+# What Python compiles is kept, whatever the environment says: tests start many processes, and each would
+# compile the package again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # One commit, one verdict. Other draws, to search for what these do not find:
 # python -m pytest --hypothesis-profile=random
@@ -21,6 +29,12 @@ settings.load_profile("repeatable")
 
 # A shell's background jobs ignore Ctrl-C, and so would what they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector look no more at what stays until the end: modules, rules, all tests."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")

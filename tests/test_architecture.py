@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import networkx as nx
@@ -25,12 +26,26 @@ def modules() -> dict[str, Path]:
     return imports
 
 
+@cache
+def syntax() -> dict[str, list[ast.AST]]:
+    """Return the imports and classes of each module, by its name."""
+    return {
+        name: [
+            node
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Import | ast.ImportFrom | ast.ClassDef)
+        ]
+        for name, path in modules().items()
+    }
+
+
+@cache
 def import_graph() -> nx.DiGraph:
     """Return an edge for each import of a module of the package by another, wherever it stands."""
     known = modules()
     graph = nx.DiGraph()
-    for name, path in known.items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for name, nodes in syntax().items():
+        for node in nodes:
             if isinstance(node, ast.Import):
                 graph.add_edges_from(
                     (name, alias.name) for alias in node.names if alias.name in known
@@ -79,10 +94,7 @@ def test_no_module_name_stands_three_times() -> None:
 def test_a_class_name_stands_for_one_class() -> None:
     """The e-graph that users open is the one beside its tables: both are what egg calls so."""
     names = Counter(
-        node.name
-        for path in modules().values()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ClassDef)
+        node.name for nodes in syntax().values() for node in nodes if isinstance(node, ast.ClassDef)
     )
     assert {name: count for name, count in names.items() if count > 1} == {"EGraph": 2}
 

@@ -19,6 +19,7 @@ from tests.strategies import (
     draw_configuration,
     tensor_types,
 )
+from tests.tiers import nightly
 
 
 def rule_of(source: str, target: str) -> Rule:
@@ -39,10 +40,11 @@ def test_a_configuration_is_valid(configuration: RuleConfiguration | None) -> No
     assert get_operator(op).canonical(types, attrs) == attrs
 
 
+@pytest.mark.parametrize("searches", [2, nightly(5)])
 @pytest.mark.parametrize("rule", [SUM, CONV])
-def test_a_configuration_shrinks(rule: Rule) -> None:
+def test_a_configuration_shrinks(rule: Rule, searches: int) -> None:
     # Shrinking is a search that ends in local minima: the best of a few is small, not each.
-    sizes = [_size_of_shrunk(rule, Random(seed)) for seed in range(5)]
+    sizes = [_size_of_shrunk(rule, Random(seed)) for seed in range(searches)]
     assert min(sizes) <= 12 and max(sizes) <= 200, sizes
 
 

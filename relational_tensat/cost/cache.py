@@ -365,14 +365,15 @@ class CostCache:
 
     def _check(self, engine: duckdb.DuckDBPyConnection) -> None:
         """Make the table in a new file; refuse databases of something else."""
+        if _has_table(engine, "measured_cost"):
+            return
         tables = {str(name) for (name,) in engine.execute("SHOW TABLES").fetchall()}
-        if tables and "measured_cost" not in tables:
+        if tables:
             raise InputError(
                 f"{self.path}: a database with the tables {', '.join(sorted(tables))}, "
                 f"expected a cost cache; {_ANOTHER}"
             )
-        if not tables:
-            engine.execute(sql("cost_cache/schema"))
+        engine.execute(sql("cost_cache/schema"))
 
 
 #: What there is instead of caches whose disks are full, by their paths.
@@ -391,7 +392,11 @@ def _engine(path: Path) -> duckdb.DuckDBPyConnection:
 
 def _has_table(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
     """Whether the attached cache has a table: caches of before have only the first."""
-    return (name,) in connection.execute("SHOW TABLES").fetchall()
+    try:
+        connection.execute(f"FROM {name} LIMIT 0")  # SHOW TABLES takes ten times as long
+    except duckdb.CatalogException:
+        return False
+    return True
 
 
 def _columns(record: Record) -> Mapping[str, Any]:

@@ -342,7 +342,7 @@ _ALIGNMENT_BYTES = 4096
 def save_onnx(graph: Graph, path: Path, opset: int | None = None) -> None:
     """Write a graph as ONNX, completely or not at all.
 
-    Large weights go to ``NAME.onnx.data`` where the file that it is from had its own beside it, or where
+    Large weights go to ``NAME.onnx.data`` where the file that it is from had its own beside it, and where
     they are too large for one file.
 
     Args:

@@ -23,7 +23,6 @@ from relational_tensat.formats import need_onnx
 from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.run.options import Options
 from relational_tensat.run.result import Result
-from relational_tensat.run.result_model import result_model, write_model
 from relational_tensat.tensor import Graph
 
 if TYPE_CHECKING:
@@ -64,8 +63,7 @@ class Place:
             return result
         files = result.files
         if is_onnx(files.output):
-            model = result_model(files, result.graph, is_unchanged=result.unchanged)
-            files = replace(files, model=model)
+            files = replace(files, model=result.model)
         if self.is_own:
             machine = None if files.machine is None else replace(files.machine, data=None)
             files = replace(files, output=None, machine=machine)
@@ -194,6 +192,7 @@ def _write(model: Any, path: Path, name: str) -> None:
             raise InputError(f"{name}: onnx_ir cannot write it: {first_line(error)}") from error
         return
     from relational_tensat.formats.onnx_external import has_external_data
+    from relational_tensat.run.result_model import write_model
 
     if has_external_data(model):
         raise InputError(

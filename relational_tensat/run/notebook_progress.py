@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
-
-from relational_tensat.run.progress import PHASES, Progress, Silent
 
 if TYPE_CHECKING:
     from relational_tensat.explore import IterationReport
@@ -24,31 +20,13 @@ _SECONDS_BETWEEN = 0.2
 _SAID = {"fuse": "search kernels", "price": "price the graph", "whole": "time whole graphs"}
 
 
-@contextmanager
-def shown(progress: Progress | None) -> Iterator[Progress]:
-    """Give a progress, if there is none: in a notebook, a bar that is done at the end of the block."""
-    display = None if progress is not None else _notebook_display()
-    if display is None:
-        yield progress or Silent()
-        return
-    bar = NotebookBar(display)
-    try:
-        yield bar
-    finally:
-        bar.close()
-
-
-def _notebook_display() -> Callable[[str], Any] | None:
-    """Return what shows HTML in the cell that runs, and gives a handle to change it; None outside one."""
-    ipython = sys.modules.get("IPython")  # a notebook has imported it
-    shell = None if ipython is None else ipython.get_ipython()
-    if shell is None or not hasattr(shell, "kernel"):  # a terminal has none
+def notebook_bar(shell: object, phases: Sequence[str]) -> NotebookBar | None:
+    """Return a bar in the cell that runs; None where IPython's shell is no notebook's."""
+    if not hasattr(shell, "kernel"):  # a terminal has none
         return None
-    try:
-        from IPython.display import HTML, display
-    except ImportError:
-        return None
-    return lambda html: _Handle(HTML, display(HTML(html), display_id=True))
+    from IPython.display import HTML, display
+
+    return NotebookBar(lambda html: _Handle(HTML, display(HTML(html), display_id=True)), phases)
 
 
 class _Handle:
@@ -64,12 +42,14 @@ class _Handle:
 class NotebookBar:
     """A bar by phases, and beside it the best graph so far and the time."""
 
-    def __init__(self, display: Callable[[str], Any]) -> None:
+    def __init__(self, display: Callable[[str], Any], phases: Sequence[str]) -> None:
         """Show it.
 
         Args:
             display: shows HTML, and returns a handle whose ``update`` changes it.
+            phases: that a run has, in order.
         """
+        self._phases = phases
         self._started = time.monotonic()
         self._updated = self._started
         self._phase, self._place = "", 0
@@ -79,8 +59,8 @@ class NotebookBar:
     def phase(self, name: str) -> None:
         """Show that a phase begins."""
         self._phase = name
-        if name in PHASES:
-            self._place = max(self._place, PHASES.index(name))
+        if name in self._phases:
+            self._place = max(self._place, self._phases.index(name))
         self._show("", is_new=True)
 
     def region(self, report: RegionReport) -> None:
@@ -128,6 +108,4 @@ class NotebookBar:
         best = f"best graph {self._best_us:,.2f} µs" if math.isfinite(self._best_us) else ""
         parts = [_SAID.get(self._phase, self._phase), text, best, f"{self._seconds():.0f} s"]
         said = escape(", ".join(filter(None, parts)))
-        return (
-            f'<progress value="{self._place}" max="{len(PHASES)}"></progress> <small>{said}</small>'
-        )
+        return f'<progress value="{self._place}" max="{len(self._phases)}"></progress> <small>{said}</small>'

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from relational_tensat.base.outputs import (
     DefaultOutput,
@@ -19,15 +19,18 @@ from relational_tensat.base.outputs import (
 )
 from relational_tensat.cost import CostModel
 from relational_tensat.formats.frontend import MODEL
-from relational_tensat.run.models_in_memory import AnyModel, Place, placed
-from relational_tensat.run.notebook_progress import shown
 from relational_tensat.run.options import Options
-from relational_tensat.run.progress import Progress
+from relational_tensat.run.progress import Progress, shown
 from relational_tensat.run.result import Result
 from relational_tensat.tensor import Graph
 
 if TYPE_CHECKING:
+    from relational_tensat.run.models_in_memory import AnyModel
     from relational_tensat.run.values import LoadedRun, Run
+
+#: What a run reads, and where it writes.
+_Source: TypeAlias = Graph | str | Path
+_Target: TypeAlias = str | Path | DefaultOutput | None
 
 
 def optimize(
@@ -64,12 +67,16 @@ def optimize(
         MissingDependencyError: the device that costs are to be measured on is not here.
         KeyboardInterrupt: Ctrl-C while measuring; what was measured is kept, as its text says.
     """
-    options = options or Options()
-    with placed(model, output, options) as place, shown(progress) as watcher:
-        _check_paths(options, place.source, place.output)
-        check_database(options.output.db, force=options.output.force)
-        check_page(options.output.view)
-        return _carry_out(options, place.source, place, cost_model, watcher)
+    chosen = options or Options()
+
+    def run(source: _Source, target: _Target) -> Result:
+        _check_paths(chosen, source, target)
+        check_database(chosen.output.db, force=chosen.output.force)
+        check_page(chosen.output.view)
+        with shown(progress) as watcher:
+            return _carry_out(chosen, source, target, cost_model, watcher)
+
+    return _from_file(run, model, output, chosen)
 
 
 def resume(
@@ -107,19 +114,34 @@ def resume(
     stored = read_run(Path(db))
     options = stored.options(**changes)
     stored.check_costs(own=cost_model is not None)
-    source = stored.path if model is None else model
-    with placed(source, output, options) as place, shown(progress) as watcher:
-        given = None if model is None else place.source
-        _check_paths(options, given, place.output)
+
+    def run(source: _Source, target: _Target) -> Result:
+        given = None if model is None else source
+        _check_paths(options, given, target)
         check_page(options.output.view)
         opened = partial(restore, stored=stored, model=given)
-        return _carry_out(options, stored.path, place, cost_model, watcher, opened)
+        with shown(progress) as watcher:
+            return _carry_out(options, stored.path, target, cost_model, watcher, opened)
+
+    return _from_file(run, stored.path if model is None else model, output, options)
+
+
+def _from_file(
+    run: Callable[[_Source, _Target], Result], model: AnyModel, output: _Target, options: Options
+) -> Result:
+    """Return the result of a run on a graph or a file, which a model in memory is made for its length."""
+    if isinstance(model, Graph) or (isinstance(model, str | Path) and output is not None):
+        return run(model, output)
+    from relational_tensat.run.models_in_memory import placed
+
+    with placed(model, output, options) as place:
+        return place.take(run(place.source, place.output))
 
 
 def _carry_out(
     options: Options,
-    source: Graph | str | Path,
-    place: Place,
+    source: _Source,
+    output: _Target,
     cost_model: CostModel | None,
     progress: Progress,
     opened: Callable[[Run], LoadedRun] | None = None,
@@ -139,7 +161,7 @@ def _carry_out(
     from relational_tensat.run.summary import result_of
     from relational_tensat.run.values import Run
 
-    run = Run.begin(options, source, place.output, cost_model, progress)
+    run = Run.begin(options, source, output, cost_model, progress)
     with run.files, run.resources, run.attention:
         # Model, rules and inputs are read; the graph goes into the database.
         loaded = (opened or load)(run)
@@ -151,7 +173,7 @@ def _carry_out(
         checked = check(extracted)
         # The result goes into its file; with the option view, the page of it all into another.
         written = write(checked)
-    return place.take(result_of(written))
+    return result_of(written)
 
 
 def _check_paths(

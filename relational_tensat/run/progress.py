@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -67,6 +68,23 @@ class Silent:
 
     def measuring(self, done: int, total: int) -> None:
         """Ignore it."""
+
+
+@contextmanager
+def shown(progress: Progress | None) -> Iterator[Progress]:
+    """Give a progress, if there is none: in a notebook, a bar that is done at the end of the block."""
+    ipython = sys.modules.get("IPython")  # a notebook has imported it
+    shell = None if ipython is None or progress is not None else ipython.get_ipython()
+    bar = None
+    if shell is not None:
+        from relational_tensat.run.notebook_progress import notebook_bar
+
+        bar = notebook_bar(shell, PHASES)
+    try:
+        yield progress or bar or Silent()
+    finally:
+        if bar is not None:
+            bar.close()
 
 
 PHASES = ("load", "price", "explore", "fuse", "extract", "verify", "whole", "write")

@@ -15,7 +15,6 @@ from relational_tensat.base.shown_text import html_fields
 from relational_tensat.egraph.stopwatch import TimeSpent
 from relational_tensat.run.gain import Gain, standing_of
 from relational_tensat.run.result_groups import Files, Outcome, Price, Proof, SearchSummary
-from relational_tensat.run.result_model import result_model, save_result
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.uses import count_inference_ops
 
@@ -171,6 +170,8 @@ class Result:
             InputError: the file that was written is gone, or the graph has no ONNX form.
             MissingDependencyError: onnx is not installed.
         """
+        from relational_tensat.run.result_model import result_model  # few runs need it
+
         return result_model(self.files, self.graph, is_unchanged=self.unchanged)
 
     def save(self, path: str | Path) -> Path:
@@ -181,6 +182,8 @@ class Result:
             InputError: the file that was written is gone, or it cannot be written.
             MissingDependencyError: onnx is not installed.
         """
+        from relational_tensat.run.result_model import save_result  # few runs need it
+
         save_result(self.files, self.graph, Path(path), is_unchanged=self.unchanged)
         return Path(path)
 

@@ -14,6 +14,7 @@ from bench.anytime import command as anytime_command
 from bench.anytime.measure import AnytimeRun, FirstAnswer
 
 
+@pytest.mark.nightly
 def test_every_variant_ends_with_the_same_optimum(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

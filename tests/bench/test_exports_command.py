@@ -60,6 +60,7 @@ def test_a_model_is_optimized_and_compared(tmp_path: Path) -> None:
     assert outcome.peak_mib > 0
 
 
+@pytest.mark.nightly
 def test_the_command_tries_what_is_in_the_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -226,6 +227,7 @@ def test_runs_with_an_empty_and_a_warm_cache_are_held_against_their_limits(tmp_p
     assert lines[2] in path.with_suffix(".md").read_text()
 
 
+@pytest.mark.nightly
 def test_the_command_runs_each_model_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

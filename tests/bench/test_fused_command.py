@@ -11,6 +11,7 @@ from bench.fused import rows
 from tests.with_compilers import needs_c
 
 
+@pytest.mark.nightly
 def test_a_block_with_chains_only_is_cheaper(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fused", "gated_mlp", "--time-limit", "0"]) == 0
     _, row = capsys.readouterr().out.splitlines()

@@ -104,6 +104,7 @@ def test_what_is_left_when_the_total_time_is_over_is_not_kept(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.nightly
 def test_two_at_a_time_are_the_same(tmp_path: Path) -> None:
     cells = [Cell("explore", "resnet50", k, "efficient") for k in (0, 1)]
     results = results_of(cells, PaperRuns(Settings()), tmp_path, jobs=2)

@@ -44,6 +44,7 @@ def test_all_kinds(
     assert "- run, kill 0: lost" in table.read_text()
 
 
+@pytest.mark.nightly
 def test_what_does_not_hold_is_found_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -115,6 +115,7 @@ def test_where_few_operators_meet_the_limit_more_are_not_tried(
     assert all(row.endswith("> 12 h") for row in limits[1:])
 
 
+@pytest.mark.nightly
 def test_figure_10_is_drawn(tmp_path: Path) -> None:
     text, dot = drawn(FIGURES[-1])
     assert "store t1 → part1[k'=16" in text and "| k2 | part1 |" in text
@@ -136,6 +137,7 @@ def test_fewer_blocks_have_the_same_tiles() -> None:
     assert with_outputs(first).outputs == kernel.outputs
 
 
+@pytest.mark.nightly
 def test_kept_kernels_run_on_the_cpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     skip_without_compiler("c")
     skip_without_compiler("cuda")

@@ -17,6 +17,7 @@ from bench.motifs.drawn import MOTIFS, drawn_sketch
 from bench.motifs.sketch import as_model, feeds
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.verify.runtime import Session, open_session
+from tests.tiers import nightly
 
 
 def test_models_are_valid_and_run_and_are_the_same_for_a_seed() -> None:
@@ -53,7 +54,7 @@ def test_the_command_goes_on_where_it_stopped(
     assert tried[7:] == [0, 1]
 
 
-@pytest.mark.parametrize("is_wrong", [False, True])
+@pytest.mark.parametrize("is_wrong", [nightly(False), True])
 def test_a_wrong_file_is_found_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_wrong: bool
 ) -> None:

@@ -31,6 +31,7 @@ def folder_with(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.nightly
 def test_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -101,6 +101,7 @@ def test_what_cannot_be_is_refused(
     assert re.match(f"error: .*{message}", capsys.readouterr().err)
 
 
+@pytest.mark.nightly
 def test_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,6 +14,7 @@ from bench.search.search_run import Moment, SearchRun
 from bench.search.tables import tables_of
 
 
+@pytest.mark.nightly
 def test_focus_costs_no_more_than_saturation(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["search", "vgg19", "--k", "1", "--node-limits", "500"]) == 0
     _, *rows = (line.split() for line in capsys.readouterr().out.splitlines())

@@ -50,6 +50,7 @@ def shared(run: SearchRun, other: SearchRun) -> SearchRun | None:
     return found and without_times(found)
 
 
+@pytest.mark.nightly
 def test_focus_has_the_worlds_of_smaller_limits_first() -> None:
     narrow, wide = run_of("focus", 1, WORLD_NODES), run_of("focus", 1, 2 * WORLD_NODES)
     assert len(wide.grown) > len(narrow.grown)
@@ -65,6 +66,7 @@ def test_saturation_that_no_limit_met_is_that_of_larger_ones() -> None:
     assert shared(whole, limited) is None
 
 
+@pytest.mark.nightly
 def test_saturation_that_used_fewer_multi_iterations_is_that_of_more() -> None:
     runs = {k_multi: run_of("saturation", k_multi, 500) for k_multi in (1, 8, 9)}
     assert runs[8].iterations < 8

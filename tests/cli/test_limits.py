@@ -194,7 +194,7 @@ def test_ctrl_c_twice_ends_with_130_or_a_result(words: str, tmp_path: Path) -> N
         "M": Path(__file__).parents[2] / "bench" / "inputs" / "encoder_block.onnx",
     }  # fmt: skip
     process = run(*(places.get(word, word) for word in words.split()))
-    time.sleep(4)
+    time.sleep(2)
     for _ in range(2):
         process.send_signal(signal.SIGINT)
         time.sleep(0.05)

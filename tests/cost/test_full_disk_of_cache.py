@@ -15,11 +15,14 @@ from relational_tensat.cost.earlier_runs import RunsBefore
 from tests.cost.fakes import FakeDevice
 from tests.cost.test_cache_files import CPU, products
 from tests.run.resume.test_full_disk import file_limit
+from tests.tiers import nightly
 
 _KIB = 1024
 
 
-@pytest.mark.parametrize("limit", [0, 4 * _KIB, 13 * _KIB, 20 * _KIB, 300 * _KIB])
+@pytest.mark.parametrize(
+    "limit", [0, nightly(4 * _KIB), nightly(13 * _KIB), 20 * _KIB, nightly(300 * _KIB)]
+)
 def test_what_is_measured_is_known_whatever_the_disk(
     tmp_path: Path, limit: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

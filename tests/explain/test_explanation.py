@@ -47,6 +47,7 @@ from tests.explore.example_rules import example_rules
 from tests.explore.graphs import mixed, product_of_its_factor, separate_sums, sum_of
 from tests.explore.source_graphs import source_graph
 from tests.graphs import f32, fan_of_matmuls, shared_matmuls
+from tests.tiers import nightly
 
 
 @pytest.fixture
@@ -296,7 +297,10 @@ def test_any_choice_can_be_explained(seed: int) -> None:
     assert_replays(egraph, explain(egraph.connection))
 
 
-@pytest.mark.parametrize("name", ["bert", "nasrnn", "squeezenet", "mobilenet_v2", "vgg19"])
+_SLOW = ("nasrnn", "mobilenet_v2", "squeezenet")
+
+
+@pytest.mark.parametrize("name", ["bert", "vgg19", *map(nightly, _SLOW)])
 def test_models(name: str, shipped: list[Rule]) -> None:
     egraph = EGraph.create(MODELS[name]())
     explore(egraph, shipped, ExplorationOptions(2, node_limit=1500))

@@ -28,6 +28,7 @@ from tests.explore.own_egraphs import Key, assert_explained, extras, keys_of
 from tests.explore.universes import BUDGET, begin, grow, original, turns, universe_of
 from tests.explore.world_invariants import assert_world_invariants, members_of
 from tests.graphs import f32
+from tests.tiers import nightly
 
 
 def chosen_in(world: World) -> tuple[list[int], Graph]:
@@ -40,7 +41,7 @@ def chosen_in(world: World) -> tuple[list[int], Graph]:
     return table.enodes[choice[order]].tolist(), chosen_graph(world.egraph)
 
 
-@pytest.mark.parametrize("model", ["mixed", "bert", "nasrnn"])
+@pytest.mark.parametrize("model", ["mixed", "bert", nightly("nasrnn")])
 def test_the_first_world_is_the_e_graph_that_there_is_without_worlds(model: str) -> None:
     graph, rules = (
         (mixed(), example_rules()) if model == "mixed" else (MODELS[model](), taso_rules())

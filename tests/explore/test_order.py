@@ -18,6 +18,7 @@ from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph
 from tests.explore.example_rules import example_rules
 from tests.explore.graphs import sum_of
+from tests.tiers import nightly
 
 _SHUFFLED = ("enode", "eclass", "instance", "template", "union_log")
 
@@ -55,8 +56,10 @@ def shuffle_before_steps(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(step._Step, "__init__", shuffled)
 
 
+_QUICK = ("bert", "nasrnn", "squeezenet")
 CASES = [
-    *((name, taso_rules) for name in MODELS),
+    *((name, taso_rules) for name in _QUICK),
+    *(nightly(name, taso_rules) for name in MODELS if name not in _QUICK),
     ("bert", load_rules),
     ("sum", lambda: example_rules("swap", "regroup")),
 ]

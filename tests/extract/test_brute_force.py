@@ -23,6 +23,7 @@ from tests.extract.small_egraphs import (
     features,
     small_problem,
 )
+from tests.tiers import nightly
 
 COUNT = 1_000
 BLOCKS = 4
@@ -33,7 +34,7 @@ def assert_checked(problem: ExtractionProblem, extraction: Extraction) -> None:
     assert chosen_cost(problem, extraction.choice) == pytest.approx(extraction.cost_us)
 
 
-@pytest.mark.parametrize("block", range(BLOCKS))
+@pytest.mark.parametrize("block", [0, *map(nightly, range(1, BLOCKS))])
 def test_the_optimum_is_found_and_proven(block: int) -> None:
     for seed in range(block, COUNT, BLOCKS):
         problem = small_problem(seed)

@@ -28,6 +28,7 @@ from relational_tensat.models import MODELS
 from relational_tensat.rules.library import load_rules
 from relational_tensat.tensor import Graph
 from tests.cost.fakes import CPU, Configuration, FakeDevice
+from tests.tiers import nightly
 
 PROFILE = base_profile(CPU)
 INPUTS = Path(__file__).parents[2] / "bench/inputs"
@@ -64,7 +65,7 @@ def source_of(folder: Path, name: str, limit_s: float = 1e9) -> MeasuredSource:
     [
         (lambda: load_model(INPUTS / "transformer_block.onnx"), 27, 26),
         (lambda: load_model(INPUTS / "gated_mlp.onnx"), 25, 17),
-        (MODELS["squeezenet"], 76, 62),
+        nightly(MODELS["squeezenet"], 76, 62),
     ],
     ids=["transformer", "gated", "convolutional"],
 )

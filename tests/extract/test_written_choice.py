@@ -21,6 +21,7 @@ from relational_tensat.extract.written_choice import find_choice, text_of_choice
 from relational_tensat.models import MODELS
 from relational_tensat.rules.library import load_rules
 from relational_tensat.tensor import Graph
+from tests.tiers import nightly
 
 PROFILE = load_profile("t4")
 
@@ -33,7 +34,7 @@ def explored(graph: Graph, iterations: int, *, backwards: bool = False) -> EGrap
     return egraph
 
 
-@pytest.mark.parametrize("name", ["squeezenet", "nasrnn"])
+@pytest.mark.parametrize("name", ["squeezenet", nightly("nasrnn")])
 def test_it_is_found_in_an_egraph_whose_ids_are_others(name: str) -> None:
     with closing(explored(MODELS[name](), 2)) as first:
         table = extraction_problem(first, PROFILE)

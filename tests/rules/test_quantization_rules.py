@@ -14,6 +14,7 @@ from relational_tensat.base.files import resource_dir
 from relational_tensat.verify import quantized
 from relational_tensat.verify.quantized import runtime_kernels
 from tests.quantized_models import Quantized, mean_before_reshape, residual_block, two_products
+from tests.tiers import nightly
 
 
 def optimized(
@@ -199,7 +200,7 @@ def test_a_rule_at_fault_is_found_where_a_value_is_made_of_its_own_integers(tmp_
     assert kernels.quantized == 1
 
 
-@pytest.mark.parametrize("saturates", [False, True])
+@pytest.mark.parametrize("saturates", [nightly(False), True])
 def test_what_two_operators_read_is_brought_to_uint8(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saturates: bool
 ) -> None:

@@ -171,6 +171,7 @@ def test_a_tree_search_has_half_of_the_time_that_is_left(monkeypatch: pytest.Mon
     assert limit_s is not None and 450 < limit_s <= 500
 
 
+@pytest.mark.nightly
 def test_where_focus_has_found_everything_there_is_no_tree_search() -> None:
     limits = {"node_limit": 50_000, "world_nodes": 2_000, "multi_iterations": 99}
     result = optimize(MODELS["vgg19"](), options(**limits, multi_schedule="saturated"))

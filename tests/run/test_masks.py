@@ -11,6 +11,7 @@ from relational_tensat import Options, Result, optimize
 from relational_tensat.formats import load_model
 from tests.rules.soundness.wrong_rules import WRONG
 from tests.rules.spelling import Spelling
+from tests.tiers import nightly
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
@@ -48,7 +49,7 @@ def run(mask_type: str, folder: Path, *rules: Path, **options: object) -> tuple[
 
 
 @pytest.mark.parametrize("mask_type", ["FLOAT", "INT64"])
-@pytest.mark.parametrize("target", [None, "onnxruntime"])
+@pytest.mark.parametrize("target", [nightly(None), "onnxruntime"])
 def test_the_original_is_kept_and_the_report_says_where_it_differs(
     mask_type: str, target: str | None, tmp_path: Path
 ) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from relational_tensat import Options, optimize
-from relational_tensat.run.notebook_progress import NotebookBar, shown
-from relational_tensat.run.progress import Silent
+from relational_tensat.run.notebook_progress import NotebookBar
+from relational_tensat.run.progress import PHASES, Silent, shown
 from tests.graphs import shared_matmuls
 
 
@@ -65,7 +65,7 @@ def test_what_it_says_is_no_markup() -> None:
         texts.append(html)
         return SimpleNamespace(update=texts.append)
 
-    bar = NotebookBar(display)
+    bar = NotebookBar(display, PHASES)
     bar.phase("<script>")
     bar.extraction(12.5, 3.0)
     bar.measuring(0, 10)

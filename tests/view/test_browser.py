@@ -15,6 +15,7 @@ from relational_tensat.base.duckdb import open_database
 from relational_tensat.cli.database import RunDatabase
 from relational_tensat.view import RunPage, collect, write_page
 from relational_tensat.view.server import Server
+from tests.tiers import nightly
 from tests.view.questions import MOST_CLICKS, Stranger
 from tests.view.runs import HOSTILE, stored_run
 
@@ -74,7 +75,7 @@ def test_the_change_is_drawn(browser: Any, width: int) -> None:
     assert tab.troubles == []
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1280, nightly(390)])
 def test_the_film_runs_forth_and_back(browser: Any, width: int) -> None:
     tab = Tab(browser, report("shared_matmuls") + "#step=1", width)
     page = tab.page
@@ -90,7 +91,7 @@ def test_the_film_runs_forth_and_back(browser: Any, width: int) -> None:
     assert tab.troubles == []
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1280, nightly(390)])
 def test_the_search_is_plotted(browser: Any, width: int) -> None:
     tab = Tab(browser, report("shared_matmuls"), width)
     page = tab.page
@@ -102,7 +103,7 @@ def test_the_search_is_plotted(browser: Any, width: int) -> None:
     assert tab.troubles == []
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1280, nightly(390)])
 def test_a_class_is_found_and_its_neighbourhood_grows(browser: Any, width: int) -> None:
     tab = Tab(browser, report("shared_matmuls"), width)
     page = tab.page
@@ -119,7 +120,7 @@ def test_a_class_is_found_and_its_neighbourhood_grows(browser: Any, width: int) 
     assert tab.troubles == []
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1280, nightly(390)])
 def test_examples_are_answered_and_plotted(browser: Any, width: int) -> None:
     tab = Tab(browser, report("shared_matmuls"), width)
     page = tab.page

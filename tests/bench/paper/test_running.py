@@ -41,6 +41,7 @@ def test_saturation_finds_what_the_sequential_search_finds() -> None:
     assert search["moments"][0]["best_us"] == pytest.approx(_BEFORE_US)
 
 
+@pytest.mark.nightly
 def test_more_multi_pattern_iterations_are_more_e_nodes() -> None:
     sizes = [_run(saturate("bert", k))["e_nodes"] for k in (0, 2)]
     assert sizes[0] < sizes[1]
@@ -52,6 +53,7 @@ def test_the_rules_are_those_of_the_cell() -> None:
     assert {rule.name for rule in running.rules_of(saturate("bert", 1, "shipped"))} == shipped
 
 
+@pytest.mark.nightly
 def test_programs_agree_whether_cycles_are_there_or_not() -> None:
     costs = set()
     for cycle_filter in ("none", "efficient"):

@@ -21,6 +21,7 @@ from relational_tensat.rules.soundness.judgement import Judge, LawOutcome
 from relational_tensat.rules.soundness.requirements import DrawPlan
 from relational_tensat.rules.text import expr_text
 from relational_tensat.tensor.types import TensorType
+from tests.tiers import nightly
 
 TRIALS = 60
 SUM_OF_CONVOLUTIONS = (
@@ -78,7 +79,7 @@ def test_a_sound_rule_stays_as_it_is(rule_of: Reader) -> None:
             "=>(conv2d 1 1 0 0 ?x (concat 0 4 ?v ?w))",
             ["(= (groups ?a ?b) 1)"],
         ),
-        (
+        nightly(
             "(concat 1 4 (conv2d 1 1 0 0 ?x ?v) (conv2d 1 1 0 0 ?y ?w))"
             "=>(conv2d 1 1 0 0 (concat 1 4 ?x ?y) (concat 0 4 ?v ?w))",
             ["(= (// (dim ?b 0) (groups ?a ?b)) (// (dim ?d 0) (groups ?c ?d)))"],

@@ -134,6 +134,8 @@ class _LaunchTimer(FakeTimer):
 
 def test_graphs_race_in_heats(monkeypatch: pytest.MonkeyPatch) -> None:
     device, library = _device(monkeypatch, _LaunchTimer)
+    monkeypatch.setattr(whole, "_TURN_US", 30.0)  # the double computes whatever is run
+    monkeypatch.setattr(whole, "_WARM_UP_US", 60.0)
     prepared = prepare_graphs(shared_matmuls(), [_merged()])
     first, merged = prepared.graphs
     for seed in range(3):  # the order in which they are loaded changes nothing
@@ -152,11 +154,13 @@ def test_graphs_of_a_heat_are_run_equally_often(monkeypatch: pytest.MonkeyPatch)
             return time_us
 
     device, _ = _device(monkeypatch, Counting)
+    monkeypatch.setattr(whole, "_TURN_US", 50.0)
+    monkeypatch.setattr(whole, "_WARM_UP_US", 60.0)
     prepared = prepare_graphs(shared_matmuls(), [_merged()])
     device.heat(prepared.graphs, prepared.inputs, 0)
     rounds = launched[-30:]  # five launches a run, and one
-    assert sorted(set(rounds)) == [100, 500]
-    assert rounds.count(100) == rounds.count(500) == 15
+    assert sorted(set(rounds)) == [5, 25]
+    assert rounds.count(5) == rounds.count(25) == 15
 
 
 def test_a_graph_without_kernels_does_not_race(monkeypatch: pytest.MonkeyPatch) -> None:

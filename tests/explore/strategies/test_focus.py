@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -41,6 +42,7 @@ def focus(
     after: Callable[[int], str | None] | None = None,
     restarts: int = 1,
     tree: TreeOptions | None = None,
+    rules: Sequence[Path] = (),
 ) -> tuple[Exploration, Extraction]:
     """Search and extract."""
     extractor = extractor_of(egraph)
@@ -48,7 +50,7 @@ def focus(
     name = "focus" if tree is None else "focus-mcts"
     options = replace(options, restarts=restarts, search=name)
     search = SearchSettings(options, extractor, observer, tree=tree or TreeOptions())
-    exploration = explore_focus(egraph, load_rules(), search)
+    exploration = explore_focus(egraph, load_rules(rules), search)
     return exploration, extractor.finish(exploration.iterations)
 
 
@@ -59,6 +61,7 @@ def saturated(model: str, options: ExplorationOptions) -> Extraction:
     return extractor_of(egraph).finish(1)
 
 
+@pytest.mark.nightly
 def test_it_finds_what_saturation_misses_and_all_holds_after_every_step() -> None:
     egraph = EGraph.create(MODELS["nasrnn"]())
     limits = {"node_limit": 600, "time_limit_s": None}
@@ -103,7 +106,7 @@ def test_all_holds_after_each_step_of_a_small_run() -> None:
 
     limits = {"node_limit": 90, "world_nodes": 90, "time_limit_s": None}
     options = ExplorationOptions(search="focus", **limits)
-    exploration, extraction = focus(egraph, options, check, restarts=0)
+    exploration, extraction = focus(egraph, options, check, restarts=0, rules=RULES)
     assert steps == exploration.iterations
     assert len(exploration.worlds) > 1
     assert extraction.cost_us < exploration.worlds[0].best_us
@@ -130,7 +133,7 @@ def test_all_holds_after_each_step_of_a_small_run_with_a_tree_search() -> None:
 
     limits = {"node_limit": 90, "world_nodes": 90, "time_limit_s": None}
     options = ExplorationOptions(search="focus-mcts", **limits)
-    exploration, extraction = focus(egraph, options, check, restarts=0, tree=tree)
+    exploration, extraction = focus(egraph, options, check, restarts=0, tree=tree, rules=RULES)
     decided = [decision.decision for decision in exploration.decisions]
     assert decided and set(decided) <= set(grown)
     assert exploration.iterations > decided[-1]
@@ -139,6 +142,7 @@ def test_all_holds_after_each_step_of_a_small_run_with_a_tree_search() -> None:
     assert ids_of_worlds == {w.world for w in exploration.worlds if w.kind != "universe"}
 
 
+@pytest.mark.nightly
 def test_where_the_universe_is_full_it_ends() -> None:
     egraph = EGraph.create(MODELS["nasrnn"]())
     options = ExplorationOptions(
@@ -153,7 +157,7 @@ def test_where_the_universe_is_full_it_ends() -> None:
 def test_worlds_get_wider_until_the_node_limit() -> None:
     egraph = EGraph.create(layers(3, 5))
     options = ExplorationOptions(search="focus", world_nodes=50, node_limit=120, time_limit_s=None)
-    exploration, _ = focus(egraph, options)
+    exploration, _ = focus(egraph, options, rules=RULES)
     widths = [world.node_limit for world in exploration.worlds if world.kind == "original"]
     assert widths == [50, 50, 100, 100, 120, 120]
     grown = [world for world in exploration.worlds if world.kind != "universe"]
@@ -177,7 +181,7 @@ def test_no_world_is_wider_than_one_whose_limit_was_not_met() -> None:
     options = ExplorationOptions(
         search="focus", world_nodes=240, node_limit=1_920, time_limit_s=None, iterations=2
     )
-    exploration, _ = focus(egraph, options)
+    exploration, _ = focus(egraph, options, rules=RULES)
     met = {world.node_limit for world in exploration.worlds if world.stop_reason == "nodes"}
     assert (met, exploration.stop_reason) == ({240}, "focus")
     assert {world.node_limit for world in exploration.worlds} == {240, 480}

@@ -19,6 +19,7 @@ from relational_tensat.extract.tables import extraction_problem
 from relational_tensat.models import MODELS
 from relational_tensat.rules.library import load_rules, taso_rules
 from tests.explore.worlds.side_by_side import original, random_steps, universe_of, worlds_of
+from tests.tiers import nightly
 
 COST = load_profile("tensat_t4")
 WORLDS, STEPS = 6, 5
@@ -31,7 +32,7 @@ def costs_of(universe: Universe) -> NodeCosts:
     return NodeCosts(universe.arrays, signatures, egraph.root)
 
 
-@pytest.mark.parametrize("model", ["nasrnn", "bert"])
+@pytest.mark.parametrize("model", [nightly("nasrnn"), "bert"])
 def test_it_costs_what_it_chooses_and_no_less_than_the_optimum(model: str) -> None:
     universe = universe_of(MODELS[model](), load_rules())
     egraph = universe.egraph

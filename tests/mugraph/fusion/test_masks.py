@@ -14,6 +14,7 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.formats import save_model
 from tests.mugraph.conditions import causal_model, constant_model, given_model, leaving
 from tests.mugraph.masks import guarded_model, with_mask
+from tests.tiers import nightly
 
 
 def test_attention_with_a_guard_is_one_kernel(tmp_path: Path) -> None:
@@ -76,7 +77,7 @@ def test_attention_with_a_computed_mask_is_one_kernel(tmp_path: Path) -> None:
     assert np.allclose(by_kernel.reshape(expected.shape), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("is_added", [True, False])
+@pytest.mark.parametrize("is_added", [True, nightly(False)])
 def test_attention_with_bools_and_minus_infinity_is_one_kernel(
     is_added: bool, tmp_path: Path
 ) -> None:
@@ -108,7 +109,7 @@ def test_attention_with_bools_and_minus_infinity_is_one_kernel(
     assert again.graph.count_ops() == {"fused": 1} and again.cost_after_us == result.cost_after_us
 
 
-@pytest.mark.parametrize("nothing", [-np.inf, float(np.finfo("float32").min)])
+@pytest.mark.parametrize("nothing", [-np.inf, nightly(float(np.finfo("float32").min))])
 def test_attention_with_a_mask_in_the_file_is_one_kernel(nothing: float, tmp_path: Path) -> None:
     """Such constants are extreme: other rules do not touch them, kernels were tested with them as masks."""
     model = constant_model(nothing)

@@ -19,6 +19,7 @@ from relational_tensat.tensor import Array
 from tests.mugraph.kernels.inputs import with_level_logits
 from tests.mugraph.kernels.mugraphs import attention
 from tests.mugraph.kernels.partial import PARTIAL
+from tests.tiers import nightly
 from tests.with_compilers import needs_cpp
 
 pytestmark = needs_cpp
@@ -37,7 +38,7 @@ def _with_low_logits(graph: MuGraph, inputs: dict[str, Array]) -> dict[str, Arra
     return {**level, "Q": -level["Q"]}
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("dtype", [nightly("float16"), "float32"])
 def test_kernels_compute_what_their_graphs_mean_and_no_more(tmp_path: Path, dtype: str) -> None:
     library = Emulated(
         [emit_cuda(graph.kernels[0], graph.inputs, dtype) for graph in PARTIAL], tmp_path

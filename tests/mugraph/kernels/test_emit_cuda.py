@@ -37,6 +37,7 @@ from tests.mugraph.kernels.mugraphs import (
     rmsnorm_linear,
     split_attention,
 )
+from tests.tiers import nightly
 from tests.with_compilers import needs_cpp
 
 #: What calls of functions within a kernel may put aside.
@@ -56,7 +57,7 @@ def _run(library: Emulated, graph: MuGraph, inputs: dict[str, Array]) -> Array:
 
 
 @needs_cpp
-@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("dtype", ["float16", nightly("float32")])
 def test_kernels_compute_what_their_graphs_mean(tmp_path: Path, dtype: str) -> None:
     graphs, split = numbered(SMALL), split_attention()
     parts = [

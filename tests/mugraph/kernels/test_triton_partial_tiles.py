@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from bench.emulation.comparing import TOLERANCES
 from relational_tensat.mugraph.kernels.emit_triton import emit_triton
 from relational_tensat.mugraph.kernels.triton_tensors import fitted
@@ -36,6 +38,7 @@ def test_a_loop_that_takes_shorter_steps_leaves_none_without_an_element() -> Non
         emit_triton(graph.kernels[0], graph.inputs)
 
 
+@pytest.mark.nightly
 def test_kernels_compute_what_their_graphs_mean_and_no_more() -> None:
     skip_without_triton()
     command = [sys.executable, "-m", "tests.mugraph.kernels.triton.interpreting_partial_tiles"]

@@ -22,6 +22,7 @@ from relational_tensat.mugraph.sizing.cost_model import Traffic, least_kernel_us
 from relational_tensat.mugraph.sizing.waves import a100
 from relational_tensat.mugraph.verify.verification import MuGraphVerification
 from tests.mugraph.search.test_several_outputs import gate_and_up, sum_and_norm
+from tests.tiers import nightly
 
 #: Of these one kernel is best, or two, or a library's operator and a kernel.
 PROGRAMS = {
@@ -32,6 +33,8 @@ PROGRAMS = {
     "gate_and_up": gate_and_up(64, 512, 512),
     "sum_and_norm": sum_and_norm(4096, 4096),
 }
+_SLOW = ("attention", "rmsnorm_linear", "gate_and_up")
+CASES = [nightly(name) if name in _SLOW else name for name in PROGRAMS]
 THREE = SearchOptions(max_kernels=3)
 EVERY = replace(THREE, disable=("bounds",))
 
@@ -51,7 +54,7 @@ def traffic(graph: MuGraph) -> list[list[Traffic]]:
     ]
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", CASES)
 def test_up_to_the_cheapest_all_is_found_that_is_found_without_bounds(name: str) -> None:
     few, every = with_and_without(name)
     assert every.complete_to_us == math.inf and few.complete_to_us < math.inf
@@ -60,7 +63,7 @@ def test_up_to_the_cheapest_all_is_found_that_is_found_without_bounds(name: str)
     assert wanted and list(few.graphs[: len(wanted)]) == wanted
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", CASES)
 def test_no_kernel_takes_less_than_its_launch_and_what_it_moves(name: str) -> None:
     for made in with_and_without(name)[1].graphs:
         least_us = sum(least_kernel_us(tensors, a100()) for tensors in traffic(made.graph))

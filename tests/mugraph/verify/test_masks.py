@@ -18,6 +18,7 @@ from relational_tensat.mugraph.verify.stability import stabilized
 from relational_tensat.mugraph.verify.verification import verify_mugraph
 from tests.mugraph.masks import by_bools, chosen_attention, guarded_program, masked_attention
 from tests.mugraph.mutants import mutants
+from tests.tiers import nightly
 
 SIZES = {"h": 2, "q": 8, "d": 4, "k": 16, "e": 4}
 PROGRAM, GRAPH = guarded_program(**SIZES), masked_attention(**SIZES)
@@ -118,14 +119,17 @@ def test_an_infinite_maximum_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
     assert checked.difference is None and checked.float64_error == pytest.approx(0, abs=1e-12)
 
 
+@pytest.mark.parametrize("count", [30, nightly(120)])
 @pytest.mark.parametrize(("program", "graph"), [(PROGRAM, GRAPH), (CHOSEN, CHOOSING)])
-def test_no_mutant_with_another_mask_passes(program: MuGraph, graph: MuGraph) -> None:
+def test_no_mutant_with_another_mask_passes(program: MuGraph, graph: MuGraph, count: int) -> None:
     """Other maps, operands, operators and loops; what passes is right with masks, too."""
     refused = 0
-    for mutant in mutants(graph, 120, seed=2):
+    for mutant in mutants(graph, count, seed=2):
         if verify_mugraph(program, mutant, 3).passed:
             assert relative_error(stabilized(program), mutant, 7) < 1e-9
             assert takes_masks(program, mutant, 8)
         else:
             refused += 1
-    assert refused >= 50  # the others load more, or in another order, and compute the same
+    assert (
+        refused >= count * 5 // 12
+    )  # the others load more, or in another order, and compute the same

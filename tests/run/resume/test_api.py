@@ -16,6 +16,7 @@ from relational_tensat.run.resume import stored as stored_module
 from tests.graphs import fan_of_matmuls, shared_matmuls
 from tests.run.resume.killing import Dies, Killed, gone_on
 from tests.run.resume.models import layers
+from tests.tiers import nightly
 
 
 class Model:
@@ -68,9 +69,10 @@ def model(tmp_path: Path) -> Model:
 EXPLORING = 6
 
 
-def test_a_run_stopped_after_any_report_goes_on_from_what_is_there(model: Model) -> None:
+@pytest.mark.parametrize("step", [8, nightly(4)])
+def test_a_run_stopped_after_any_report_goes_on_from_what_is_there(model: Model, step: int) -> None:
     reports = set()
-    for events in range(EXPLORING - 2, 40, 4):
+    for events in range(EXPLORING - 2, 40, step):
         model.output.unlink(missing_ok=True)
         if not model.die(events):
             break

@@ -19,6 +19,7 @@ from tests.explore.example_rules import example_rules
 from tests.explore.graphs import mixed
 from tests.run.resume.killing import Copies, copied, gone_on, known_us
 from tests.run.resume.models import RULES, layers
+from tests.tiers import nightly
 
 LIMITS: dict[str, Any] = {
     "cost": "tensat_t4", "node_limit": 120, "world_nodes": 60, "restarts": 1, "rules": RULES,
@@ -28,7 +29,9 @@ LIMITS: dict[str, Any] = {
 SEARCHES = ("saturation", "focus", "mcts", "focus-mcts")
 
 
-@pytest.fixture(scope="module", params=SEARCHES)
+@pytest.fixture(
+    scope="module", params=["saturation", nightly("focus"), nightly("mcts"), "focus-mcts"]
+)
 def killed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Return what a run by one of the searches left at some moments, its end among them."""
     folder = tmp_path_factory.mktemp(request.param)

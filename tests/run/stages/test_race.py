@@ -25,6 +25,7 @@ from relational_tensat.view.collection import collect
 from tests.cost.fakes import FakeDevice, plug_in
 from tests.graphs import shared_matmuls
 from tests.quantized_models import mean_before_reshape, residual_block
+from tests.tiers import nightly
 
 #: One product less, and an activation less: it is part of the product.
 MERGED, FUSED = "sum-of-products-sharing-left", "activation-into-product"
@@ -195,7 +196,7 @@ def test_quantized_models_race_where_costs_are_modelled(
     assert quantized(device, tmp_path, budget_s=0.0, force=True).race is None
 
 
-@pytest.mark.parametrize("speed", [1.5, 1.0])
+@pytest.mark.parametrize("speed", [nightly(1.5), 1.0])
 def test_kernels_on_integers_are_counted_where_no_race_says_more(
     device: FakeDevice, tmp_path: Path, speed: float
 ) -> None:

@@ -22,6 +22,7 @@ from relational_tensat.tensor import Array, Graph, Node, build_graph
 from relational_tensat.view.collection import collect
 from tests.cost.fakes import FakeDevice, plug_in
 from tests.graphs import f32, weight
+from tests.tiers import nightly
 
 RULES = """
 (rule difference-as-sum (law "x - b = x + (-b)") (from (sub ?x ?b)) (to (add ?x (neg ?b))))
@@ -208,7 +209,12 @@ def test_a_settled_choice_is_found_again_where_extraction_finds_another(
 
 @pytest.mark.parametrize(
     "other",
-    [{"measure_time_limit_s": 50.0}, {"learn_costs": False}, {"iterations": 1}, {"seed": 1}],
+    [
+        {"measure_time_limit_s": 50.0},
+        nightly({"learn_costs": False}),
+        nightly({"iterations": 1}),
+        nightly({"seed": 1}),
+    ],
 )
 def test_another_run_looks_for_its_own_choice(
     device: TimedDevice, tmp_path: Path, other: dict[str, object]
@@ -303,7 +309,9 @@ def summed() -> Graph:
     return build_graph("sum", {"x": kind, "z": kind}, {"w": weight(64, 64)}, nodes, ["y"])
 
 
-@pytest.mark.parametrize(("in_graph_us", "is_faster"), [(3.0, True), (11.9, False), (20.0, False)])
+@pytest.mark.parametrize(
+    ("in_graph_us", "is_faster"), [(3.0, True), (11.9, False), nightly(20.0, False)]
+)
 def test_the_profiles_choice_races_where_sums_prefer_the_original(
     device: TimedDevice,
     tmp_path: Path,

@@ -21,6 +21,7 @@ from relational_tensat.tensor.operators import get_operator
 from tests.cost.fakes import configuration
 from tests.graphs import f32
 from tests.run.target.running import run_for_target
+from tests.tiers import nightly
 
 load_backend("onnxruntime")
 _BATCH, _ROWS, _HEADS, _SIZE = 2, 5, 3, 8
@@ -94,7 +95,7 @@ def test_a_kernel_computes_what_its_parts_do(kernel: Configuration) -> None:
     np.testing.assert_allclose(older, found, atol=1e-6)
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-6), ("float16", 1e-2)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [nightly("float32", 1e-6), ("float16", 1e-2)])
 def test_the_spelling_is_one_kernel_of_rows(dtype: str, tolerance: float, tmp_path: Path) -> None:
     graph = spelled(dtype=dtype)
     before, after, result = run_for_target(graph, tmp_path, "layout")
