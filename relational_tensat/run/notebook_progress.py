@@ -108,4 +108,5 @@ class NotebookBar:
         best = f"best graph {self._best_us:,.2f} µs" if math.isfinite(self._best_us) else ""
         parts = [_SAID.get(self._phase, self._phase), text, best, f"{self._seconds():.0f} s"]
         said = escape(", ".join(filter(None, parts)))
-        return f'<progress value="{self._place}" max="{len(self._phases)}"></progress> <small>{said}</small>'
+        bar = f'<progress value="{self._place}" max="{len(self._phases)}"></progress>'
+        return f"{bar} <small>{said}</small>"
