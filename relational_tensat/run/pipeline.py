@@ -78,7 +78,7 @@ def optimize(
         extracted = race(extract(explored))
         # It computes the same, and is worth it; else another one, or the original.
         checked = check(extracted)
-        # The result goes into its file; with the option view, the page of it all into another.
+        # The result goes into its file; its tables and, with the option view, its page say what it is.
         written = write(checked)
     return result_of(written)
 

@@ -77,6 +77,7 @@ SCHEMA: dict[str, Any] = {
     "rules": None,  # one RULE per name
     "unchanged": bool,
     "file": (dict, type(None)),  # figures of the ONNX file before and after
+    "operators": {"terms": str, "before": dict, "after": dict},  # of the files, or of the graphs
     "rejections": list,  # why, rule, reproduction
     "notes": list,
     "cautions": list,
