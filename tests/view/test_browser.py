@@ -67,7 +67,7 @@ def test_the_change_is_drawn(browser: Any, width: int) -> None:
     assert page.locator(".before .node.gone").count() == 4
     assert page.locator(".after .node.changed").count() == 1
     page.locator(".before .node.gone").first.click()
-    assert "matmul" in page.locator(".details").inner_text()
+    page.locator(".details", has_text="matmul").wait_for()
     page.get_by_role("button", name="cost", exact=True).click()
     assert page.locator(".node.by-cost").count() > 4
     assert page.evaluate("document.documentElement.scrollWidth") <= width
