@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,12 +96,13 @@ def run(args: argparse.Namespace) -> int:
     if args.quiet and args.details:
         raise UsageError("--quiet and --verbose are both given, expected one of the two")
     limit_blas_threads(int(getattr(args, "threads", ProcessOptions().threads)))
-    result = _optimized(args) if args.resume is None else _resumed(args)
+    with _progress(args) as progress:
+        result = _optimized(args, progress) if args.resume is None else _resumed(args, progress)
     _print(result, args)
     return 0
 
 
-def _resumed(args: argparse.Namespace) -> Result:
+def _resumed(args: argparse.Namespace, progress: Progress) -> Result:
     """Continue a run to its end.
 
     Raises:
@@ -118,7 +120,7 @@ def _resumed(args: argparse.Namespace) -> Result:
     from relational_tensat.run.pipeline import resume
 
     output = args.output or _default_output(args.resume, args.model)
-    return resume(args.resume, args.model, output=output, progress=_progress(args), **changes)
+    return resume(args.resume, args.model, output=output, progress=progress, **changes)
 
 
 def _default_output(db: Path, model: Path | None) -> Path | DefaultOutput:
@@ -138,7 +140,7 @@ def _default_output(db: Path, model: Path | None) -> Path | DefaultOutput:
     return default_output(model)
 
 
-def _optimized(args: argparse.Namespace) -> Result:
+def _optimized(args: argparse.Namespace, progress: Progress) -> Result:
     if args.model is None:
         raise UsageError("expected MODEL, or --resume DB (see relational-tensat run --help)")
     options = _options(args)
@@ -152,23 +154,24 @@ def _optimized(args: argparse.Namespace) -> Result:
         args.model,
         options,
         output=args.output or default_output(args.model, force=options.output.force),
-        progress=_progress(args),
+        progress=progress,
     )
 
 
-def _progress(args: argparse.Namespace) -> Progress:
+def _progress(args: argparse.Namespace) -> AbstractContextManager[Progress]:
+    """Return what the run reports to; on a terminal, it is shown while it is entered."""
     if args.json_events:
         from relational_tensat.cli.run_progress import RunEvents
 
-        return RunEvents(sys.stderr)
+        return nullcontext(RunEvents(sys.stderr))
     if args.quiet:
         from relational_tensat.run.progress import Silent
 
-        return Silent()
+        return nullcontext(Silent())
     from relational_tensat.cli.console import stderr_console
-    from relational_tensat.cli.run_progress import ConsoleProgress
+    from relational_tensat.cli.run_progress import shown_progress
 
-    return ConsoleProgress(stderr_console())
+    return shown_progress(stderr_console(), details=args.details)
 
 
 def _options(args: argparse.Namespace) -> Options:
@@ -188,4 +191,6 @@ def _print(result: Result, args: argparse.Namespace) -> None:
         return
     from relational_tensat.cli.console import stdout_console
 
-    print_report(result, stdout_console(), profile=args.details)
+    has_page = hasattr(args, "view") or hasattr(args, "db")
+    next_step = "" if has_page else "to see each step: --view run.html"
+    print_report(result, stdout_console(), details=args.details, next_step=next_step)

@@ -6,7 +6,11 @@ import json
 import math
 import time
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
+
+from rich.text import Text
+
+from relational_tensat.run.progress import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,6 +26,8 @@ _SAID = {"price": "price the graph", "fuse": "search kernels", "whole": "run bot
 _SECONDS_BETWEEN_BOUNDS = 0.5
 _SECONDS_BETWEEN_MEASUREMENTS = 2.0
 _SECONDS_BETWEEN_REGIONS = 2.0
+#: A second: graphs are timed meanwhile, which a busy thread would disturb.
+_REFRESHES = 2
 
 
 class ExtractionEvents:
@@ -118,6 +124,16 @@ class RunEvents:
         self._stream.flush()
 
 
+class ShownProgress(Progress, Protocol):
+    """Progress that people see while it is entered."""
+
+    def __enter__(self) -> Self:
+        """Begin to show it."""
+
+    def __exit__(self, *_: object) -> None:
+        """Show it no longer."""
+
+
 class ConsoleProgress:
     """Prints a line per iteration, and one whenever the solver's graph or bound is better."""
 
@@ -127,6 +143,13 @@ class ConsoleProgress:
         self._last_bound = -math.inf
         self._last_measured = -math.inf
         self._last_region = -math.inf
+
+    def __enter__(self) -> Self:
+        """Begin: lines are printed as things happen."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End."""
 
     def phase(self, name: str) -> None:
         """Print the name of a phase when it begins."""
@@ -186,3 +209,95 @@ class ConsoleProgress:
             return
         self._last_measured = now
         self._console.print(f"  measured {done:,} of {total:,} configurations")
+
+
+class BriefProgress(ConsoleProgress):
+    """Prints phases, races, and how far measuring is: few lines, for a pipe or a plain terminal."""
+
+    def region(self, report: RegionReport) -> None:
+        """Print nothing."""
+
+    def iteration(self, report: IterationReport) -> None:
+        """Print nothing."""
+
+    def extraction(self, incumbent_us: float, bound_us: float) -> None:
+        """Print nothing."""
+
+    def extracted(self, entry: ExtractionEntry) -> None:
+        """Print nothing."""
+
+
+class LiveProgress:
+    """Shows one line, which is written again and again: time, phase, best graph so far, race."""
+
+    def __init__(self, console: Console) -> None:
+        from rich.live import Live  # few commands need it
+
+        self._started = time.monotonic()
+        self._phase = ""
+        self._at = ""
+        self._best_us = math.inf
+        self._race = ""
+        self._live = Live(
+            console=console,
+            get_renderable=self._line,
+            refresh_per_second=_REFRESHES,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+
+    def __enter__(self) -> Self:
+        """Begin to show the line."""
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Take the line away."""
+        self._live.stop()
+
+    def _line(self) -> Text:
+        best = f"best {self._best_us:,.2f} µs" if math.isfinite(self._best_us) else ""
+        doing = " ".join(filter(None, (_SAID.get(self._phase, self._phase), self._at)))
+        parts = filter(None, (doing, best, self._race))
+        seconds = f"{time.monotonic() - self._started:.1f} s"
+        return Text("  ".join((seconds, *parts)), style="dim", no_wrap=True, overflow="ellipsis")
+
+    def phase(self, name: str) -> None:
+        """Name the phase."""
+        if name != self._phase:
+            self._phase, self._at = name, ""
+
+    def region(self, report: RegionReport) -> None:
+        """Name the part of the model that a kernel was sought for."""
+        self._at = f"(part {report.place} of {report.total})"
+
+    def iteration(self, report: IterationReport) -> None:
+        """Name the iteration that ended."""
+        self._at = f"(iteration {report.iteration})"
+
+    def extraction(self, incumbent_us: float, bound_us: float) -> None:
+        """Name the cheapest graph so far."""
+        self._best_us = min(self._best_us, incumbent_us)
+
+    def extracted(self, entry: ExtractionEntry) -> None:
+        """Name the cheapest graph so far."""
+        self._best_us = min(self._best_us, entry.best_us)
+
+    def raced(self, report: RaceRound) -> None:
+        """Say how the winner of a race was."""
+        final = report.final
+        self._race = f"timed: {final.speedup:.3f}x [{final.low:.3f}, {final.high:.3f}]"
+
+    def measuring(self, done: int, total: int) -> None:
+        """Say how far measuring is."""
+        self._at = f"(measured {done:,} of {total:,})" if done < total else ""
+
+
+def shown_progress(console: Console, *, details: bool) -> ShownProgress:
+    """Return progress for people: all lines, one live line on a terminal, or few lines elsewhere."""
+    if details:
+        return ConsoleProgress(console)
+    if console.is_terminal and not console.is_dumb_terminal:
+        return LiveProgress(console)
+    return BriefProgress(console)

@@ -1,4 +1,4 @@
-"""The report of a run, for people and for programs: the result, what was compared, where the time went.
+"""The report of a run for programs, and with all details for people; by default, people get a short one.
 
 What was compared is one line for each way to compute, whatever the sizes and masks. Time is by phase and
 statement, with how much of it was Python's.
@@ -7,6 +7,7 @@ statement, with how much of it was Python's.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 
 from rich.console import Console
@@ -23,12 +24,20 @@ from relational_tensat.cli.run_course_text import (
     print_worlds,
     reduced_line,
 )
+from relational_tensat.cli.short_report import (
+    kernels_line,
+    short_report,
+    title_line,
+    unproven_line,
+    untrusted_line,
+)
 from relational_tensat.egraph.stopwatch import OTHER
 from relational_tensat.explore.outcome import stop_text
+from relational_tensat.run.account import proof_text, size_text
 from relational_tensat.run.progress import PHASES
 from relational_tensat.run.reports import FusionReport
 from relational_tensat.run.result import Result
-from relational_tensat.run.result_groups import WholeRun
+from relational_tensat.run.result_groups import ONNX, WholeRun
 from relational_tensat.verify.comparison import Compared
 from relational_tensat.verify.verification import Verification
 
@@ -165,15 +174,25 @@ def _outputs(verification: Verification) -> Table:
 
 
 _RULES_SHOWN = 20
-_UNTRUSTED_SHOWN = 5
 
 
-def print_report(result: Result, console: Console, *, profile: bool = False) -> None:
-    """Print what a run found, how, and how sure it is.
+def print_report(
+    result: Result, console: Console, *, details: bool = False, next_step: str = ""
+) -> None:
+    """Print what a run found, and how sure it is.
 
     Args:
-        profile: also print where its time went.
+        details: print all that is known, and where the time went, instead of at most twelve lines.
+        next_step: what the reader may do with the result; the short report ends with it.
     """
+    if details:
+        _print_details(result, console)
+        return
+    for line in short_report(result, next_step=next_step):
+        console.print(line)
+
+
+def _print_details(result: Result, console: Console) -> None:
     if result.untrusted_rules:
         console.print(Text(untrusted_line(result), style="bold red"))
     if result.verification.unproven:
@@ -182,10 +201,11 @@ def print_report(result: Result, console: Console, *, profile: bool = False) -> 
         console.print(Text(escaped(rejection.why), style="bold red"))
         for line in rejection.reproduction:
             console.print(f"  {line}")
-    console.print(
-        Text(f"{result.source}, for {result.runs_on or result.cost_profile}", style="bold")
-    )
+    console.print(Text(escaped(title_line(result)), style="bold"))
     console.print(result.gain.text)
+    if result.gain.with_run:
+        console.print(result.gain.with_run)
+    console.print(size_text(result))
     if result.costs.are_found_out:
         console.print(counts_line(result))
     if result.lists_kernels:
@@ -201,8 +221,7 @@ def print_report(result: Result, console: Console, *, profile: bool = False) -> 
     if result.fusion is not None:
         _print_kernels(result.fusion, console)
     _print_search(result, console)
-    if profile:
-        print_time_spent(result, console)
+    print_time_spent(result, console)
     print_verification(result.verification, _verdict(result), console)
     headlines = [rejection.why for rejection in result.rejections]
     for note in (note for note in result.notes if note not in headlines):
@@ -233,21 +252,6 @@ def whole_line(whole: WholeRun, source: str) -> str:
 def _us(time_us: float) -> str:
     """Return microseconds with as many digits as may mean something."""
     return f"{time_us:,.0f}" if time_us >= 1000 else f"{time_us:,.1f}"
-
-
-def untrusted_line(result: Result) -> str:
-    """Return the line that names the rules that are not known to be sound."""
-    names = list(result.untrusted_rules)
-    more = f" and {len(names) - _UNTRUSTED_SHOWN} more" if len(names) > _UNTRUSTED_SHOWN else ""
-    return (
-        f"UNSOUND RULES ALLOWED: {', '.join(names[:_UNTRUSTED_SHOWN])}{more} "
-        f"({len(names)} of {len(result.rules)} rules are not known to be sound)"
-    )
-
-
-def unproven_line(result: Result) -> str:
-    """Return the line that says of which output no comparison proves that it is the same."""
-    return f"NOT PROVEN: {result.verification.unproven}"
 
 
 def summary_line(result: Result) -> str:
@@ -286,21 +290,30 @@ def _operator(op: str, result: Result) -> str:
 
 
 def _print_operators(result: Result, console: Console) -> None:
-    before, after = result.ops_before, result.ops_after
-    rows = table("operator", "before", "after", "change", numbers=("before", "after", "change"))
+    counts = result.operators
+    if counts.terms == ONNX:
+        console.print()
+        console.print(_counted("operator in the files", counts.before, counts.after, "all nodes"))
+    before, after = (
+        {_operator(op, result): count for op, count in ops.items()}
+        for ops in (result.ops_before, result.ops_after)
+    )
+    console.print()
+    console.print(_counted("operator at inference", before, after, "all at inference"))
+    console.print()
+
+
+def _counted(title: str, before: Mapping[str, int], after: Mapping[str, int], total: str) -> Table:
+    rows = table(title, "before", "after", "change", numbers=("before", "after", "change"))
     for op in sorted({*before, *after}, key=lambda op: (-before.get(op, 0), op)):
         old, new = before.get(op, 0), after.get(op, 0)
         style = None if old == new else ("green" if new < old else "yellow")
         change = "" if old == new else f"{new - old:+d}"
-        rows.add_row(_operator(op, result), f"{old:,}", f"{new:,}", change, style=style)
+        rows.add_row(op, f"{old:,}", f"{new:,}", change, style=style)
     old, new = sum(before.values()), sum(after.values())
     rows.add_section()
-    rows.add_row(
-        "all at inference", f"{old:,}", f"{new:,}", f"{new - old:+d}" if new != old else ""
-    )
-    console.print()
-    console.print(rows)
-    console.print()
+    rows.add_row(total, f"{old:,}", f"{new:,}", f"{new - old:+d}" if new != old else "")
+    return rows
 
 
 def _print_rules(result: Result, console: Console) -> None:
@@ -326,14 +339,14 @@ def _print_kernels(fusion: FusionReport, console: Console) -> None:
             rows.add_row(kernel.mugraph, f"{kernel.cost_us:,.2f}", operators)
         console.print(rows)
         console.print()
-    sought = f" for {fusion.parts:,} parts of the model" if fusion.parts else ""
-    console.print(f"kernels: {fusion.kernels:,} found{sought}, {len(fusion.used):,} in the result")
+    console.print(kernels_line(fusion))
 
 
 def _print_search(result: Result, console: Console) -> None:
     console.print(
         f"explored: {result.e_nodes:,} e-nodes in {result.e_classes:,} e-classes, "
-        f"{result.iterations} iterations; {stop_text(result.stop_reason)}"
+        f"{result.iterations} iterations; "
+        f"{stop_text(result.stop_reason, is_exhaustive=result.search.exploration.is_exhaustive)}"
     )
     early = "; interrupted: this is the best so far" if result.extraction.interrupted else ""
     console.print(f"extracted: {result.extractor}, {_confidence(result)}{early}")
@@ -361,18 +374,5 @@ def _confidence(result: Result) -> str:
     if result.keeps_original:
         slower = any(run is not None and run.keeps_original for run in (result.whole, result.race))
         reason = "not faster, measured whole" if slower else "not known to be right"
-        return f"the original, as what is cheaper by the sums is {reason}; {_proven(result)}"
-    return _proven(result)
-
-
-def _proven(result: Result) -> str:
-    """Return what the extractor proved of the costs, which are sums over operators."""
-    estimates = result.costs.estimates
-    under = f", under costs of which {estimates}" if estimates else ""
-    if result.exhaustive:
-        return f"optimal for every graph that the rules can reach{under}"
-    if result.optimal:
-        return f"optimal for this e-graph{under}; beyond it, no bound is known"
-    if result.bound_us == 0.0:
-        return "no bound on what could still be gained"
-    return f"gap {result.gap:.2%} (no graph in it costs less than {result.bound_us:,.2f} µs{under})"
+        return f"the original, as what is cheaper by the sums is {reason}; {proof_text(result)}"
+    return proof_text(result)

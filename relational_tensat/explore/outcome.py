@@ -16,7 +16,7 @@ from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
 
 _STOP_TEXTS: Mapping[str, str] = {
-    "saturated": "saturated: no rule has anything left to add",
+    "saturated": "the last iteration added nothing",
     "schedule": "the schedule has been carried out",
     "iterations": "iteration limit reached",
     "nodes": "e-node limit reached",
@@ -30,8 +30,14 @@ _STOP_TEXTS: Mapping[str, str] = {
 }
 
 
-def stop_text(reason: str) -> str:
-    """Return for people why an exploration ended."""
+def stop_text(reason: str, *, is_exhaustive: bool = False) -> str:
+    """Return for people why an exploration ended.
+
+    Args:
+        is_exhaustive: as of ``Exploration``.
+    """
+    if is_exhaustive:
+        return "no rule has anything left to add"
     return _STOP_TEXTS.get(reason, reason)
 
 

@@ -63,29 +63,28 @@ class Gain:
         )
         if self.is_kept:
             return f"measured: the original is kept; the other graph is {found}"
-        how = "kernels timed one by one" if self.from_kernels else f"modelled for {self.on}"
+        how = "kernels timed one by one" if self.from_kernels else "modelled"
         return f"measured: {found}; {how}: {_us(self.before_us)} → {_us(self.after_us)} µs"
 
     def _modelled(self) -> str:
-        how = "from kernels timed one by one, whole graphs not timed" if self.from_kernels else ""
+        how = "from timed kernels, whole graphs not timed" if self.from_kernels else ""
         basis = f"modelled for {self.on}, {how or 'not timed here'}"
         if self.is_kept:
-            return f"{basis}: nothing gained, the original is kept at {_us(self.before_us)} µs"
-        sums = f"{_us(self.before_us)} µs → {_us(self.after_us)} µs"
+            return f"{basis}: the original is kept, {_us(self.before_us)} µs"
+        sums = f"{_us(self.before_us)} → {_us(self.after_us)} µs"
         saved = 1 - self.after_us / self.before_us if self.before_us else 0.0
-        less = (
-            f"{saved:.2%} less{self._with_run()}" if saved > 0 else "no less, but a smaller graph"
-        )
+        less = f"{saved:.2%} less" if saved > 0 else "no less, but a smaller graph"
         return f"{basis}: {sums} ({less})"
 
-    def _with_run(self) -> str:
-        """Return how much less it is with what a run takes beside kernels, where that is known."""
+    @property
+    def with_run(self) -> str:
+        """How much less it is, as modelled, with what a run takes beside kernels; "" if not known."""
         before, after = self.beside_us
-        if not before:
+        if not before or self.is_kept or self.measured is not None:
             return ""
         saved = 1 - (self.after_us + after) / (self.before_us + before)
         beside = f"{before:,.1f}" if before == after else f"{before:,.1f} and {after:,.1f}"
-        return f"; {saved:.2%} with the {beside} µs that a run takes beside kernels"
+        return f"{saved:.2%} less with the {beside} µs that a run takes beside kernels"
 
     def to_json(self) -> Mapping[str, Any]:
         """Return it as an object; ``timed`` is null where nothing was."""
@@ -131,4 +130,5 @@ def is_worth_it_modelled(
 
 
 def _us(time_us: float) -> str:
-    return f"{time_us:,.2f}"
+    """Return microseconds with as many digits as mean something."""
+    return f"{time_us:,.0f}" if time_us >= 10_000 else f"{time_us:,.2f}"

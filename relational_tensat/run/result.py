@@ -14,7 +14,16 @@ from relational_tensat.base.errors import UsageError
 from relational_tensat.base.shown_text import html_fields
 from relational_tensat.egraph.stopwatch import TimeSpent
 from relational_tensat.run.gain import Gain, standing_of
-from relational_tensat.run.result_groups import Files, Outcome, Price, Proof, SearchSummary
+from relational_tensat.run.result_groups import (
+    GRAPH,
+    ONNX,
+    Files,
+    OperatorCounts,
+    Outcome,
+    Price,
+    Proof,
+    SearchSummary,
+)
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.uses import count_inference_ops
 
@@ -162,6 +171,13 @@ class Result:
         return count_inference_ops(self.graph)
 
     @property
+    def operators(self) -> OperatorCounts:
+        """Operators of both files in ONNX's terms; of both graphs where one file is no ONNX."""
+        if self.change is None:
+            return OperatorCounts(GRAPH, self.ops_before, self.ops_after)
+        return OperatorCounts(ONNX, self.change.before.operators, self.change.after.operators)
+
+    @property
     def model(self) -> onnx.ModelProto:
         """The result as an ONNX model: what was written, or else the graph.
 
@@ -197,7 +213,7 @@ class Result:
         console, text = (
             import_module(f"{_COMMAND_LINE}.{name}") for name in ("console", "run_text")
         )
-        shown: str = console.text_of(partial(text.print_report, self, profile=details))
+        shown: str = console.text_of(partial(text.print_report, self, details=details))
         return shown
 
     def view(self, *, check: bool = False) -> RunPage:
@@ -224,8 +240,10 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Return a table for notebooks: cost, e-graph, proof, verification, rules, operators."""
-        before, after = self.ops_before, self.ops_after
-        operators = [f"{op} {before.get(op, 0)} → {after.get(op, 0)}" for op in {**before, **after}]
+        counts = self.operators
+        operators = [
+            f"{op} {counts.before.get(op, 0)} → {counts.after.get(op, 0)}" for op in counts.names
+        ]
         return html_fields(
             self.source,
             [
@@ -292,6 +310,7 @@ class Result:
             },
             "unchanged": self.unchanged,
             "file": None if self.change is None else self.change.to_json(),
+            "operators": self.operators.to_json(),
             "rejections": [asdict(rejection) for rejection in self.rejections],
             "notes": list(self.notes),
             "cautions": list(self.verification.warnings),

@@ -21,6 +21,39 @@ if TYPE_CHECKING:
     from relational_tensat.view.document import RunTables
 
 
+#: The names of the terms that operators are counted in.
+ONNX, GRAPH = "ONNX", "graph"
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorCounts:
+    """How often each operator occurs, before and after.
+
+    Attributes:
+        terms: ``ONNX``, of the files as they are, or ``GRAPH``, of the graphs at inference.
+    """
+
+    terms: str
+    before: Mapping[str, int]
+    after: Mapping[str, int]
+
+    @property
+    def changes(self) -> list[tuple[str, int, int]]:
+        """Those whose counts differ, with both counts, the largest change first."""
+        both = ((op, self.before.get(op, 0), self.after.get(op, 0)) for op in self.names)
+        changed = [row for row in both if row[1] != row[2]]
+        return sorted(changed, key=lambda row: (-abs(row[2] - row[1]), row[0]))
+
+    @property
+    def names(self) -> list[str]:
+        """All operators, the most frequent of before first."""
+        return sorted({*self.before, *self.after}, key=lambda op: (-self.before.get(op, 0), op))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts as an object."""
+        return {"terms": self.terms, "before": dict(self.before), "after": dict(self.after)}
+
+
 @dataclass(frozen=True, slots=True)
 class ExtractionSummary:
     """What the final extraction had to do.
@@ -217,8 +250,8 @@ class Files:
         source: the model's file; None for a model that was in memory.
         model: what was written, of a model that was in memory or has dynamic dimensions; else None.
         output: the file written; None if none was requested.
-        change: the ONNX files' nodes, bytes and versions, before and after; None where the original is
-            copied, or one of them is no ONNX.
+        change: the ONNX files' nodes, bytes and versions, before and after, also where the original is
+            kept; None where one of them is no ONNX.
         machine: how the result is as onnxruntime saves it here, and whether that is what was written; None
             without the option ``this_machine``, or where it was not found out: then a note says why.
         tables: the run's tables, for ``view``: in the file of the option ``db``, or in memory; None where

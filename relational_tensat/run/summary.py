@@ -7,12 +7,15 @@ removes some of them before it runs any.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from relational_tensat.cost import costs_by_kind_us, graph_cost_us
 from relational_tensat.extract import relative_gap
 from relational_tensat.extract.problem import COST_TOLERANCE
+from relational_tensat.run.account import Account
 from relational_tensat.run.reports import fusion_report
 from relational_tensat.run.result import Result
 from relational_tensat.run.result_groups import (
@@ -23,6 +26,7 @@ from relational_tensat.run.result_groups import (
     Proof,
     SearchSummary,
 )
+from relational_tensat.run.resume.record import remember_account
 from relational_tensat.run.values import CheckedRun, ExtractedRun, WrittenRun
 from relational_tensat.tensor import Graph
 from relational_tensat.verify.runtime import optimized_graph, runtime_errors
@@ -35,7 +39,31 @@ MOST_KEPT_ENODES = 50_000
 
 
 def result_of(written: WrittenRun) -> Result:
-    """Return the result of a run."""
+    """Return the result of a run, whose tables now say, too, what it is; write its page, if requested.
+
+    Raises:
+        InputError: the page or the tables cannot be written.
+    """
+    result = _result(written)
+    loaded = written.checked.loaded
+    options = loaded.run.options.output
+    remember_account(
+        loaded.egraph.database if options.db is None else options.db,
+        result.gain.text,
+        json.dumps(Account.of(result).to_json()),
+    )
+    if options.view is None:
+        return result
+    page = loaded.tables.page()
+    page.save(options.view)
+    no_film = page.data.no_film
+    notes = (*result.notes, f"the page has no steps: {no_film}") if no_film else result.notes
+    return replace(
+        result, notes=notes, seconds={**result.seconds, "total": loaded.run.phases.total_s}
+    )
+
+
+def _result(written: WrittenRun) -> Result:
     checked, extracted, loaded = written.checked, written.checked.extracted, written.checked.loaded
     cost, run, model = loaded.cost, loaded.run, loaded.model
     original, graph = model.graph, checked.folded
@@ -66,7 +94,7 @@ def result_of(written: WrittenRun) -> Result:
         files=Files(
             model.file,
             output=written.output,
-            change=checked.change,
+            change=written.change,
             machine=written.machine,
             tables=tables,
         ),

@@ -415,9 +415,11 @@ class WrittenRun:
     Attributes:
         output: its file; None where none was requested.
         machine: as ``CheckedRun`` has it, with the file of its weights.
+        change: the figures of both files; None unless both are ONNX.
     """
 
     checked: CheckedRun
     output: Path | None
     machine: MachineForm | None
     notes: tuple[str, ...]
+    change: FileChange | None = None

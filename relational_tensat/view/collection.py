@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -201,24 +202,30 @@ def _page(
         sql("view/summary")
     ).fetchall()
     meta = read_meta(connection)
+    account = json.loads(meta.get("account", "{}"))  # none where the run has not ended
+    kept_original = "the original is what was written" if account.get("is_kept") else ""
     summary = Summary(
-        model=meta.get("model", ""),
+        model=account.get("title") or meta.get("model", ""),
         cost_sources=(meta.get("cost_source", ""),),
         gain=meta.get("gain")
         or f"modelled for {meta.get('cost_source', '')}, not timed here: "
         f"{before_us:,.2f} µs → {after_us:,.2f} µs",
+        runs_on=account.get("runs_on", ""),
+        size=account.get("size", ""),
+        search=account.get("search", ""),
+        verified=account.get("verified", ""),
         before_us=before_us,
         after_us=after_us,
         bound_us=bound_us,
         optimal=optimal
         and after_us <= bound_us * (1 + COST_TOLERANCE),  # another may have won a race
-        operators_before=frames.operators(original),
-        operators_after=frames.operators(result),
+        operators=tuple(tuple(row) for row in account.get("operators", ())),
+        terms=account.get("terms", ""),
         e_nodes=e_nodes,
         e_classes=e_classes,
         iterations=iterations,
         stop_reason=stop_text(meta.get("stop_reason", "")),
-        kept_original=meta.get("kept_original", ""),
+        kept_original=meta.get("kept_original") or kept_original,
         estimated_costs=meta.get("estimated_costs", ""),
     )
     return PageData(

@@ -118,11 +118,6 @@ class Frames:
         frame, terms = self._frame(nodes, order, outputs, self._stored.names)
         return frame, sum(self._costs.term_us(term) for term in set(terms.values()))
 
-    def operators(self, frame: GraphFrame) -> int:
-        """Return how many operators of a graph run at inference."""
-        forms = self._forms.all()
-        return sum(not v.is_constant and not forms[v.form].is_structure for v in frame.values)
-
     def _frame(
         self,
         nodes: Mapping[int, FrameNode],

@@ -4,7 +4,7 @@
 CREATE TABLE meta (key VARCHAR PRIMARY KEY, value VARCHAR NOT NULL);
 COMMENT ON TABLE meta IS 'Facts about the run.';
 COMMENT ON COLUMN meta.key IS
-'Key: format_version (of these tables), model (its name), stop_reason (why exploration ended), kept_original (why the original was written although a cheaper graph was extracted), gain (what the run gained, and whether that was measured or is modelled), estimated_costs (how many of the costs are estimates where others were measured).';
+'Key: format_version (of these tables), model (its name), stop_reason (why exploration ended), kept_original (why the original was written although a cheaper graph was extracted), gain (what the run gained, and whether that was measured or is modelled), account (what the run told of its result, as JSON), estimated_costs (how many of the costs are estimates where others were measured).';
 COMMENT ON COLUMN meta.value IS 'Value, as text.';
 
 CREATE TABLE iteration_log (

@@ -42,7 +42,7 @@ def test_run_prints_the_report_and_writes_into_the_current_folder(model: Path) -
     assert done.returncode == 0, done.stderr
     assert "modelled for tensat_t4, not timed here" in done.stdout
     assert "written to pair.opt.json" in done.stdout
-    assert "iteration 1:" in done.stderr
+    assert "explore …" in done.stderr and "iteration" not in done.stderr  # that is for -v
     assert "\x1b" not in done.stdout + done.stderr  # a pipe is no terminal
     assert load_model(model.with_name("pair.opt.json")).output_types()
     assert not [path for path in model.parent.iterdir() if path.name.startswith(".")]
@@ -72,7 +72,7 @@ def test_run_writes_into_no_other_folder_and_over_nothing(
 
 def test_json_is_one_object_on_stdout(model: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.json"
-    done = shell("run", model, "--json", "-o", output, "--set", "verify-runs=1")
+    done = shell("run", model, "--json", "-v", "-o", output, "--set", "verify-runs=1")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     check_schema(report)
@@ -264,7 +264,7 @@ def test_rules(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 def test_ctrl_c_ends_the_exploration_and_extracts_from_what_is_there(tmp_path: Path) -> None:
     path = tmp_path / "fan.json"
     save_model(fan_of_matmuls(10), path)
-    argv = ["run", path, "--json", "--multi-iterations", 15, "--node-limit", 10_000_000]
+    argv = ["run", path, "--json", "-v", "--multi-iterations", 15, "--node-limit", 10_000_000]
     argv += ["--extractor", "greedy-dag", "--time-limit", 60, "-o", tmp_path / "out.json"]
     command = [sys.executable, "-m", "relational_tensat", *map(str, argv)]
     with subprocess.Popen(

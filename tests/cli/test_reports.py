@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from relational_tensat.cli.run_progress import ConsoleProgress
+from relational_tensat.cli.run_progress import ConsoleProgress, shown_progress
 from relational_tensat.cli.run_text import json_report, print_report, summary_line
 from relational_tensat.explore import IterationReport
 from relational_tensat.extract.anytime import ExtractionEntry
@@ -24,9 +24,10 @@ from tests.cli.schema import check_schema
 from tests.graphs import f32
 
 
-def printed(result: Result, *, terminal: bool | None = None) -> str:
+def printed(result: Result, *, terminal: bool | None = None, details: bool = True) -> str:
     file = io.StringIO()
-    print_report(result, Console(file=file, width=200, highlight=False, force_terminal=terminal))
+    console = Console(file=file, width=200, highlight=False, force_terminal=terminal)
+    print_report(result, console, details=details)
     return file.getvalue()
 
 
@@ -62,8 +63,8 @@ def test_json_never_holds_infinity() -> None:
 
 def test_the_report_says_what_was_gained_and_how() -> None:
     text = printed(example_result())
-    assert "modelled for t4, not timed here: 40.00 µs → 30.00 µs (25.00% less)" in text
-    assert "1,530 e-nodes in 586 e-classes, 8 iterations; saturated" in text
+    assert "modelled for t4, not timed here: 40.00 → 30.00 µs (25.00% less)" in text
+    assert "1,530 e-nodes in 586 e-classes, 8 iterations; the last iteration added nothing" in text
     assert "merge-matmuls" in text
     assert "relu-relu" not in text  # it matched, but made nothing of the result
     assert "load 0.50 s (25%), price 0.06 s (3%), explore 1.00 s (50%)" in text
@@ -86,8 +87,11 @@ def test_the_report_has_what_a_run_takes_beside_kernels() -> None:
             changed(result, run_us=10.0, run_after_us=10.0, after_us=40.0, unchanged=True),
         )
     )
-    assert "25.00% less; 20.00% with the 10.0 µs that a run takes beside kernels)" in same
-    assert "25.00% less; 39.39% with the 26.0 and 10.0 µs that a run takes beside kernels)" in other
+    assert "(25.00% less) 20.00% less with the 10.0 µs that a run takes beside kernels" in same
+    assert (
+        "(25.00% less) 39.39% less with the 26.0 and 10.0 µs that a run takes beside kernels"
+        in other
+    )
     assert "beside kernels" not in unchanged
 
 
@@ -139,7 +143,7 @@ def test_optimal_is_reported_only_when_proven() -> None:
 def test_the_summary_is_one_line() -> None:
     line = summary_line(example_result())
     assert "\n" not in line
-    assert "40.00 µs → 30.00 µs" in line
+    assert "40.00 → 30.00 µs" in line
     assert "gap 10.00%" in line
 
 
@@ -277,7 +281,7 @@ def test_progress_tells_of_extractions_in_between() -> None:
 def test_a_profile_shows_phases_statements_and_pythons_share() -> None:
     file = io.StringIO()
     console = Console(file=file, width=200, highlight=False)
-    print_report(example_result(), console, profile=True)
+    print_report(example_result(), console, details=True)
     text = file.getvalue()
     rows = [line.split() for line in text.splitlines()]
     begin = next(i for i, row in enumerate(rows) if row[:2] == ["phase", "statement"])
@@ -297,7 +301,7 @@ def test_a_profile_shows_phases_statements_and_pythons_share() -> None:
         ["other", "0.062", "3.1%"],
     ]
     assert "of 2.00 s, 0.69 s (34%) in 14 statements of DuckDB, 1.31 s in Python" in text
-    assert "hash_cons" not in printed(example_result())
+    assert "hash_cons" not in printed(example_result(), details=False)
 
 
 def test_operators_that_no_rule_looks_into_go_by_their_names_in_the_file() -> None:
@@ -307,3 +311,27 @@ def test_operators_that_no_rule_looks_into_go_by_their_names_in_the_file() -> No
     text = printed(changed(example_result(), graph=graph, original=graph))
     (row,) = (line.split() for line in text.splitlines() if "opaque" in line)
     assert row == ["opaque:", "CumSum", "1", "1"]
+
+
+def test_a_pipe_gets_few_lines_of_progress_and_a_terminal_one_that_goes_away() -> None:
+    pipe = Console(file=io.StringIO(), width=100)
+    terminal = Console(file=io.StringIO(), width=100, force_terminal=True)
+    dumb = Console(file=io.StringIO(), width=100, force_terminal=True, _environ={"TERM": "dumb"})
+    for console in (pipe, terminal, dumb):
+        with shown_progress(console, details=False) as progress:
+            progress.phase("load")
+            progress.phase("explore")
+            progress.iteration(IterationReport(2, 1530, 586, 44, 3, 0, 30, 0.5))
+            progress.extraction(50.0, 40.0)
+    few, live, plain = (console.file.getvalue() for console in (pipe, terminal, dumb))  # type: ignore[attr-defined]
+    assert few.splitlines() == plain.splitlines() == ["explore …"]
+    assert "explore (iteration 2)  best 50.00 µs" in live
+    assert live.count("\n") <= 1
+
+
+def test_details_have_all_lines_of_progress() -> None:
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=True, highlight=False)
+    with shown_progress(console, details=True) as progress:
+        progress.iteration(IterationReport(2, 1530, 586, 44, 3, 0, 30, 0.5))
+    assert "iteration 2: 1,530 e-nodes" in file.getvalue()

@@ -218,7 +218,7 @@ def test_the_json_object_has_it(
 def test_the_report_has_a_line_of_it(
     model: Path, device: FakeDevice, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert command(model) == 0
+    assert command(model, "-v") == 0
     out, err = capsys.readouterr()
     line = (
         "run whole on cpu: 100.0 → 80.0 µs (1.25x measured, 1.20-1.30 in 40 rounds; 1.67x modelled)"
@@ -227,7 +227,7 @@ def test_the_report_has_a_line_of_it(
     assert "optimal for every graph that the rules can reach" in out
     assert "run both graphs whole …" in err
     device.whole = LOSS
-    assert command(model) == 0
+    assert command(model, "-v") == 0
     out = capsys.readouterr().out
     assert (
         "run whole on cpu: 100.0 → 110.0 µs (0.91x measured, 0.85-0.99 in 40 rounds; "

@@ -6,7 +6,8 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -103,8 +104,8 @@ def write_record(database: Database, record: RunRecord) -> None:
     )
 
 
-def remember_outcome(place: Path | Database, gain: str, kept_original: str) -> None:
-    """Write into a run's database what was gained, and why the original was written, if it was.
+def remember_kept_original(place: Path | Database, why: str) -> None:
+    """Write into a run's database why the original was written.
 
     Args:
         place: the open database, or the file of one that was closed.
@@ -112,16 +113,31 @@ def remember_outcome(place: Path | Database, gain: str, kept_original: str) -> N
     Raises:
         InputError: the database cannot be opened.
     """
-    if isinstance(place, Path):
-        database = Database(place, keep=True)
-        try:
-            remember_outcome(database, gain, kept_original)
-        finally:
-            database.close()
+    with _opened(place) as database:
+        database.run("run/set_kept_original", why=why)
+
+
+def remember_account(place: Path | Database, gain: str, account: str) -> None:
+    """Write into a run's database what was gained, and all that is told of the result.
+
+    Args:
+        place: as of ``remember_kept_original``.
+
+    Raises:
+        InputError: the database cannot be opened.
+    """
+    with _opened(place) as database:
+        database.run("run/set_gain", text=gain)
+        database.run("run/set_account", text=account)
+
+
+@contextmanager
+def _opened(place: Path | Database) -> Iterator[Database]:
+    if not isinstance(place, Path):
+        yield place
         return
-    place.run("run/set_gain", text=gain)
-    if kept_original:
-        place.run("run/set_kept_original", why=kept_original)
+    with closing(Database(place, keep=True)) as database:
+        yield database
 
 
 def record_of_rows(rows: Mapping[str, str]) -> RunRecord:

@@ -16,9 +16,10 @@ from relational_tensat.cost.device import Device, WholeTiming
 from relational_tensat.extract.problem import COST_TOLERANCE
 from relational_tensat.formats import load_model
 from relational_tensat.formats.frontend import is_onnx
-from relational_tensat.run.gain import Gain, is_worth_it, is_worth_it_modelled, standing_of
+from relational_tensat.run.gain import is_worth_it, is_worth_it_modelled, standing_of
 from relational_tensat.run.reports import FileChange
 from relational_tensat.run.result_groups import Rejection, WholeRun
+from relational_tensat.run.resume.record import remember_kept_original
 from relational_tensat.run.stages.compare import compare
 from relational_tensat.run.stages.race import race_again
 from relational_tensat.run.values import CheckedRun, ExtractedRun, LoadedRun
@@ -48,7 +49,6 @@ def check(extracted: ExtractedRun) -> CheckedRun:
     checked = replace(checked, extracted=own, notes=own.notes)
     database = own.loaded.egraph.database
     database.run("run/set_estimated_costs", text=own.loaded.cost.counts.estimates)
-    database.run("run/set_gain", text=_gain(checked).text)
     own.loaded.run.resources.close()
     timed = _timed(checked)
     if not timed.loaded.run.options.output.this_machine:
@@ -237,19 +237,6 @@ def _file_change(checked: CheckedRun) -> FileChange | None:
     return FileChange(figures_of_file(file), figures_of_skeleton(skeleton, weights.values()))
 
 
-def _gain(checked: CheckedRun) -> Gain:
-    extracted, loaded = checked.extracted, checked.loaded
-    before_us, after_us = extracted.costs_us
-    return Gain(
-        loaded.runs_on,
-        before_us,
-        after_us,
-        standing_of(extracted.race, checked.whole.timing if checked.whole else None),
-        from_kernels=loaded.cost.counts.are_found_out,
-        is_kept=extracted.is_unchanged,
-    )
-
-
 def _timed(checked: CheckedRun) -> CheckedRun:
     """Time original and extracted graph end to end; keep the original unless the other is worth it.
 
@@ -277,12 +264,12 @@ def _timed(checked: CheckedRun) -> CheckedRun:
     standing = standing_of(None, timing)
     assert standing is not None
     if is_worth_it(standing, options.costs.min_speedup, is_smaller=_is_smaller(checked)):
-        _remember_gain(checked)
         return checked
     reason = _loss(whole, loaded.cost.name)
     kept = _verified(replace(extracted, notes=checked.notes).keeping_original()).noting(reason)
     kept = replace(kept, whole=replace(whole, keeps_original=True))
-    _remember_gain(kept, reason)
+    path = loaded.run.options.output.db
+    remember_kept_original(loaded.egraph.database if path is None else path, reason)
     return kept
 
 
@@ -317,11 +304,3 @@ def _loss(whole: WholeRun, source: str) -> str:
         f"{timing.before_us:,.2f} ({timing.speedup:.3f}x, {timing.speedup_p10:.3f} to "
         f"{timing.speedup_p90:.3f}): the original is kept"
     )
-
-
-def _remember_gain(checked: CheckedRun, kept_original: str = "") -> None:
-    """Write what was gained into a database that was closed, and why the original is kept if it is."""
-    from relational_tensat.run.resume.record import remember_outcome  # few runs need it
-
-    path, text = checked.loaded.run.options.output.db, _gain(checked).text
-    remember_outcome(checked.loaded.egraph.database if path is None else path, text, kept_original)

@@ -1,4 +1,4 @@
-"""The last stage: the result goes into its file, its kernels into a folder, its page into another file."""
+"""The last stage: the result goes into its file, its kernels into a folder; both files are counted."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from relational_tensat.base.errors import InputError
 from relational_tensat.base.files import move_into_place
 from relational_tensat.base.outputs import DefaultOutput
 from relational_tensat.formats import copy_model, save_model
 from relational_tensat.formats.frontend import OtherDataError, is_onnx
+from relational_tensat.run.reports import FileChange
 from relational_tensat.run.values import CheckedRun, WrittenRun
 
 #: Where kernels were measured as C.
@@ -24,7 +26,7 @@ class _File(NamedTuple):
 
 
 def write(checked: CheckedRun) -> WrittenRun:
-    """Write what was requested: kernels, the result, and the page of it all.
+    """Write what was requested: kernels, and the result.
 
     Raises:
         InputError: it cannot be written.
@@ -40,12 +42,36 @@ def write(checked: CheckedRun) -> WrittenRun:
         with checked.loaded.run.phases.phase("write"):
             file = _write_file(checked, place, with_candidate=not is_there)
         target = place
-    page_note = _write_page(checked)
     machine = checked.machine
     if machine is not None and file.data is not None:
         machine = replace(machine, data=file.data)
-    all_notes = checked.noting(*notes, *file.notes, page_note).notes
-    return WrittenRun(checked, target, machine, all_notes)
+    all_notes = checked.noting(*notes, *file.notes).notes
+    return WrittenRun(checked, target, machine, all_notes, _change(checked, target))
+
+
+def _change(checked: CheckedRun, target: Path | None) -> FileChange | None:
+    """Return the figures of the original's file and of the written one; None unless both are ONNX.
+
+    Where nothing is written, the result counts as the file that it would be.
+    """
+    file = checked.loaded.model.file
+    places = [file, file if target is None else target]
+    if any(place is None or place.suffix.lower() != ".onnx" for place in places):
+        return None
+    from relational_tensat.formats.onnx_frame import figures_of_file, figures_of_skeleton
+    from relational_tensat.formats.onnx_write import write_skeleton  # both need onnx
+
+    assert file is not None
+    before = figures_of_file(file) if checked.change is None else checked.change.before
+    if target is not None:
+        return FileChange(before, figures_of_file(target))
+    if checked.extracted.copies_file:
+        return FileChange(before, before)
+    try:
+        skeleton, weights = write_skeleton(checked.folded, checked.loaded.run.options.output.opset)
+    except InputError:  # ONNX has no words for it: its own operators are counted
+        return None
+    return FileChange(before, figures_of_skeleton(skeleton, weights.values()))
 
 
 def _write_file(checked: CheckedRun, target: Path, *, with_candidate: bool) -> _File:
@@ -133,14 +159,3 @@ def _write_kernels(checked: CheckedRun) -> list[str]:
     modelled = ", modelled, not timed" if count and not is_measured else ""
     how = [f"{_AS_PLAIN}; in C they run by relational_tensat.kernels.load"] if is_measured else []
     return [*how, f"kernels in {options.kernels}: {count}{modelled}"]
-
-
-def _write_page(checked: CheckedRun) -> str:
-    """Write the page of the run, if it was requested; return a note on it."""
-    target = checked.loaded.run.options.output.view
-    if target is None:
-        return ""
-    page = checked.loaded.tables.page()
-    page.save(target)
-    no_film = page.data.no_film
-    return f"the page has no steps: {no_film}" if no_film else ""

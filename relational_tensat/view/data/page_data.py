@@ -178,22 +178,32 @@ class Summary:
 
     Attributes:
         cost_source: the source of the costs in ``OperatorForm.costs_us``, one each; that of the run first.
+        model: its file's name, or the graph's where there was no file.
+        runs_on: what the run is for; "" where that is not known.
         gain: what the run gained, and whether that was measured or is modelled.
+        size, search, verified: of both files, why exploration ended and what is proven, and how the result
+            was compared, all as the terminal says it; "" where the run has not ended.
         before_us, after_us: of the original and of the extracted graph, under the run's costs.
         bound_us: no graph of the e-graph costs less; 0 where no bound is known.
         estimated_costs: "3 of 20 are estimated", of the costs that were used; "" where none is.
         kept_original: why the run wrote the original all the same; "" where it wrote the extracted graph.
+        operators: how often each is in both files, or in both graphs where one of them is no ONNX:
+            ``terms`` is then "graph", not "ONNX"; none where the run has not ended.
     """
 
     model: str
     cost_sources: tuple[str, ...]
+    runs_on: str
     gain: str
+    size: str
+    search: str
+    verified: str
     before_us: float
     after_us: float
     bound_us: float
     optimal: bool
-    operators_before: int
-    operators_after: int
+    operators: tuple[tuple[str, int, int], ...]
+    terms: str
     e_nodes: int
     e_classes: int
     iterations: int

@@ -150,7 +150,7 @@ def test_a_run_for_the_target(tmp_path: Path) -> None:
     assert graph_cost_us(written, costs()) == pytest.approx(result.cost_after_us)
     assert len(plan_graph(kernels).steps) < len(plan_graph(load_model(source)).steps)
     printed = io.StringIO()
-    print_report(result, Console(file=printed, width=120))
+    print_report(result, Console(file=printed, width=120), details=True)
     assert "cuda_product_add" in printed.getvalue()
 
 

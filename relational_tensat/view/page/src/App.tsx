@@ -2,7 +2,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { Theme } from "./parts";
 import type { PageData } from "./data";
-import { count, time } from "./format";
 import { type Route, readRoute } from "./route";
 import { Change } from "./views/Change";
 import type { Source } from "./source";
@@ -61,22 +60,17 @@ function Head({ data, route }: { data: PageData; route: Route }) {
   const { summary } = data;
   return (
     <header>
-      <h1>{summary.model}</h1>
+      <h1>
+        {summary.model}
+        {summary.runs_on ? <span class="hint">, for {summary.runs_on}</span> : null}
+      </h1>
       <p class="figures">
         <strong>{summary.gain}</strong>
-        <span>
-          {count(summary.operators_before)} → {count(summary.operators_after)} operators
-        </span>
-        <span>
-          {summary.optimal && !summary.kept_original
-            ? "proven optimal for this e-graph"
-            : `bound ${time(summary.bound_us)}`}
-          {summary.estimated_costs ? `, under costs of which ${summary.estimated_costs}` : ""}
-        </span>
-        <span>
-          {count(summary.e_nodes)} e-nodes in {count(summary.e_classes)} e-classes,{" "}
-          {summary.stop_reason}
-        </span>
+        {[summary.size, summary.verified, summary.search || summary.stop_reason]
+          .filter(Boolean)
+          .map((text) => (
+            <span key={text}>{text}</span>
+          ))}
       </p>
       {summary.kept_original ? <p class="note">{summary.kept_original}</p> : null}
       <nav aria-label="views">

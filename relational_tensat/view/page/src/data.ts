@@ -3,13 +3,17 @@
 export interface Summary {
   model: string;
   cost_sources: string[];
+  runs_on: string;
   gain: string;
+  size: string;
+  search: string;
+  verified: string;
   before_us: number;
   after_us: number;
   bound_us: number;
   optimal: boolean;
-  operators_before: number;
-  operators_after: number;
+  operators: [string, number, number][];
+  terms: string;
   e_nodes: number;
   e_classes: number;
   iterations: number;

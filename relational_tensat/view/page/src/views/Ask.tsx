@@ -58,23 +58,22 @@ export function Ask({ data, source }: { data: PageData; source: Source }) {
             run(query);
           }}
         >
-          <label>
-            SQL
-            <textarea
-              rows={8}
-              spellcheck={false}
-              readOnly={!source.isServed}
-              value={query}
-              onInput={(event) => {
-                setQuery(event.currentTarget.value);
-              }}
-              onKeyDown={(event) => {
-                if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) run(query);
-              }}
-            />
-          </label>
           {source.isServed ? (
             <>
+              <label>
+                SQL
+                <textarea
+                  rows={8}
+                  spellcheck={false}
+                  value={query}
+                  onInput={(event) => {
+                    setQuery(event.currentTarget.value);
+                  }}
+                  onKeyDown={(event) => {
+                    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) run(query);
+                  }}
+                />
+              </label>
               <button type="submit">run (Ctrl-Enter)</button>{" "}
               <button type="button" disabled={!isRunning} onClick={() => source.stop()}>
                 stop
@@ -82,12 +81,14 @@ export function Ask({ data, source }: { data: PageData; source: Source }) {
               {isRunning ? <span role="status"> running…</span> : null}
             </>
           ) : (
-            <p class="hint">
-              This page carries the examples and their answers: DuckDB's WebAssembly build has 34
-              MB, and a page is to have less than 5. Your own questions:{" "}
-              <code>relational-tensat view RUN.duckdb --serve</code>, or{" "}
-              <code>relational-tensat sql RUN.duckdb "…"</code>.
-            </p>
+            <>
+              <pre class="query">{query}</pre>
+              <p class="hint">
+                This page carries the examples and their answers. Your own questions:{" "}
+                <code>relational-tensat view RUN.duckdb --serve</code>, or{" "}
+                <code>relational-tensat sql RUN.duckdb "…"</code>.
+              </p>
+            </>
           )}
         </form>
         {error ? (

@@ -18,6 +18,7 @@ export function Change({ data, isNarrow }: { data: PageData; isNarrow: boolean }
   const [zoom, setZoom] = useState<number | "fit">("fit");
   const before = data.original;
   const after = data.result;
+  const optimized = data.summary.kept_original ? "extracted, not written" : "optimized";
   const sources = data.summary.cost_sources;
   const choices = useMemo(() => ({ constants, folds, radius: 0 }), [constants, folds]);
   return (
@@ -26,7 +27,7 @@ export function Change({ data, isNarrow }: { data: PageData; isNarrow: boolean }
         <Choice
           label="graphs"
           value={shown}
-          options={{ both: "both", before: "original", after: "optimized" }}
+          options={{ both: "both", before: "original", after: optimized }}
           onChange={setShown}
         />
         <Choice
@@ -52,7 +53,7 @@ export function Change({ data, isNarrow }: { data: PageData; isNarrow: boolean }
         before={before}
         after={after}
         beforeLabel="original"
-        afterLabel="optimized"
+        afterLabel={optimized}
         data={data}
         choices={choices}
         colour={colour}
@@ -76,23 +77,27 @@ function Legend({ colour }: { colour: Colour }) {
           <span class="key new">+ new</span>
         </>
       ) : (
-        <span class="key heat">cheap → dear</span>
+        <span class="key heat">cheap → costly</span>
       )}
       <span class="hint">The bar in a box is its share of the most expensive operator's cost.</span>
     </p>
   );
 }
 
-/** How often each operator runs, before and after. */
+/** How often each operator occurs, before and after: in the files, if the run says so. */
 function Operators({ data, before, after }: { data: PageData; before: Frame; after: Frame }) {
+  const { operators: said, terms } = data.summary;
   const rows = useMemo(() => {
+    if (said.length > 0) return said.map(([name, old, now]) => ({ name, old, now }));
     const [old, now] = [before, after].map((frame) => operators(frame, data));
     const names = new Set([...(old?.keys() ?? []), ...(now?.keys() ?? [])]);
     return [...names].map((name) => ({ name, old: old?.get(name) ?? 0, now: now?.get(name) ?? 0 }));
   }, [data, before, after]);
   return (
     <details class="operators" open>
-      <summary>Operators at inference</summary>
+      <summary>
+        {terms === "ONNX" ? "Operators in the files, by ONNX's names" : "Operators at inference"}
+      </summary>
       <table>
         <thead>
           <tr>
