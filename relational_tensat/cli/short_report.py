@@ -83,10 +83,16 @@ def _body(result: Result) -> list[Text]:
     lines += [f"search: {search_text(result)}", verified_text(result)]
     if result.output is not None:
         is_copy = result.unchanged and not (result.machine and result.machine.taken)
-        lines.append(f"{'the original is ' if is_copy else ''}written to {result.output}")
+        exactly = ", byte for byte," if any(map(_says_exactly, result.notes)) else ""
+        whose = f"the original{exactly} is " if is_copy else ""
+        lines.append(f"{whose}written to {result.output}")
     texts = [Text(escaped(line)) for line in lines if line]
     texts[0].stylize("bold")
     return texts
+
+
+def _says_exactly(note: str) -> bool:
+    return note.startswith("the written file is the original, byte for byte")
 
 
 def title_line(result: Result) -> str:

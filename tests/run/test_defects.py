@@ -149,7 +149,7 @@ def test_old_versions_become_newer_ones_or_the_reason_is_said(
     original = onnx.load(FILES / "opset9.onnx")
     words = [] if version is None else ["--opset", str(version)]
     target = tmp_path / "out.onnx"
-    arguments = ["run", str(FILES / "opset9.onnx"), "-o", str(target), *_FAST[:-1], *words]
+    arguments = ["run", str(FILES / "opset9.onnx"), "-o", str(target), *_FAST[:-1], *words, "-v"]
     assert main(arguments) == 0
     result = onnx.load(target)
     (imported,) = result.opset_import
@@ -169,7 +169,10 @@ _SHARED = Path(__file__).parents[3] / "shared" / "data" / "defects"
 @pytest.mark.skipif(not _SHARED.exists(), reason="the larger models are not here")
 def test_sizes_are_promised_from_one_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["run", str(_SHARED / "batch_zero.onnx"), "-o", str(tmp_path / "out.onnx")]
-    assert main([*arguments, "--for", "onnxruntime", "--effort", "low", "--iterations", "2"]) == 0
+    assert (
+        main([*arguments, "--for", "onnxruntime", "--effort", "low", "--iterations", "2", "-v"])
+        == 0
+    )
     assert "stay dynamic, from 1 on" in capsys.readouterr().out
 
 

@@ -144,7 +144,7 @@ def test_the_report_says_so_in_one_line_and_what_was_timed_races_no_more(
 ) -> None:
     source, target = tmp_path / "m.onnx", tmp_path / "out.onnx"
     save_model(layers(), source)
-    assert run(source, target) == 0
+    assert run(source, target, "-v") == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "matrices packed, weights in out.onnx.data: 1.100x [1.100, 1.100] as fast as" in text
     assert "only for this version and processors such as this" in text
@@ -166,7 +166,7 @@ def test_what_is_not_faster_is_not_taken(
     source, target = tmp_path / "m.onnx", tmp_path / "out.onnx"
     save_model(layers(with_something_to_save=False), source)
     races.as_fast |= {SAVED: 0.99, PACKED: 1.0}
-    assert run(source, target) == 0
+    assert run(source, target, "-v") == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "not saved for this machine: measured, not known to be faster so: 1.000x" in text
     assert target.read_bytes() == source.read_bytes()

@@ -149,7 +149,7 @@ def test_the_report_has_who_took_part_and_who_won(
         IDLE,
         "--allow-unsound",
     ]
-    assert main([*arguments, "--cost-cache", str(tmp_path / "costs.duckdb"), *rules]) == 0
+    assert main([*arguments, "-v", "--cost-cache", str(tmp_path / "costs.duckdb"), *rules]) == 0
     text = capsys.readouterr().out
     assert f"raced whole: without {FUSED} is faster, measured: 1.200x [1.200, 1.200]" in text
     assert "modelled" in text and "2.500x" in text

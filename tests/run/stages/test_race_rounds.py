@@ -379,7 +379,7 @@ def test_the_report_has_the_rounds(
         "--rules",
         str(tmp_path / "own.rules"),
     ]
-    assert main([*arguments, "--allow-unsound"]) == 0
+    assert main([*arguments, "--allow-unsound", "-v"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "races: 2; after each, costs were corrected by what it said" in text
     assert (

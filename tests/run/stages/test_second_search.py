@@ -114,7 +114,7 @@ def test_at_last_the_original_is_there(model: Path, capsys: pytest.CaptureFixtur
 
 def test_the_lines_reproduce_it(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("onnxruntime")
-    assert main(run(model, UNITES)) == 0
+    assert main([*run(model, UNITES), "-v"]) == 0
     text = capsys.readouterr().out
     lines = text.splitlines()
     assert any(line.startswith("wrong (tanh(a) = a) at ") for line in lines[:2])
