@@ -67,7 +67,7 @@ def test_a_perceptron_of_any_batch(
     assert dims(result.graph.output) == [["batch", 5]]
     note = next(note for note in report["notes"] if "stay dynamic" in note)
     assert f"optimized at {flags[1] if flags else 'batch=3'}" in note and "batch=1" in note
-    assert any("no --dim given" in note for note in report["notes"]) == (not flags)
+    assert any("sizes chosen are" in note for note in report["notes"]) == (not flags)
     for batch in (1, 2, 50):
         x = np.random.default_rng(0).random((batch, 4)).astype(np.float32)
         assert_same_results(file, result, {"x": x})
