@@ -6,10 +6,13 @@ of the graphs that run at inference.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from relational_tensat.egraph.database import Database
 from relational_tensat.explore.outcome import stop_text
 from relational_tensat.run.result import Result
 
@@ -124,3 +127,39 @@ class Account:
     def to_json(self) -> dict[str, Any]:
         """Return the attributes as an object."""
         return asdict(self)
+
+
+def remember_kept_original(place: Path | Database, why: str) -> None:
+    """Write into a run's database why the original was written.
+
+    Args:
+        place: the open database, or the file of one that was closed.
+
+    Raises:
+        InputError: the database cannot be opened.
+    """
+    with _opened(place) as database:
+        database.run("run/set_kept_original", why=why)
+
+
+def remember_account(place: Path | Database, gain: str, account: str) -> None:
+    """Write into a run's database what was gained, and all that is told of the result.
+
+    Args:
+        place: as of ``remember_kept_original``.
+
+    Raises:
+        InputError: the database cannot be opened.
+    """
+    with _opened(place) as database:
+        database.run("run/set_gain", text=gain)
+        database.run("run/set_account", text=account)
+
+
+@contextmanager
+def _opened(place: Path | Database) -> Iterator[Database]:
+    if not isinstance(place, Path):
+        yield place
+        return
+    with closing(Database(place, keep=True)) as database:
+        yield database

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from relational_tensat.cost import costs_by_kind_us, graph_cost_us
 from relational_tensat.extract import relative_gap
 from relational_tensat.extract.problem import COST_TOLERANCE
-from relational_tensat.run.account import Account
+from relational_tensat.run.account import Account, remember_account
 from relational_tensat.run.reports import fusion_report
 from relational_tensat.run.result import Result
 from relational_tensat.run.result_groups import (
@@ -26,7 +26,6 @@ from relational_tensat.run.result_groups import (
     Proof,
     SearchSummary,
 )
-from relational_tensat.run.resume.record import remember_account
 from relational_tensat.run.values import CheckedRun, ExtractedRun, WrittenRun
 from relational_tensat.tensor import Graph
 from relational_tensat.verify.runtime import optimized_graph, runtime_errors

@@ -6,8 +6,7 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -102,42 +101,6 @@ def write_record(database: Database, record: RunRecord) -> None:
     database.append(
         "run_record", [(key, value) for key, value in rows.items() if value is not None]
     )
-
-
-def remember_kept_original(place: Path | Database, why: str) -> None:
-    """Write into a run's database why the original was written.
-
-    Args:
-        place: the open database, or the file of one that was closed.
-
-    Raises:
-        InputError: the database cannot be opened.
-    """
-    with _opened(place) as database:
-        database.run("run/set_kept_original", why=why)
-
-
-def remember_account(place: Path | Database, gain: str, account: str) -> None:
-    """Write into a run's database what was gained, and all that is told of the result.
-
-    Args:
-        place: as of ``remember_kept_original``.
-
-    Raises:
-        InputError: the database cannot be opened.
-    """
-    with _opened(place) as database:
-        database.run("run/set_gain", text=gain)
-        database.run("run/set_account", text=account)
-
-
-@contextmanager
-def _opened(place: Path | Database) -> Iterator[Database]:
-    if not isinstance(place, Path):
-        yield place
-        return
-    with closing(Database(place, keep=True)) as database:
-        yield database
 
 
 def record_of_rows(rows: Mapping[str, str]) -> RunRecord:

@@ -19,7 +19,6 @@ from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.run.gain import is_worth_it, is_worth_it_modelled, standing_of
 from relational_tensat.run.reports import FileChange
 from relational_tensat.run.result_groups import Rejection, WholeRun
-from relational_tensat.run.resume.record import remember_kept_original
 from relational_tensat.run.stages.compare import compare
 from relational_tensat.run.stages.race import race_again
 from relational_tensat.run.values import CheckedRun, ExtractedRun, LoadedRun
@@ -269,6 +268,8 @@ def _timed(checked: CheckedRun) -> CheckedRun:
     kept = _verified(replace(extracted, notes=checked.notes).keeping_original()).noting(reason)
     kept = replace(kept, whole=replace(whole, keeps_original=True))
     path = loaded.run.options.output.db
+    from relational_tensat.run.account import remember_kept_original  # it imports results
+
     remember_kept_original(loaded.egraph.database if path is None else path, reason)
     return kept
 
