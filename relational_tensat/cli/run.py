@@ -96,8 +96,12 @@ def run(args: argparse.Namespace) -> int:
     if args.quiet and args.details:
         raise UsageError("--quiet and --verbose are both given, expected one of the two")
     limit_blas_threads(int(getattr(args, "threads", ProcessOptions().threads)))
+    checked = None if args.resume is not None else _checked_options(args)
     with _progress(args) as progress:
-        result = _optimized(args, progress) if args.resume is None else _resumed(args, progress)
+        if checked is None:
+            result = _resumed(args, progress)
+        else:
+            result = _optimized(args, checked, progress)
     _print(result, args)
     return 0
 
@@ -140,14 +144,23 @@ def _default_output(db: Path, model: Path | None) -> Path | DefaultOutput:
     return default_output(model)
 
 
-def _optimized(args: argparse.Namespace, progress: Progress) -> Result:
+def _checked_options(args: argparse.Namespace) -> Options:
+    """Return the options; all that the words say is checked before what a run needs is imported.
+
+    Raises:
+        UsageError, InputError: there is no such option, value or model.
+    """
     if args.model is None:
         raise UsageError("expected MODEL, or --resume DB (see relational-tensat run --help)")
     options = _options(args)
-    from relational_tensat.base.outputs import default_output
     from relational_tensat.formats.frontend import check_model
 
-    check_model(args.model)  # before all is imported that a run needs
+    check_model(args.model)
+    return options
+
+
+def _optimized(args: argparse.Namespace, options: Options, progress: Progress) -> Result:
+    from relational_tensat.base.outputs import default_output
     from relational_tensat.run.pipeline import optimize
 
     return optimize(

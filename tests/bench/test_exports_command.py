@@ -47,7 +47,7 @@ def _write(folder: Path, name: str, operators: tuple[str, ...]) -> Made:
 
 def test_a_model_is_optimized_and_compared(tmp_path: Path) -> None:
     made = _write(tmp_path, "negations", ("Neg", "Neg", "Mul", "Tanh"))
-    outcome = try_model(made, "none", "float32", (), limit_s=60.0)
+    outcome = try_model(made, "none", "float32", ("--effort", "low"), limit_s=60.0)
     assert outcome.defects() == []
     assert not outcome.unchanged
     assert outcome.comparisons > 0
