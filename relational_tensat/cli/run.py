@@ -98,10 +98,9 @@ def run(args: argparse.Namespace) -> int:
     limit_blas_threads(int(getattr(args, "threads", ProcessOptions().threads)))
     checked = None if args.resume is not None else _checked_options(args)
     with _progress(args) as progress:
-        if checked is None:
-            result = _resumed(args, progress)
-        else:
-            result = _optimized(args, checked, progress)
+        result = (
+            _resumed(args, progress) if checked is None else _optimized(args, checked, progress)
+        )
     _print(result, args)
     return 0
 
