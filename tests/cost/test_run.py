@@ -79,7 +79,7 @@ def test_measuring_is_shown_and_counted(
     model: Path, device: FakeDevice, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cache = model.with_name("costs.duckdb")
-    argv = ["run", str(model), "--cost", "cpu", "--cost-cache", str(cache), *ONE_RULE]
+    argv = ["run", str(model), "--cost", "cpu", "--cost-cache", str(cache), "-v", *ONE_RULE]
     assert main(argv) == 0
     out, err = capsys.readouterr()
     count = sum(len(batch) for batch in device.requests)

@@ -20,7 +20,7 @@ def test_what_does_not_fit_is_refused() -> None:
     plan = plan_graph(shared_matmuls(with_data=True))
     library = NumpyLibrary()
     with Executor(plan, library) as executor:
-        with pytest.raises(InputError, match="the input 'x' is not given; did you mean 'x1'"):
+        with pytest.raises(InputError, match="the input 'x' is not given"):
             executor.run({"x1": np.zeros((64, 64))})
         with pytest.raises(InputError, match=r"'x' has shape \[64\], expected float32\[64,64\]"):
             executor.run({"x": np.zeros(64)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,7 +18,6 @@ from relational_tensat.egraph.stopwatch import TimeSpent
 from relational_tensat.explore import Exploration, IterationReport
 from relational_tensat.extract import Extraction
 from relational_tensat.formats import load_model, save_model
-from relational_tensat.run import pipeline as api
 from relational_tensat.run import summary
 from relational_tensat.run.progress import Silent
 from relational_tensat.run.stages.explore import extractor_of
@@ -29,6 +29,9 @@ from tests.formats.dynamic.models import attention, mlp, saved
 from tests.graphs import f32, shared_matmuls, weight
 
 RUN = load_profile("cpu").run
+
+#: Where a run finds its stages once it begins.
+_STAGES = "relational_tensat.run.stages"
 
 
 def run(
@@ -107,8 +110,8 @@ def search_finds(
             )
         )  # fmt: skip
 
-    monkeypatch.setattr(api, "explore", explore)
-    monkeypatch.setattr(api, "extract", extract)
+    monkeypatch.setattr(f"{_STAGES}.explore.explore", explore)
+    monkeypatch.setattr(f"{_STAGES}.extract.extract", extract)
 
 
 def variant(nodes: list[Node]) -> Graph:
@@ -378,13 +381,14 @@ def test_a_run_that_is_resumed_begins_with_exploring(
     passed: list[str] = []
 
     def noted(name: str) -> None:
-        stage = getattr(api, name)
+        module = import_module(f"{_STAGES}.{name}")
+        stage = getattr(module, name)
 
         def pass_on(value: object) -> object:
             passed.append(name)
             return stage(value)
 
-        monkeypatch.setattr(api, name, pass_on)
+        monkeypatch.setattr(module, name, pass_on)
 
     for name in stages:
         noted(name)
