@@ -112,16 +112,9 @@ def _merge(node: onnx.NodeProto, replaced: Sequence[onnx.NodeProto]) -> None:
     del node.metadata_props[:]
     for key, values in entries.items():
         node.metadata_props.add(key=key, value=_BETWEEN.join(values))
-    configurations = [_copied(item) for item in devices.values()]
     del node.device_configurations[:]
-    node.device_configurations.extend(configurations)
+    node.device_configurations.extend(devices.values())
     named = [source for source in replaced if source.name]
     alike = [source for source in named if source.op_type == node.op_type]
     if named and not node.name:
         node.name = (alike or named)[-1].name
-
-
-def _copied(item: onnx.NodeDeviceConfigurationProto) -> onnx.NodeDeviceConfigurationProto:
-    copy = onnx.NodeDeviceConfigurationProto()
-    copy.CopyFrom(item)
-    return copy

@@ -83,6 +83,7 @@ class _SizeReader:
         self._initialized = {tensor.name for tensor in frame.graph.initializer}
         self._initialized |= weights_without_data(frame)
         self._initialized.difference_update(overridable)
+        self._readings: dict[tuple[tuple[str, int], ...], Reading] = {}
 
     def read(self, dims: Mapping[str, int]) -> DynamicModel:
         """Read the model; see ``read_dynamic``."""
@@ -245,9 +246,8 @@ class _SizeReader:
 
     @staticmethod
     def _quotients(graphs: Sequence[_Sized]) -> tuple[Quotient, ...]:
-        from relational_tensat.formats.dynamic.traced_shapes import (
-            find_quotients,
-        )  # few models need it
+        # few models need it
+        from relational_tensat.formats.dynamic.traced_shapes import find_quotients
 
         sizes = [graph.sizes for graph in graphs]
         return find_quotients(sizes, [graph.reading.graph for graph in graphs])
@@ -276,11 +276,17 @@ class _SizeReader:
             self._check_runs_at(sized)
         return sized
 
-    def _read(self, sizes: Sizes, unfolded: Collection[str] = ()) -> Reading:
+    def _read(self, sizes: Sizes) -> Reading:
+        """Read the model at some sizes; once, as several questions are answered by the same ones."""
+        key = tuple(sorted(self._dimensions.at(sizes).items()))
+        if key not in self._readings:
+            self._readings[key] = self._read_unfolded(sizes, ())
+        return self._readings[key]
+
+    def _read_unfolded(self, sizes: Sizes, unfolded: Collection[str]) -> Reading:
         copy = onnx.ModelProto()
         copy.CopyFrom(self._frame)
-        dims = self._dimensions.at(sizes)
-        where = str(self._path)
+        dims, where = self._dimensions.at(sizes), str(self._path)
         return read_in_full(copy, dims, where, self._data, unfolded, self._overridable)
 
     def _check_runs(self, base: _Sized) -> None:
@@ -315,7 +321,7 @@ class _SizeReader:
             if not uneven:
                 return graphs
             unfolded |= uneven
-            graphs = [_Sized(graph.sizes, self._read(graph.sizes, unfolded)) for graph in graphs]
+            graphs = [_Sized(g.sizes, self._read_unfolded(g.sizes, unfolded)) for g in graphs]
         raise SizeError(f"{self._path}: other constants are known at other sizes")
 
     def _computed(self, graphs: Sequence[_Sized]) -> list[str]:
