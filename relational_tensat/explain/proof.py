@@ -16,7 +16,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from relational_tensat.base.errors import InputError
@@ -24,6 +24,7 @@ from relational_tensat.base.files import sql
 from relational_tensat.explain.laws import Law, Laws, Side
 from relational_tensat.explain.stored import StoredEGraph, StoredNode
 from relational_tensat.explain.unions import Congruence, Edge, Walk
+from relational_tensat.rules.model import Rule
 from relational_tensat.rules.text import written_rule
 
 
@@ -46,23 +47,23 @@ class Application:
 def applications(stored: StoredEGraph) -> Iterator[Application]:
     """Yield the unions in the order in which they were requested."""
     connection = stored.connection
-    rules = {
-        rule_id: (
-            written_rule(text, name, file, line),
-            [place - 1 for place in operands],
-            leaves,
-        )
-        for rule_id, text, name, file, line, operands, leaves in connection.execute(
-            sql("explain/stored_rules")
-        ).fetchall()
+    stored_rules = {
+        rule_id: columns
+        for rule_id, *columns in connection.execute(sql("explain/stored_rules")).fetchall()
     }
+
+    @cache  # most rules of a run are never applied, and reading one is not free
+    def read(rule: int) -> tuple[Rule, list[int], int]:
+        text, name, file, line, operands, leaves = stored_rules[rule]
+        return written_rule(text, name, file, line), [place - 1 for place in operands], leaves
+
     signatures = dict(connection.execute("SELECT id, signatures FROM instance_log").fetchall())
     laws = Laws(stored.signatures)
     laws_by_instance: dict[int, Law] = {}
     for rule, instance, output, bindings in connection.execute(sql("explain/reasons")).fetchall():
-        rule_text, places, leaves = rules[rule]
+        written, places, leaves = read(rule)
         if instance not in laws_by_instance:
-            laws_by_instance[instance] = laws.law(rule_text, signatures[instance])
+            laws_by_instance[instance] = laws.law(written, signatures[instance])
         operands = tuple([bindings[place] for place in places])
         yield Application(laws_by_instance[instance], output, operands, tuple(bindings[leaves:]))
 
