@@ -5,7 +5,7 @@
 #   sh bench/gpu_machine.sh build WHEELS SITE   there, or where its Python and CUDA's toolkit are: installs
 #                                               them into SITE, leaves PyCUDA's wheel in WHEELS
 #   sh bench/gpu_machine.sh run WHEELS OUT      on the machine: build, GPU tests (operators, and the kernels of
-#                                               --target cuda), a run of a file with a race, bench gpu --save
+#                                               --backend cuda), a run of a file with a race, bench gpu --save
 #                                               (models with these kernels, too)
 #   sh bench/gpu_machine.sh kernels WHEELS OUT  on the machine, where PyTorch and Triton are: the kept kernels
 #                                               of bench mirage beside PyTorch's operators; those of
@@ -100,7 +100,7 @@ run() {
     # another pytest, NumPy or PyTorch warns of other things
     python3 -m pytest -m gpu tests/gpu -p no:cacheprovider -o filterwarnings=default -n 4 ||
         echo "GPU TESTS FAILED"
-    python3 -m relational_tensat run bench/inputs/transformer_block.onnx --cost cuda --target cuda \
+    python3 -m relational_tensat run bench/inputs/transformer_block.onnx --cost cuda --backend cuda \
         --budget 10 --cost-cache "$out/costs.duckdb" -o "$out/run.onnx" || echo "THE RUN FAILED"
     python3 -m bench gpu --save --out "$out" --cost-cache "$out/costs.duckdb" \
         --runs "$out/gpu-runs.json" --limit-s "${LIMIT_S:-300}"

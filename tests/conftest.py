@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from relational_tensat.base.folders import CACHE_VARIABLE
-from relational_tensat.rules.targets.fused_kernel import FusedKernel
+from relational_tensat.rules.backends.fused_kernel import FusedKernel
 from relational_tensat.tensor.operators import registry
 
 # What Python compiles is kept, whatever the environment says: tests start many processes, and each would

@@ -23,7 +23,7 @@ from relational_tensat.cli.main import main
 from relational_tensat.explore.strategies import STRATEGIES
 from relational_tensat.extract.extraction_options import EXTRACTORS
 from relational_tensat.formats.frontend import FRONTENDS
-from relational_tensat.rules.targets.names import BACKENDS
+from relational_tensat.rules.backends.names import BACKENDS
 from relational_tensat.tensor.operators import operators
 from relational_tensat.tensor.operators.registry import unregister
 

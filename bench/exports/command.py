@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 RESULTS = Path(__file__).parents[1] / "results"
 
 #: What is run with an empty cache, and again.
-COLD_WARM_OPTIONS = ("--cost", "cpu", "--target", "onnxruntime")
+COLD_WARM_OPTIONS = ("--cost", "cpu", "--backend", "onnxruntime")
 #: What is timed: costs of onnxruntime's kernels, and the race.
-TIMED_OPTIONS = ("--cost", "analytic:cpu", "--target", "onnxruntime", "--budget", "60")
+TIMED_OPTIONS = ("--cost", "analytic:cpu", "--backend", "onnxruntime", "--budget", "60")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -15,21 +15,21 @@ from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.tables import choose, chosen_graph, extraction_problem
+from relational_tensat.rules.backends.backend import load_backend
+from relational_tensat.rules.backends.cuda.kernel_choice import kernels_of
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.targets.backend import load_backend
-from relational_tensat.rules.targets.cuda.kernel_choice import kernels_of
-from relational_tensat.run.target_costs import TargetCosts
+from relational_tensat.run.backend_costs import BackendCosts
 from relational_tensat.tensor import Graph
 
-#: The set with the rules of the target ``cuda``: what is chosen are the kernels that run.
+#: The set with the rules of the backend ``cuda``: what is chosen are the kernels that run.
 KERNELS = "kernels"
 
 
 def _rules_with_kernels() -> Sequence[Rule]:
-    target = load_backend("cuda")
-    shipped = (rule for rule in load_rules() if rule.name not in target.left_out)
-    return [*target.rules(has_fixed_shapes=True), *shipped]
+    backend = load_backend("cuda")
+    shipped = (rule for rule in load_rules() if rule.name not in backend.left_out)
+    return [*backend.rules(has_fixed_shapes=True), *shipped]
 
 
 #: Sets of rules by name: TENSAT's as they are, unsound ones included, those that ship, and with kernels.
@@ -98,8 +98,8 @@ def _costs(rules: str, source: MeasuredSource) -> CostSource:
     """Return what kernels cost; of the operators that they do at once, what these kernels do."""
     if rules != KERNELS:
         return source
-    target = load_backend("cuda")
-    return TargetCosts(source, target, target.rules(has_fixed_shapes=True))
+    backend = load_backend("cuda")
+    return BackendCosts(source, backend, backend.rules(has_fixed_shapes=True))
 
 
 def measure_all(

@@ -1,1 +1,1 @@
-"""Which kernels onnxruntime runs models by: those that the rules of its target predict, and its own."""
+"""Which kernels onnxruntime runs models by: those that the rules of its backend predict, and its own."""

@@ -1,4 +1,4 @@
-"""``python -m bench kernels``: what a target's rules say that runs, held against what runs."""
+"""``python -m bench kernels``: what a backend's rules say that runs, held against what runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One model: its kernels as the target's rules predict them, and as onnxruntime saves them."""
+"""One model: its kernels as the backend's rules predict them, and as onnxruntime saves them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 from relational_tensat import load_model, load_profile
 from relational_tensat.cost import as_source
-from relational_tensat.rules.targets.backend import load_backend
-from relational_tensat.rules.targets.onnxruntime.saved_kernels import (
+from relational_tensat.rules.backends.backend import load_backend
+from relational_tensat.rules.backends.onnxruntime.saved_kernels import (
     disagreement,
     predicted_kernels,
     saved_kernels,
 )
-from relational_tensat.run.target_costs import TargetCosts
+from relational_tensat.run.backend_costs import BackendCosts
 from relational_tensat.tensor.uses import share_equal_weights
 
 
@@ -50,9 +50,9 @@ def compare(path: Path, sizes: Mapping[str, int]) -> Comparison:
         sizes: of its dynamic dimensions; without any, all its shapes are known to onnxruntime.
     """
     name = path.stem
-    target = load_backend("onnxruntime")
-    rules = target.rules(has_fixed_shapes=not sizes)
-    costs = TargetCosts(as_source(load_profile("cpu")), target, rules)
+    backend = load_backend("onnxruntime")
+    rules = backend.rules(has_fixed_shapes=not sizes)
+    costs = BackendCosts(as_source(load_profile("cpu")), backend, rules)
     try:
         graph = share_equal_weights(load_model(path, dict(sizes)))
         predicted, saved = predicted_kernels(costs.as_run(graph)), saved_kernels(path)

@@ -33,7 +33,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "tree search": ("--for", "t4", "--search", "mcts", "--time-limit", "1", "--db", "+run.duckdb"),
     "fuse": ("--fuse", "--cost", "a100", "--set", "fuse-time-limit=1", "--db", "+run.duckdb"),
     "cost cache": (
-        "--cost", "cpu", "--target", "onnxruntime", "--cost-cache", "+costs.duckdb",
+        "--cost", "cpu", "--backend", "onnxruntime", "--cost-cache", "+costs.duckdb",
         "--set", "measure-time-limit=1", "--budget", "0", "--set", "end-to-end=no",
     ),
     "kernels folder": ("--fuse", "--cost", "a100", "--set", "fuse-time-limit=1", "--kernels", "+kernels"),

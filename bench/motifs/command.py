@@ -21,8 +21,8 @@ _LIMITS: dict[str, Any] = {
 }  # fmt: skip
 #: What a model is optimized for. Costs are modelled, and nothing races.
 MODES: dict[str, dict[str, Any]] = {
-    "onnxruntime": {"target": "onnxruntime", "cost": "analytic:cpu", "budget_s": 0.0},
-    "cuda": {"target": "cuda", "cost": "h100"},
+    "onnxruntime": {"backend": "onnxruntime", "cost": "analytic:cpu", "budget_s": 0.0},
+    "cuda": {"backend": "cuda", "cost": "h100"},
     "fuse": {"fuse": True, "cost": "a100", "fuse_time_limit_s": 5.0},
 }
 

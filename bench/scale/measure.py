@@ -173,7 +173,7 @@ def _finish(egraph: EGraph, task: Task, seconds: dict[str, float]) -> str:
     choose(egraph, table, extraction.choice)
     graph = chosen_graph(egraph)
     extracted_s = time.process_time()
-    _, outcome = check_result(egraph.graph, graph, {}, Options(), source=None, target=None)
+    _, outcome = check_result(egraph.graph, graph, {}, Options(), source=None, output=None)
     seconds["extract"] = extracted_s - start_s
     seconds["verify"] = time.process_time() - extracted_s
     proof = "optimal" if extraction.optimal else f"gap {extraction.gap:.2%}"

@@ -23,7 +23,7 @@ _MEANT: dict[str, tuple[str, ...]] = {
     "h100": ("--for h100",),
     # flags
     "device": ("--for",),
-    "backend": ("--target", "--for"),
+    "backend": ("--backend", "--for"),
     "provider": ("--for",),
     "hardware": ("--for",),
     "out": ("--output",),

@@ -233,7 +233,7 @@ def emit_kernels(args: argparse.Namespace) -> int:
     if args.plan and args.target != "cuda":
         raise UsageError(f"--plan goes with --target cuda: {args.target} places nothing itself")
     if args.arch and args.target == "c":
-        raise UsageError("--arch goes with --target cuda or triton")
+        raise UsageError("--arch goes with --backend cuda or triton")
     graph = _read_mugraph(args)
     emitted, order = emit(graph, args.target, args.dtype), order_of_steps(graph)
     compiled = [one.compiled(args.arch) for one in emitted] if args.arch else []

@@ -169,12 +169,12 @@ def verify_rules(args: argparse.Namespace) -> int:
     """Verify and report; 4 where a rule is unsound or untested."""
     from relational_tensat.base.process import processors
     from relational_tensat.cli.rules_text import print_verdicts, verdicts_json
+    from relational_tensat.rules.backends.backend import all_rule_files, know_kernels
     from relational_tensat.rules.library import load_rules
     from relational_tensat.rules.soundness.content import content_hash
     from relational_tensat.rules.soundness.parallel import verified
     from relational_tensat.rules.soundness.rule_verification import DEFAULT_TRIALS
     from relational_tensat.rules.soundness.store import keep_verdicts, write_verdicts
-    from relational_tensat.rules.targets.backend import all_rule_files, know_kernels
 
     know_kernels()
     rules = load_rules(args.file or all_rule_files(), only=args.names)
@@ -228,8 +228,8 @@ def list_operators(args: argparse.Namespace) -> int:
 
 
 def _load(paths: list[Path]) -> list[Rule]:
+    from relational_tensat.rules.backends.backend import all_rule_files, know_kernels
     from relational_tensat.rules.library import load_rules
-    from relational_tensat.rules.targets.backend import all_rule_files, know_kernels
 
     know_kernels()
     return load_rules(paths or all_rule_files())

@@ -12,7 +12,7 @@ A mix of measured and estimated costs misleads where one kind is cheaper as a ru
 measured kernels the others' sum is estimated 1 % too high (regnet), with a factor for each family, launch,
 arithmetic and memory fitted over all, it was 45 % too low; 12 and 20 % too low for mobilenet_v3.
 
-A target knows more about the price of a kernel than its profile does (``Prices``).
+A backend knows more about the price of a kernel than its profile does (``Prices``).
 """
 
 from __future__ import annotations

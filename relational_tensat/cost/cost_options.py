@@ -51,7 +51,7 @@ class CostOptions(OptionGroup):
         "written, or the original if that is faster; graphs with times in the cache are not timed again",
         metavar="S",
         default_text="10 with --effort normal; with --cost cpu 60 for a run and all that repeat it, less "
-        "if the run would take over 120; 20 of quantized models with --target onnxruntime; else 0",
+        "if the run would take over 120; 20 of quantized models with --backend onnxruntime; else 0",
     )
     min_speedup: float = option(
         1.0,

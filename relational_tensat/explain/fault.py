@@ -14,7 +14,7 @@ from relational_tensat.explain.explanation import ExplainedStep, Explanation, ex
 from relational_tensat.explain.graphs import graph_of
 from relational_tensat.explain.rewrite import RewriteStep
 from relational_tensat.explain.stored import StoredNode
-from relational_tensat.rules.targets.fused_kernel import FusedKernel
+from relational_tensat.rules.backends.fused_kernel import FusedKernel
 from relational_tensat.tensor import Graph, TensorType, ValueType
 from relational_tensat.tensor.operators import get_operator
 
@@ -26,8 +26,8 @@ _IMPORTS = (
 )
 #: Kernels of a target are compared as they are written.
 _IMPORTS_OF_KERNELS = (
-    "from relational_tensat.rules.targets.as_written import as_written",
-    "from relational_tensat.rules.targets.backend import know_kernels",
+    "from relational_tensat.rules.backends.as_written import as_written",
+    "from relational_tensat.rules.backends.backend import know_kernels",
     "know_kernels()",
 )
 _KERNELS_WRITTEN = ("before, after = (as_written(graph, before) for graph in (before, after))",)

@@ -10,7 +10,7 @@ from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, first_line, unknown
 from relational_tensat.base.files import sql
 from relational_tensat.egraph.catalogue import Symbol, parse_symbol, parse_type
-from relational_tensat.rules.targets.backend import know_kernels
+from relational_tensat.rules.backends.backend import know_kernels
 from relational_tensat.tensor.types import ValueType
 
 

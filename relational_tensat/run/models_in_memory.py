@@ -112,8 +112,8 @@ def placed(
             stem = _NOT_IN_NAMES.sub("_", name)[:_LONGEST_NAME] or _NAME
             source = folder / f"{stem}.onnx"
             _write(model, source, name)
-        target = folder / f"{stem}.opt.onnx" if is_own else output
-        place = Place(source, target, name, folder, is_own)
+        output = folder / f"{stem}.opt.onnx" if is_own else output
+        place = Place(source, output, name, folder, is_own)
         try:
             yield place
         except RelationalTensatError as error:

@@ -11,7 +11,7 @@ from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cost.cost_options import CostOptions
 from relational_tensat.explore.exploration_options import ExplorationOptions, TreeOptions
 from relational_tensat.extract.extraction_options import ExtractionOptions
-from relational_tensat.rules.targets.names import BACKENDS
+from relational_tensat.rules.backends.names import BACKENDS
 from relational_tensat.verify.verification_options import VerificationOptions
 
 #: Where costs are measured, searches that nobody set a limit take so many seconds at most: the models that
@@ -32,7 +32,7 @@ class PurposeOptions(OptionGroup):
     runs_on: str | None = option(
         None,
         "where the result will run: onnxruntime (this CPU), cuda (the NVIDIA GPU here), or a modelled "
-        "device: t4, a100, h100, h200, a profile's .toml file; sets --cost and --target",
+        "device: t4, a100, h100, h200, a profile's .toml file; sets --cost and --backend",
         flag="--for",
         metavar="PLACE",
         default_text="onnxruntime for an .onnx file, t4 for other models",
@@ -79,12 +79,13 @@ class RuleOptions(OptionGroup):
     only: tuple[str, ...] = option((), "use only this rule and others so named", metavar="RULE")
     skip: tuple[str, ...] = option((), "leave this rule out", metavar="RULE")
     allow_unsound: bool = option(False, "use rules that are not known to be sound, too")
-    target: str | None = option(
+    backend: str | None = option(
         None,
         "the runtime whose kernels are priced, instead of single operators; the file still has standard "
         "operators",
         choices=BACKENDS,
         default_text="as --for says; with --cost, each operator is a kernel",
+        former=("target",),
     )
 
 

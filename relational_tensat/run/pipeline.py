@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 #: What a run reads, and where it writes.
 _Source: TypeAlias = Graph | str | Path
-_Target: TypeAlias = str | Path | DefaultOutput | None
+_Output: TypeAlias = str | Path | DefaultOutput | None
 
 
 def optimize(
@@ -69,12 +69,12 @@ def optimize(
     """
     chosen = options or Options()
 
-    def run(source: _Source, target: _Target) -> Result:
-        _check_paths(chosen, source, target)
+    def run(source: _Source, output: _Output) -> Result:
+        _check_paths(chosen, source, output)
         check_database(chosen.output.db, force=chosen.output.force)
         check_page(chosen.output.view)
         with shown(progress) as watcher:
-            return _carry_out(chosen, source, target, cost_model, watcher)
+            return _carry_out(chosen, source, output, cost_model, watcher)
 
     return _from_file(run, model, output, chosen)
 
@@ -115,19 +115,19 @@ def resume(
     options = stored.options(**changes)
     stored.check_costs(own=cost_model is not None)
 
-    def run(source: _Source, target: _Target) -> Result:
+    def run(source: _Source, output: _Output) -> Result:
         given = None if model is None else source
-        _check_paths(options, given, target)
+        _check_paths(options, given, output)
         check_page(options.output.view)
         opened = partial(restore, stored=stored, model=given)
         with shown(progress) as watcher:
-            return _carry_out(options, stored.path, target, cost_model, watcher, opened)
+            return _carry_out(options, stored.path, output, cost_model, watcher, opened)
 
     return _from_file(run, stored.path if model is None else model, output, options)
 
 
 def _from_file(
-    run: Callable[[_Source, _Target], Result], model: AnyModel, output: _Target, options: Options
+    run: Callable[[_Source, _Output], Result], model: AnyModel, output: _Output, options: Options
 ) -> Result:
     """Return the result of a run on a graph or a file, which a model in memory is made for its length."""
     if isinstance(model, Graph) or (isinstance(model, str | Path) and output is not None):
@@ -141,7 +141,7 @@ def _from_file(
 def _carry_out(
     options: Options,
     source: _Source,
-    output: _Target,
+    output: _Output,
     cost_model: CostModel | None,
     progress: Progress,
     opened: Callable[[Run], LoadedRun] | None = None,

@@ -1,4 +1,4 @@
-"""What a run is for: where its result will run. That decides costs, target, and what is timed."""
+"""What a run is for: where its result will run. That decides costs, backend, and what is timed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from relational_tensat.base.errors import UsageError, nearest
 from relational_tensat.base.process import processors
 from relational_tensat.cost.profile import profile_names
 from relational_tensat.formats.frontend import is_onnx
-from relational_tensat.rules.targets.backend import CostRequest, load_backend
-from relational_tensat.rules.targets.names import BACKENDS
+from relational_tensat.rules.backends.backend import CostRequest, load_backend
+from relational_tensat.rules.backends.names import BACKENDS
 from relational_tensat.run.options import CUDA, DEFAULT_PROFILE, HIGH, LOW, ONNXRUNTIME, Options
 from relational_tensat.tensor import Graph
 
@@ -26,7 +26,7 @@ class Purpose:
     """What a run is for.
 
     Attributes:
-        options: with costs and target that go with it.
+        options: with costs and backend that go with it.
         text: where the result will run, for people; "" where costs were named instead.
         note: why it is for something else than usual, "" where it is not.
     """
@@ -37,7 +37,7 @@ class Purpose:
 
 
 def purpose_of(options: Options, model: Graph | str | Path) -> Purpose:
-    """Return what a run of a model is for; costs and target that are named win over that.
+    """Return what a run of a model is for; costs and backend that are named win over that.
 
     An ONNX file is for onnxruntime on this processor unless something else is said, another model for
     ``DEFAULT_PROFILE``.
@@ -47,7 +47,7 @@ def purpose_of(options: Options, model: Graph | str | Path) -> Purpose:
         MissingDependencyError: the GPU that it is for is not here.
     """
     named, note = options.purpose.runs_on, ""
-    has_costs, target = options.costs.source is not None, options.rules.target
+    has_costs, backend = options.costs.source is not None, options.rules.backend
     if named is None and has_costs:
         _check_alone(options)
         return Purpose(options)
@@ -55,26 +55,26 @@ def purpose_of(options: Options, model: Graph | str | Path) -> Purpose:
         is_file_of_onnx = not isinstance(model, Graph) and is_onnx(model)
         named = (
             ONNXRUNTIME
-            if (is_file_of_onnx and target is None) or target == ONNXRUNTIME
+            if (is_file_of_onnx and backend is None) or backend == ONNXRUNTIME
             else DEFAULT_PROFILE
         )
         if named == ONNXRUNTIME and not _has_onnxruntime():
             named, note = DEFAULT_PROFILE, _NOT_INSTALLED
     _check(named, options)
-    if has_costs and target is not None and named == CUDA:  # needs no GPU
+    if has_costs and backend is not None and named == CUDA:  # needs no GPU
         return Purpose(options)
-    cost, own_target, text = _going_with(named, options)
+    cost, own_backend, text = _going_with(named, options)
     has_own = not has_costs or options.costs.source == cost
     options = options.replace(
-        runs_on=named, cost=options.costs.source or cost, target=target or own_target
+        runs_on=named, cost=options.costs.source or cost, backend=backend or own_backend
     )
     return Purpose(options, text if has_own else "", note)
 
 
 def _going_with(named: str, options: Options) -> tuple[str, str | None, str]:
-    """Return the costs and the target of a place, and what it is called.
+    """Return the costs and the backend of a place, and what it is called.
 
-    Kernels of the model's own are no target's: with the option ``fuse`` each operator is a kernel.
+    Kernels of the model's own are no backend's: with the option ``fuse`` each operator is a kernel.
     """
     if named not in BACKENDS:
         return named, None, named

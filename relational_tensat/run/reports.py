@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relational_tensat.cost.race import Standing
-from relational_tensat.rules.targets.fused_kernel import FusedKernel
+from relational_tensat.rules.backends.fused_kernel import FusedKernel
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.uses import inference_nodes

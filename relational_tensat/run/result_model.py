@@ -78,16 +78,16 @@ def write_model(model: onnx.ModelProto, path: Path) -> None:
         InputError: it cannot be written.
     """
     with write_aside(path) as aside:
-        target = aside / path.name
+        output = aside / path.name
         if sum(len(tensor.raw_data) for tensor in model.graph.initializer) < _MOST_BYTES:
-            target.write_bytes(model.SerializeToString())
+            output.write_bytes(model.SerializeToString())
             return
         import onnx
 
         copy = onnx.ModelProto()  # saving takes the weights out of it
         copy.CopyFrom(model)
         location = f"{path.name}.data"
-        onnx.save_model(copy, str(target), save_as_external_data=True, location=location)
+        onnx.save_model(copy, str(output), save_as_external_data=True, location=location)
 
 
 def _file(files: Files, *, is_unchanged: bool) -> Path | None:

@@ -22,8 +22,8 @@ from relational_tensat.explore import Exploration
 from relational_tensat.explore.members import Seed
 from relational_tensat.extract import Extraction
 from relational_tensat.extract.anytime import AnytimeExtractor, ExtractionEntry
+from relational_tensat.rules.backends.backend import load_backend
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.targets.backend import load_backend
 from relational_tensat.run.options import DEFAULT_PROFILE, Options, with_measured_limits
 from relational_tensat.run.progress import Phases, Progress, Recording
 from relational_tensat.run.purpose import Purpose, purpose_of
@@ -102,8 +102,8 @@ def _opened(options: Options, progress: Progress) -> CostSource:
     """Return what costs are from; a backend's kernels are measured as it runs them."""
     costs = options.costs
     source = costs.source or DEFAULT_PROFILE
-    if options.rules.target is not None:
-        source = load_backend(options.rules.target).measured_as(source)
+    if options.rules.backend is not None:
+        source = load_backend(options.rules.backend).measured_as(source)
     return open_source(
         source,
         cache=costs.cache,
@@ -168,7 +168,7 @@ class LoadedRun:
         kernel_costs: the same, where they can be of the model's own kernels; None where there are none.
         rules, untrusted: the rules, and why some of them are not known to be sound.
         inputs: to verify with, by name.
-        target: where the result is written; None for nowhere.
+        output: where the result is written; None for nowhere.
         original: the model with one weight in place of equal ones. ``priced`` is the graph that the
             file's costs are those of.
         run_hash: of what decides which costs are asked for, where they are measured: a run of the same
@@ -185,7 +185,7 @@ class LoadedRun:
     rules: list[Rule]
     untrusted: Mapping[str, str]
     inputs: Mapping[str, Array]
-    target: Path | None
+    output: Path | None
     original: Graph
     priced: Graph
     run_hash: str
@@ -342,12 +342,12 @@ class ExtractedRun:
     @property
     def copies_file(self) -> bool:
         """Whether what is returned is the file that the model is from, as it is."""
-        file, target = self.loaded.model.file, self.loaded.target
+        file, output = self.loaded.model.file, self.loaded.output
         if not self.is_unchanged or file is None:
             return False
-        if target is None:
+        if output is None:
             return True
-        is_of_same_kind = target.suffix.lower() == file.suffix.lower()
+        is_of_same_kind = output.suffix.lower() == file.suffix.lower()
         return is_of_same_kind and self.loaded.model.is_in(self.loaded.run.options.output.opset)
 
     @property

@@ -10,7 +10,7 @@ from relational_tensat.base.files import sql
 from relational_tensat.egraph.catalogue import type_text
 from relational_tensat.explain.stored import StoredEGraph, StoredSignature
 from relational_tensat.mugraph.graph.mugraph_json import decoded
-from relational_tensat.rules.targets.fused_kernel import FusedKernel
+from relational_tensat.rules.backends.fused_kernel import FusedKernel
 from relational_tensat.tensor import Attrs, TensorType, ValueType
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.view.data.kernel_data import FusedUse, ReplacedOperator

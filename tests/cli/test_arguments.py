@@ -92,7 +92,7 @@ def refused(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 2) -> st
         (["run", "m.json", "-x"], "unknown argument '-x' [(]see"),
         (["run", str(MODEL), "--cost", "gpu"], "did you mean 'cuda'"),
         (["run", str(MODEL), "--for", "gpu"], "did you mean 'cuda'"),
-        (["run", "m.json", "--target", "ort"], "did you mean 'onnxruntime'"),
+        (["run", "m.json", "--backend", "ort"], "did you mean 'onnxruntime'"),
         (["optimize", "m.json"], "did you mean 'run'"),
         (["fuse"], "did you mean 'run MODEL --fuse'"),
         (["rules", "show", "silu"], "did you mean 'ort-silu'"),
@@ -147,12 +147,13 @@ def test_flags_become_options() -> None:
 def test_flags_have_their_former_names_for_one_release(capsys: pytest.CaptureFixture[str]) -> None:
     former = (
         "run m.json --extract-every 1 --stop-unmoved=2 --no-whole --race-again --profile"
-        " --schedule 'saturate(single)'"
+        " --schedule 'saturate(single)' --target cuda"
     )
     options = _options(build_parser().parse_args(shlex.split(former)))
     assert options == Options.of(
-        extract_every=1, patience=2, end_to_end=False, race_again=True, schedule="saturate(single)"
-    )
+        extract_every=1, patience=2, end_to_end=False, race_again=True, schedule="saturate(single)",
+        backend="cuda",
+    )  # fmt: skip
     notes = capsys.readouterr().err.splitlines()
     assert [note.partition(",")[0] for note in notes] == [
         "note: --extract-every is called --set extract-every now",
@@ -161,6 +162,7 @@ def test_flags_have_their_former_names_for_one_release(capsys: pytest.CaptureFix
         "note: --race-again is called --set race-again=yes now",
         "note: --profile is called --details now",
         "note: --schedule is called --set schedule now",
+        "note: --target is called --backend now",
     ]
 
 

@@ -88,7 +88,7 @@ def test_what_cannot_be_is_refused_in_one_line(
         (
             [saved, "--target", "c", "--arch", "sm_90"],
             2,
-            "--arch goes with --target cuda or triton",
+            "--arch goes with --backend cuda or triton",
         ),
     ):
         assert main(["kernels", "emit", *arguments]) == code

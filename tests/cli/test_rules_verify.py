@@ -124,7 +124,7 @@ def test_the_command_line_is_light() -> None:
 
 def test_the_file_of_a_target_is_read_as_any_other() -> None:
     """As the refusal of one of its rules says: its kernels are known, in a process of its own."""
-    file = str(resource_dir("rules") / "targets" / "onnxruntime.rules")
+    file = str(resource_dir("rules") / "backends" / "onnxruntime.rules")
     for words in (["check", file], ["verify", "--file", file, "ort-scale-of-product"]):
         command = [sys.executable, "-m", "relational_tensat", "rules", *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -13,7 +13,7 @@ from relational_tensat.base.errors import MissingDependencyError
 from relational_tensat.cost import Configuration, DeviceKey, TimingSample, Unmeasurable
 from relational_tensat.cost.device import PROTOCOLS, WholeTiming
 from relational_tensat.cost.key import configuration_of
-from relational_tensat.rules.targets.backend import know_kernels
+from relational_tensat.rules.backends.backend import know_kernels
 from relational_tensat.tensor import Array, AttrValue, Graph, ValueType
 from relational_tensat.tensor.operators import get_operator
 from tests.graphs import f32

@@ -23,10 +23,10 @@ from relational_tensat.egraph import EGraph
 from relational_tensat.explain.explanation import explain
 from relational_tensat.explore import explore
 from relational_tensat.extract.tables import extraction_problem
+from relational_tensat.rules.backends.backend import load_backend
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.targets.backend import load_backend
-from relational_tensat.run.target_costs import TargetCosts
+from relational_tensat.run.backend_costs import BackendCosts
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.tensor.uses import count_inference_ops
 from tests.cost.fakes import FakeDevice
@@ -99,7 +99,7 @@ def measured(folder: Path) -> MeasuredSource:
 
 def on_target() -> CostSource:
     target = load_backend("onnxruntime")
-    return TargetCosts(as_source(load_profile("cpu")), target, target.rules(has_fixed_shapes=True))
+    return BackendCosts(as_source(load_profile("cpu")), target, target.rules(has_fixed_shapes=True))
 
 
 def test_a_gate_stays_before_its_convolution_where_computed_filters_cost_more(

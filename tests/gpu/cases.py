@@ -11,7 +11,7 @@ from relational_tensat.gpu.catalogue import (
     REDUCTION_CODES,
     UNARY_CODES,
 )
-from relational_tensat.rules.targets.backend import load_backend
+from relational_tensat.rules.backends.backend import load_backend
 from relational_tensat.tensor import Graph, Node, TensorType, build_graph
 from tests.gpu.running import one_node
 

@@ -19,7 +19,7 @@ from relational_tensat.gpu.catalogue import (
 )
 from relational_tensat.gpu.lowering import _FUSED, _LOWERINGS
 from relational_tensat.gpu.plan import plan_graph
-from relational_tensat.rules.targets.backend import load_backend
+from relational_tensat.rules.backends.backend import load_backend
 from relational_tensat.tensor import Node, TensorType, build_graph
 from relational_tensat.tensor.operators import operators
 from tests.gpu.cases import guarded, kernel_cases

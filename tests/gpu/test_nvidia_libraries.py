@@ -16,7 +16,7 @@ from relational_tensat.gpu.cuda.cudnn import Cudnn
 from relational_tensat.gpu.cuda.cudnn_calls import AlgorithmPerformance
 from relational_tensat.gpu.cuda.modules import SharedLibrary
 from relational_tensat.gpu.plan import plan_graph
-from relational_tensat.rules.targets.backend import load_backend
+from relational_tensat.rules.backends.backend import load_backend
 from tests.cost.cuda.double import FakeRecording
 from tests.gpu.fake_cuda import FakeHandle, FakeModules, fake_gpu
 from tests.gpu.running import one_node

@@ -20,7 +20,7 @@ from relational_tensat.gpu.routing import (
     padded_bytes,
     with_padded_operand,
 )
-from relational_tensat.rules.targets.backend import load_backend
+from relational_tensat.rules.backends.backend import load_backend
 from tests.gpu.numpy_library import NumpyLibrary
 from tests.gpu.running import one_node
 from tests.graphs import f32

@@ -211,7 +211,7 @@ def test_what_two_operators_read_is_brought_to_uint8(
     monkeypatch.setattr(quantized, "sums_saturate", lambda: saturates)
     source, target = tmp_path / "m.onnx", tmp_path / "out.onnx"
     onnx.save(residual_block(np.int8, most=63), source)
-    costs = {"cost": "analytic:cpu", "target": "onnxruntime", "end_to_end": False}
+    costs = {"cost": "analytic:cpu", "backend": "onnxruntime", "end_to_end": False}
     result = optimize(source, Options.of(**costs), output=target)
     before, after = runtime_kernels(source, 1), runtime_kernels(target, 1)
     assert before is not None

@@ -49,13 +49,13 @@ def run(mask_type: str, folder: Path, *rules: Path, **options: object) -> tuple[
 
 
 @pytest.mark.parametrize("mask_type", ["FLOAT", "INT64"])
-@pytest.mark.parametrize("target", [nightly(None), "onnxruntime"])
+@pytest.mark.parametrize("backend", [nightly(None), "onnxruntime"])
 def test_the_original_is_kept_and_the_report_says_where_it_differs(
-    mask_type: str, target: str | None, tmp_path: Path
+    mask_type: str, backend: str | None, tmp_path: Path
 ) -> None:
     rules = tmp_path / "wrong.rules"
     rules.write_text(WRONG_RULES, encoding="utf-8")
-    before, after, result = run(mask_type, tmp_path, rules, target=target, cost="analytic:cpu")
+    before, after, result = run(mask_type, tmp_path, rules, backend=backend, cost="analytic:cpu")
     assert result.unchanged
     assert after.read_bytes() == before.read_bytes()
     (rejection,) = result.rejections
@@ -69,7 +69,7 @@ def test_the_original_is_kept_and_the_report_says_where_it_differs(
 
 @pytest.mark.parametrize("mask_type", ["FLOAT", "INT64"])
 def test_what_the_rules_make_of_it_passes_with_masks(mask_type: str, tmp_path: Path) -> None:
-    _, after, result = run(mask_type, tmp_path, target="onnxruntime", cost="analytic:cpu")
+    _, after, result = run(mask_type, tmp_path, backend="onnxruntime", cost="analytic:cpu")
     assert not result.rejections and not result.unchanged
     assert any(c.setting.rows == "rows of 'mask'" for c in result.verification.compared)
     assert "mask" in {name for node in load_model(after).nodes for name in node.inputs}

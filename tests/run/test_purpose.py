@@ -30,7 +30,7 @@ def _two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 def decided(model: str = "m.onnx", **options: Any) -> tuple[str | None, str | None, str]:
     """Return costs, target and the text of what a run is for."""
     purpose = purpose_of(Options.of(**options), Path(model))
-    return purpose.options.costs.source, purpose.options.rules.target, purpose.text
+    return purpose.options.costs.source, purpose.options.rules.backend, purpose.text
 
 
 HERE = "onnxruntime on this CPU, 2 threads"
@@ -44,16 +44,16 @@ HERE = "onnxruntime on this CPU, 2 threads"
         ("m.onnx", {"effort": "high"}, "cpu:threads=2", "onnxruntime", HERE),
         ("m.json", {}, "t4", None, "t4"),
         ("m.json", {"runs_on": "onnxruntime"}, "analytic:cpu:threads=2", "onnxruntime", HERE),
-        ("m.json", {"target": "onnxruntime"}, "analytic:cpu:threads=2", "onnxruntime", HERE),
+        ("m.json", {"backend": "onnxruntime"}, "analytic:cpu:threads=2", "onnxruntime", HERE),
         ("m.onnx", {"runs_on": "a100"}, "a100", None, "a100"),
         ("m.onnx", {"runs_on": "tensat_t4"}, "tensat_t4", None, "tensat_t4"),
         ("m.onnx", {"runs_on": "my.toml"}, "my.toml", None, "my.toml"),
         # names win, and what has names alone is as it was
         ("m.onnx", {"cost": "h100"}, "h100", None, ""),
-        ("m.onnx", {"cost": "h100", "target": "cuda"}, "h100", "cuda", ""),
-        ("m.onnx", {"target": "cuda"}, "t4", "cuda", "t4"),
+        ("m.onnx", {"cost": "h100", "backend": "cuda"}, "h100", "cuda", ""),
+        ("m.onnx", {"backend": "cuda"}, "t4", "cuda", "t4"),
         ("m.onnx", {"runs_on": "onnxruntime", "cost": "cpu"}, "cpu", "onnxruntime", ""),
-        ("m.onnx", {"runs_on": "cuda", "cost": "h100", "target": "cuda"}, "h100", "cuda", ""),
+        ("m.onnx", {"runs_on": "cuda", "cost": "h100", "backend": "cuda"}, "h100", "cuda", ""),
         # kernels of its own are no target's
         ("m.onnx", {"fuse": True}, "analytic:cpu", None, "onnxruntime on this CPU, 1 thread"),
         ("m.onnx", {"fuse": True, "runs_on": "a100"}, "a100", None, "a100"),
@@ -82,7 +82,7 @@ def test_what_was_decided_is_decided_again_so() -> None:
 def test_without_onnxruntime_a_line_says_what_is_modelled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(purposes, "_has_onnxruntime", lambda: False)
     purpose = purpose_of(Options(), ONNX)
-    assert (purpose.options.costs.source, purpose.options.rules.target) == ("t4", None)
+    assert (purpose.options.costs.source, purpose.options.rules.backend) == ("t4", None)
     assert "onnxruntime is not installed" in purpose.note and "pip install" in purpose.note
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnxruntime
 
-from relational_tensat.rules.targets.backend import know_kernels
+from relational_tensat.rules.backends.backend import know_kernels
 from relational_tensat.tensor import Array, TensorType
 from relational_tensat.tensor.floats import FLOAT_FORMATS, is_extreme, representable, rounded
 from relational_tensat.tensor.machine import computed

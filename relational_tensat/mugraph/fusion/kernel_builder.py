@@ -33,10 +33,10 @@ from relational_tensat.mugraph.verify.masks import are_same, masked, masks_of
 from relational_tensat.mugraph.verify.random_tests import has_choices
 from relational_tensat.mugraph.verify.stability import stabilized, stable_if_possible
 from relational_tensat.mugraph.verify.verification import verify_mugraph
+from relational_tensat.rules.backends.backend import FUSED_FILE
+from relational_tensat.rules.backends.fused_chain import body_of
+from relational_tensat.rules.backends.fused_kernel import FusedPart
 from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Term, Var
-from relational_tensat.rules.targets.backend import FUSED_FILE
-from relational_tensat.rules.targets.fused_chain import body_of
-from relational_tensat.rules.targets.fused_kernel import FusedPart
 from relational_tensat.tensor import Array, Attrs, Graph, TensorType, ValueType, Weight, tensors_of
 from relational_tensat.tensor.operators import get_operator
 

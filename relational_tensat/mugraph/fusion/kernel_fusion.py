@@ -29,7 +29,7 @@ from relational_tensat.mugraph.fusion.savings import SavingsModel
 from relational_tensat.mugraph.kernel_finder import KernelSearcher, SearchEffort, UnfitError
 from relational_tensat.mugraph.regions.regions import RegionRow
 from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.rules.targets.backend import know_kernels
+from relational_tensat.rules.backends.backend import know_kernels
 
 #: A search takes so many times as long with one more operator.
 _GROWTH = 1.25

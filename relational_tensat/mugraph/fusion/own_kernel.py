@@ -19,10 +19,10 @@ from relational_tensat.cost.key import configuration_of
 from relational_tensat.cost.source import ESTIMATED, MEASURED, CostAnswer, Race
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded
+from relational_tensat.rules.backends.backend import FUSED_FILE, know_kernels
+from relational_tensat.rules.backends.fused_kernel import FusedKernel
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.targets.backend import FUSED_FILE, know_kernels
-from relational_tensat.rules.targets.fused_kernel import FusedKernel
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.operators import get_operator
 

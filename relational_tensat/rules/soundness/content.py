@@ -13,7 +13,7 @@ _PACKAGE = Path(__file__).resolve().parents[2]
 #: The code that says what rules mean, and that judges them.
 _MEANING = (
     "tensor", "tensor/operators", "rules", "rules/functions", "rules/soundness",
-    "rules/targets", "rules/targets/cuda", "rules/targets/onnxruntime",
+    "rules/backends", "rules/backends/cuda", "rules/backends/onnxruntime",
 )  # fmt: skip
 #: What is in these folders and changes no verdict: keeping, printing, loading, and what runs and costs.
 _NO_MEANING = frozenset({

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from relational_tensat.base.runner import runner
+from relational_tensat.rules.backends.backend import know_kernels
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.rule_verification import DEFAULT_TRIALS, judged
 from relational_tensat.rules.soundness.verdict import Verdict
-from relational_tensat.rules.targets.backend import know_kernels
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import FORMAT_VERSION, Database
 from relational_tensat.egraph.egraph import restore_egraph
 from relational_tensat.formats.json_graph import parse_graph
-from relational_tensat.rules.targets.backend import FUSED_FILE
+from relational_tensat.rules.backends.backend import FUSED_FILE
 from relational_tensat.run.options import Options, resumable_options
 from relational_tensat.run.resume.record import (
     RunRecord,

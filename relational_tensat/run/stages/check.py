@@ -109,16 +109,16 @@ def _verified(extracted: ExtractedRun) -> CheckedRun:
 
 
 def _place_beside(loaded: LoadedRun) -> Path | None:
-    """Return a place, beside the target, for the ONNX file that is compared.
+    """Return a place, beside the output, for the ONNX file that is compared.
 
     Raises:
         InputError: nothing can be written there.
     """
-    target = loaded.target
-    if target is None or not is_onnx(target):
+    output = loaded.output
+    if output is None or not is_onnx(output):
         return None
-    folder = loaded.run.files.enter_context(folder_beside(target))
-    return folder / target.name
+    folder = loaded.run.files.enter_context(folder_beside(output))
+    return folder / output.name
 
 
 def _objection(verification: Verification) -> str:
@@ -223,10 +223,10 @@ def _writes_the_same(checked: CheckedRun) -> bool:
 
 def _file_change(checked: CheckedRun) -> FileChange | None:
     """Return what writing the chosen graph makes of the file; None unless both are ONNX and it changes."""
-    file, target = checked.loaded.model.file, checked.loaded.target
-    if file is None or target is None or checked.extracted.copies_file:
+    file, output = checked.loaded.model.file, checked.loaded.output
+    if file is None or output is None or checked.extracted.copies_file:
         return None
-    if not (is_onnx(file) and is_onnx(target)):
+    if not (is_onnx(file) and is_onnx(output)):
         return None
     from relational_tensat.formats.onnx_frame import figures_of_file, figures_of_skeleton
     from relational_tensat.formats.onnx_write import write_skeleton  # both need onnx

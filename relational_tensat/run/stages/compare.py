@@ -68,7 +68,7 @@ def compare(
             loaded.inputs,
             loaded.run.options,
             source=loaded.model.compared_file,
-            target=loaded.target,
+            output=loaded.output,
             candidate=candidate,
         )
     # Kernels are counted only where it is not known that the graph is faster whole, beyond the noise.
@@ -130,7 +130,7 @@ def check_result(
     options: Options,
     *,
     source: Path | None,
-    target: Path | None,
+    output: Path | None,
     candidate: Path | None = None,
 ) -> tuple[Graph, Verification]:
     """Fold the optimized graph, compare it with the original; return both outcomes.
@@ -140,7 +140,7 @@ def check_result(
     Args:
         inputs: inputs to compare with, by name.
         source: the file that the original is from, if it is from one.
-        target: the file that the folded graph is for, if it is for one.
+        output: the file that the folded graph is for, if it is for one.
         candidate: where the ONNX file that is compared is written, to stay; None for nowhere that lasts.
     """
     folded = fold_weights(optimized)
@@ -155,7 +155,7 @@ def check_result(
     if outcome.failure():
         return folded, outcome
     files = _Files(original, optimized, folded, source, candidate)
-    check = _check_files if is_onnx(source) or is_onnx(target) else _check_as_files
+    check = _check_files if is_onnx(source) or is_onnx(output) else _check_as_files
     return folded, outcome.joined(check(files, inputs, options, outcome.shrink))
 
 

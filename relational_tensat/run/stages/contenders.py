@@ -39,8 +39,8 @@ from relational_tensat.extract.tables import (
     rules_of_chosen,
 )
 from relational_tensat.extract.tables import choose as write_choice
-from relational_tensat.rules.targets.as_written import as_written
-from relational_tensat.rules.targets.backend import load_backend
+from relational_tensat.rules.backends.as_written import as_written
+from relational_tensat.rules.backends.backend import load_backend
 from relational_tensat.run.values import ExtractedRun, LoadedRun
 from relational_tensat.tensor import Graph
 
@@ -98,7 +98,7 @@ def candidates(
 
 
 def _is_costlier_run(loaded: LoadedRun, candidate: Contestant, original_us: float) -> bool:
-    """Whether a graph costs as much as the original as it is run: what a target computes for each reader
+    """Whether a graph costs as much as the original as it is run: what a backend computes for each reader
     again, an e-graph counts once. Only costs that are known at once are asked.
     """
     return loaded.cost.is_instant and graph_cost_us(candidate.graph, loaded.cost) >= original_us
@@ -137,7 +137,7 @@ def _cheapest(
     The table ``chosen`` has the last of them.
     """
     loaded, options = extracted.loaded, extracted.loaded.run.options
-    family, names = families_of(loaded.egraph, table, _of_target(loaded))
+    family, names = families_of(loaded.egraph, table, _of_backend(loaded))
     limits = replace(options.extraction, time_limit_s=_EXTRACTION_S)
 
     def solve(problem: ExtractionProblem) -> Extraction:
@@ -178,9 +178,9 @@ def _by_profile(extracted: ExtractedRun, table: TableProblem) -> FamilyChoice | 
     return FamilyChoice(choice, dag_cost_us(table.problem, choice), frozenset(), frozenset())
 
 
-def _of_target(loaded: LoadedRun) -> frozenset[str]:
-    """Return the rules of the target: it carries them out itself, whatever is written."""
-    name = loaded.run.options.rules.target
+def _of_backend(loaded: LoadedRun) -> frozenset[str]:
+    """Return the rules of the backend: it carries them out itself, whatever is written."""
+    name = loaded.run.options.rules.backend
     rules = load_backend(name).rules(has_fixed_shapes=loaded.model.dynamic is None) if name else []
     return frozenset(rule.name.partition("[")[0] for rule in rules)
 

@@ -28,7 +28,7 @@ from relational_tensat.formats.dynamic.sized_model import (
     text_of,
 )
 from relational_tensat.formats.dynamic.writer import write_dynamic
-from relational_tensat.rules.targets.as_written import as_written_alike
+from relational_tensat.rules.backends.as_written import as_written_alike
 from relational_tensat.run.reports import SizedResult
 from relational_tensat.run.stages.extract import extract_again
 from relational_tensat.run.stages.second_search import (

@@ -104,7 +104,7 @@ def with_kernel_costs(options: Options, model: Model, cost: CostSource) -> Kerne
     """Return costs that can be kernels', if kernels are wanted and can be had.
 
     Raises:
-        UsageError: costs are measured on a GPU: no kernels are there yet; or there is a target, whose
+        UsageError: costs are measured on a GPU: no kernels are there yet; or there is a backend, whose
             kernels are others; or sizes are dynamic, and kernels are for fixed ones; or there is a folder
             for kernels that cannot be, or none are wanted.
         MissingDependencyError: they are measured on the processor, and there is no C compiler.
@@ -120,8 +120,8 @@ def with_kernel_costs(options: Options, model: Model, cost: CostSource) -> Kerne
         raise UsageError("kernels-torch goes with --kernels")
     if cost.device is not None:
         _check_measured(cost.device.key.kind)
-    if options.rules.target is not None:
-        raise UsageError("--fuse goes without --target: a target has kernels of its own")
+    if options.rules.backend is not None:
+        raise UsageError("--fuse goes without --backend: a backend has kernels of its own")
     if model.stays_dynamic:
         raise UsageError(
             "--fuse makes kernels for fixed sizes, and the model has dynamic dimensions: give --static"

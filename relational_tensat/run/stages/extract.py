@@ -19,7 +19,7 @@ from relational_tensat.extract.tables import (
     extraction_problem,
     rules_of_chosen,
 )
-from relational_tensat.rules.targets.as_written import as_written
+from relational_tensat.rules.backends.as_written import as_written
 from relational_tensat.run.progress import write_course
 from relational_tensat.run.stages.explore import extractor_of
 from relational_tensat.run.values import ExploredRun, ExtractedRun, Start

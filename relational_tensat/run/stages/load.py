@@ -16,12 +16,12 @@ from relational_tensat.cost import CostSource, ask_for_graph
 from relational_tensat.egraph import EGraph
 from relational_tensat.formats import load_dynamic, load_model, need_onnx
 from relational_tensat.formats.frontend import check_output, is_onnx
+from relational_tensat.rules.backends.backend import load_backend
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.content import content_hash
 from relational_tensat.rules.soundness.gate import check_trust
 from relational_tensat.rules.soundness.verdict import Verdict
-from relational_tensat.rules.targets.backend import load_backend
 from relational_tensat.run.stages.explore import with_kernel_costs
 from relational_tensat.run.stages.race import check_this_machine
 from relational_tensat.run.values import LoadedRun, Model, Run
@@ -33,7 +33,7 @@ from relational_tensat.view.document import RunTables
 
 def load(run: Run) -> LoadedRun:
     """Read the model, the rules and the inputs, check where the result is to go, and make the e-graph."""
-    if name := run.options.rules.target:
+    if name := run.options.rules.backend:
         load_backend(name)  # a file may have kernels of it
     loaded = prepare(run, read_model(run, run.source), _new_egraph)
     _record(loaded)
@@ -86,13 +86,13 @@ def prepare(run: Run, model: Model, open_egraph: Callable[[Run, Graph], EGraph])
     """
     if model.returns_original:
         run = replace(run, options=run.options.replace(iterations=0))
-    cost = _cost_on_target(run, model)
+    cost = _cost_on_backend(run, model)
     kernel_costs = with_kernel_costs(run.options, model, cost)
     cost = kernel_costs or cost
     rules = _read_rules(run, model)
-    target = check_output(run.output, model.source)
-    _check_opset(run.options.output.opset, target)
-    check_this_machine(run.options, cost, target)
+    output = check_output(run.output, model.source)
+    _check_opset(run.options.output.opset, output)
+    check_this_machine(run.options, cost, output)
     computed = {} if model.dynamic is None else model.dynamic.base.computed
     inputs = {**load_inputs(model.graph, run.options.verification.inputs), **computed}
     untrusted = _check_rules(run, rules)
@@ -100,7 +100,7 @@ def prepare(run: Run, model: Model, open_egraph: Callable[[Run, Graph], EGraph])
     with run.phases.phase("explore"):
         egraph = open_egraph(run, shared.original)
     return LoadedRun(
-        run, model, cost, kernel_costs, rules, untrusted, inputs, target, *shared, egraph,
+        run, model, cost, kernel_costs, rules, untrusted, inputs, output, *shared, egraph,
         _tables_of(run, egraph), tuple(filter(None, (run.purpose.note, *model.notes))),
     )  # fmt: skip
 
@@ -159,29 +159,29 @@ def _tables_of(run: Run, egraph: EGraph) -> RunTables:
     return RunTables(path)
 
 
-def _cost_on_target(run: Run, model: Model) -> CostSource:
+def _cost_on_backend(run: Run, model: Model) -> CostSource:
     """Return the costs of what the graph will run on, if that is known."""
-    name = run.options.rules.target
+    name = run.options.rules.backend
     if name is None:
         return run.cost
-    from relational_tensat.run.target_costs import TargetCosts  # few runs need it
+    from relational_tensat.run.backend_costs import BackendCosts  # few runs need it
 
     rules = load_backend(name).rules(has_fixed_shapes=model.dynamic is None)
-    return TargetCosts(run.cost, load_backend(name), rules)
+    return BackendCosts(run.cost, load_backend(name), rules)
 
 
 def _read_rules(run: Run, model: Model) -> list[Rule]:
-    """Read the rules that the options name, and those of the target."""
+    """Read the rules that the options name, and those of the backend."""
     with run.phases.phase("load"):
         options = run.options.rules
         rules = load_rules(options.files or None, options.only, options.skip)
-        if name := options.target:
-            # first, so that what the target does itself is not called another rule's doing
-            target, is_fixed = load_backend(name), model.dynamic is None
-            own = target.rules(has_fixed_shapes=is_fixed)
+        if name := options.backend:
+            # first, so that what the backend does itself is not called another rule's doing
+            backend, is_fixed = load_backend(name), model.dynamic is None
+            own = backend.rules(has_fixed_shapes=is_fixed)
             if not (options.files or options.only):  # who names rules wants these
-                rules = [rule for rule in rules if rule.name not in target.left_out]
-            rules = [*own, *rules, *target.rules(has_fixed_shapes=is_fixed, offered=True)]
+                rules = [rule for rule in rules if rule.name not in backend.left_out]
+            rules = [*own, *rules, *backend.rules(has_fixed_shapes=is_fixed, offered=True)]
         if schedule := run.options.exploration.schedule:
             from relational_tensat.explore.schedule import check_rulesets, parse_schedule
 
@@ -189,16 +189,16 @@ def _read_rules(run: Run, model: Model) -> list[Rule]:
         return rules
 
 
-def _check_opset(opset: int | None, target: Path | None) -> None:
+def _check_opset(opset: int | None, output: Path | None) -> None:
     """Check that the result can be written in a version of ONNX's operators.
 
     Raises:
         UsageError: it cannot, or is not written as ONNX.
     """
-    if opset is None or target is None:
+    if opset is None or output is None:
         return
-    if not is_onnx(target):
-        raise UsageError(f"{target}: opset = {opset} is for .onnx files")
+    if not is_onnx(output):
+        raise UsageError(f"{output}: opset = {opset} is for .onnx files")
     from relational_tensat.formats.onnx_versions import check_opset  # needs onnx
 
     check_opset(opset)

@@ -54,12 +54,12 @@ def save_for_machine(checked: CheckedRun) -> CheckedRun:
     Raises:
         VerificationError: what was saved computes something else, and the options are strict.
     """
-    options, target = checked.loaded.run.options, checked.loaded.target
-    if not options.output.this_machine or target is None:
+    options, output = checked.loaded.run.options, checked.loaded.output
+    if not options.output.this_machine or output is None:
         return checked
     try:
         _check(checked)
-        return _saved(checked, target)
+        return _saved(checked, output)
     except KeyboardInterrupt:
         reason = "interrupted"
     except VerificationError as error:
@@ -84,10 +84,10 @@ def _check(checked: CheckedRun) -> None:
         raise InputError(f"{unknown} weights have no data in the model")
 
 
-def _saved(checked: CheckedRun, target: Path) -> CheckedRun:
+def _saved(checked: CheckedRun, output: Path) -> CheckedRun:
     loaded, run = checked.loaded, checked.loaded.run
     device = cast(FileDevice, racing_device(run.options, loaded.cost))  # as was checked at first
-    folder = run.files.enter_context(folder_beside(target))
+    folder = run.files.enter_context(folder_beside(output))
     with run.phases.phase("write"):
         portable = _portable_file(checked, folder / "portable.onnx")
         forms = _forms(portable, folder, run.options.process.threads, device)

@@ -7,8 +7,8 @@ from pathlib import Path
 from relational_tensat.base.errors import InputError, MissingDependencyError, UsageError
 from relational_tensat.cost import CostSource, Device, open_device
 from relational_tensat.formats.frontend import is_onnx
-from relational_tensat.rules.targets.backend import Backend, load_backend
-from relational_tensat.rules.targets.names import BACKENDS
+from relational_tensat.rules.backends.backend import Backend, load_backend
+from relational_tensat.rules.backends.names import BACKENDS
 from relational_tensat.run.options import LOW, Options
 from relational_tensat.run.values import ExtractedRun, LoadedRun
 from relational_tensat.verify.quantized import is_quantized
@@ -86,7 +86,7 @@ def _raced(extracted: ExtractedRun, budget_s: float, *, has_others: bool = True)
         return extracted.noting(f"not raced: {error}")
 
 
-def check_this_machine(options: Options, cost: CostSource, target: Path | None) -> None:
+def check_this_machine(options: Options, cost: CostSource, output: Path | None) -> None:
     """Check that the result may be saved for this machine, if it is to be.
 
     Raises:
@@ -95,15 +95,16 @@ def check_this_machine(options: Options, cost: CostSource, target: Path | None) 
     """
     if not options.output.this_machine:
         return
-    if not is_onnx(target):
-        where = "no file is written" if target is None else f"{target} is none"
+    if not is_onnx(output):
+        where = "no file is written" if output is None else f"{output} is none"
         raise UsageError(f"this_machine is for .onnx files: {where}")
     device = cost.device
     backend = _backend_here(options)
     own_kind = "" if backend is None else backend.device_kind
     if (own_kind if device is None else device.key.kind) != "cpu":
         raise UsageError(
-            "this_machine is for what onnxruntime runs on a processor: give cost cpu, or target onnxruntime"
+            "this_machine is for what onnxruntime runs on a processor: give cost cpu, "
+            "or backend onnxruntime"
         )
     if options.costs.budget_s == 0 or not options.costs.end_to_end:
         raise UsageError(
@@ -119,7 +120,7 @@ def saved_budget_s(extracted: ExtractedRun) -> float:
 
 
 def racing_device(options: Options, cost: CostSource) -> Device | None:
-    """Return what graphs are run on: what costs are measured on, or what the target is."""
+    """Return what graphs are run on: what costs are measured on, or what the backend is."""
     if not options.costs.end_to_end:
         return None
     if cost.device is not None:
@@ -135,7 +136,7 @@ def racing_device(options: Options, cost: CostSource) -> Device | None:
 
 def _backend_here(options: Options) -> Backend | None:
     """Return the run's backend, if each machine has what it runs on."""
-    name = options.rules.target
+    name = options.rules.backend
     backend = None if name is None else load_backend(name)
     return backend if backend is not None and backend.is_everywhere else None
 

@@ -16,7 +16,7 @@ from relational_tensat.base.errors import (
     VerificationError,
 )
 from relational_tensat.explain.fault import Fault, find_fault
-from relational_tensat.rules.targets.as_written import as_written
+from relational_tensat.rules.backends.as_written import as_written
 from relational_tensat.run.result_groups import Rejection
 from relational_tensat.run.stages.compare import check_result, is_as_quantized
 from relational_tensat.run.stages.explore import explore
@@ -127,7 +127,7 @@ def _is_right(loaded: LoadedRun, graph: Graph) -> bool:
             loaded.inputs,
             loaded.run.options,
             source=loaded.model.compared_file,
-            target=loaded.target,
+            output=loaded.output,
         )
     except (InputError, VerificationError):
         return False

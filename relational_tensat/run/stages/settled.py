@@ -1,6 +1,6 @@
 """The choice that races ended with, remembered for runs that repeat this one: they race no more.
 
-A run repeats another one if model, rules, target, search, costs and inputs are the same, and the device.
+A run repeats another one if model, rules, backend, search, costs and inputs are the same, and the device.
 """
 
 from __future__ import annotations

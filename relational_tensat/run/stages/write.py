@@ -31,31 +31,31 @@ def write(checked: CheckedRun) -> WrittenRun:
     Raises:
         InputError: it cannot be written.
     """
-    notes, target, file = _write_kernels(checked), checked.loaded.target, _File()
-    if target is not None:
-        place = _free_place(checked, target)
-        is_there = place != target
+    notes, output, file = _write_kernels(checked), checked.loaded.output, _File()
+    if output is not None:
+        place = _free_place(checked, output)
+        is_there = place != output
         if is_there:
             notes.append(
-                f"{target}: something is there that was not when the run began: it is left alone"
+                f"{output}: something is there that was not when the run began: it is left alone"
             )
         with checked.loaded.run.phases.phase("write"):
             file = _write_file(checked, place, with_candidate=not is_there)
-        target = place
+        output = place
     machine = checked.machine
     if machine is not None and file.data is not None:
         machine = replace(machine, data=file.data)
     all_notes = checked.noting(*notes, *file.notes).notes
-    return WrittenRun(checked, target, machine, all_notes, _change(checked, target))
+    return WrittenRun(checked, output, machine, all_notes, _change(checked, output))
 
 
-def _change(checked: CheckedRun, target: Path | None) -> FileChange | None:
+def _change(checked: CheckedRun, output: Path | None) -> FileChange | None:
     """Return the figures of the original's file and of the written one; None unless both are ONNX.
 
     Where nothing is written, the result counts as the file that it would be.
     """
     file = checked.loaded.model.file
-    places = [file, file if target is None else target]
+    places = [file, file if output is None else output]
     if any(place is None or place.suffix.lower() != ".onnx" for place in places):
         return None
     from relational_tensat.formats.onnx_frame import figures_of_file, figures_of_skeleton
@@ -63,8 +63,8 @@ def _change(checked: CheckedRun, target: Path | None) -> FileChange | None:
 
     assert file is not None
     before = figures_of_file(file) if checked.change is None else checked.change.before
-    if target is not None:
-        return FileChange(before, figures_of_file(target))
+    if output is not None:
+        return FileChange(before, figures_of_file(output))
     if checked.extracted.copies_file:
         return FileChange(before, before)
     try:
@@ -74,11 +74,11 @@ def _change(checked: CheckedRun, target: Path | None) -> FileChange | None:
     return FileChange(before, figures_of_skeleton(skeleton, weights.values()))
 
 
-def _write_file(checked: CheckedRun, target: Path, *, with_candidate: bool) -> _File:
+def _write_file(checked: CheckedRun, output: Path, *, with_candidate: bool) -> _File:
     """Write the result; the original as the file that it is.
 
     Args:
-        with_candidate: what was compared may be moved; with its data it goes by the target's name alone.
+        with_candidate: what was compared may be moved; with its data it goes by the output's name alone.
     """
     loaded, extracted = checked.loaded, checked.extracted
     sizes = ""
@@ -92,22 +92,22 @@ def _write_file(checked: CheckedRun, target: Path, *, with_candidate: bool) -> _
         from relational_tensat.verify.runtime import data_of
 
         saved = checked.saved
-        data = move_with_data(saved, data_of(saved), target, _data_of_model(loaded.model.file))
+        data = move_with_data(saved, data_of(saved), output, _data_of_model(loaded.model.file))
         return _File((sizes, *_change_notes(checked)), data)
     if not extracted.copies_file:
         candidate = checked.candidate if with_candidate else None
         if checked.sized is not None:
-            checked.sized.save(target)
+            checked.sized.save(output)
         elif candidate is not None and candidate.exists():
-            move_into_place(candidate.parent, target)
+            move_into_place(candidate.parent, output)
         else:
-            save_model(checked.folded, target, loaded.run.options.output.opset)
+            save_model(checked.folded, output, loaded.run.options.output.opset)
         return _File((sizes, *_change_notes(checked)))
     assert loaded.model.file is not None
     try:
-        copied = copy_model(loaded.model.file, target)
+        copied = copy_model(loaded.model.file, output)
     except OtherDataError as error:
-        save_model(checked.folded, target)
+        save_model(checked.folded, output)
         return _File((f"{error}: the original is written from its graph instead of copied",))
     beside = f", with {', '.join(map(str, copied))}" if copied else ""
     return _File((f"the written file is the original, byte for byte{beside}",))
@@ -122,10 +122,10 @@ def _data_of_model(file: Path | None) -> list[Path]:
     return [file.parent / name for name in external_locations(file)]
 
 
-def _free_place(checked: CheckedRun, target: Path) -> Path:
+def _free_place(checked: CheckedRun, output: Path) -> Path:
     """Return another place if something has appeared where the result was to be written by default."""
-    output = checked.loaded.run.output
-    return output.free() if isinstance(output, DefaultOutput) else target
+    chosen = checked.loaded.run.output
+    return chosen.free() if isinstance(chosen, DefaultOutput) else output
 
 
 def _change_notes(checked: CheckedRun) -> tuple[str, ...]:

@@ -15,12 +15,12 @@ from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.formats import load_model, save_model
 from relational_tensat.mugraph.fusion.candidates import region_candidates
 from relational_tensat.mugraph.fusion.kernel_builder import kernel_rule
+from relational_tensat.rules.backends.backend import know_kernels
+from relational_tensat.rules.backends.fused_chain import body_of
+from relational_tensat.rules.backends.fused_kernel import FusedPart
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.targets.backend import know_kernels
-from relational_tensat.rules.targets.fused_chain import body_of
-from relational_tensat.rules.targets.fused_kernel import FusedPart
 from relational_tensat.rules.text import rule_text
 from relational_tensat.tensor import Graph, Node, TensorType, build_graph
 

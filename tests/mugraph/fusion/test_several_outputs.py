@@ -32,7 +32,7 @@ from relational_tensat.mugraph.fusion.kernel_builder import computes_nodes, kern
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.regions.groups import Surroundings
 from relational_tensat.mugraph.verify.verification import verify_mugraph
-from relational_tensat.rules.targets.backend import know_kernels
+from relational_tensat.rules.backends.backend import know_kernels
 from relational_tensat.tensor import Graph, Node
 from tests.with_compilers import skip_without_compiler
 

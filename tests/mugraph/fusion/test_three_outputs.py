@@ -18,7 +18,7 @@ from relational_tensat.formats import load_model, save_model
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion.candidates import chain_candidates, region_candidates
 from relational_tensat.mugraph.fusion.kernel_builder import computes_nodes, kernel_rule
-from relational_tensat.rules.targets.backend import know_kernels
+from relational_tensat.rules.backends.backend import know_kernels
 from relational_tensat.tensor import Graph
 
 ROWS, COLUMNS = 8, 16

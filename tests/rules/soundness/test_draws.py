@@ -6,13 +6,13 @@ import math
 
 import pytest
 
+from relational_tensat.rules.backends.onnxruntime.kernels import INTEGER_KERNELS
+from relational_tensat.rules.backends.onnxruntime.quantized import QUANTIZED_KERNELS
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.draws import RuleConfiguration, draw_configuration
 from relational_tensat.rules.soundness.requirements import DrawPlan
-from relational_tensat.rules.targets.onnxruntime.kernels import INTEGER_KERNELS
-from relational_tensat.rules.targets.onnxruntime.quantized import QUANTIZED_KERNELS
 from relational_tensat.tensor.hints import SeededChoices
 from relational_tensat.tensor.operators import get_operator, operators
 from relational_tensat.tensor.operators.attributes import ints_of, padding_of

@@ -11,6 +11,7 @@ import pytest
 
 from relational_tensat.base.errors import InputError, RuleError
 from relational_tensat.base.folders import CACHE_VARIABLE
+from relational_tensat.rules.backends.backend import all_rule_files
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
@@ -26,7 +27,6 @@ from relational_tensat.rules.soundness.store import (
     shipped_verdicts,
 )
 from relational_tensat.rules.soundness.verdict import Shown
-from relational_tensat.rules.targets.backend import all_rule_files
 
 GOOD = '(rule good (law "a + b = b + a") (from (add ?a ?b)) (to (add ?b ?a)))'
 BAD = '(rule bad (law "a - b = b - a") (from (sub ?a ?b)) (to (sub ?b ?a)))'

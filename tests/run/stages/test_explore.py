@@ -161,8 +161,8 @@ def test_other_options_that_it_does_not_go_with_are_refused(tmp_path: Path) -> N
     dynamic = saved(mlp(), tmp_path)
     with pytest.raises(UsageError, match="dynamic dimensions: give --static"):
         optimize(dynamic, options(dims={}), output=tmp_path / "out.onnx")
-    with pytest.raises(UsageError, match="--fuse goes without --target"):
-        optimize(gated(), options(target="onnxruntime"))
+    with pytest.raises(UsageError, match="--fuse goes without --backend"):
+        optimize(gated(), options(backend="onnxruntime"))
 
 
 def test_a_folder_that_cannot_be_is_refused_at_once(model: Path, tmp_path: Path) -> None:

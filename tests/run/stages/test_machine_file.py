@@ -87,7 +87,7 @@ def run(source: Path, target: Path, *more: str) -> int:
     return main(
         [
             *("run", str(source), "-o", str(target), "--this-machine", "--cost", "analytic:cpu"),
-            *("--target", "onnxruntime", "--cost-cache", str(cache), *more),
+            *("--backend", "onnxruntime", "--cost-cache", str(cache), *more),
         ]
     )
 
@@ -294,7 +294,11 @@ def quantized_convolution() -> onnx.ModelProto:
             ),
             "decided by a race",
         ),
-        ("out.onnx", ("--target", "cuda", "--cost", "t4"), "give cost cpu, or target onnxruntime"),
+        (
+            "out.onnx",
+            ("--backend", "cuda", "--cost", "t4"),
+            "give cost cpu, or backend onnxruntime",
+        ),
     ],
 )
 def test_what_cannot_be_timed_is_refused_at_once(

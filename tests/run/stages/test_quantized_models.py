@@ -171,7 +171,7 @@ def test_weights_that_onnxruntime_does_not_quantize_stay_so(
     source, target = tmp_path / "m.onnx", tmp_path / "out.onnx"
     original = between_integers(product, middle, layers)
     onnx.save(original, source)
-    options = Options.of(target="onnxruntime", cost="analytic:cpu", budget_s=0.0)
+    options = Options.of(backend="onnxruntime", cost="analytic:cpu", budget_s=0.0)
     optimize(source, options, output=target)
     before, after = runtime_kernels(source, 1), runtime_kernels(target, 1)
     assert before is not None and after is not None

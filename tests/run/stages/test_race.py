@@ -168,7 +168,7 @@ def quantized(device: FakeDevice, tmp_path: Path, **options: object) -> Result:
         Options.of(
             cost="analytic:cpu",
             cost_cache=tmp_path / "costs.duckdb",
-            target="onnxruntime",
+            backend="onnxruntime",
             verify_runs=1,
             **options,
         ),
@@ -245,7 +245,7 @@ def test_where_the_winner_is_not_returned_others_race(
     monkeypatch.setattr(second_search, "_is_right", is_right)
     save_model(shared_matmuls(with_data=True), tmp_path / "in.onnx")
     options = Options.of(
-        cost="analytic:cpu", target="onnxruntime", budget_s=20.0, only=(MERGED, FUSED, IDLE),
+        cost="analytic:cpu", backend="onnxruntime", budget_s=20.0, only=(MERGED, FUSED, IDLE),
         cost_cache=tmp_path / "costs.duckdb", verify_runs=1,
     )  # fmt: skip
     result = optimize(tmp_path / "in.onnx", options, output=tmp_path / "out.onnx")

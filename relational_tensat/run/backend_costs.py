@@ -1,0 +1,289 @@
+"""What graphs cost on a backend: the sum of the kernels that it runs them by.
+
+Parts of a graph are priced as the backend runs them, with what it makes of several operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+
+from relational_tensat.base.errors import UsageError
+from relational_tensat.cost import Configuration, CostCounts, CostSource, Device
+from relational_tensat.cost.analytic import AnalyticSource
+from relational_tensat.cost.calibration import profile_us
+from relational_tensat.cost.key import graph_configurations
+from relational_tensat.cost.profile import Profile
+from relational_tensat.cost.source import CostAnswer, Race
+from relational_tensat.egraph import EGraph
+from relational_tensat.explore import ExplorationOptions, explore
+from relational_tensat.extract import ExtractionOptions
+from relational_tensat.extract.cost_table import forget_costs
+from relational_tensat.extract.few_measurements import cheapest_graph
+from relational_tensat.rules.backends.backend import FIXED_SHAPES, Backend
+from relational_tensat.rules.model import Rule
+from relational_tensat.tensor import Graph
+
+#: Each rule of a backend makes a graph smaller: their e-graphs are small. What is in blocks goes from one
+#: residual block of a network to the next, two iterations each.
+_LIMITS = ExplorationOptions(iterations=200, node_limit=1_000_000, time_limit_s=None)
+_EXTRACTION = ExtractionOptions(time_limit_s=10.0)
+#: More than any graph costs.
+_NEVER_US = 1e9
+
+
+@contextmanager
+def ways_to_run(graph: Graph, rules: Sequence[Rule]) -> Iterator[Callable[[CostSource], Graph]]:
+    """Give what returns the kernels that a backend runs a graph by, by costs of kernels.
+
+    Of all that its rules find these are the cheapest. It folds constants only: where a kernel takes
+    constants, it computes none of these instead, unless the graph does so already.
+
+    Args:
+        graph: of plain operators.
+        rules: the backend's.
+    """
+    with closing(EGraph.create(graph)) as egraph:
+        explore(egraph, rules, _LIMITS)
+
+        def as_run(cost: CostSource) -> Graph:
+            forget_costs(egraph)
+            return cheapest_graph(egraph, _OfConstants(cost, graph), _EXTRACTION)
+
+        yield as_run
+
+
+class _OfConstants(CostSource):
+    """Costs by which a backend computes no operand that its kernels take as constants."""
+
+    tells_computed = True
+
+    def __init__(self, cost: CostSource, graph: Graph) -> None:
+        super().__init__(cost.name)
+        self.is_instant = cost.is_instant  # type: ignore[misc]  # as is what it asks
+        self.is_lazy = cost.is_lazy  # type: ignore[misc]
+        self._cost = cost
+        self._own = frozenset(graph_configurations(graph))
+
+    def is_free(self, configuration: Configuration) -> bool:
+        """Whether the costs say so."""
+        return self._cost.is_free(configuration)
+
+    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, CostAnswer]:
+        """Ask for those that are possible."""
+        possible = [each for each in configurations if self._is_possible(each)]
+        return {**self._impossible(configurations), **self._cost.ask(possible)}
+
+    def look_up(
+        self, configurations: Sequence[Configuration]
+    ) -> Mapping[Configuration, CostAnswer]:
+        """Answer for those that are known or impossible."""
+        possible = [each for each in configurations if self._is_possible(each)]
+        return {**self._impossible(configurations), **self._cost.known(possible)}
+
+    def least_us(self, configuration: Configuration) -> float:
+        """Return what the costs say."""
+        return self._cost.at_least([configuration])[configuration].cost_us
+
+    def estimate_us(self, configuration: Configuration) -> float:
+        """Return what the costs say."""
+        return self._cost.peek_us(configuration)
+
+    def _impossible(
+        self, configurations: Sequence[Configuration]
+    ) -> dict[Configuration, CostAnswer]:
+        never = CostAnswer(_NEVER_US, "never")
+        return {each: never for each in configurations if not self._is_possible(each)}
+
+    def _is_possible(self, configuration: Configuration) -> bool:
+        return not configuration.computed or configuration in self._own
+
+
+class BackendCosts(CostSource):
+    """Costs of a backend's kernels, from any source of costs of single kernels.
+
+    Args:
+        kernels: what single kernels cost.
+        rules: those of the backend that hold for the file that it reads.
+
+    Raises:
+        UsageError: costs are measured on a device that has no such kernels.
+    """
+
+    tells_computed = True
+
+    def __init__(self, kernels: CostSource, backend: Backend, rules: Sequence[Rule]) -> None:
+        device = kernels.device
+        kind = backend.device_kind
+        if device is not None and backend.takes_kernels and device.key.kind != kind:
+            raise UsageError(
+                f"kernels of the backend {backend.name} cannot be measured by {kernels.name}, expected "
+                f"{kind}, or a profile or table of such a device"
+            )
+        kernels = _as_priced(kernels, backend)
+        super().__init__(f"{kernels.name} on {backend.name}")
+        self.is_instant = kernels.is_instant  # type: ignore[misc]  # as is what it asks
+        self.is_lazy = kernels.is_lazy  # type: ignore[misc]
+        self.gives_kernels = backend.takes_kernels
+        self._kernels = kernels
+        self._backend = backend
+        self._rules = rules
+        self._as_run: dict[Graph, Graph] = {}
+        kernels.price_by(self._price_us)
+
+    @property
+    def counts(self) -> CostCounts:
+        """Those of single kernels."""
+        return self._kernels.counts
+
+    @property
+    def device(self) -> Device | None:
+        """What single kernels are measured on."""
+        return self._kernels.device
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Those about single kernels."""
+        return self._kernels.notes
+
+    def suit(self, graph: Graph) -> bool:
+        """Take the device as this graph finds it."""
+        is_other = self._kernels.suit(graph)
+        self._forget()
+        if not self._kernels.asks_for_runs:
+            return is_other
+        with self._ways_to_run(graph) as kernels:
+            as_run = kernels()
+            if self._kernels.suit(as_run):
+                self._forget()
+                as_run = kernels()
+        self._as_run[graph] = as_run
+        return True
+
+    def run_us(self, values: int, size_nodes: int = 0) -> float:
+        """Return what the kernels' source says."""
+        return self._kernels.run_us(values, size_nodes)
+
+    @property
+    def n_threads(self) -> int:
+        """As the kernels' source says."""
+        return self._kernels.n_threads
+
+    def label(self, origin: str) -> str:
+        """Return what the kernels' source says, after this one's name."""
+        return self.name + self._kernels.label(origin).removeprefix(self._kernels.name)
+
+    def as_run(self, graph: Graph) -> Graph:
+        """Return the kernels that the backend runs a graph by."""
+        if graph not in self._as_run:
+            with self._ways_to_run(graph) as kernels:
+                self._as_run[graph] = kernels()
+        return self._as_run[graph]
+
+    def learn_races(self, races: Sequence[Race]) -> None:
+        """Keep what races said about single kernels."""
+        self._kernels.learn_races(
+            [
+                replace(
+                    race,
+                    before=self._kernels_of_all(race.before),
+                    after=self._kernels_of_all(race.after),
+                )
+                for race in races
+            ]
+        )
+
+    def renew(self) -> bool:
+        """Renew what single kernels cost."""
+        are_others = self._kernels.renew()
+        if are_others:
+            self._forget()
+        return are_others
+
+    def begin_run(self, run: str) -> None:
+        """Count what was measured of single kernels."""
+        self._kernels.begin_run(run)
+
+    def is_free(self, configuration: Configuration) -> bool:
+        """Whether the kernels' source says so of all kernels."""
+        return all(map(self._kernels.is_free, self._kernels_of(configuration)))
+
+    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, CostAnswer]:
+        """Ask for the kernels that each is, in one batch; several cost the sum of theirs."""
+        kernels = {each: self._kernels_of(each) for each in configurations}
+        answers = self._kernels.ask(kernel for own in kernels.values() for kernel in own)
+        self.measuring_s = self._kernels.measuring_s
+        return {each: _sum(own, answers) for each, own in kernels.items()}
+
+    def look_up(
+        self, configurations: Sequence[Configuration]
+    ) -> Mapping[Configuration, CostAnswer]:
+        """Answer for those of which all kernels are known."""
+        kernels = {each: self._kernels_of(each) for each in configurations}
+        answers = self._kernels.known(kernel for own in kernels.values() for kernel in own)
+        return {
+            each: _sum(own, answers)
+            for each, own in kernels.items()
+            if all(kernel in answers for kernel in own)
+        }
+
+    def least_us(self, configuration: Configuration) -> float:
+        """Return the sum of what is known of the kernels, and what the others cost at least."""
+        kernels = self._kernels_of(configuration)
+        answers = self._kernels.at_least(kernels)
+        return sum(answers[kernel].cost_us for kernel in kernels)
+
+    def estimate_us(self, configuration: Configuration) -> float:
+        """Return the sum of what the kernels would cost."""
+        return sum(map(self._kernels.peek_us, self._kernels_of(configuration)))
+
+    def modelled_us(self, configuration: Configuration) -> float:
+        """Return what the kernels cost by the profile."""
+        return self._kernels.modelled_us(configuration)
+
+    @contextmanager
+    def _ways_to_run(self, graph: Graph) -> Iterator[Callable[[], Graph]]:
+        """Give what returns the kernels of a graph by the costs of then."""
+        has_fixed_shapes = any(FIXED_SHAPES in rule.rulesets for rule in self._rules)
+        with ways_to_run(self._backend.as_read(graph), self._rules) as kernels_by:
+            yield lambda: self._backend.as_fused(
+                kernels_by(self), has_fixed_shapes=has_fixed_shapes
+            )
+
+    def _forget(self) -> None:
+        self._answers.clear()
+        self._as_run.clear()
+
+    def _price_us(self, profile: Profile, configuration: Configuration) -> float:
+        """Return what a profile says, with what takes longer on the backend than its arithmetic."""
+        profile = self._backend.as_priced(profile)
+        kernels = self._backend.kernels_of(configuration, tells_computed=False)
+        us = sum(profile_us(profile, kernel) for kernel in kernels)
+        more = self._backend.more_work_of(configuration)
+        return us + sum(profile_us(profile.without_launches(), work) for work in more)
+
+    def _kernels_of_all(self, configurations: Sequence[Configuration]) -> list[Configuration]:
+        return [kernel for each in configurations for kernel in self._kernels_of(each)]
+
+    def _kernels_of(self, configuration: Configuration) -> list[Configuration]:
+        """Return what is asked for: the kernels, or what is priced by ``_price_us`` as a whole."""
+        if self._kernels.is_priced:
+            return [configuration]
+        tells = self._kernels.tells_computed
+        kernels = self._backend.kernels_of(configuration, tells_computed=tells)
+        return kernels if tells else [*kernels, *self._backend.more_work_of(configuration)]
+
+
+def _as_priced(kernels: CostSource, backend: Backend) -> CostSource:
+    """Return costs as they are in the setting that a backend runs graphs in: those of a profile."""
+    if isinstance(kernels, AnalyticSource) and isinstance(kernels.model, Profile):
+        return AnalyticSource(backend.as_priced(kernels.model))
+    return kernels
+
+
+def _sum(
+    kernels: Sequence[Configuration], answers: Mapping[Configuration, CostAnswer]
+) -> CostAnswer:
+    cost_us = sum(answers[kernel].cost_us for kernel in kernels)
+    return CostAnswer(cost_us, answers[kernels[0]].origin)
