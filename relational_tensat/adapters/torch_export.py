@@ -1,0 +1,226 @@
+"""A module of PyTorch as an ONNX file, and how its calls become the file's inputs and outputs."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import logging
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
+from torch.utils import _pytree
+
+from relational_tensat.adapters.torch_weights import digest_of
+from relational_tensat.base.errors import InputError, UsageError, first_line
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """How arguments and outputs are nested, and which of them are tensors.
+
+    Attributes:
+        arguments: per leaf of the arguments, whether it is a tensor, else the value that it always has.
+        returned: the same for what is returned.
+        sizes: of dynamic dimensions, by their names in the file, as they were in the example.
+    """
+
+    in_spec: Any
+    out_spec: Any
+    arguments: tuple[tuple[bool, Any], ...]
+    returned: tuple[tuple[bool, Any], ...]
+    sizes: Mapping[str, int]
+
+    def inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
+        """Return the tensors of a call, whose arguments are as ``bound`` returns them.
+
+        Raises:
+            UsageError: the arguments are not as those that the module was exported for.
+        """
+        leaves, spec = _pytree.tree_flatten((args, dict(kwargs)))
+        if spec != self.in_spec:
+            raise UsageError(f"the arguments are {spec}, expected {self.in_spec} as when exported")
+        tensors = []
+        for leaf, (is_tensor, value) in zip(leaves, self.arguments, strict=True):
+            if isinstance(leaf, torch.Tensor) != is_tensor or not (is_tensor or leaf == value):
+                expected = "a tensor" if is_tensor else repr(value)
+                raise UsageError(f"an argument is {leaf!r}, expected {expected} as when exported")
+            if is_tensor:
+                tensors.append(leaf)
+        return tensors
+
+    def outputs(self, tensors: Sequence[torch.Tensor]) -> Any:
+        """Return what the module returns, made of these tensors."""
+        left = iter(tensors)
+        leaves = [next(left) if is_tensor else value for is_tensor, value in self.returned]
+        return _pytree.tree_unflatten(leaves, self.out_spec)
+
+
+def bound(
+    module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return arguments as the module's signature has them: the same call always looks the same.
+
+    Raises:
+        UsageError: they do not fit.
+    """
+    try:
+        arguments = inspect.signature(module.forward).bind(*args, **kwargs)
+    except TypeError as error:
+        raise UsageError(f"{type(module).__name__}: {error}") from None
+    return arguments.args, dict(sorted(arguments.kwargs.items()))
+
+
+def exported(
+    module: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    dynamic_shapes: Any = None,
+) -> tuple[torch.export.ExportedProgram, Calls]:
+    """Export a module for arguments like these; the program returns tensors only.
+
+    Raises:
+        UsageError: the arguments do not fit the module.
+        InputError: PyTorch cannot export it, or it changes its inputs or buffers.
+    """
+    args, kwargs = bound(module, args, kwargs)
+    with _quiet(), torch.no_grad():
+        try:
+            program = torch.export.export(
+                module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
+            )
+            impurity = _impurity(program)
+        except Exception as error:  # PyTorch raises errors of many kinds for what it cannot do
+            raise InputError(f"{type(module).__name__}: torch.export: {_reason(error)}") from error
+    if impurity:
+        raise InputError(f"{type(module).__name__}: {impurity}, expected a pure function")
+    signature, call = program.graph_signature, program.call_spec
+    given = [each.arg for each in signature.input_specs if each.kind == InputKind.USER_INPUT]
+    returned = tuple(_kind(each.arg) for each in signature.output_specs)
+    calls = Calls(call.in_spec, call.out_spec, tuple(map(_kind, given)), returned, _sizes(program))
+    # The exporter to ONNX takes tensors only.
+    kept = [place for place, (is_tensor, _) in enumerate(returned) if is_tensor]
+    node = program.graph.output_node()
+    node.args = (tuple(node.args[0][place] for place in kept),)
+    signature.output_specs[:] = [signature.output_specs[place] for place in kept]
+    program.module_call_graph[0].signature.out_spec = _pytree.tree_flatten((0,) * len(kept))[1]
+    return program, calls
+
+
+def write(program: torch.export.ExportedProgram, path: Path) -> None:
+    """Write a program as an ONNX file; large weights beside it.
+
+    Raises:
+        InputError: an operator has no ONNX form.
+    """
+    with _quiet():
+        try:
+            torch.onnx.export(program, dynamo=True, verbose=False).save(str(path))
+        except Exception as error:  # the exporter raises errors of many kinds for what it cannot do
+            raise InputError(f"torch.onnx.export: {_reason(error)}") from error
+
+
+def program_digest(program: torch.export.ExportedProgram) -> str:
+    """Return a digest of all that decides what a program computes, weights included."""
+    tensors = {
+        name: value
+        for name, value in {**program.state_dict, **program.constants}.items()
+        if isinstance(value, torch.Tensor)
+    }
+    return digest(
+        torch.__version__,
+        *_texts(program.graph_module),
+        str(program.graph_signature),
+        str(program.range_constraints),
+        *(str(node.meta.get("val")) for node in program.graph.nodes if node.op == "placeholder"),
+        *tensors,
+        digest_of(list(tensors.values())),
+    )
+
+
+def graph_digest(
+    graph: torch.fx.GraphModule, tensors: Sequence[torch.Tensor], *others: object
+) -> str:
+    """Return the same of a graph that Dynamo captured, with all tensors that it holds."""
+    state = (torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"))
+    texts = (*_texts(graph), str(state), str(torch.get_default_dtype()), *map(str, others))
+    return digest(torch.__version__, *texts, digest_of(tensors))
+
+
+def digest(*texts: str) -> str:
+    """Return a digest of texts."""
+    return hashlib.blake2b("\0".join(texts).encode(), digest_size=16).hexdigest()
+
+
+def _texts(graph: torch.fx.GraphModule) -> Iterator[str]:
+    """Yield a graph, and those inside of it, as text."""
+    for name, module in graph.named_modules():
+        if isinstance(module, torch.fx.GraphModule):
+            yield f"{name}: {module.graph}"
+
+
+def _impurity(program: torch.export.ExportedProgram) -> str:
+    """Return why a program is no pure function of its inputs: "" where it is one."""
+    operators = [
+        node.target
+        for module in program.graph_module.modules()
+        if isinstance(module, torch.fx.GraphModule)
+        for node in module.graph.nodes
+        if isinstance(node.target, torch._ops.OpOverload)
+    ]
+    for operator in operators:
+        if torch.Tag.nondeterministic_seeded in operator.tags:
+            return f"draws random numbers ({operator})"
+    if any(operator._schema.is_mutable for operator in operators):
+        # Most change what they have made themselves; decompositions find out.
+        for each in program.run_decompositions({}).graph_signature.output_specs:
+            if each.kind != OutputKind.USER_OUTPUT:
+                return f"changes {each.target!r}"
+    return ""
+
+
+def _kind(argument: Any) -> tuple[bool, Any]:
+    """Return whether an argument is a tensor, else the value that it always has."""
+    if isinstance(argument, TensorArgument):
+        return True, None
+    if isinstance(argument, ConstantArgument):
+        return False, argument.value
+    kind = type(argument).__name__
+    raise InputError(f"{argument.name!r} is a {kind}, expected a tensor or a constant")
+
+
+def _sizes(program: torch.export.ExportedProgram) -> dict[str, int]:
+    """Return the example's sizes of dynamic dimensions."""
+    return {
+        str(size): size.node.hint
+        for node in program.graph.nodes
+        if node.op == "placeholder" and isinstance(node.meta.get("val"), torch.Tensor)
+        for size in node.meta["val"].shape
+        if isinstance(size, torch.SymInt) and str(size).isidentifier()
+    }
+
+
+def _reason(error: BaseException) -> str:
+    """Return the first line of what caused an error: the exporter's own are many lines of advice."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return first_line(Exception(str(error)))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what the exporter says of itself from the caller."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        logger.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            logger.setLevel(level)

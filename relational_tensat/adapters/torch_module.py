@@ -1,0 +1,128 @@
+"""A module in, a module out: exported, optimized for onnxruntime on this CPU, and called as before."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from relational_tensat.adapters.artefacts import artefact
+from relational_tensat.adapters.torch_export import Calls, bound, exported, program_digest, write
+from relational_tensat.adapters.torch_session import TorchSession
+from relational_tensat.adapters.torch_weights import WatchedWeights, tensors_of
+from relational_tensat.base.errors import UsageError
+from relational_tensat.formats import copy_model
+from relational_tensat.run.options import Options
+from relational_tensat.run.result import Result
+
+
+def optimize_module(
+    module: torch.nn.Module,
+    args: tuple[Any, ...] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    options: Options | None = None,
+) -> tuple[OptimizedModule, Result]:
+    """Return a module that computes the same in onnxruntime, faster, and how it was found.
+
+    Args:
+        module: a module in evaluation mode, whose tensors are on the CPU.
+        args: arguments like those that it will be called with.
+        kwargs: the same for named ones.
+        dynamic_shapes: which dimensions of them may have other sizes, as ``torch.export.export`` takes it.
+        options: of the run; by default the result is timed in onnxruntime on this CPU.
+
+    Returns:
+        The module, and the run's result. What was made once for a module and its weights is kept for this
+        user, and found by other processes.
+
+    Raises:
+        UsageError: the module is in training mode, or the arguments do not fit it.
+        InputError: PyTorch cannot export it.
+        RelationalTensatError: as ``optimize``.
+
+    Example:
+        >>> fast, result = optimize_module(model.eval(), (x,))  # doctest: +SKIP
+        >>> fast.save("fast.onnx")  # doctest: +SKIP
+    """
+    fast = OptimizedModule(module, args, kwargs or {}, dynamic_shapes, options)
+    return fast, fast.result
+
+
+class OptimizedModule(torch.nn.Module):
+    """A module that onnxruntime computes.
+
+    It is as the module that it was made of: where that one's weights change, the next call optimizes again.
+    It gives no gradients.
+
+    Attributes:
+        result: of the run that found it.
+        optimizations: how often it was optimized, or taken from what is kept.
+    """
+
+    result: Result
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        dynamic_shapes: Any,
+        options: Options | None,
+    ) -> None:
+        """Optimize a module; see ``optimize_module``."""
+        super().__init__()
+        if module.training:
+            raise UsageError(f"{type(module).__name__}: is in training mode, expected model.eval()")
+        # Held without being registered: its weights are not this module's own.
+        self.__dict__["_original"] = module
+        self._example = (args, dict(kwargs), dynamic_shapes)
+        self._options = options or Options()
+        self.optimizations = 0
+        self._optimize()
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the original module returns.
+
+        Raises:
+            UsageError: the arguments are others than it was exported for, or ask for gradients.
+        """
+        if not self._weights.are(list(tensors_of(self._original))):
+            self._optimize()
+        calls = self._artefact.beside
+        inputs = calls.inputs(*bound(self._original, args, kwargs))
+        if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs):
+            raise UsageError(
+                "an input requires a gradient, expected torch.no_grad(): there is none"
+            )
+        return calls.outputs(self._session(inputs))
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the optimized model as ONNX, large weights beside it, and return where it is.
+
+        Raises:
+            UsageError, InputError: the path is unusable.
+        """
+        copy_model(self._artefact.path, Path(path))
+        return Path(path)
+
+    def _optimize(self) -> None:
+        module = self._original
+        args, kwargs, dynamic_shapes = self._example
+        weights = WatchedWeights(list(tensors_of(module)))
+        program, calls = exported(module, args, kwargs, dynamic_shapes)
+
+        def export(path: Path) -> tuple[Calls, Mapping[str, int]]:
+            write(program, path)
+            return calls, calls.sizes
+
+        name = type(module).__name__
+        self._artefact = artefact(program_digest(program), name, export, self._options)
+        self._weights = weights
+        self.__dict__["result"] = self._artefact.result
+        self._session = TorchSession(self._artefact.path)
+        self.optimizations += 1

@@ -1,0 +1,76 @@
+"""A session of onnxruntime that reads PyTorch's tensors where they are, and gives its own as tensors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import onnxruntime
+import torch
+
+from relational_tensat.base.errors import UsageError
+
+#: PyTorch's element types by the names that onnxruntime has for them, and their numbers in ONNX.
+_ELEMENTS = {
+    "float": (torch.float32, 1), "uint8": (torch.uint8, 2), "int8": (torch.int8, 3),
+    "uint16": (torch.uint16, 4), "int16": (torch.int16, 5), "int32": (torch.int32, 6),
+    "int64": (torch.int64, 7), "bool": (torch.bool, 9), "float16": (torch.float16, 10),
+    "double": (torch.float64, 11), "uint32": (torch.uint32, 12), "uint64": (torch.uint64, 13),
+    "bfloat16": (torch.bfloat16, 16),
+}  # fmt: skip
+_ONLY_ERRORS = 3
+
+
+class TorchSession:
+    """A model in onnxruntime. Inputs are bound by address, outputs shared by DLPack: nothing is copied.
+
+    One thread calls it at a time, as ``torch.nn.Module`` is called.
+    """
+
+    def __init__(self, path: Path, threads: int | None = None) -> None:
+        """Open a file.
+
+        Args:
+            threads: how many compute one operator; None for as many as onnxruntime takes.
+        """
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = _ONLY_ERRORS
+        if threads is not None:
+            options.intra_op_num_threads = threads
+        self._session = onnxruntime.InferenceSession(
+            os.fspath(path), options, providers=["CPUExecutionProvider"]
+        )
+        self._inputs = [(each.name, *_element(each.type)) for each in self._session.get_inputs()]
+        self._outputs = [each.name for each in self._session.get_outputs()]
+
+    def __call__(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Return the outputs for the inputs, in the model's order.
+
+        Raises:
+            UsageError: an input is on another device, or of another element type.
+        """
+        binding = self._session.io_binding()
+        held = []  # what is bound by address stays until the run has ended
+        for (name, dtype, number), tensor in zip(self._inputs, tensors, strict=True):
+            if tensor.device.type != "cpu" or tensor.dtype != dtype:
+                raise UsageError(
+                    f"input {name!r} is {tensor.dtype} on {tensor.device}, expected {dtype} on cpu"
+                )
+            dense = tensor.detach().contiguous()
+            held.append(dense)
+            if dense.numel() == 0:  # it has no address
+                empty = onnxruntime.OrtValue.ortvalue_from_numpy(dense.numpy())
+                binding.bind_ortvalue_input(name, empty)
+                continue
+            shape = tuple(dense.shape)
+            binding.bind_input(name, "cpu", 0, number, shape, dense.data_ptr())
+        for name in self._outputs:
+            binding.bind_output(name, "cpu")
+        self._session.run_with_iobinding(binding)
+        return [torch.from_dlpack(value._get_c_value()) for value in binding.get_outputs()]
+
+
+def _element(text: str) -> tuple[torch.dtype, int]:
+    """Return the element type of ``tensor(float)``."""
+    return _ELEMENTS[text.removeprefix("tensor(").removesuffix(")")]

@@ -1,0 +1,221 @@
+"""A module of PyTorch in and out: it computes the same, and never with weights of before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from relational_tensat import InputError, Options, UsageError
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+pytest.importorskip("onnxscript", reason="needs onnxscript, with which PyTorch writes ONNX")
+
+from torch import nn  # noqa: E402
+
+from relational_tensat.torch import OptimizedModule, optimize_module  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # what PyTorch says of itself
+_QUICK = Options.of(effort="low")
+_OPEN = torch.export.Dim.DYNAMIC
+
+
+class Gated(nn.Module):
+    """Two products, a gate, and results of several kinds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.gate, self.down = nn.Linear(8, 16), nn.Linear(8, 16), nn.Linear(16, 8)
+        self.register_buffer("shift", torch.ones(8))
+        self.factor = torch.full((8,), 2.0)
+
+    def forward(self, x: Any, mask: Any = None, *, scale: float = 1.0) -> Any:
+        y = self.down(nn.functional.silu(self.gate(x)) * self.up(x)) * self.factor + self.shift
+        if mask is not None:
+            y = torch.where(mask, y, 0)
+        return {"y": y * scale, "x": x, "none": None, "count": 3, "pair": (y > 0, y.sum())}
+
+
+@pytest.fixture
+def module() -> Gated:
+    torch.manual_seed(0)
+    return Gated().eval()
+
+
+def made(module: nn.Module, *args: Any, **kwargs: Any) -> OptimizedModule:
+    fast, result = optimize_module(module, args, kwargs, options=_QUICK)
+    assert fast.result is result
+    return fast
+
+
+def assert_same(module: nn.Module, fast: nn.Module, *args: Any, **kwargs: Any) -> None:
+    with torch.no_grad():
+        expected, found = module(*args, **kwargs), fast(*args, **kwargs)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_arguments_and_outputs_are_nested_as_before(module: Gated) -> None:
+    x, mask = torch.randn(3, 8), torch.rand(3, 8) > 0.5
+    fast = made(module, x, mask=mask, scale=0.5)
+    assert_same(module, fast, x, mask=mask, scale=0.5)
+    assert_same(module, fast, x, mask, scale=0.5)
+    assert_same(module, fast, x=x, mask=mask, scale=0.5)
+
+
+def test_inputs_may_lie_in_memory_in_any_way(module: Gated) -> None:
+    fast = made(module, torch.randn(3, 8))
+    assert_same(module, fast, torch.randn(8, 3).T)
+    assert_same(module, fast, torch.randn(6, 8)[::2])
+
+
+def test_open_dimensions_need_no_second_search(module: Gated) -> None:
+    fast, _ = optimize_module(
+        module, (torch.randn(3, 8),), dynamic_shapes={"x": {0: _OPEN}}, options=_QUICK
+    )
+    for size in (1, 7, 0):
+        assert_same(module, fast, torch.randn(size, 8))
+    assert fast.optimizations == 1
+
+
+def _in_place(module: Gated) -> None:
+    with torch.no_grad():
+        module.up.weight.mul_(2)
+
+
+def _uncounted(module: Gated) -> None:
+    module.up.weight.data.mul_(2)
+
+
+def _by_numpy(module: Gated) -> None:
+    module.gate.bias.detach().numpy()[:] += 1
+
+
+def _another_parameter(module: Gated) -> None:
+    module.up.weight = nn.Parameter(torch.randn(16, 8))
+
+
+def _another_storage(module: Gated) -> None:
+    module.up.weight.data = torch.randn(16, 8)
+
+
+def _another_part(module: Gated) -> None:
+    module.down = nn.Linear(16, 8)
+
+
+def _loaded(module: Gated) -> None:
+    module.load_state_dict(Gated().state_dict())
+
+
+def _buffer(module: Gated) -> None:
+    module.shift.zero_()
+
+
+def _attribute(module: Gated) -> None:
+    module.factor = torch.full((8,), 3.0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _in_place, _uncounted, _by_numpy, _another_parameter, _another_storage, _another_part, _loaded,
+        _buffer, _attribute,
+    ],
+)  # fmt: skip
+def test_weights_that_change_are_seen(module: Gated, change: Callable[[Gated], None]) -> None:
+    x = torch.randn(3, 8)
+    fast = made(module, x)
+    before = fast(x)["y"].clone()
+    change(module)
+    assert_same(module, fast, x)
+    assert not torch.allclose(before, fast(x)["y"])
+    assert fast.optimizations == 2
+
+
+def test_results_are_not_those_of_the_next_call(module: Gated) -> None:
+    fast = made(module, torch.randn(3, 8))
+    first = fast(torch.zeros(3, 8))["y"]
+    kept = first.clone()
+    fast(torch.ones(3, 8))
+    assert torch.equal(first, kept)
+
+
+def test_what_was_made_once_is_found_again(module: Gated, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.randn(3, 8)
+    first = made(module, x)
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("optimized again")
+
+    monkeypatch.setattr("relational_tensat.adapters.artefacts.optimize", never)
+    again = made(module, x)
+    assert_same(module, again, x)
+    assert again.result.cost_after_us == first.result.cost_after_us
+
+
+def test_what_was_kept_and_cut_is_made_again(module: Gated) -> None:
+    x = torch.randn(5, 8)
+    entry = made(module, x)._artefact.path.parent
+    (entry / "result.pickle").write_bytes(b"\x80")
+    assert_same(module, made(module, x), x)
+
+
+def test_the_file_is_saved(module: Gated, tmp_path: Path) -> None:
+    import onnxruntime
+
+    x = torch.randn(3, 8)
+    path = made(module, x).save(tmp_path / "fast.onnx")
+    session = onnxruntime.InferenceSession(str(path))
+    found = session.run(None, {session.get_inputs()[0].name: x.numpy()})[0]
+    torch.testing.assert_close(
+        torch.from_numpy(found), module(x)["y"].detach(), rtol=1e-5, atol=1e-5
+    )
+
+
+def test_what_cannot_be_is_one_line(module: Gated) -> None:
+    x = torch.randn(3, 8)
+    with pytest.raises(UsageError, match=r"Gated: is in training mode, expected model\.eval\(\)"):
+        optimize_module(Gated().train(), (x,))
+    fast = made(module, x)
+    with pytest.raises(UsageError, match="as when exported"):
+        fast(x, scale=2.0)
+    with pytest.raises(UsageError, match="missing a required argument: 'x'"):
+        fast()
+    with pytest.raises(UsageError, match="requires a gradient"):
+        fast(x.clone().requires_grad_())
+    with pytest.raises(UsageError, match=r"is torch\.float64 on cpu, expected torch\.float32"):
+        fast(x.double())
+
+
+class Counting(nn.Module):
+    """Changes itself when it is called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x: Any) -> Any:
+        self.calls.add_(1)
+        return x * self.calls
+
+
+class Noisy(nn.Module):
+    """Draws, also for inference."""
+
+    def forward(self, x: Any) -> Any:
+        return nn.functional.dropout(x, 0.5, training=True)
+
+
+@pytest.mark.parametrize(
+    ("module", "reason"), [(Counting(), "changes 'calls'"), (Noisy(), "draws random numbers")]
+)
+def test_modules_that_are_no_functions_are_refused(module: nn.Module, reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        optimize_module(module.eval(), (torch.ones(3),))
+
+
+def test_a_change_in_place_that_nobody_sees_is_none() -> None:
+    module = nn.Sequential(nn.Linear(8, 8), nn.ReLU(inplace=True)).eval()
+    x = torch.randn(3, 8)
+    assert_same(module, made(module, x), x)
