@@ -45,10 +45,10 @@ _COST_NOISE, _MEASURED_NOISE = 1e-6, 0.2
 NOT_STARTED = "the run was killed before exploration had begun: start it again"
 REFUSED = 3
 _PRINTED = ("--json", "--json-events")
-#: What only a cycle filter establishes: worlds share e-nodes of which none is filtered.
+#: What only a cycle filter establishes: subgraphs share e-nodes of which none is filtered.
 _ACYCLIC = ("cycles", "height_labels")
 #: A table without which a folder's invariants say nothing.
-_TABLE_OF = {"invariants": "enode", "worlds": "world", "search_tree": "tree_decision"}
+_TABLE_OF = {"invariants": "enode", "subgraphs": "subgraph", "search_tree": "tree_decision"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def broken_invariants(database: Path) -> Iterator[str]:
         for path in sorted((resource_dir("sql") / "invariants").rglob("*.sql")):
             if _TABLE_OF[path.parent.name] not in names:
                 continue
-            if "world" in names and path.stem in _ACYCLIC:
+            if "subgraph" in names and path.stem in _ACYCLIC:
                 continue
             if connection.execute(path.read_text(encoding="utf-8")).fetchall():
                 yield path.stem

@@ -75,7 +75,7 @@ def plot_rules(models: Sequence[str], cost: str, results: Results, path: Path) -
 
 
 def plot_course(models: Sequence[str], cost: str, results: Results, path: Path) -> None:
-    """Draw cost over decisions: the real world's, and (dashed) the best of any rollout."""
+    """Draw cost over decisions: the real subgraph's, and (dashed) the best of any rollout."""
     rows = -(-len(models) // 4)
     figure, grid = new_figure(rows, min(4, len(models)), (13, 2.8 * rows))
     places = _flat(grid)

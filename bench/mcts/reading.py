@@ -20,7 +20,7 @@ class Combination:
     Attributes:
         approach: ``mcts`` or ``tensat``.
         main, final: the extractions, during the search and in the end; ``universe`` stands for an ILP over
-            all worlds together, which the paper has not.
+            all subgraphs together, which the paper has not.
     """
 
     approach: str

@@ -41,8 +41,8 @@ class Settings:
 
     Attributes:
         rules: a set of ``bench.common.rule_sets``.
-        node_limit: of a world, and of saturation; the paper's.
-        universe_limit: of all worlds of a search together.
+        node_limit: of a subgraph, and of saturation; the paper's.
+        universe_limit: of all subgraphs of a search together.
         time_limit_s: CPU seconds of a search; those that it ends say so in ``stop_reason``.
         extract_time_limit_s: CPU seconds of an extraction.
     """
@@ -130,7 +130,7 @@ def _mcts(cell: Cell, settings: Settings) -> Result:
         ExtractionOptions(time_limit_s=settings.extract_time_limit_s),
     )
     limits = ExplorationOptions(
-        world_nodes=settings.node_limit,
+        subgraph_nodes=settings.node_limit,
         universe_limit=settings.universe_limit,
         time_limit_s=settings.time_limit_s,
     )
@@ -146,9 +146,11 @@ def _mcts(cell: Cell, settings: Settings) -> Result:
         if exploration.stop_reason == "time":  # the last tree was planning, too
             planned_s.append(time.process_time() - started)
         universe = extractor.finish(exploration.iterations)
-        worlds = {world.kind: number for number, world in enumerate(exploration.worlds, start=1)}
+        subgraphs = {
+            subgraph.kind: number for number, subgraph in enumerate(exploration.subgraphs, start=1)
+        }
         with egraph.transaction():
-            egraph.database.run("worlds/show", world=worlds["decision"])
+            egraph.database.run("subgraphs/show", subgraph=subgraphs["decision"])
         rules: dict[str, int] = {}
         for decision in exploration.decisions:
             rules[decision.rule] = rules.get(decision.rule, 0) + 1

@@ -51,7 +51,7 @@ def _introduction(origin: Mapping[str, Any], results: Results) -> str:
         "Hartmann, He, Yoneki: Optimizing Tensor Computation Graphs with Equality Saturation and Monte"
         " Carlo Tree Search, PACT '24.\n"
         f"{origin['date']}, runs by commit {', '.join(commits)}; {machine['cpu']},"
-        f" {machine['cores']} cores, one thread; rules: {settings['rules']}; worlds of"
+        f" {machine['cores']} cores, one thread; rules: {settings['rules']}; subgraphs of"
         f" {settings['node_limit']:,} e-nodes, 128 rollouts a decision; at most"
         f" {settings['time_limit_s']:g} s a search. Load average when runs began:"
         f" {min(loads, default=0):.1f} to {max(loads, default=0):.1f}."

@@ -11,7 +11,7 @@ from bench.search.search_run import Limits
 #: Searches that draw something at random.
 RANDOM = ("auto", "focus", "focus-mcts", "mcts")
 
-#: Searches that are run at the first k_multi only: it means nothing to them, or is one of each world.
+#: Searches that are run at the first k_multi only: it means nothing to them, or is one of each subgraph.
 WITHOUT_K = ("focus", "focus-mcts", "mcts", "backtracking")
 
 

@@ -28,14 +28,14 @@ class Settings:
     Attributes:
         rules: a set of ``bench.common.rule_sets``.
         cost: a profile.
-        world_nodes, universe_limit: as the options of these names; 0 for no ``world_nodes``.
+        subgraph_nodes, universe_limit: as the options of these names; 0 for no ``subgraph_nodes``.
         time_limit_s: wall seconds of an exploration.
         extract_time_limit_s: wall seconds of an extraction.
     """
 
     rules: str
     cost: str
-    world_nodes: int
+    subgraph_nodes: int
     universe_limit: int
     time_limit_s: float
     extract_time_limit_s: float
@@ -74,7 +74,7 @@ class SearchRuns:
         limits = ExplorationOptions(
             multi_iterations=cell.limits.k_multi,
             node_limit=cell.limits.node_limit,
-            world_nodes=settings.world_nodes or None,
+            subgraph_nodes=settings.subgraph_nodes or None,
             universe_limit=settings.universe_limit,
             time_limit_s=settings.time_limit_s,
         )
@@ -100,7 +100,7 @@ class SearchRuns:
             if not is_like or any(made_with[key] != own[key] for key in ("settings", "rules")):
                 continue
             run = SearchRun.of(result["run"])
-            found = run_for(cell, run, self.settings.world_nodes)
+            found = run_for(cell, run, self.settings.subgraph_nodes)
             if found is not None:
                 return {"run": asdict(replace(found, same_as=run.same_as or path.stem))}
         return None

@@ -9,14 +9,14 @@ import pytest
 from bench.common.rule_sets import RULE_SETS
 from bench.search.cells import Cell
 from bench.search.measure import measure
-from bench.search.search_run import GrownWorld, Limits, SearchRun, Snapshot
+from bench.search.search_run import GrownSubgraph, Limits, SearchRun, Snapshot
 from bench.search.sharing import run_for
 from relational_tensat.cost import load_profile
 from relational_tensat.explore import ExplorationOptions
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.models import MODELS
 
-WORLD_NODES = 80
+SUBGRAPH_NODES = 80
 
 
 def run_of(search: str, k_multi: int, node_limit: int, seed: int = 0) -> SearchRun:
@@ -24,7 +24,7 @@ def run_of(search: str, k_multi: int, node_limit: int, seed: int = 0) -> SearchR
     limits = ExplorationOptions(
         multi_iterations=k_multi,
         node_limit=node_limit,
-        world_nodes=WORLD_NODES,
+        subgraph_nodes=SUBGRAPH_NODES,
         time_limit_s=None,
     )
     rules, profile = RULE_SETS["shipped"](), load_profile("tensat_t4")
@@ -37,7 +37,7 @@ def cell_of(run: SearchRun) -> Cell:
 
 
 def without_times(run: SearchRun) -> SearchRun:
-    grown = tuple(world._replace(cpu_s=0.0) for world in run.grown)
+    grown = tuple(subgraph._replace(cpu_s=0.0) for subgraph in run.grown)
     moments = tuple(moment._replace(cpu_s=0.0) for moment in run.moments)
     return replace(
         run, grown=grown, moments=moments, explore_cpu_s=0.0, cpu_s=0.0, wall_s=0.0, join_ms=0.0
@@ -46,13 +46,13 @@ def without_times(run: SearchRun) -> SearchRun:
 
 def shared(run: SearchRun, other: SearchRun) -> SearchRun | None:
     """Return what one run's cell gets from the other run."""
-    found = run_for(cell_of(run), other, WORLD_NODES)
+    found = run_for(cell_of(run), other, SUBGRAPH_NODES)
     return found and without_times(found)
 
 
 @pytest.mark.nightly
-def test_focus_has_the_worlds_of_smaller_limits_first() -> None:
-    narrow, wide = run_of("focus", 1, WORLD_NODES), run_of("focus", 1, 2 * WORLD_NODES)
+def test_focus_has_the_subgraphs_of_smaller_limits_first() -> None:
+    narrow, wide = run_of("focus", 1, SUBGRAPH_NODES), run_of("focus", 1, 2 * SUBGRAPH_NODES)
     assert len(wide.grown) > len(narrow.grown)
     assert shared(narrow, wide) == without_times(narrow)
     assert shared(wide, narrow) is None
@@ -72,16 +72,18 @@ def test_saturation_that_used_fewer_multi_iterations_is_that_of_more() -> None:
     assert runs[8].iterations < 8
     assert shared(runs[9], runs[8]) == without_times(runs[9])
     assert shared(runs[8], runs[1]) is None
-    assert run_for(Cell("vgg19", "saturation", Limits(8, 1_000)), runs[9], WORLD_NODES) is None
+    assert run_for(Cell("vgg19", "saturation", Limits(8, 1_000)), runs[9], SUBGRAPH_NODES) is None
 
 
-def world(kind: str, node_limit: int, stop_reason: str, iteration: int) -> GrownWorld:
-    return GrownWorld(kind, node_limit, 9.0 - iteration, 50, iteration, stop_reason, iteration, 1.0)
+def subgraph(kind: str, node_limit: int, stop_reason: str, iteration: int) -> GrownSubgraph:
+    return GrownSubgraph(
+        kind, node_limit, 9.0 - iteration, 50, iteration, stop_reason, iteration, 1.0
+    )
 
 
 FOCUS = SearchRun(
     "m", "focus", 1, 320, 50, 2, 4, "time", 9.0, 5.0, 5.0, 6.0, 6.0, 6.0, 1.0, cpu_limit_s=6.0,
-    grown=(world("original", 80, "nodes", 2), world("chosen", 160, "saturated", 4)),
+    grown=(subgraph("original", 80, "nodes", 2), subgraph("chosen", 160, "saturated", 4)),
 )  # fmt: skip
 
 
@@ -91,15 +93,15 @@ FOCUS = SearchRun(
         (FOCUS, 80, 7.0),  # its first width
         (FOCUS, 640, 5.0),  # it did not come to where they differ
         (FOCUS, 100, None),  # 100 is no width of it
-        (replace(FOCUS, iterations=5), 160, None),  # who knows of what width the last world was
+        (replace(FOCUS, iterations=5), 160, None),  # who knows of what width the last subgraph was
         (replace(FOCUS, iterations=5), 640, 5.0),  # both have these widths
         (
-            replace(FOCUS, iterations=3, worlds=1, grown=FOCUS.grown[:1]),
+            replace(FOCUS, iterations=3, subgraphs=1, grown=FOCUS.grown[:1]),
             640,
             5.0,
         ),  # wherever, both go there
         (
-            replace(FOCUS, stop_reason="focus", worlds=1, grown=FOCUS.grown[1:]),
+            replace(FOCUS, stop_reason="focus", subgraphs=1, grown=FOCUS.grown[1:]),
             640,
             5.0,
         ),  # no wider one comes
@@ -108,7 +110,7 @@ FOCUS = SearchRun(
     ],
 )
 def test_focus_at_other_widths(run: SearchRun, node_limit: int, cost_us: float | None) -> None:
-    found = run_for(Cell("m", "focus", Limits(1, node_limit, 6.0)), run, WORLD_NODES)
+    found = run_for(Cell("m", "focus", Limits(1, node_limit, 6.0)), run, SUBGRAPH_NODES)
     assert (found and found.cost_after_us) == cost_us
     assert found is None or found.node_limit == node_limit
 
@@ -116,13 +118,13 @@ def test_focus_at_other_widths(run: SearchRun, node_limit: int, cost_us: float |
 def test_focus_without_a_restart_is_that_of_all_seeds() -> None:
     cell = Cell("m", "focus", Limits(1, 320, 6.0), seed=3)
     drew_nothing = replace(FOCUS, stop_reason="saturated")
-    found = run_for(cell, drew_nothing, WORLD_NODES)
+    found = run_for(cell, drew_nothing, SUBGRAPH_NODES)
     assert found is not None and found.seed == 3
-    restarted = replace(drew_nothing, grown=(*FOCUS.grown, world("original", 160, "closed", 5)))
-    assert run_for(cell, restarted, WORLD_NODES) is None
-    assert run_for(cell, FOCUS, WORLD_NODES) is None
-    without_worlds = replace(drew_nothing, grown=())  # of a table that does not have them
-    assert run_for(cell, without_worlds, WORLD_NODES) is None
+    restarted = replace(drew_nothing, grown=(*FOCUS.grown, subgraph("original", 160, "closed", 5)))
+    assert run_for(cell, restarted, SUBGRAPH_NODES) is None
+    assert run_for(cell, FOCUS, SUBGRAPH_NODES) is None
+    without_subgraphs = replace(drew_nothing, grown=())  # of a table that does not have them
+    assert run_for(cell, without_subgraphs, SUBGRAPH_NODES) is None
 
 
 def test_costs_at_budgets() -> None:

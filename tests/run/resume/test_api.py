@@ -120,9 +120,9 @@ def test_it_reports_where_the_run_was_and_goes_on_again(model: Model) -> None:
     result = resume(model.db)
     assert result.resumed_after is not None
     assert result.notes[0] == f"resumed after iteration {result.resumed_after}"
-    again = gone_on(model.db, search="focus", world_nodes=120)
+    again = gone_on(model.db, search="focus", subgraph_nodes=120)
     assert again.notes[0] == f"resumed after iteration {result.iterations}"
-    assert again.worlds[0].kind == "saturation"
+    assert again.subgraphs[0].kind == "saturation"
     assert again.iterations > result.iterations
     assert optimize(model.path, model.options.replace(db=None)).resumed_after is None
 

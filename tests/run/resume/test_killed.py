@@ -23,7 +23,7 @@ FLAGS = (
         "--node-limit",
         "1500",
         "--set",
-        "world-nodes=120",
+        "subgraph-nodes=120",
         "--set",
         "restarts=1",
     ),

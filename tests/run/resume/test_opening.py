@@ -11,7 +11,7 @@ import pytest
 from bench.kills.killing import broken_invariants
 from relational_tensat import EGraph, Options, optimize
 from relational_tensat.cli.main import main
-from relational_tensat.egraph import EGraph as World
+from relational_tensat.egraph import EGraph as Subgraph
 from relational_tensat.explore import ExplorationOptions, Observer, explore
 from relational_tensat.formats import save_model
 from tests.egraph.invariants import assert_invariants
@@ -22,7 +22,7 @@ from tests.run.resume.models import RULES, layers
 from tests.tiers import nightly
 
 LIMITS: dict[str, Any] = {
-    "cost": "tensat_t4", "node_limit": 120, "world_nodes": 60, "restarts": 1, "rules": RULES,
+    "cost": "tensat_t4", "node_limit": 120, "subgraph_nodes": 60, "restarts": 1, "rules": RULES,
     "tree_budget": 8, "tree_steps": 3, "tree_threshold": 0.0, "tree_decisions": 2,
     "extract_every": 1, "verify_runs": 1, "time_limit_s": None,
 }  # fmt: skip
@@ -50,9 +50,9 @@ def test_all_invariants_hold_of_what_is_opened_and_explored_on(
         copy = copied(path, tmp_path / str(number))
         known = known_us(copy)
         with EGraph.open(copy) as egraph:
-            counted = egraph.world.counts()
-            assert (egraph.world.e_nodes, egraph.world.e_classes) == counted
-            was_universe = egraph.world.is_universe
+            counted = egraph.subgraph.counts()
+            assert (egraph.subgraph.e_nodes, egraph.subgraph.e_classes) == counted
+            was_universe = egraph.subgraph.is_universe
         assert list(broken_invariants(copy)) == []
         with EGraph.open(copy) as egraph:
             ((first,),) = egraph.sql("SELECT coalesce(max(iteration), 0) FROM iteration_log")
@@ -60,7 +60,7 @@ def test_all_invariants_hold_of_what_is_opened_and_explored_on(
             numbers = [entry.iteration for entry in exploration.log]
             assert numbers == list(range(first + 1, first + 1 + len(numbers)))
             assert exploration.iterations == first + len(numbers)
-            assert_invariants(egraph.world)
+            assert_invariants(egraph.subgraph)
             found = egraph.extract("tensat_t4")
             assert found.cost_us <= found.original_us
             if not was_universe:
@@ -88,7 +88,7 @@ def test_the_cheapest_graph_of_a_final_extraction_stays(killed: list[Path], tmp_
 
 def test_between_any_two_statements(tmp_path: Path) -> None:
     copies: list[Path] = []
-    egraph = World.create(mixed(), tmp_path / "whole.duckdb")
+    egraph = Subgraph.create(mixed(), tmp_path / "whole.duckdb")
     execute, count = egraph.database.execute, 0
 
     def counting(*args: Any, **kwargs: Any) -> Any:
@@ -123,7 +123,7 @@ def test_in_the_middle_of_any_write(tmp_path: Path) -> None:
     def after(iteration: int) -> None:
         whole[:] = [copied(tmp_path / "whole.duckdb", tmp_path / f"after{iteration}")]
 
-    egraph = World.create(mixed(), tmp_path / "whole.duckdb")
+    egraph = Subgraph.create(mixed(), tmp_path / "whole.duckdb")
     created = (tmp_path / "whole.duckdb.wal").stat().st_size
     explore(
         egraph,
