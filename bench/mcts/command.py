@@ -9,15 +9,15 @@ from datetime import date
 from pathlib import Path
 
 from bench.common.arguments import add_models, add_rules, add_save, chosen_models
-from bench.common.keeping import results_of
-from bench.common.plotting import check_plotting
+from bench.common.cell_results import results_of
+from bench.common.plots import check_plotting
+from bench.common.result_file import RESULTS, report_saved, save_rows
 from bench.common.rule_sets import RULE_SETS
-from bench.common.saving import RESULTS, report_saved, save_rows
 from bench.mcts.cells import COSTS, MAINS, cells_of
+from bench.mcts.folder import report_of
 from bench.mcts.kept import take_kept
 from bench.mcts.rates import Rate, measure_rates
-from bench.mcts.running import Settings, TreeRuns
-from bench.mcts.writing import report_of
+from bench.mcts.runs import Settings, TreeRuns
 from bench.tensat.command import parse_k_values
 from relational_tensat.base.errors import check_choice
 from relational_tensat.cost import load_profile

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from bench.common.table import Table, Value, columns
 from bench.mcts.cells import MAINS
-from bench.mcts.reading import COMBINATIONS, Results, outcome, rules_applied, runs_of
+from bench.mcts.results import COMBINATIONS, Results, outcome, rules_applied, runs_of
 
 
 def figures_of(models: Sequence[str], costs: Sequence[str], results: Results) -> list[Table]:

@@ -13,17 +13,17 @@ from functools import partial
 from pathlib import Path
 
 from bench.common.arguments import add_cost, add_extract_time_limit, add_rules, add_save
-from bench.common.keeping import results_of
+from bench.common.cell_results import results_of
 from bench.common.machine import describe_machine
-from bench.common.plotting import check_plotting
+from bench.common.plots import check_plotting
 from bench.common.report import Report
-from bench.common.saving import RESULTS, provenance, report_saved
+from bench.common.result_file import RESULTS, provenance, report_saved
 from bench.search.cells import cells_of
 from bench.search.kept import take_kept
 from bench.search.measure import BUDGETS_S, SEARCHES
 from bench.search.models import model_of
 from bench.search.plots import plot_costs
-from bench.search.running import SearchRuns, Settings
+from bench.search.runs import SearchRuns, Settings
 from bench.search.search_run import Limits, SearchRun
 from bench.search.tables import at_own_limit, tables_of
 from bench.tensat.command import parse_k_values

@@ -9,11 +9,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from bench.common.keeping import keep_result, kept_result
-from bench.common.saving import read_object
+from bench.common.cell_results import keep_result, kept_result
+from bench.common.result_file import read_object
 from bench.search.cells import Cell
 from bench.search.measure import BUDGETS_S
-from bench.search.running import SearchRuns, Settings
+from bench.search.runs import SearchRuns, Settings
 from bench.search.search_run import (
     EXTRACTED_ONCE,
     GrownSubgraph,

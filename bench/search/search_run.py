@@ -98,7 +98,7 @@ class SearchRun:
         moments: when the cheapest graph so far got cheaper.
         snapshots: of budgets below ``cpu_limit_s``, where extraction is in the end only.
         grown: of focus, its subgraphs; none where a kept table does not have them.
-        same_as: the cell whose run this is, too: see ``bench.search.sharing``; empty: its own.
+        same_as: the cell whose run this is, too: see ``bench.search.common_steps``; empty: its own.
     """
 
     model: str

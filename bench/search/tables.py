@@ -142,7 +142,7 @@ def _all(runs: Runs) -> Table:
     ]  # fmt: skip
     note = (
         "Each run, by which commit and how busy the machine was then; one that is another's, step by step,"
-        " was made once (bench/search/sharing.py). A load with two ends is of a table that had told it of"
+        " was made once (bench/search/common_steps). A load with two ends is of a table that had told it of"
         " all its runs together."
     )
     return Table("runs", "All runs", columns(*RUNS), tuple(rows), note, listed=False)

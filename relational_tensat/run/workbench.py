@@ -38,7 +38,7 @@ from relational_tensat.rules.soundness.gate import check_trust
 from relational_tensat.run.models_in_memory import AnyModel, placed
 from relational_tensat.run.options import Options
 from relational_tensat.run.resume.record import RunRecord, write_record
-from relational_tensat.run.resume.stored import read_run
+from relational_tensat.run.resume.run_tables import read_run
 from relational_tensat.run.sql_rows import SqlRows
 from relational_tensat.tensor.graph import Graph
 from relational_tensat.tensor.uses import share_equal_weights

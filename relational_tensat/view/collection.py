@@ -11,9 +11,9 @@ from relational_tensat.base import duckdb
 from relational_tensat.base.errors import NoSolutionError
 from relational_tensat.base.files import sql
 from relational_tensat.cost import CostModel
+from relational_tensat.explain.egraph_tables import StoredEGraph
 from relational_tensat.explain.explanation import COST_TOLERANCE, Explanation, explain, read_meta
 from relational_tensat.explain.numeric import NumericCheck, check_numerically
-from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.why_not.funnel import Funnels
 from relational_tensat.explore.outcome import IterationReport, SubgraphReport, stop_text
 from relational_tensat.view.classes import Classes

@@ -11,8 +11,8 @@ import pytest
 
 from bench.__main__ import main
 from bench.mcts import command as mcts_command
-from bench.mcts import published
-from bench.mcts.reading import COMBINATIONS
+from bench.mcts import paper_figures
+from bench.mcts.results import COMBINATIONS
 from relational_tensat.models import MODELS
 
 
@@ -84,8 +84,8 @@ def test_rollouts_are_counted_in_an_empty_and_in_a_full_universe(
 
 
 def test_the_paper_has_all_models() -> None:
-    assert all(published.planning_s(model) > 0 for model in MODELS)
-    assert set(published.initial("a100")) == set(MODELS)
+    assert all(paper_figures.planning_s(model) > 0 for model in MODELS)
+    assert set(paper_figures.initial("a100")) == set(MODELS)
     for cost, n_models in (("a100", 13), ("tensat_t4", 9)):
         of_the_paper = [c for c in COMBINATIONS if c.main != "moves"]
-        assert len(published.searches(cost)) == n_models * len(of_the_paper)
+        assert len(paper_figures.searches(cost)) == n_models * len(of_the_paper)

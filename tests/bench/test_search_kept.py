@@ -12,7 +12,7 @@ from bench.__main__ import main
 from bench.common.report import Report
 from bench.search.cells import Cell
 from bench.search.kept import kept_runs, take_kept
-from bench.search.running import SearchRuns, Settings
+from bench.search.runs import SearchRuns, Settings
 from bench.search.search_run import (
     GrownSubgraph,
     Limits,

@@ -12,9 +12,9 @@ from relational_tensat.base.files import resource_dir
 from relational_tensat.cli.main import main
 from relational_tensat.cost import Profile
 from relational_tensat.formats import save_model
-from relational_tensat.run.resume import stored as stored_module
+from relational_tensat.run.resume import run_tables as stored_module
 from tests.graphs import fan_of_matmuls, shared_matmuls
-from tests.run.resume.killing import Dies, Killed, gone_on
+from tests.run.resume.kills import Dies, Killed, gone_on
 from tests.run.resume.models import layers
 from tests.tiers import nightly
 
