@@ -26,7 +26,7 @@ from relational_tensat.mugraph.graph.dims import Dims, count
 from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
 from relational_tensat.mugraph.graph.mugraph_json import load_mugraph
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.kernels.emit_c import compiled_kernels
 
 #: A kernel: its operands, of the shapes and the element type that it was made for, give its result; where

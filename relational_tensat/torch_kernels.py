@@ -18,7 +18,7 @@ from relational_tensat.base.errors import InputError, MissingDependencyError
 from relational_tensat.base.folders import check_own
 from relational_tensat.kernels import KernelEntry
 from relational_tensat.mugraph.graph.dims import count
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.kernels.emit_triton import WARPS_SUFFIX
 from relational_tensat.mugraph.kernels.statements import identifier
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from bench.anytime.measure import EARLY_S, AnytimeRun, FirstAnswer, measure_first, measure_run
 from bench.common.arguments import add_cost, add_extract_time_limit, add_save
-from bench.common.saving import RESULTS, report_saved, save_result
+from bench.common.result_file import RESULTS, report_saved, save_result
 from bench.onnx.model_files import BLOCKS, LIGHT, model_files
 from bench.tensat.command import parse_k_values
 from relational_tensat.base.errors import check_choice

@@ -21,7 +21,7 @@ from bench.big.egraphs import SHAPES, write_egraph
 from bench.big.models import MODELS, ModelRow, measure_model
 from bench.big.models import table as models_table
 from bench.common.arguments import add_save
-from bench.common.saving import RESULTS, report_saved, save_result
+from bench.common.result_file import RESULTS, report_saved, save_result
 from relational_tensat.base.errors import RelationalTensatError, check_choice
 from relational_tensat.base.option import choices
 from relational_tensat.extract import ExtractionOptions

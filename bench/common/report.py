@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.common.keeping import Result
-from bench.common.saving import provenance
+from bench.common.cell_results import Result
+from bench.common.result_file import provenance
 from bench.common.table import Table
 from relational_tensat.base.files import write_aside
 

@@ -10,7 +10,7 @@ from multiprocessing import get_context
 from typing import TYPE_CHECKING
 
 from bench.common.arguments import add_save
-from bench.common.saving import RESULTS, report_saved
+from bench.common.result_file import RESULTS, report_saved
 from relational_tensat.base.errors import UsageError, VerificationError
 from relational_tensat.run.options import Options
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import onnx
 import onnxruntime
 
-from bench.common.saving import provenance
+from bench.common.result_file import provenance
 from bench.conformance.trial import ACCEPTED, STATUSES, Outcome
 from relational_tensat.base.files import write_aside
 from relational_tensat.run.options import Options

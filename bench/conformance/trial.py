@@ -13,7 +13,7 @@ from typing import Any
 import onnx
 
 from bench.conformance.cases import Case
-from bench.conformance.running import RUNNERS, difference, feeds, sizes
+from bench.conformance.runs import RUNNERS, difference, feeds, sizes
 from relational_tensat.base.errors import RelationalTensatError, VerificationError
 from relational_tensat.formats.onnx_opaque import is_deterministic
 from relational_tensat.run.options import Options

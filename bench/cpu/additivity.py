@@ -16,11 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from relational_tensat.cost.cpu.composition import nodes_of
-from relational_tensat.cost.cpu.graph_timing import RepeatedGraph, repeated
+from relational_tensat.cost.cpu.graph_times import RepeatedGraph, repeated
 from relational_tensat.cost.cpu.onnxruntime_device import KIND, OnnxRuntimeDevice
 from relational_tensat.cost.cpu.probe import Prepared
 from relational_tensat.cost.cpu.quiet import thread_us
-from relational_tensat.cost.cpu.sampling import warm
+from relational_tensat.cost.cpu.samples import warm
 from relational_tensat.cost.cpu.session import prepare, refusals
 from relational_tensat.cost.device import PROTOCOLS, Configuration
 from relational_tensat.cost.key import graph_configurations

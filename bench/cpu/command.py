@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.common.arguments import add_extract_time_limit, add_save
-from bench.common.saving import RESULTS, report_saved, save_result
+from bench.common.result_file import RESULTS, report_saved, save_result
 from bench.onnx.model_files import add_model_files, model_files
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     """
     files = model_files(options.models)
     # Only now: the other commands do without onnx and onnxruntime.
-    from bench.common.plotting import check_plotting
+    from bench.common.plots import check_plotting
     from bench.cpu.measure import cpu_options, measure_model
     from bench.cpu.report import losses, print_runs
     from relational_tensat.base.errors import VerificationError

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.cpu.additivity import Additivity, additivity, empty_session
-from relational_tensat.cost.cpu.graph_timing import time_both
+from relational_tensat.cost.cpu.graph_times import time_both
 from relational_tensat.cost.cpu.onnxruntime_device import OnnxRuntimeDevice
 from relational_tensat.cost.cpu.probe import leave_caches
 from relational_tensat.cost.cpu.quiet import processor_watch, take
-from relational_tensat.cost.cpu.sampling import percentiles_us
+from relational_tensat.cost.cpu.samples import percentiles_us
 from relational_tensat.cost.cpu.session import OPTIMIZATIONS
 from relational_tensat.cost.device import WholeTiming
 from relational_tensat.formats import load_model

@@ -6,7 +6,7 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.common.plotting import label_heights
+from bench.common.plots import label_heights
 from bench.cpu.measure import CpuRun
 
 #: A label's extent in the plot, in units of speed-up.

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.verify.small_sizes import resized
 
 #: Blocks along an axis, and iterations.

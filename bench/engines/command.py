@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from bench.common.arguments import add_save
-from bench.common.saving import RESULTS, report_saved, save_result
+from bench.common.result_file import RESULTS, report_saved, save_result
 from bench.common.table import table_row
 from bench.engines.translation import translate
 from bench.engines.works import Task

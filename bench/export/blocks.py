@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from bench.export.exporting import INPUTS, export
+from bench.export.files import INPUTS, export
 
 BATCH = 1
 

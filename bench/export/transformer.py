@@ -17,7 +17,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from bench.export.exporting import INPUTS, export
+from bench.export.files import INPUTS, export
 
 BATCH, POSITIONS, WIDTH, HEADS, MLP_WIDTH = 1, 16, 64, 4, 256
 

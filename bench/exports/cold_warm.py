@@ -13,11 +13,11 @@ from pathlib import Path
 import onnxruntime
 
 from bench.common.machine import describe_commit
-from bench.common.saving import save_with_table
+from bench.common.result_file import save_with_table
 from bench.common.table import table_row
-from bench.conformance.running import sizes
-from bench.exports.made import Made
-from bench.exports.running import run_model
+from bench.conformance.runs import sizes
+from bench.exports.models import Made
+from bench.exports.runs import run_model
 
 #: What a run may take on an idle machine, in wall seconds.
 COLD_LIMIT_S, WARM_LIMIT_S = 120.0, 20.0

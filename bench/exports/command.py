@@ -17,8 +17,8 @@ from relational_tensat.base.errors import UsageError, VerificationError
 if TYPE_CHECKING:
     from bench.exports.cold_warm import ColdWarm
     from bench.exports.kept_timings import Kept
-    from bench.exports.made import Made
-    from bench.exports.timing import Timing
+    from bench.exports.models import Made
+    from bench.exports.times import Timing
 
     _Row = TypeVar("_Row", bound=Timing | ColdWarm)
 
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
         UsageError: no model has such a name.
         InputError: a model is not there and cannot be made.
     """
-    from bench.exports.made import make_all
+    from bench.exports.models import make_all
     from bench.exports.report import markdown, save
     from bench.exports.trial import try_model
 
@@ -116,9 +116,9 @@ def time_all(names: list[str], options: argparse.Namespace) -> int:
     Raises:
         MissingDependencyError: they shall be kept, and what draws their plot is not installed.
     """
-    from bench.common.plotting import check_plotting
+    from bench.common.plots import check_plotting
     from bench.exports.kept_timings import Kept, read_timing
-    from bench.exports.timing import time_model
+    from bench.exports.times import time_model
     from bench.exports.timing_report import markdown as table
     from bench.exports.timing_report import save as save_timings
 
@@ -167,7 +167,7 @@ def _stem(options: argparse.Namespace) -> str:
 
 
 def _commit() -> Any:
-    from bench.common.saving import provenance
+    from bench.common.result_file import provenance
 
     return provenance({})["commit"]
 
@@ -179,7 +179,7 @@ def _each_once(
     timed: Callable[[Made], list[_Row]],
 ) -> list[_Row]:
     """Return the rows of models: those that are kept, and of the others while there is time."""
-    from bench.exports.made import make_all
+    from bench.exports.models import make_all
 
     start_s = time.monotonic()
     rows: list[_Row] = []

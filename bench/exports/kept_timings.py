@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from bench.exports.cold_warm import ColdWarm, TimedRun
-from bench.exports.timing import Timing
+from bench.exports.times import Timing
 from relational_tensat.base.errors import InputError
 from relational_tensat.cost.race import Standing
 

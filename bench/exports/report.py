@@ -10,7 +10,7 @@ from pathlib import Path
 import onnx
 import onnxruntime
 
-from bench.common.saving import provenance, save_with_table
+from bench.common.result_file import provenance, save_with_table
 from bench.common.table import table_row
 from bench.exports.trial import Outcome, summary
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.common.plotting import DPI, label_heights, new_figure
-from bench.exports.timing import OURS, Timing
+from bench.common.plots import DPI, label_heights, new_figure
+from bench.exports.times import OURS, Timing
 
 #: Beyond it are quantized models, which would press all others together: they have axes of their own.
 _MOST = 1.5

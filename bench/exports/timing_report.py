@@ -10,10 +10,10 @@ from pathlib import Path
 
 import onnxruntime
 
-from bench.common.saving import provenance, save_with_table
+from bench.common.result_file import provenance, save_with_table
 from bench.common.table import table_row
 from bench.exports.peers import FOR_THIS_MACHINE, PEERS
-from bench.exports.timing import AGAIN, OURS, OURS_HERE, Timing, for_threads
+from bench.exports.times import AGAIN, OURS, OURS_HERE, Timing, for_threads
 from bench.exports.timing_plot import plot
 from relational_tensat.cost.race import Standing
 

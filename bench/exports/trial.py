@@ -12,9 +12,9 @@ from typing import Any
 import onnx
 import onnxruntime
 
-from bench.conformance.running import sizes
-from bench.exports.made import Inputs, Made
-from bench.exports.running import Run, run_model
+from bench.conformance.runs import sizes
+from bench.exports.models import Inputs, Made
+from bench.exports.runs import Run, run_model
 from relational_tensat.formats.onnx_external import external_locations
 from relational_tensat.verify.comparison import relative_error
 

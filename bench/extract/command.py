@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.common.arguments import add_save, check_positive
-from bench.common.saving import RESULTS, path_of_settings, report_saved, save_result
+from bench.common.result_file import RESULTS, path_of_settings, report_saved, save_result
 from bench.extract.ablation import Ablation, ablation_tables
 from bench.extract.egraphs import CYCLE_FILTERS, EXPLORED_WITH, Exploration
 from bench.extract.instances import ModelSource, Source, gym_sources, planted_sources

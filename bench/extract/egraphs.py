@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from bench.common.result_file import read_object
 from bench.common.rule_sets import RULE_SETS
-from bench.common.saving import read_object
 from bench.tensat.measure import stopwatch
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.files import sql, write_aside

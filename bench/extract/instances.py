@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from bench.extract.check import is_cyclic
 from bench.extract.egraphs import Exploration, explored
-from bench.extract.planted import KINDS, planted
+from bench.extract.known_optimum import KINDS, planted
 from bench.public_egraphs.families import generated
 from relational_tensat.base.errors import InputError
 from relational_tensat.extract.interchange import read_egraph_json

@@ -8,7 +8,7 @@ from datetime import date
 from typing import TypeVar
 
 from bench.common.arguments import add_cost, add_save
-from bench.common.saving import RESULTS, report_saved, save_rows
+from bench.common.result_file import RESULTS, report_saved, save_rows
 from bench.fused import blocks, rows
 from relational_tensat.base.errors import check_choice
 

@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.common.saving import save_result
+from bench.common.result_file import save_result
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.run.options import Options
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from bench.conformance.running import difference
+from bench.conformance.runs import difference
 from bench.fuzz.extrema import differ, has_extrema, with_nan
 from bench.fuzz.graphs import RandomGraph, as_model, drawn_graph
 from bench.fuzz.values import Array

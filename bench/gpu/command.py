@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.common.machine import describe_commit
-from bench.common.saving import RESULTS, report_saved, save_result
+from bench.common.result_file import RESULTS, report_saved, save_result
 from relational_tensat.base.errors import InputError, check_choice
 from relational_tensat.cost.device import Device
 from relational_tensat.gpu.catalogue import MATH_MODES

@@ -15,7 +15,7 @@ from bench.record.configurations import graph_configurations
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.base.files import write_aside
 from relational_tensat.cost import graph_cost_us
-from relational_tensat.cost.cuda.graph_timing import (
+from relational_tensat.cost.cuda.graph_times import (
     GRAPH_SETTINGS,
     OnDevice,
     prepare_graphs,

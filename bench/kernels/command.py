@@ -11,12 +11,12 @@ from pathlib import Path
 
 import onnxruntime
 
-from bench.common.saving import RESULTS, report_saved, save_result
+from bench.common.result_file import RESULTS, report_saved, save_result
 from bench.common.table import table_row
-from bench.conformance.running import sizes
+from bench.conformance.runs import sizes
 from bench.exports.catalogue import EXPORTS
-from bench.exports.made import Made
-from bench.kernels.comparing import Comparison, compare, total_differences
+from bench.exports.models import Made
+from bench.kernels.counts import Comparison, compare, total_differences
 from relational_tensat.base.errors import UsageError
 
 INPUTS = Path(__file__).parents[1] / "inputs"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.common.arguments import add_save
-from bench.common.saving import RESULTS, provenance, report_saved
+from bench.common.result_file import RESULTS, provenance, report_saved
 from bench.common.table import table_row
 from relational_tensat.base.errors import VerificationError
 
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     With ``save``, it goes on where rows are kept, and keeps each as soon as it is known.
     """
     from bench.kills.forker import forking
-    from bench.kills.killing import KINDS, KilledRuns
+    from bench.kills.kills import KINDS, KilledRuns
 
     names = [kind for kind in KINDS if options.all or kind in _STORED]
     path = RESULTS / f"kills{'-all' * options.all}.jsonl"

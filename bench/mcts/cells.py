@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-#: Main extractions: the paper's three, and ours, by moves on the graph of the world before.
+#: Main extractions: the paper's three, and ours, by moves on the graph of the subgraph before.
 MAINS = ("moves", "greedy", "greedy-dag", "ilp")
 
 #: Cost profiles: the paper's A100, and a smaller GPU in the place of its P100.
@@ -20,7 +20,7 @@ class Cell:
         kind: ``initial`` (the original graph, extracted), ``tensat`` (saturation at rising k_multi) or
             ``mcts``.
         cost: a profile.
-        main: what a world in a rollout costs, one of ``MAINS``; empty but for ``mcts``.
+        main: what a subgraph in a rollout costs, one of ``MAINS``; empty but for ``mcts``.
         seed: of ``mcts``.
     """
 

@@ -1,4 +1,4 @@
-"""``python -m bench mcts``: the tables of tree search's paper; ``--worlds``: rollouts a second."""
+"""``python -m bench mcts``: the tables of tree search's paper; ``--subgraphs``: rollouts a second."""
 
 from __future__ import annotations
 
@@ -9,22 +9,29 @@ from datetime import date
 from pathlib import Path
 
 from bench.common.arguments import add_models, add_rules, add_save, chosen_models
-from bench.common.keeping import results_of
-from bench.common.plotting import check_plotting
+from bench.common.cell_results import results_of
+from bench.common.plots import check_plotting
+from bench.common.result_file import RESULTS, report_saved, save_rows
 from bench.common.rule_sets import RULE_SETS
-from bench.common.saving import RESULTS, report_saved, save_rows
 from bench.mcts.cells import COSTS, MAINS, cells_of
+from bench.mcts.folder import report_of
 from bench.mcts.kept import take_kept
 from bench.mcts.rates import Rate, measure_rates
-from bench.mcts.running import Settings, TreeRuns
-from bench.mcts.writing import report_of
+from bench.mcts.runs import Settings, TreeRuns
 from bench.tensat.command import parse_k_values
 from relational_tensat.base.errors import check_choice
 from relational_tensat.cost import load_profile
 from relational_tensat.explore import ExplorationOptions
 
 OUT = Path(__file__).parents[1] / "mcts-runs"
-RATES_HEADER = ("model", "worlds", "universe", "simulated/s", "with reward/s", "worlds priced/s")
+RATES_HEADER = (
+    "model",
+    "subgraphs",
+    "universe",
+    "simulated/s",
+    "with reward/s",
+    "subgraphs priced/s",
+)
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -42,7 +49,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help=f"main extractions of {', '.join(MAINS)} (moves)",
     )
     parser.add_argument("--seeds", metavar="N", type=int, default=5, help="seeds (5)")
-    parser.add_argument("--node-limit", type=int, default=2_000, help="of a world (2000)")
+    parser.add_argument("--node-limit", type=int, default=2_000, help="of a subgraph (2000)")
     parser.add_argument("--universe-limit", type=int, default=50_000, help="(50000)")
     parser.add_argument(
         "--time-limit", type=float, default=600.0, help="CPU seconds of one search (600)"
@@ -61,7 +68,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )  # fmt: skip
     parser.add_argument("--jobs", metavar="N", type=int, default=1, help="runs at a time (1)")
     parser.add_argument("--fresh", action="store_true", help="run again what is kept in DIR")
-    parser.add_argument("--worlds", metavar="N,M", help="measure rollouts of so many side by side")
+    parser.add_argument(
+        "--subgraphs", metavar="N,M", help="measure rollouts of so many side by side"
+    )
     add_save(parser)
     parser.set_defaults(run=run)
 
@@ -75,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
         InputError: the folder cannot be written.
     """
     models = chosen_models(options)
-    if options.worlds:
+    if options.subgraphs:
         return _run_rates(options, models)
     costs = options.costs.split(",")
     for cost in costs:
@@ -112,17 +121,17 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run_rates(options: argparse.Namespace, models: Sequence[str]) -> int:
-    """Measure rollouts by how many worlds are side by side."""
+    """Measure rollouts by how many subgraphs are side by side."""
     rules = RULE_SETS[options.rules]()
     profile = load_profile(options.costs.split(",")[-1])
     limits = ExplorationOptions(
-        world_nodes=options.node_limit, universe_limit=options.universe_limit
+        subgraph_nodes=options.node_limit, universe_limit=options.universe_limit
     )
     rates: list[Rate] = []
     print(_line(RATES_HEADER), flush=True)
     for model in models:
-        for worlds in parse_k_values(options.worlds):
-            for rate in measure_rates(model, worlds, limits, rules, profile):
+        for subgraphs in parse_k_values(options.subgraphs):
+            for rate in measure_rates(model, subgraphs, limits, rules, profile):
                 rates.append(rate)
                 print(_line(_rate_cells(rate)), flush=True)
     if options.save:
@@ -135,10 +144,10 @@ def _rate_cells(rate: Rate) -> tuple[str, ...]:
     both_s = rate.simulation_s + rate.reward_s
     return (
         rate.model[:11],
-        f"{rate.worlds:,}",
+        f"{rate.subgraphs:,}",
         rate.state,
-        f"{rate.worlds / max(rate.simulation_s, 1e-9):,.1f}",
-        f"{rate.worlds / max(both_s, 1e-9):,.1f}",
+        f"{rate.subgraphs / max(rate.simulation_s, 1e-9):,.1f}",
+        f"{rate.subgraphs / max(both_s, 1e-9):,.1f}",
         f"{rate.evaluated / max(rate.reward_s, 1e-9):,.0f}",
     )
 

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from bench.common.table import Table, Value, columns
 from bench.mcts.cells import MAINS
-from bench.mcts.reading import COMBINATIONS, Results, outcome, rules_applied, runs_of
+from bench.mcts.results import COMBINATIONS, Results, outcome, rules_applied, runs_of
 
 
 def figures_of(models: Sequence[str], costs: Sequence[str], results: Results) -> list[Table]:
@@ -77,10 +77,10 @@ def _course(models: Sequence[str], cost: str, results: Results) -> Table:
                 rows.append((model, main, 0, None, run["before_us"], run["before_us"], None, None))
                 rows += [(model, main, *map(d.get, keys)) for d in run["decisions"]]
     header = columns(
-        "model", "main", "decision", "rule", "real world µs", "best rollout µs", "e-nodes", "universe"
+        "model", "main", "decision", "rule", "real subgraph µs", "best rollout µs", "e-nodes", "universe"
     )  # fmt: skip
     note = (
-        "After each decision: what the real world costs by moves, and the cheapest world of any rollout"
+        "After each decision: what the real subgraph costs by moves, and the cheapest one of any rollout"
         " (dashed); grey: TENSAT, by ILP; one run a model."
     )
     title = f"Cost over decisions, {cost}"

@@ -7,10 +7,10 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from bench.common.keeping import Result, keep_result, kept_result
-from bench.common.saving import read_object
+from bench.common.cell_results import Result, keep_result, kept_result
+from bench.common.result_file import read_object
 from bench.mcts.cells import Cell
-from bench.mcts.running import Settings, TreeRuns
+from bench.mcts.runs import Settings, TreeRuns
 from relational_tensat.base.errors import InputError, UsageError
 
 #: Limits that a run may have stayed below: then it is that of others, too.

@@ -7,11 +7,11 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
-from bench.common.plotting import DPI, colors, new_figure
-from bench.mcts import published
+from bench.common.plots import DPI, colors, new_figure
+from bench.mcts import paper_figures
 from bench.mcts.cells import MAINS
 from bench.mcts.figures import averages
-from bench.mcts.reading import COMBINATIONS, Results, outcome, rules_applied, runs_of
+from bench.mcts.results import COMBINATIONS, Results, outcome, rules_applied, runs_of
 
 
 def plot_average(models: Sequence[str], cost: str, results: Results, path: Path) -> None:
@@ -35,7 +35,7 @@ def plot_searches(models: Sequence[str], cost: str, results: Results, path: Path
     shown = [c for c in COMBINATIONS if any(outcome(results, m, cost, c) for m in models)]
     figure, axes = new_figure(1, 1, (13, 5))
     width = 0.8 / max(len(shown), 1)
-    published_rows = published.searches(cost)
+    published_rows = paper_figures.searches(cost)
     for index, (combination, color) in enumerate(zip(shown, colors(len(shown)), strict=True)):
         place = [number + (index - (len(shown) - 1) / 2) * width for number in range(len(models))]
         found = [outcome(results, model, cost, combination) for model in models]
@@ -75,7 +75,7 @@ def plot_rules(models: Sequence[str], cost: str, results: Results, path: Path) -
 
 
 def plot_course(models: Sequence[str], cost: str, results: Results, path: Path) -> None:
-    """Draw cost over decisions: the real world's, and (dashed) the best of any rollout."""
+    """Draw cost over decisions: the real subgraph's, and (dashed) the best of any rollout."""
     rows = -(-len(models) // 4)
     figure, grid = new_figure(rows, min(4, len(models)), (13, 2.8 * rows))
     places = _flat(grid)

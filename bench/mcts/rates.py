@@ -1,4 +1,4 @@
-"""How many rollouts a second: by how many worlds are side by side, in an empty and in a full universe."""
+"""Rollouts a second, by how many subgraphs are side by side, in an empty and in a full universe."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from relational_tensat.explore.strategies.mcts.rewards import Rewards
 from relational_tensat.explore.strategies.mcts.rollouts import Simulator
 from relational_tensat.explore.strategies.mcts.search_state import first_state
 from relational_tensat.explore.strategies.mcts.tree import TreeNode
-from relational_tensat.explore.worlds.universe import begin_universe
+from relational_tensat.explore.subgraphs.universe import begin_universe
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.extract.anytime import AnytimeExtractor
 from relational_tensat.models import MODELS
@@ -29,15 +29,15 @@ class Rate:
     """What was measured, in CPU seconds of this process.
 
     Attributes:
-        worlds: rollouts side by side, from the original graph.
+        subgraphs: rollouts side by side, from the original graph.
         state: ``cold`` (nothing is built) or ``warm`` (as many rollouts were there before).
         simulation_s, reward_s: of all of them.
-        evaluated: worlds that a reward was found for, one for each step.
+        evaluated: subgraphs that a reward was found for, one for each step.
         built: applications that are built by then.
     """
 
     model: str
-    worlds: int
+    subgraphs: int
     state: str
     simulation_s: float
     reward_s: float
@@ -46,7 +46,7 @@ class Rate:
 
 
 def measure_rates(
-    model: str, worlds: int, limits: ExplorationOptions, rules: Sequence[Rule], profile: Profile
+    model: str, subgraphs: int, limits: ExplorationOptions, rules: Sequence[Rule], profile: Profile
 ) -> list[Rate]:
     """Roll out from the original graph, twice in one universe."""
     rates = []
@@ -55,17 +55,19 @@ def measure_rates(
             egraph, profile, ExtractionOptions(), ProcessOptions(), Silent()
         )
         universe = begin_universe(egraph, rules, limits)
-        compiled = universe.world.rules
+        compiled = universe.subgraph.rules
         rewards = Rewards(universe, extractor, "moves")
         rules_end = compiled.first + len(compiled.rules)
         search = first_state(universe.original(), rewards, rules_end, seed=0)
-        simulator = Simulator(universe, TreeOptions(), limits.first_world_nodes(), rewards, search)
+        simulator = Simulator(
+            universe, TreeOptions(), limits.first_subgraph_nodes(), rewards, search
+        )
         root = search.root
         for state in ("cold", "warm"):
             live = sorted(simulator.live_rules(universe.arrays.became[root.members]))
             nodes = [
                 TreeNode(1, root, int(rule), root.members)
-                for rule in search.rng.choice(live, worlds)
+                for rule in search.rng.choice(live, subgraphs)
             ]
             started = time.process_time()
             rollouts = simulator.run(nodes, 1, root, 1)
@@ -75,6 +77,14 @@ def measure_rates(
             evaluated = sum(len(rollout.costs_us) - 1 for rollout in rollouts if rollout.graph)
             built = int((universe.applications.states == 1).sum())
             rates.append(
-                Rate(model, worlds, state, simulated - started, ended - simulated, evaluated, built)
+                Rate(
+                    model,
+                    subgraphs,
+                    state,
+                    simulated - started,
+                    ended - simulated,
+                    evaluated,
+                    built,
+                )
             )
     return rates

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.common.table import Table, Value, columns
-from bench.mcts import published
+from bench.mcts import paper_figures
 from bench.mcts.cells import Cell
-from bench.mcts.reading import (
+from bench.mcts.results import (
     COMBINATIONS,
     Combination,
     Results,
@@ -30,7 +30,7 @@ def tables_of(models: Sequence[str], costs: Sequence[str], results: Results) -> 
 def _initial(models: Sequence[str], cost: str, results: Results) -> Table:
     """Table 1 or 3: what greedy extractors take the original graph to cost."""
     rows: list[tuple[Value, ...]] = []
-    published_rows = published.initial(cost)
+    published_rows = paper_figures.initial(cost)
     for model in models:
         run = results.get(Cell("initial", model, cost), {"error": ""})
         if "error" in run:
@@ -57,7 +57,7 @@ def _initial(models: Sequence[str], cost: str, results: Results) -> Table:
 def _searches(models: Sequence[str], cost: str, results: Results) -> Table:
     """Table 2 or 4: speed-up and optimization time."""
     rows: list[tuple[Value, ...]] = []
-    published_rows = published.searches(cost)
+    published_rows = paper_figures.searches(cost)
     for model in models:
         for combination in COMBINATIONS:
             found = outcome(results, model, cost, combination)
@@ -87,7 +87,7 @@ def _searches(models: Sequence[str], cost: str, results: Results) -> Table:
         f" {_GPU[cost]}, five runs. Seconds of planning without the final extraction, ours in CPU seconds"
         " of one thread; the paper's machine is another one, and its planning sleeps a second in each"
         ' decision. Its "our greedy" is Algorithm 2, here greedy-dag; moves: our reward; universe: ILP'
-        " over all worlds together. TENSAT: our saturation, k_multi raised until the limit of e-nodes is"
+        " over all subgraphs together. TENSAT: our saturation, k_multi raised until the limit of e-nodes is"
         " met or nothing is added."
     )
     title = f"Table {number}: main and final extraction, {cost}"
@@ -97,14 +97,17 @@ def _searches(models: Sequence[str], cost: str, results: Results) -> Table:
 def _goals(models: Sequence[str], cost: str, results: Results) -> Table:
     """Whether a search takes a tenth of the paper's seconds, and costs no more than saturation."""
     rows: list[tuple[Value, ...]] = []
-    ours, all_worlds = Combination("mcts", "moves", "ilp"), Combination("mcts", "moves", "universe")
+    ours, all_subgraphs = (
+        Combination("mcts", "moves", "ilp"),
+        Combination("mcts", "moves", "universe"),
+    )
     for model in models:
         found = outcome(results, model, cost, ours)
         saturation = outcome(results, model, cost, COMBINATIONS[-1])
-        universe = outcome(results, model, cost, all_worlds)
+        universe = outcome(results, model, cost, all_subgraphs)
         if found is None or saturation is None or universe is None:
             continue
-        tenth_s, paper_s = published.planning_s(model) / 10, published.planning_s(model)
+        tenth_s, paper_s = paper_figures.planning_s(model) / 10, paper_figures.planning_s(model)
         rows.append((
             model, paper_s, tenth_s, found.planning_s[0], _yes(found.planning_s[0] <= tenth_s),
             saturation.cost_us[0], found.cost_us[0], universe.cost_us[0],
@@ -112,7 +115,7 @@ def _goals(models: Sequence[str], cost: str, results: Results) -> Table:
         ))  # fmt: skip
     header = columns(
         "model", ("paper's s", 1), ("a tenth", 1), ("CPU s", 1), "in a tenth", ("saturation µs", 1),
-        ("real world µs", 1), ("all worlds µs", 1), "no costlier",
+        ("real subgraph µs", 1), ("all subgraphs µs", 1), "no costlier",
     )  # fmt: skip
     note = (
         "Seconds of planning: the paper's on its A100 machine (main extraction Algorithm 2, final ILP),"

@@ -10,18 +10,18 @@ from datetime import date
 from pathlib import Path
 
 from bench.common.arguments import add_save
-from bench.common.plotting import check_plotting
-from bench.common.saving import RESULTS, report_saved, save_result
+from bench.common.plots import check_plotting
+from bench.common.result_file import RESULTS, report_saved, save_result
+from bench.mirage.alternatives import PROFILE, tuning_run
 from bench.mirage.cases import TABLE_5, Case, cases
 from bench.mirage.figures import FIGURES, drawn
+from bench.mirage.folder import write_figures, write_runs, write_searches
 from bench.mirage.machine_code import HEADER as CODE_HEADER
 from bench.mirage.machine_code import code_rows, code_table, is_fit, kept_runs
 from bench.mirage.measure import MirageRun, SearchRun, left_out, measure, measure_search
 from bench.mirage.table import HEADER, SEARCH_HEADER, Table, cells, line, search_cells
-from bench.mirage.tuning import PROFILE, tuning_run
 from bench.mirage.values import HEADER as VALUES_HEADER
 from bench.mirage.values import is_right, value_rows, value_table
-from bench.mirage.writing import write_figures, write_runs, write_searches
 from relational_tensat.base.errors import UsageError, unknown
 from relational_tensat.mugraph.search.search_options import MEANS, SearchOptions
 

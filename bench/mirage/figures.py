@@ -10,11 +10,11 @@ from bench.mirage.cases import cases
 from relational_tensat.mugraph.graph.dims import count, size_of, variables
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
 from relational_tensat.mugraph.graph.mugraph_text import mugraph_dot, mugraph_text
-from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors
+from relational_tensat.mugraph.graph.validity import block_tensors, kernel_tensors
 from relational_tensat.mugraph.kernel_finder import first_verified
 from relational_tensat.mugraph.search.kernel_search import search_kernels
 from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.sizing.sizes import sized
+from relational_tensat.mugraph.sizes.splits import sized
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from relational_tensat.gpu.nvrtc import nvrtc_version
 from relational_tensat.mugraph.graph.mugraph_json import decoded
 from relational_tensat.mugraph.kernels.emission import Emitted, emit
 from relational_tensat.mugraph.kernels.emit_cuda import ARCHITECTURES, headers
-from relational_tensat.mugraph.sizing.waves import a100
+from relational_tensat.mugraph.sizes.waves import a100
 
 HEADER = (
     "benchmark", "kernel", "arch", "registers", "shared bytes", "spilled bytes", "remark", "source",

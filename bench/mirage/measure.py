@@ -13,7 +13,7 @@ from relational_tensat.mugraph.candidate_cache import SizedCandidates
 from relational_tensat.mugraph.graph.mugraph_json import encoded
 from relational_tensat.mugraph.kernel_finder import first_verified, searched
 from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.sizing.cost_model import library_us
+from relational_tensat.mugraph.sizes.cost_model import library_us
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.common.plotting import DPI, new_figure
+from bench.common.plots import DPI, new_figure
 from bench.mirage.measure import MirageRun, SearchRun
 
 _ONE, _MORE = "#9ecae1", "#1f6fb4"

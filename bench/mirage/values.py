@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from bench.emulation.comparing import TOLERANCES, exact_outputs, norm_error
-from bench.emulation.emulated import Emulated
+from bench.emulation.cuda_emulator import Emulated
+from bench.emulation.errors import TOLERANCES, exact_outputs, norm_error
 from bench.emulation.fewer_blocks import single_kernels, with_fewer_blocks, with_outputs
-from bench.emulation.running import DTYPES, run_kernels
+from bench.emulation.runs import DTYPES, run_kernels
 from bench.mirage.cases import cases
 from bench.mirage.table import Table
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import content_hash, decoded
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.verify.small_sizes import shrunk
 from relational_tensat.mugraph.verify.stability import stabilized
 from relational_tensat.tensor import Array

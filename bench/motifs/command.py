@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from bench.common.saving import RESULTS, provenance
+from bench.common.result_file import RESULTS, provenance
 from bench.common.table import table_row
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.run.options import Options

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from bench.motifs.images import gathers, images, loops
-from bench.motifs.quantized import quantized_chain
+from bench.motifs.qdq_chains import quantized_chain
 from bench.motifs.sequences import attention, integers, masks, norms, perceptron, reductions
 from bench.motifs.sketch import Sketch, Value
 

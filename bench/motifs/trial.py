@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.conformance.running import difference
+from bench.conformance.runs import difference
 from bench.motifs.drawn import drawn_sketch
 from bench.motifs.sketch import Sketch, as_model, feeds
 from relational_tensat.base.errors import RelationalTensatError, VerificationError, first_line

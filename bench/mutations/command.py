@@ -6,9 +6,9 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from bench.mutations.judging import judged
-from bench.mutations.running import INTERNAL_ERROR, run_mutations
+from bench.mutations.runs import INTERNAL_ERROR, run_mutations
 from bench.mutations.seeds import seed_rules, write_seeds
+from bench.mutations.verdicts import judged
 from relational_tensat.base.process import processors
 
 

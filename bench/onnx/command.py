@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.common.arguments import add_cost, add_extract_time_limit, add_save
-from bench.common.saving import RESULTS, report_saved, save_result
+from bench.common.result_file import RESULTS, report_saved, save_result
 from bench.onnx.model_files import add_model_files, model_files
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.run.options import Options

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from bench.onnx.counting import Figures
+from bench.onnx.counts import Figures
 from bench.onnx.measure import OnnxRun
 
 #: Costs are sums of floats: closer than this, relatively, is the same.

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import onnx
 
-from bench.onnx.counting import Counted, count_model, count_optimized
+from bench.onnx.counts import Counted, count_model, count_optimized
 from bench.onnx.tools import ORT_EXTENDED, TOOLS, inference_nodes, is_installed, optimized_by
 from relational_tensat.base.errors import InputError
 from relational_tensat.cost import CostModel, load_profile

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from bench.onnx.counting import Counted, Figures
+from bench.onnx.counts import Counted, Figures
 from bench.onnx.losses import losses
 from bench.onnx.measure import OnnxRun
 from bench.onnx.tools import ONNXSIM, ORT_BASIC, ORT_EXTENDED

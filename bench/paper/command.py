@@ -7,12 +7,12 @@ from datetime import date
 from pathlib import Path
 
 from bench.common.arguments import add_cost, check_positive
-from bench.common.keeping import results_of
-from bench.common.plotting import check_plotting
-from bench.common.saving import RESULTS, report_saved
+from bench.common.cell_results import results_of
+from bench.common.plots import check_plotting
+from bench.common.result_file import RESULTS, report_saved
 from bench.paper.cells import PAPER_MODELS, TABLES, cells_of
-from bench.paper.running import PaperRuns, Settings
-from bench.paper.writing import report_of
+from bench.paper.folder import report_of
+from bench.paper.runs import PaperRuns, Settings
 from bench.tensat.command import parse_models
 from relational_tensat.base.errors import check_choice
 from relational_tensat.cost import load_profile

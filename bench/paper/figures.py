@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bench.common.keeping import Result
+from bench.common.cell_results import Result
 from bench.common.table import Table, Value, columns
-from bench.paper import published
+from bench.paper import paper_figures
 from bench.paper.cells import ALPHAS, K_VALUES, Cell, saturate, sequential
-from bench.paper.reading import Results, exploration_s, percent, proof, saved, seconds, total_s
+from bench.paper.results import Results, exploration_s, percent, proof, saved, seconds, total_s
 
 #: k_multi of the curves of figure 6.
 CURVES = (1, 2)
@@ -50,7 +50,7 @@ def curve(result: Result) -> list[tuple[float, float]]:
 
 
 def _figure_7(models: Sequence[str], results: Results) -> Table:
-    published_rows, late_models = published.by_model("table_1"), published.timed_out_at_3()
+    published_rows, late_models = paper_figures.by_model("table_1"), paper_figures.timed_out_at_3()
     rows: list[tuple[Value, ...]] = []
     for model in models:
         for k_multi in K_VALUES:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.common.keeping import Result
-from bench.common.plotting import DPI, colors, new_figure
-from bench.paper import published
+from bench.common.cell_results import Result
+from bench.common.plots import DPI, colors, new_figure
+from bench.paper import paper_figures
 from bench.paper.cells import ALPHAS, BUDGETS, K_VALUES, Cell, paper_k, saturate, sequential
 from bench.paper.figures import CURVES, curve
-from bench.paper.reading import Results, answer, percent
+from bench.paper.results import Results, answer, percent
 
 _OURS, _SEQUENTIAL, _TENSAT, _TASO = "#1f6fb4", "#d9730d", "#9ecae1", "#fdd0a2"
 
@@ -19,7 +19,7 @@ _OURS, _SEQUENTIAL, _TENSAT, _TASO = "#1f6fb4", "#d9730d", "#9ecae1", "#fdd0a2"
 def plot_table_1(models: Sequence[str], results: Results, path: Path) -> None:
     """Draw speed-ups and seconds of the sequential search, of ours, and of what was published."""
     figure, (upper, lower) = new_figure(2, 1, (10, 7))
-    published_rows = published.by_model("table_1")
+    published_rows = paper_figures.by_model("table_1")
     ours = {model: results[saturate(model, paper_k(model))] for model in models}
     search = {model: results[sequential(model, ALPHAS[-1])] for model in models}
     bars: list[tuple[str, str, dict[str, float], dict[str, float]]] = [
@@ -155,7 +155,7 @@ def _seconds_text(seconds: float) -> str:
     return f"{seconds:,.0f}" if seconds >= 10 else f"{seconds:.2g}"
 
 
-def _of(published_rows: dict[str, published.Published], key: str) -> dict[str, float]:
+def _of(published_rows: dict[str, paper_figures.Published], key: str) -> dict[str, float]:
     return {model: row[key] for model, row in published_rows.items()}
 
 

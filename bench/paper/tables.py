@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bench.common.keeping import Result
+from bench.common.cell_results import Result
 from bench.common.table import Table, Value, columns
 from bench.extract.table5 import published as published_table_5
-from bench.paper import published
+from bench.paper import paper_figures
 from bench.paper.cells import ABLATION_MODELS, ALPHAS, BUDGETS, Cell, paper_k, saturate, sequential
-from bench.paper.reading import (
+from bench.paper.results import (
     Results,
     answer,
     exploration_s,
@@ -37,7 +37,7 @@ def _none(models: Sequence[str], results: Results) -> list[Table]:
 
 
 def _table_1(models: Sequence[str], results: Results) -> list[Table]:
-    published_rows = published.by_model("table_1")
+    published_rows = paper_figures.by_model("table_1")
     rows: list[tuple[Value, ...]] = []
     for model in models:
         published_row = published_rows.get(model, {})
@@ -113,7 +113,7 @@ def _sequential_cells(search: Result, budget: int) -> tuple[Value, Value, Value,
 
 
 def _table_3(models: Sequence[str], results: Results) -> list[Table]:
-    published_rows = published.by_model_and_k("table_3")
+    published_rows = paper_figures.by_model_and_k("table_3")
     rows: list[tuple[Value, ...]] = []
     for model in models:
         for k_multi in sorted({1, paper_k(model)}):
@@ -136,7 +136,7 @@ def _table_3(models: Sequence[str], results: Results) -> list[Table]:
 
 
 def _table_4(models: Sequence[str], results: Results) -> list[Table]:
-    published_rows = published.by_model("table_4")
+    published_rows = paper_figures.by_model("table_4")
     rows: list[tuple[Value, ...]] = []
     for model in models:
         published_row, ours = published_rows.get(model, {}), results[saturate(model, 1)]
@@ -189,7 +189,7 @@ def _table_5(models: Sequence[str], results: Results) -> list[Table]:
 
 
 def _table_6(models: Sequence[str], results: Results) -> list[Table]:
-    published_rows = published.by_model_and_k("table_6")
+    published_rows = paper_figures.by_model_and_k("table_6")
     rows: list[tuple[Value, ...]] = []
     for model in _ablation(models):
         for k_multi in (1, 2):

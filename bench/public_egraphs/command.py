@@ -12,11 +12,11 @@ from pathlib import Path
 
 from bench.common.arguments import add_save, check_positive
 from bench.common.machine import describe_commit, describe_machine, describe_versions
-from bench.common.saving import RESULTS, report_saved
+from bench.common.result_file import RESULTS, report_saved
 from bench.public_egraphs.families import COUNT, write_generated
 from bench.public_egraphs.kept import Kept, Task, digest
 from bench.public_egraphs.report import contradictions, markdown
-from bench.public_egraphs.solving import METHODS, Solved, solve_apart
+from bench.public_egraphs.solvers import METHODS, Solved, solve_apart
 from relational_tensat.base.errors import InputError
 
 _FOLDER = Path(__file__).parents[1] / "egraphs" / "public"

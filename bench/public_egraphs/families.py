@@ -7,7 +7,7 @@ is alike is which classes share what, and which costs occur.
 filters, impress's products). *logic*: gates of two inputs with other pairs of inputs for many, and
 inverters both ways, which are cycles (esyn, emorphic, circuits). *expressions*: deep, with many e-nodes a
 class and few costs (herbie, egg). *lanes*: vectors whole or lane by lane (diospyros). *covers*: weighted
-set covers (set, maxsat). *tensors*: random and cyclic with odd rings (tensat; ``bench.extract.planted``).
+set covers (set, maxsat). *tensors*: random and cyclic with odd rings (tensat; ``extract.known_optimum``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.extract.planted import planted
+from bench.extract.known_optimum import planted
 from relational_tensat.base.files import write_aside
 
 COUNT = 100

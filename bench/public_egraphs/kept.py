@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench.common.machine import describe_commit, describe_versions
-from bench.public_egraphs.solving import Solved
+from bench.public_egraphs.solvers import Solved
 from relational_tensat.base.errors import InputError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bench.common.table import table_row
-from bench.public_egraphs.solving import Solved
+from bench.public_egraphs.solvers import Solved
 
 #: The answers to a file, by method.
 Answers = Mapping[str, Solved]

@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 
 from bench.common.arguments import add_save
-from bench.common.saving import RESULTS, report_saved, save_result
+from bench.common.result_file import RESULTS, report_saved, save_result
 from bench.onnx.model_files import LIGHT, model_files
 from bench.runs.measure import PHASES, ProcessRun, measure_process
 from relational_tensat.base.errors import check_choice

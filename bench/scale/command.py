@@ -11,12 +11,12 @@ from datetime import date
 from pathlib import Path
 
 from bench.common.arguments import add_save, check_positive
-from bench.common.saving import RESULTS, report_saved, save_result
+from bench.common.result_file import RESULTS, report_saved, save_result
 from bench.scale.families import FAMILIES
 from bench.scale.growth import exponents, growth_table
 from bench.scale.limits import Seen, limits_table, look_at_limits
 from bench.scale.measure import Row, Task
-from bench.scale.running import Measure, run_task
+from bench.scale.processes import Measure, run_task
 from relational_tensat.base.errors import UsageError, check_choice, check_memory_limit
 
 

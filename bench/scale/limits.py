@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from bench.scale.measure import Row, Task
-from bench.scale.running import Measure
+from bench.scale.processes import Measure
 
 #: Most that an e-graph may exceed the node limit by, and that exploration may continue after it is
 #: asked to end.

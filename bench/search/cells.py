@@ -11,7 +11,7 @@ from bench.search.search_run import Limits
 #: Searches that draw something at random.
 RANDOM = ("auto", "focus", "focus-mcts", "mcts")
 
-#: Searches that are run at the first k_multi only: it means nothing to them, or is one of each world.
+#: Searches that are run at the first k_multi only: it means nothing to them, or is one of each subgraph.
 WITHOUT_K = ("focus", "focus-mcts", "mcts", "backtracking")
 
 
@@ -46,7 +46,7 @@ def cells_of(
     """Return all cells: seed by seed, and limit by limit, as given.
 
     So what is there when time is over is of all models and searches; and cells that one run may be the
-    result of (``bench.search.sharing``) come far enough after each other to be run side by side.
+    result of (``bench.search.common_steps``) come far enough after each other to be run side by side.
     """
     return [
         Cell(model, search, limit, seed)

@@ -13,17 +13,17 @@ from functools import partial
 from pathlib import Path
 
 from bench.common.arguments import add_cost, add_extract_time_limit, add_rules, add_save
-from bench.common.keeping import results_of
+from bench.common.cell_results import results_of
 from bench.common.machine import describe_machine
-from bench.common.plotting import check_plotting
+from bench.common.plots import check_plotting
 from bench.common.report import Report
-from bench.common.saving import RESULTS, provenance, report_saved
+from bench.common.result_file import RESULTS, provenance, report_saved
 from bench.search.cells import cells_of
 from bench.search.kept import take_kept
 from bench.search.measure import BUDGETS_S, SEARCHES
 from bench.search.models import model_of
 from bench.search.plots import plot_costs
-from bench.search.running import SearchRuns, Settings
+from bench.search.runs import SearchRuns, Settings
 from bench.search.search_run import Limits, SearchRun
 from bench.search.tables import at_own_limit, tables_of
 from bench.tensat.command import parse_k_values
@@ -32,14 +32,14 @@ from relational_tensat.cost import load_profile
 from relational_tensat.models import MODELS
 
 HEADER = (
-    "model", "search", "k", "node limit", "e-nodes", "worlds", "before µs", "after µs", "bound µs",
+    "model", "search", "k", "node limit", "e-nodes", "subgraphs", "before µs", "after µs", "bound µs",
     "CPU limit", "CPU s", "best at s", "seed", "at 5 s", "at 20 s", "at 60 s", "stop",
 )  # fmt: skip
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Describe the command to argparse."""
-    parser = commands.add_parser("search", help="saturation beside searches over worlds")
+    parser = commands.add_parser("search", help="saturation beside searches over subgraphs")
     parser.add_argument(
         "models", nargs="*", metavar="MODEL",
         help="of `bench models`, decoder_24, transformer_N, or an ONNX or JSON file; [all 13 models]",
@@ -49,8 +49,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_cost(parser, "tensat_t4")
     parser.add_argument("--node-limits", metavar="N,M", default="2000,4000", help="(2000,4000)")
     parser.add_argument(
-        "--world-nodes", metavar="N", type=int, default=2_000,
-        help="of first worlds (2000); 0: as many as a run takes by default, more for a large model",
+        "--subgraph-nodes", metavar="N", type=int, default=2_000,
+        help="of first subgraphs (2000); 0: as many as a run takes by default, more for a large model",
     )  # fmt: skip
     parser.add_argument("--universe-limit", type=int, default=50_000, help="limit (50000)")
     parser.add_argument("--time-limit", type=float, default=60.0, help="of one exploration (60)")
@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
     if options.save:
         check_plotting()
     settings = Settings(
-        options.rules, options.cost, options.world_nodes, options.universe_limit,
+        options.rules, options.cost, options.subgraph_nodes, options.universe_limit,
         options.time_limit, options.extract_time_limit,
     )  # fmt: skip
     cells = cells_of(models, searches, _limits(options), options.seeds)
@@ -186,7 +186,7 @@ def _cells(run: SearchRun) -> tuple[str, ...]:
         str(run.k_multi),
         f"{run.node_limit:,}",
         f"{run.e_nodes:,}",
-        str(run.worlds),
+        str(run.subgraphs),
         f"{run.cost_before_us:.1f}",
         f"{run.cost_after_us:.1f}",
         f"{run.bound_us:.1f}",

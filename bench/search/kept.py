@@ -9,20 +9,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from bench.common.keeping import keep_result, kept_result
-from bench.common.saving import read_object
+from bench.common.cell_results import keep_result, kept_result
+from bench.common.result_file import read_object
 from bench.search.cells import Cell
 from bench.search.measure import BUDGETS_S
-from bench.search.running import SearchRuns, Settings
+from bench.search.runs import SearchRuns, Settings
 from bench.search.search_run import (
     EXTRACTED_ONCE,
-    GrownWorld,
+    GrownSubgraph,
     Made,
     Moment,
     SearchRun,
     Snapshot,
 )
-from bench.search.tables import MOMENTS, RUN_KEYS, RUNS, WORLDS
+from bench.search.tables import MOMENTS, RUN_KEYS, RUNS, SUBGRAPHS
 from relational_tensat.base.errors import InputError, UsageError
 
 #: What the rows of a file are of.
@@ -73,10 +73,12 @@ def kept_runs(table: Path, settings: Settings) -> list[SearchRun]:
                 f"{table}: made with --{name.replace('_', '-')} {made_with.get(name)}; expected {value}"
             )
     moments = _grouped(table / "moments.csv", MOMENTS, _moment)
-    worlds = _grouped(table / "worlds.csv", WORLDS, _world, is_needed=False)
+    subgraphs = _grouped(table / "subgraphs.csv", SUBGRAPHS, _subgraph, is_needed=False)
     return list(
         _read(
-            table / "runs.csv", RUNS, lambda row: _run(row, moments[_key(row)], worlds[_key(row)])
+            table / "runs.csv",
+            RUNS,
+            lambda row: _run(row, moments[_key(row)], subgraphs[_key(row)]),
         )
     )
 
@@ -86,7 +88,7 @@ def _named(settings: Settings) -> dict[str, str]:
     values = {
         "rules": settings.rules,
         "cost": settings.cost,
-        "world_nodes": settings.world_nodes,
+        "subgraph_nodes": settings.subgraph_nodes,
         "universe_limit": settings.universe_limit,
         "time_limit": settings.time_limit_s,
         "extract_time_limit": settings.extract_time_limit_s,
@@ -95,7 +97,7 @@ def _named(settings: Settings) -> dict[str, str]:
 
 
 def _run(
-    row: Mapping[str, str], moments: Sequence[Moment], worlds: Sequence[GrownWorld]
+    row: Mapping[str, str], moments: Sequence[Moment], subgraphs: Sequence[GrownSubgraph]
 ) -> SearchRun:
     cpu_limit_s = float(row["CPU limit"]) if row["CPU limit"] else None
     is_taken = row["search"] in EXTRACTED_ONCE and cpu_limit_s is not None
@@ -106,7 +108,7 @@ def _run(
         k_multi=int(row["k_multi"]),
         node_limit=int(row["node limit"]),
         e_nodes=int(row["e-nodes"]),
-        worlds=int(row["worlds"]),
+        subgraphs=int(row["subgraphs"]),
         iterations=int(row["iterations"]),
         stop_reason=row["ended by"],
         cost_before_us=float(row["before µs"]),
@@ -120,7 +122,7 @@ def _run(
         seed=int(row["seed"]),
         moments=tuple(moments),
         snapshots=tuple(Snapshot(s, float(row[f"at {s:g} s"])) for s in budgets_s),
-        grown=tuple(worlds),
+        grown=tuple(subgraphs),
         same_as=row["run of"],
         made=Made(row["date"], row["commit"], float(row["least load"]), float(row["most load"])),
     )
@@ -130,10 +132,10 @@ def _moment(row: Mapping[str, str]) -> Moment:
     return Moment(float(row["CPU s"]), float(row["cost µs"]), int(row["e-nodes"]))
 
 
-def _world(row: Mapping[str, str]) -> GrownWorld:
-    return GrownWorld(
+def _subgraph(row: Mapping[str, str]) -> GrownSubgraph:
+    return GrownSubgraph(
         row["kind"],
-        int(row["world's limit"]),
+        int(row["subgraph's limit"]),
         float(row["cheapest µs"]),
         int(row["e-nodes"]),
         int(row["iteration"]),

@@ -1,4 +1,4 @@
-"""One measured search: a model explored and extracted, by saturation or over worlds."""
+"""One measured search: a model explored and extracted, by saturation or over subgraphs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import replace
 from bench.common.reference import join_ms
 from bench.search.search_run import (
     EXTRACTED_ONCE,
-    GrownWorld,
+    GrownSubgraph,
     Moment,
     SearchRun,
     Snapshot,
@@ -126,7 +126,7 @@ def measure(
     """Search one model with one thread.
 
     Args:
-        limits: of saturation, and of worlds; ``search`` is not looked at.
+        limits: of saturation, and of subgraphs; ``search`` is not looked at.
         cpu_limit_s: after so many CPU seconds no other iteration is begun, whatever time limit ``limits``
             have; all other limits of seconds count CPU seconds, too. What is then extracted from is
             extracted from whole.
@@ -162,7 +162,7 @@ def measure(
         k_multi=limits.multi_iterations,
         node_limit=limits.node_limit,
         e_nodes=e_nodes,
-        worlds=len(exploration.worlds),
+        subgraphs=len(exploration.subgraphs),
         iterations=exploration.iterations,
         stop_reason=exploration.stop_reason,
         cost_before_us=extractor.original_us,
@@ -193,28 +193,28 @@ def _explore(
     observer = Observer(after=course.reason, watch=extractor.watch)
     if search == "mcts":  # a decision may take longer than the time that there is
         observer = Observer(watch=Watch(should_stop=course.ends))
-        limits = replace(limits, world_nodes=limits.node_limit)
+        limits = replace(limits, subgraph_nodes=limits.node_limit)
     limits = replace(limits, search=search)
     strategy: Strategy = STRATEGIES[search]
     return strategy(egraph, rules, SearchSettings(limits, extractor, observer, seed))
 
 
-def _grown(exploration: Exploration, course: _Course) -> tuple[GrownWorld, ...]:
-    """Return the worlds, each with the last extraction that came before another was grown."""
+def _grown(exploration: Exploration, course: _Course) -> tuple[GrownSubgraph, ...]:
+    """Return the subgraphs, each with the last extraction that came before another was grown."""
     rows = []
-    for world in exploration.worlds:
+    for subgraph in exploration.subgraphs:
         known = [
-            (s, entry) for s, entry in course.extractions if entry.iteration <= world.iteration
+            (s, entry) for s, entry in course.extractions if entry.iteration <= subgraph.iteration
         ]
         at_s, last = known[-1]
         rows.append(
-            GrownWorld(
-                world.kind,
-                world.node_limit,
-                world.best_us,
-                world.universe,
-                world.iteration,
-                world.stop_reason,
+            GrownSubgraph(
+                subgraph.kind,
+                subgraph.node_limit,
+                subgraph.best_us,
+                subgraph.universe,
+                subgraph.iteration,
+                subgraph.stop_reason,
                 round(at_s, 3),
                 last.bound_us,
             )
@@ -241,7 +241,7 @@ def _backtracked(
         k_multi=0,
         node_limit=0,
         e_nodes=0,
-        worlds=0,
+        subgraphs=0,
         iterations=outcome.moments[-1].rewritten,
         stop_reason=outcome.stop_reason,
         cost_before_us=outcome.moments[0].best_us,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.common.plotting import DPI, colors, new_figure
+from bench.common.plots import DPI, colors, new_figure
 from bench.search.measure import SEARCHES
 from bench.search.search_run import SearchRun
 

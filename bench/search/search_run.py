@@ -18,8 +18,8 @@ class Limits:
     """What runs are compared at.
 
     Attributes:
-        k_multi: iterations with multi-pattern rules, of saturation or of each world.
-        node_limit: of the e-graph, or of the widest worlds.
+        k_multi: iterations with multi-pattern rules, of saturation or of each subgraph.
+        node_limit: of the e-graph, or of the widest subgraphs.
         cpu_s: CPU seconds after which no other iteration is begun; None: no such limit.
     """
 
@@ -47,8 +47,8 @@ class Snapshot(NamedTuple):
     cost_us: float
 
 
-class GrownWorld(NamedTuple):
-    """A world of a search by focus: see ``WorldReport``; when it was extracted from, and the bound then."""
+class GrownSubgraph(NamedTuple):
+    """A subgraph of a search by focus: ``SubgraphReport``, when it was extracted from, and the bound."""
 
     kind: str
     node_limit: int
@@ -82,12 +82,13 @@ class SearchRun:
 
     Attributes:
         search: one of ``SEARCHES``.
-        k_multi: in how many iterations of an e-graph, or of a world, multi-pattern rules took part.
-        node_limit: of the e-graph, or of the widest worlds; nothing to backtracking, which has no e-graph.
+        k_multi: in how many iterations of an e-graph, or of a subgraph, multi-pattern rules took part.
+        node_limit: of the e-graph, or of the widest subgraphs; nothing to backtracking, which has no
+            e-graph.
         cpu_limit_s: CPU seconds after which no other iteration is begun; None: no such limit.
         seed: of what is drawn at random.
-        e_nodes: of the e-graph, or of all worlds together.
-        worlds: how many were grown; 0 for saturation.
+        e_nodes: of the e-graph, or of all subgraphs together.
+        subgraphs: how many were grown; 0 for saturation.
         cost_before_us, cost_after_us: of the model and of the cheapest graph found.
         bound_us: no graph of that e-graph costs less; 0: not known.
         explore_cpu_s: CPU seconds of this process, all threads, from the graph in memory to the end of the
@@ -96,8 +97,8 @@ class SearchRun:
         join_ms: how fast the machine was just before (``bench.common.reference``).
         moments: when the cheapest graph so far got cheaper.
         snapshots: of budgets below ``cpu_limit_s``, where extraction is in the end only.
-        grown: of focus, its worlds; none where a kept table does not have them.
-        same_as: the cell whose run this is, too: see ``bench.search.sharing``; empty: its own.
+        grown: of focus, its subgraphs; none where a kept table does not have them.
+        same_as: the cell whose run this is, too: see ``bench.search.common_steps``; empty: its own.
     """
 
     model: str
@@ -105,7 +106,7 @@ class SearchRun:
     k_multi: int
     node_limit: int
     e_nodes: int
-    worlds: int
+    subgraphs: int
     iterations: int
     stop_reason: str
     cost_before_us: float
@@ -119,7 +120,7 @@ class SearchRun:
     seed: int = 0
     moments: tuple[Moment, ...] = ()
     snapshots: tuple[Snapshot, ...] = ()
-    grown: tuple[GrownWorld, ...] = ()
+    grown: tuple[GrownSubgraph, ...] = ()
     same_as: str = ""
     made: Made = _NOT_MADE
 
@@ -129,7 +130,7 @@ class SearchRun:
         rows = {
             "moments": tuple(Moment(*row) for row in values["moments"]),
             "snapshots": tuple(Snapshot(*row) for row in values["snapshots"]),
-            "grown": tuple(GrownWorld(*row) for row in values["grown"]),
+            "grown": tuple(GrownSubgraph(*row) for row in values["grown"]),
             "made": Made(*values["made"]),
         }
         return cls(**{**values, **rows})

@@ -17,14 +17,14 @@ RUN_KEYS = ("model", "search", "k_multi", "node limit", "seed")
 
 #: Titles of the columns of what is read back where a table is kept (``bench.search.kept``).
 MOMENTS = (*RUN_KEYS, "CPU s", "cost µs", "e-nodes")
-WORLDS = (
-    *RUN_KEYS, "kind", "world's limit", "cheapest µs", "e-nodes", "iteration", "ended by", "CPU s",
+SUBGRAPHS = (
+    *RUN_KEYS, "kind", "subgraph's limit", "cheapest µs", "e-nodes", "iteration", "ended by", "CPU s",
     "bound µs",
 )  # fmt: skip
 RUNS = (
     *RUN_KEYS, "CPU limit", "before µs", *(f"at {budget_s:g} s" for budget_s in BUDGETS_S), "after µs",
-    "bound µs", "best at CPU s", "exploration CPU s", "CPU s", "wall s", "e-nodes", "worlds", "iterations",
-    "ended by", "join ms", "run of", "date", "commit", "least load", "most load",
+    "bound µs", "best at CPU s", "exploration CPU s", "CPU s", "wall s", "e-nodes", "subgraphs",
+    "iterations", "ended by", "join ms", "run of", "date", "commit", "least load", "most load",
 )  # fmt: skip
 
 #: A search and its limit of e-nodes.
@@ -33,7 +33,14 @@ Way: TypeAlias = tuple[str, int]
 
 def tables_of(runs: Runs) -> list[Table]:
     """Return the tables that there are runs for."""
-    tables = [_seconds(runs), _best(runs), _limits(runs), _moments(runs), _worlds(runs), _all(runs)]
+    tables = [
+        _seconds(runs),
+        _best(runs),
+        _limits(runs),
+        _moments(runs),
+        _subgraphs(runs),
+        _all(runs),
+    ]
     return [table for table in tables if table.rows]
 
 
@@ -97,7 +104,7 @@ def _limits(runs: Runs) -> Table:
                 rows.append((model, limit, *cells))
     note = (
         "Cost in µs of the cheapest graph in the end; ranges as above. The limit is of saturation's"
-        " e-graph, of the widest worlds of focus, and of the worlds of tree search."
+        " e-graph, of the widest subgraphs of focus, and of the subgraphs of tree search."
     )
     header = columns("model", "e-nodes", *searches)
     return Table("limits", "At equal limits of e-nodes", header, tuple(rows), note)
@@ -115,10 +122,12 @@ def _moments(runs: Runs) -> Table:
     )
 
 
-def _worlds(runs: Runs) -> Table:
-    rows = [(*_key(run), *world) for run in runs for world in run.grown]
-    note = "The worlds of focus, in order: with all worlds' e-nodes then, and the last extraction's bound."
-    return Table("worlds", "Worlds of focus", columns(*WORLDS), tuple(rows), note, listed=False)
+def _subgraphs(runs: Runs) -> Table:
+    rows = [(*_key(run), *subgraph) for run in runs for subgraph in run.grown]
+    note = "The subgraphs of focus in order: with the e-nodes of all then, and the last extraction's bound."
+    return Table(
+        "subgraphs", "Subgraphs of focus", columns(*SUBGRAPHS), tuple(rows), note, listed=False
+    )
 
 
 def _all(runs: Runs) -> Table:
@@ -127,13 +136,13 @@ def _all(runs: Runs) -> Table:
             *_key(run), run.cpu_limit_s, run.cost_before_us,
             *(run.cost_at_us(budget_s) for budget_s in BUDGETS_S), run.cost_after_us,
             run.bound_us or None, run.best_s, run.explore_cpu_s, run.cpu_s, run.wall_s, run.e_nodes,
-            run.worlds, run.iterations, run.stop_reason, run.join_ms, run.same_as, *run.made,
+            run.subgraphs, run.iterations, run.stop_reason, run.join_ms, run.same_as, *run.made,
         )
         for run in runs
     ]  # fmt: skip
     note = (
         "Each run, by which commit and how busy the machine was then; one that is another's, step by step,"
-        " was made once (bench/search/sharing.py). A load with two ends is of a table that had told it of"
+        " was made once (bench/search/common_steps). A load with two ends is of a table that had told it of"
         " all its runs together."
     )
     return Table("runs", "All runs", columns(*RUNS), tuple(rows), note, listed=False)

@@ -11,8 +11,8 @@ from datetime import date
 from pathlib import Path
 
 from bench.common.arguments import add_cost, add_extract_time_limit, add_save, check_positive
+from bench.common.result_file import RESULTS, report_saved, save_result
 from bench.common.rule_sets import RULE_SETS
-from bench.common.saving import RESULTS, report_saved, save_result
 from bench.tensat.comparison import compare
 from bench.tensat.measure import Run, Settings, measure
 from bench.tensat.peer import load_peer_runs

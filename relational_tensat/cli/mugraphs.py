@@ -200,7 +200,7 @@ def _draw(graph: MuGraph, dtype: str, path: Path) -> None:
     """
     from relational_tensat.view.data.kernel_data import KernelPage
     from relational_tensat.view.document import write_page
-    from relational_tensat.view.kernel_drawing import drawing
+    from relational_tensat.view.kernel_figure import drawing
 
     write_page(KernelPage(graph.name, (drawing(graph, dtype),)), path)
 
@@ -341,8 +341,8 @@ def import_kernel(args: argparse.Namespace) -> int:
         with_wide_results,
     )
     from relational_tensat.mugraph.kernel_finder import made_ready
-    from relational_tensat.mugraph.sizing.cost_model import graph_us
-    from relational_tensat.mugraph.sizing.waves import a100
+    from relational_tensat.mugraph.sizes.cost_model import graph_us
+    from relational_tensat.mugraph.sizes.waves import a100
     from relational_tensat.mugraph.verify.verification import verify_mugraph
 
     program = with_concat_products(read_program(args))  # as searches have it

@@ -134,7 +134,7 @@ def _default_output(db: Path, model: Path | None) -> Path | DefaultOutput:
     """
     from relational_tensat.base.outputs import default_output
     from relational_tensat.formats.frontend import FRONTENDS
-    from relational_tensat.run.resume.stored import read_run
+    from relational_tensat.run.resume.run_tables import read_run
 
     if model is None:
         stored = read_run(db).record.model

@@ -125,7 +125,7 @@ _GROWN_FROM = {
     "original": "the original",
     "chosen": "a best",
     "beside": "both",
-    "universe": "all worlds",
+    "universe": "all subgraphs",
     "decision": "the decisions",
     "rollout": "a rollout",
 }
@@ -161,24 +161,24 @@ def print_extractions(result: Result, console: Console) -> None:
     console.print(rows)
 
 
-def print_worlds(result: Result, console: Console) -> None:
-    """Print the worlds of a search, what they added, and what the cheapest graph cost after each."""
-    numbers = ("world", "limit", "e-nodes", "of all", "from µs", "to µs", "best µs", "at s")
-    rows = table("world", "grown from", *numbers[1:], "ended", numbers=numbers)
+def print_subgraphs(result: Result, console: Console) -> None:
+    """Print the subgraphs of a search, what they added, and what the cheapest graph cost after each."""
+    numbers = ("subgraph", "limit", "e-nodes", "of all", "from µs", "to µs", "best µs", "at s")
+    rows = table("subgraph", "grown from", *numbers[1:], "ended", numbers=numbers)
     best_us = float("inf")
-    for world in result.worlds:
-        best_us = min(best_us, world.best_us)
+    for subgraph in result.subgraphs:
+        best_us = min(best_us, subgraph.best_us)
         rows.add_row(
-            str(world.world),
-            _GROWN_FROM[world.kind],
-            f"{world.node_limit:,}",
-            f"{world.e_nodes:,}",
-            f"{world.universe:,}",
-            f"{world.seed_us:,.2f}",
-            f"{world.best_us:,.2f}",
+            str(subgraph.subgraph),
+            _GROWN_FROM[subgraph.kind],
+            f"{subgraph.node_limit:,}",
+            f"{subgraph.e_nodes:,}",
+            f"{subgraph.universe:,}",
+            f"{subgraph.seed_us:,.2f}",
+            f"{subgraph.best_us:,.2f}",
             f"{best_us:,.2f}",
-            f"{world.seconds:.2f}",
-            world.stop_reason,
+            f"{subgraph.seconds:.2f}",
+            subgraph.stop_reason,
         )
     console.print(rows)
 

@@ -21,7 +21,7 @@ from relational_tensat.cli.run_course_text import (
     print_extractions,
     print_kernels,
     print_race,
-    print_worlds,
+    print_subgraphs,
     reduced_line,
 )
 from relational_tensat.cli.short_report import (
@@ -354,8 +354,8 @@ def _print_search(result: Result, console: Console) -> None:
         console.print(reduced_line(result.extraction))
     if result.decisions:
         print_decisions(result, console)
-    if result.worlds:
-        print_worlds(result, console)
+    if result.subgraphs:
+        print_subgraphs(result, console)
     elif len(result.extractions) > 1:
         print_extractions(result, console)
     total = result.seconds["total"]

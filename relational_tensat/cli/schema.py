@@ -95,16 +95,16 @@ def example_schema() -> list[PublishedTable]:
     from relational_tensat.egraph.database import Database
     from relational_tensat.egraph.schema import (
         create_search_tree,
+        create_subgraphs,
         create_tables,
         create_universe,
-        create_worlds,
     )
 
     with temporary_folder() as folder:
         database = Database(folder / "schema.duckdb")
         try:
             create_tables(database)
-            create_worlds(database)
+            create_subgraphs(database)
             create_universe(database)
             create_search_tree(database)
             return read_schema(database.connection)

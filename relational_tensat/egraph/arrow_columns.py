@@ -21,7 +21,7 @@ def arrow_column(values: Any) -> pa.Array:
 
     Numbers, booleans and text without None go by their bytes; all else as pyarrow has it.
     """
-    import pyarrow as pa  # only large e-graphs, and universes of many worlds, need it
+    import pyarrow as pa  # only large e-graphs, and universes of many subgraphs, need it
 
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return values

@@ -233,11 +233,12 @@ _MANY_EDGES = 300
 MOST_BY_STATEMENTS = 3_000
 
 
-def filter_cycles(database: Database, world: int = 0) -> int:
+def filter_cycles(database: Database, subgraph: int = 0) -> int:
     """Filter e-nodes until the kept ones are acyclic; return how many were filtered.
 
     Args:
-        world: of whose e-nodes, whose ages are when they came into it; 0 for all, by when they were made.
+        subgraph: of whose e-nodes, whose ages are when they came into it; 0 for all, by when they were
+            made.
     """
     with database.stopwatch.phase("filter cycles"):
         if _lift(database, _FEW_ROUNDS):
@@ -247,8 +248,8 @@ def filter_cycles(database: Database, world: int = 0) -> int:
             edges -= database.change("cycles/shrink")
         filtered = 0
         if edges:
-            if world:
-                database.run("worlds/core_ages", world=world)
+            if subgraph:
+                database.run("subgraphs/core_ages", subgraph=subgraph)
             by_statements = edges <= MOST_BY_STATEMENTS
             filtered = _break(database) if by_statements else _break_by_search(database)
         _lift(database, _ALL_ROUNDS)

@@ -64,7 +64,7 @@ FEW_ROWS = 8
 MANY_ROWS = 5_000
 
 #: Written into every database; raised when a table changes its meaning.
-FORMAT_VERSION = "12"
+FORMAT_VERSION = "13"
 
 
 #: What arrays are called in the statement that reads them.
@@ -90,7 +90,7 @@ class OutOfMemory(NoSolutionError):  # noqa: N818
 
 
 class Database:
-    """The tables of one e-graph (a world), and what it shares with others in the same database.
+    """The tables of one e-graph (a subgraph), and what it shares with others in the same database.
 
     Not thread-safe, except for ``interrupt``.
 
@@ -144,7 +144,7 @@ class Database:
                 raise UsageError(f"--memory-limit {process.memory_limit}: {reason}") from error
             verb = "open" if keep else "create"
             raise InputError(f"{path}: cannot {verb} the database: {reason}") from error
-        # Databases of worlds have it, too: what is spilled is there as long as one of them is used.
+        # Databases of subgraphs have it, too: what is spilled is there as long as one of them is used.
         self._first = self.connection
         if self._spills is not None:
             weakref.finalize(self._first, self._spills.close).atexit = False
@@ -162,7 +162,7 @@ class Database:
         """How many a statement may use."""
         return self.process.threads
 
-    def world(self, name: str) -> Database:
+    def subgraph(self, name: str) -> Database:
         """Return the same database for the tables of another e-graph: a schema of that name.
 
         It has a connection of its own: temporary tables, the search path and the open transaction are
@@ -176,7 +176,7 @@ class Database:
         try:
             self.connection.execute(f"CREATE SCHEMA {schema}")
         except duckdb.CatalogException as error:
-            raise UsageError(f"world {name!r}: the database has one of that name") from error
+            raise UsageError(f"subgraph {name!r}: the database has one of that name") from error
         other = copy.copy(self)
         other.connection = self.connection.cursor()
         other._path = other._spills = None  # the files are the first one's

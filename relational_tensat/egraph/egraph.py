@@ -33,7 +33,7 @@ from relational_tensat.egraph.enode_rows import (
     small_weights,
 )
 from relational_tensat.egraph.rebuild import rebuild
-from relational_tensat.egraph.schema import create_tables, create_working, create_world
+from relational_tensat.egraph.schema import create_subgraph, create_tables, create_working
 from relational_tensat.tensor.graph import Graph
 
 
@@ -48,7 +48,7 @@ class Counters:
 
 
 class EGraph:
-    """The tables of one e-graph (a world), with the counters that spare asking them.
+    """The tables of one e-graph (a subgraph), with the counters that spare asking them.
 
     A database may hold several e-graphs; see ``beside``.
 
@@ -60,7 +60,8 @@ class EGraph:
         next_id: the id of the next e-node and class.
         clock: stamp of rows that are written now.
         e_nodes, e_classes: current sizes.
-        is_universe: whether it is shown world by world: even e-nodes of the original graph may be hidden.
+        is_universe: whether it is shown subgraph by subgraph: even e-nodes of the original graph may be
+            hidden.
     """
 
     def __init__(
@@ -110,9 +111,9 @@ class EGraph:
         Raises:
             UsageError: the database has an e-graph of that name.
         """
-        egraph = EGraph(graph, self.database.world(name), self.catalogue)
+        egraph = EGraph(graph, self.database.subgraph(name), self.catalogue)
         with egraph.database.stopwatch.phase("tables"), egraph.transaction():
-            create_world(egraph.database)
+            create_subgraph(egraph.database)
             egraph._load()
         return egraph
 
@@ -278,9 +279,9 @@ def restore_egraph(graph: Graph, database: Database) -> EGraph:
     egraph.root = int(root)
     ((next_id, clock, e_nodes, e_classes),) = database.run("egraph/counters")
     egraph.restore(Counters(next_id, clock, e_nodes, e_classes))
-    ((egraph.is_universe,),) = database.run("worlds/has_worlds")
-    if egraph.is_universe:  # one of its worlds alone was shown while it was grown
-        database.run("worlds/show_all")
+    ((egraph.is_universe,),) = database.run("subgraphs/has_subgraphs")
+    if egraph.is_universe:  # one of its subgraphs alone was shown while it was grown
+        database.run("subgraphs/show_all")
     return egraph
 
 

@@ -79,14 +79,14 @@ def create_working(database: Database, name: str) -> None:
     working_tables()[name].create(database)
 
 
-#: The files of ``sql/schema`` with the tables of one e-graph (a world); views depend on all others.
-_WORLD = ("egraph", "model", "reasons", "exploration", "extraction", "views")
+#: The files of ``sql/schema`` with the tables of one e-graph (a subgraph); views depend on all others.
+_SUBGRAPH = ("egraph", "model", "reasons", "exploration", "extraction", "views")
 
 #: The file with the tables that only a running process has: see above.
 WORKING = "working"
 
 #: All other files, in the order in which they are carried out.
-PURPOSES = ("shared", "kernel_terms", *_WORLD, "course", "worlds", "universe", "search_tree")
+PURPOSES = ("shared", "kernel_terms", *_SUBGRAPH, "course", "subgraphs", "universe", "search_tree")
 
 
 @record
@@ -110,12 +110,12 @@ class PublishedTable:
 
 def create_tables(database: Database) -> None:
     """Make the tables of a new database and of its first e-graph."""
-    _create(database, ("shared", "kernel_terms", *_WORLD, "course"))
+    _create(database, ("shared", "kernel_terms", *_SUBGRAPH, "course"))
 
 
-def create_worlds(database: Database) -> None:
-    """Make the tables of a search over worlds, empty."""
-    _create(database, ("worlds",))
+def create_subgraphs(database: Database) -> None:
+    """Make the tables of a search over subgraphs, empty."""
+    _create(database, ("subgraphs",))
 
 
 def create_universe(database: Database) -> None:
@@ -128,9 +128,9 @@ def create_search_tree(database: Database) -> None:
     _create(database, ("search_tree",))
 
 
-def create_world(database: Database) -> None:
+def create_subgraph(database: Database) -> None:
     """Make the tables of another e-graph, which shares the others."""
-    _create(database, _WORLD)
+    _create(database, _SUBGRAPH)
 
 
 def purpose_title(purpose: str) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.explain.stored import StoredEGraph
+from relational_tensat.explain.egraph_tables import StoredEGraph
 from relational_tensat.explain.terms import Terms
 from relational_tensat.tensor.operators import get_operator
 

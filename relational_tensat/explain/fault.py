@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 from relational_tensat.base import duckdb
 from relational_tensat.base.errors import NoSolutionError
+from relational_tensat.explain.egraph_tables import StoredNode
 from relational_tensat.explain.explanation import ExplainedStep, Explanation, explain
 from relational_tensat.explain.graphs import graph_of
 from relational_tensat.explain.rewrite import RewriteStep
-from relational_tensat.explain.stored import StoredNode
 from relational_tensat.rules.backends.fused_kernel import FusedKernel
 from relational_tensat.tensor import Graph, TensorType, ValueType
 from relational_tensat.tensor.operators import get_operator

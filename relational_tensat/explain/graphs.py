@@ -9,9 +9,9 @@ import numpy as np
 from relational_tensat.base.files import sql
 from relational_tensat.egraph.catalogue import Symbol
 from relational_tensat.egraph.chosen_graph import ChosenNode, build_chosen
+from relational_tensat.explain.egraph_tables import StoredEGraph, StoredSignature
 from relational_tensat.explain.other_sizes import Counterpart
 from relational_tensat.explain.rewrite import RewriteStep
-from relational_tensat.explain.stored import StoredEGraph, StoredSignature
 from relational_tensat.explain.terms import Outputs, Terms
 from relational_tensat.tensor.graph import Graph, Weight
 from relational_tensat.tensor.types import Array, TensorType, numpy_dtype

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.egraph.catalogue import Symbol
-from relational_tensat.explain.stored import StoredSignature
+from relational_tensat.explain.egraph_tables import StoredSignature
 from relational_tensat.rules.instance import instantiate, source_nodes, tensor_vars
 from relational_tensat.rules.model import Rule, Term, Var
 from relational_tensat.tensor.types import ValueType

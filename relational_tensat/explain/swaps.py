@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.base.files import sql
-from relational_tensat.explain.stored import StoredEGraph, StoredNode
+from relational_tensat.explain.egraph_tables import StoredEGraph, StoredNode
 from relational_tensat.extract.greedy.bottom_up import settle_by_tree_cost
 from relational_tensat.extract.problem import dag_cost_us
 from relational_tensat.extract.tables import problem_of_rows

@@ -26,16 +26,16 @@ class TreeOptions(OptionGroup):
         budget: rollouts for each decision.
         steps: the most rules that a simulation applies after the expansion.
         policy: how a simulation chooses its rules: ``uniform`` among all rules, dead ones included (a dead
-            one takes a step and does nothing), among those that are ``live`` (change the world), by
+            one takes a step and does nothing), among those that are ``live`` (change the subgraph), by
             ``average`` reward so far, by ``look-ahead`` (the best of five), or ``near`` (live ones that
             apply to the root's cheapest graph or to what the simulation has added).
-        extractor: what a world costs: ``moves`` on the graph of the world before, or by ``greedy``,
+        extractor: what a subgraph costs: ``moves`` on the graph of the subgraph before, or by ``greedy``,
             ``greedy-dag`` (from the leaves up, as the paper's Algorithm 2) or ``ilp`` (the paper's main
             extraction; the final one is ``--extractor``).
         expansion: the probability that selection ends at a node that can be expanded.
         exploration_constant: of UCB1, for rewards in ms; the source's is 2·√2.
         discount: of rewards, by step; only of ``source``.
-        decisions: the most rules that are applied to the real world.
+        decisions: the most rules that are applied to the real subgraph.
         threshold_us: a graph that costs less than this ends the search, after a decision.
         at_once: rollouts that run side by side: from as many new nodes as selection has, where those under
             way count as visits without reward (virtual loss), and several from each if there are fewer.
@@ -114,9 +114,9 @@ def _check_schedule(text: str) -> None:
         parse_schedule(text)
 
 
-#: E-nodes of the first worlds of a search, as in the TENSAT+MCTS paper (section 5); and of focus's for each
-#: e-node of the original graph, where that is more.
-_WORLD_NODES, _ROOM = 2_000, 5
+#: E-nodes of the first subgraphs of a search, as in the TENSAT+MCTS paper (section 5); and of focus's for
+#: each e-node of the original graph, where that is more.
+_SUBGRAPH_NODES, _ROOM = 2_000, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class ExplorationOptions(OptionGroup):
             the e-graph of fewer.
         schedule: which rules take part in which iterations, instead of the two above: see
             ``explore.schedule``. Exploration ends with it.
-        node_limit: holds at any moment; of a search, in each of its worlds.
+        node_limit: holds at any moment; of a search, in each of its subgraphs.
         time_limit_s: wall seconds; None for no limit.
         cycle_filter: ``efficient`` (height labels, then a search where they are violated), ``vanilla``
             (TENSAT's first method: all descendants recomputed before each multi-pattern application) or
@@ -138,14 +138,14 @@ class ExplorationOptions(OptionGroup):
         search: what decides what is grown. ``saturation``: one e-graph. ``auto``: the same; where
             ``node_limit`` ends it, or ``iterations`` that are no fewer than by default, ``focus`` goes on
             from there within the time limit (in ``explore``, which has no costs, nothing goes on).
-            ``focus``: worlds, parts of one universe, from the original graph and from the cheapest found
-            in the world before; it extracts from each, so it needs costs. ``focus-mcts``: the same; once
+            ``focus``: subgraphs, parts of one universe, from the original graph and from the cheapest found
+            in the subgraph before; it extracts from each, so it needs costs. ``focus-mcts``: the same; once
             the first width's restarts find nothing, a tree search of the same universe follows, within half
-            of the time that is left, then focus from the graph that it found. ``mcts``: worlds of a
+            of the time that is left, then focus from the graph that it found. ``mcts``: subgraphs of a
             tree of rules, by which it decides what to apply next to the real one. It needs costs, too.
-        world_nodes: the first worlds of a search have no more e-nodes, later ones of ``focus`` twice as
-            many each time, up to ``node_limit``; see ``first_world_nodes`` for where none is given.
-        universe_limit: of all worlds of a search together.
+        subgraph_nodes: the first subgraphs of a search have no more e-nodes, later ones of ``focus`` twice
+            as many each time, up to ``node_limit``; see ``first_subgraph_nodes`` for where none is given.
+        universe_limit: of all subgraphs of a search together.
         restarts: at each width, a search by focus ends after so many restarts in a row that found nothing
             cheaper; four are one of each kind (the original graph twice, that beside the cheapest, the
             cheapest with more iterations of multi-pattern rules).
@@ -186,12 +186,13 @@ class ExplorationOptions(OptionGroup):
         "focus-mcts: focus, then a tree search",
         choices=STRATEGIES,
     )
-    world_nodes: int | None = option(
+    subgraph_nodes: int | None = option(
         None,
         "the most e-nodes in the first small e-graphs of a search, doubled later, up to --node-limit",
         metavar="N",
         minimum=1,
         default_text="2000, or 5 for each node of a model that focus searches",
+        former=("world_nodes",),
         is_rare=True,
     )
     universe_limit: int = option(
@@ -230,14 +231,14 @@ class ExplorationOptions(OptionGroup):
         """Whether costs decide what is grown."""
         return self.search not in ("saturation", "auto")
 
-    def first_world_nodes(self, n_original: int = 0) -> int:
-        """Return how many e-nodes the first worlds of a search have at most.
+    def first_subgraph_nodes(self, n_original: int = 0) -> int:
+        """Return how many e-nodes the first subgraphs of a search have at most.
 
         Args:
-            n_original: e-nodes of the original graph, where worlds must have room beside these: a decoder
-                of 24 layers has 891, and one of 2,000 ends after two iterations.
+            n_original: e-nodes of the original graph, where subgraphs must have room beside these: a
+                decoder of 24 layers has 891, and one of 2,000 ends after two iterations.
         """
-        width = self.world_nodes or max(_WORLD_NODES, _ROOM * n_original)
+        width = self.subgraph_nodes or max(_SUBGRAPH_NODES, _ROOM * n_original)
         return min(width, self.node_limit)
 
     def _check_search(self) -> None:

@@ -1,12 +1,13 @@
-"""Members: the e-nodes of a universe that one world has, so that a step matches and builds within it.
+"""Members: the e-nodes of a universe that one subgraph has, so that a step matches and builds within it.
 
-The universe is one e-graph: an equality found in any world holds in all, and an e-node that several have
-is built once. ``enode.filtered`` shows one world at a time: what is not in it is neither matched nor
+The universe is one e-graph: an equality found in any subgraph holds in all, and an e-node that several have
+is built once. ``enode.filtered`` shows one subgraph at a time: what is not in it is neither matched nor
 extracted, just as what its cycle filter took. So all statements of a step are those of an e-graph of its
-own, but for what is here. E-nodes of targets come into the world, those of the universe and new ones alike;
-cycles are broken by the order in which e-nodes came; both limits count, the world's and the universe's.
+own, but for what is here. E-nodes of targets come into the subgraph, those of the universe and new ones
+alike; cycles are broken by the order in which e-nodes came; both limits count, the subgraph's and the
+universe's.
 
-A world is grown from a seed: a graph of the e-graph.
+A subgraph is grown from a seed: a graph of the e-graph.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from relational_tensat.egraph.cycles import HEIGHT_STEP, filter_cycles
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.enode_rows import fitting_labels
-from relational_tensat.explore.outcome import WorldReport
+from relational_tensat.explore.outcome import SubgraphReport
 
 if TYPE_CHECKING:
-    from relational_tensat.explore.worlds.node_costs import WorldArrays
+    from relational_tensat.explore.subgraphs.node_costs import SubgraphArrays
 
 
 @record
@@ -64,12 +65,12 @@ class Chooser(Protocol):
 
 
 class PricingChooser(Chooser, Protocol):
-    """Says what e-nodes cost, and what is extracted from a world that no table shows."""
+    """Says what e-nodes cost, and what is extracted from a subgraph that no table shows."""
 
-    def world_cost_us(
-        self, world: WorldArrays, extractor: str, should_stop: ShouldStop | None = None
+    def subgraph_cost_us(
+        self, subgraph: SubgraphArrays, extractor: str, should_stop: ShouldStop | None = None
     ) -> float:
-        """Return what an extractor's graph of a world costs.
+        """Return what an extractor's graph of a subgraph costs.
 
         Args:
             extractor: ``greedy``, ``greedy-dag`` or ``ilp``.
@@ -110,18 +111,18 @@ def choice_of(rows: Iterable[tuple[int, int, list[int]]], root: int) -> dict[int
 
 
 class Members:
-    """The e-nodes of one world, in the table ``world_node``.
+    """The e-nodes of one subgraph, in the table ``subgraph_node``.
 
-    A world is closed under children: each child class of a member has a member.
+    A subgraph is closed under children: each child class of a member has a member.
 
     Attributes:
-        world: its id.
+        subgraph: its id.
         size: how many there are.
         universe_limit: the most e-nodes that the universe may have.
     """
 
-    def __init__(self, egraph: EGraph, world: int, universe_limit: int) -> None:
-        self.world = world
+    def __init__(self, egraph: EGraph, subgraph: int, universe_limit: int) -> None:
+        self.subgraph = subgraph
         self.size = 0
         self.universe_limit = universe_limit
         self._egraph = egraph
@@ -130,15 +131,15 @@ class Members:
         self._applications = 0
 
     def begin(self, enodes: Sequence[int]) -> None:
-        """Let the world have some e-nodes, and show it alone.
+        """Let the subgraph have some e-nodes, and show it alone.
 
         Args:
             enodes: operands first, and closed under children.
         """
-        self._database.run("worlds/begin", world=self.world, enodes=list(enodes))
-        self._database.run("worlds/show", world=self.world)
+        self._database.run("subgraphs/begin", subgraph=self.subgraph, enodes=list(enodes))
+        self._database.run("subgraphs/show", subgraph=self.subgraph)
         self._label(enodes)
-        filter_cycles(self._database, self.world)  # of a class there may be several
+        filter_cycles(self._database, self.subgraph)  # of a class there may be several
         self.size = len(enodes)
         self._next_place = len(enodes) + 1
 
@@ -151,20 +152,20 @@ class Members:
         self.size, self._next_place, self._applications = state
 
     def find_entering(self) -> int:
-        """Fill ``entering`` with what built applications would bring into the world; return how many."""
-        return self._database.change("worlds/entering", world=self.world)
+        """Fill ``entering`` with what built applications would bring into the subgraph; return how many."""
+        return self._database.change("subgraphs/entering", subgraph=self.subgraph)
 
     def last_that_fits(self, budget: int) -> int:
         """Return the last application such that what comes in up to it is within a node budget; 0: none."""
-        return int(self._database.run("worlds/last_that_fits", budget=budget)[0][0])
+        return int(self._database.run("subgraphs/last_that_fits", budget=budget)[0][0])
 
     def enter(self, iteration: int) -> None:
-        """Let what is in ``entering`` come into the world."""
+        """Let what is in ``entering`` come into the subgraph."""
         database = self._database
-        where = {"world": self.world, "last": self._applications, "place": self._next_place}
-        applications = database.change("worlds/enter_applications", **where, iteration=iteration)
-        count = database.change("worlds/enter", **where)
-        database.run("worlds/show_entering", stamp=self._egraph.clock)
+        where = {"subgraph": self.subgraph, "last": self._applications, "place": self._next_place}
+        applications = database.change("subgraphs/enter_applications", **where, iteration=iteration)
+        count = database.change("subgraphs/enter", **where)
+        database.run("subgraphs/show_entering", stamp=self._egraph.clock)
         self.size += count
         self._next_place += count
         self._applications += applications
@@ -172,21 +173,21 @@ class Members:
     def merge_equal(self) -> None:
         """Let the oldest of equal e-nodes, those of ``congruent``, stay and be a member for all of them."""
         database = self._database
-        if database.change("worlds/hidden_oldest"):
-            database.run("worlds/show_oldest")
-            database.run("worlds/keep_oldest")
-        if database.change("worlds/equal_members"):
-            database.run("worlds/drop_equal_members")
-            database.run("worlds/merge_equal_members")
-            self.size = int(database.run("worlds/size", world=self.world)[0][0])
+        if database.change("subgraphs/hidden_oldest"):
+            database.run("subgraphs/show_oldest")
+            database.run("subgraphs/keep_oldest")
+        if database.change("subgraphs/equal_members"):
+            database.run("subgraphs/drop_equal_members")
+            database.run("subgraphs/merge_equal_members")
+            self.size = int(database.run("subgraphs/size", subgraph=self.subgraph)[0][0])
 
     def _label(self, enodes: Sequence[int]) -> None:
         """Give the classes of the first e-nodes their height labels, and all others the lowest."""
         heights: dict[int, int] = {}
-        for owner, children in self._database.run("worlds/shown_nodes", enodes=list(enodes)):
+        for owner, children in self._database.run("subgraphs/shown_nodes", enodes=list(enodes)):
             height = HEIGHT_STEP + max(heights.get(child, 0) for child in children)
             heights[owner] = max(height, heights.get(owner, 0))
-        self._database.run("worlds/lower_heights")
+        self._database.run("subgraphs/lower_heights")
         self._database.run(
             "cycles/raise_heights",
             classes=list(heights),
@@ -195,12 +196,13 @@ class Members:
 
 
 def show_universe(egraph: EGraph) -> None:
-    """Show all e-nodes of the universe: what is extracted from is all that any world has."""
-    egraph.database.run("worlds/show_all")
+    """Show all e-nodes of the universe: what is extracted from is all that any subgraph has."""
+    egraph.database.run("subgraphs/show_all")
 
 
 def follow_members(database: Database, became: NDArray[np.int32]) -> None:
-    """Let worlds have, for e-nodes that have become others, these: the first one's place and reason stay.
+    """Let subgraphs have, for e-nodes that have become others, these: the first one's place and reason
+    stay.
 
     Args:
         became: by id, the e-node that it is by now; 0 where there was none.
@@ -208,13 +210,13 @@ def follow_members(database: Database, became: NDArray[np.int32]) -> None:
     gone = np.flatnonzero((became != np.arange(len(became))) & (became > 0))
     if len(gone):
         ids = {"gone": gone.tolist(), "kept": became[gone].tolist()}
-        if database.change("worlds/became_members", **ids):
-            database.run("worlds/drop_equal_members")
-            database.run("worlds/merge_equal_members")
+        if database.change("subgraphs/became_members", **ids):
+            database.run("subgraphs/drop_equal_members")
+            database.run("subgraphs/merge_equal_members")
 
 
 def end_search(egraph: EGraph) -> bool:
-    """Forget the worlds of the exploration before this one; their e-nodes stay, and are all shown.
+    """Forget the subgraphs of the exploration before this one; their e-nodes stay, and are all shown.
 
     Returns:
         whether there was an exploration, perhaps another process's.
@@ -229,14 +231,14 @@ def end_search(egraph: EGraph) -> bool:
 
 def original_nodes(database: Database) -> list[int]:
     """Return the e-nodes of the original graph, operands first."""
-    return [int(enode) for (enode,) in database.run("worlds/original")]
+    return [int(enode) for (enode,) in database.run("subgraphs/original")]
 
 
-def keep_world(database: Database, report: WorldReport, chosen: Sequence[int]) -> None:
-    """Write down a world that was grown, and its cheapest graph, in the caller's transaction.
+def keep_subgraph(database: Database, report: SubgraphReport, chosen: Sequence[int]) -> None:
+    """Write down a subgraph that was grown, and its cheapest graph, in the caller's transaction.
 
     Args:
         chosen: the e-nodes of that graph, operands first.
     """
-    database.run("worlds/keep_choice", world=report.world, enodes=list(chosen))
-    database.append("world", [report.row])
+    database.run("subgraphs/keep_choice", subgraph=report.subgraph, enodes=list(chosen))
+    database.append("subgraph", [report.row])

@@ -23,9 +23,9 @@ _STOP_TEXTS: Mapping[str, str] = {
     "time": "time limit reached",
     "memory": "memory limit reached",
     "interrupted": "interrupted; extracted from what was there",
-    "focus": "no world had a cheaper graph than what it was grown from",
+    "focus": "no subgraph had a cheaper graph than what it was grown from",
     "threshold": "a graph costs less than tree-threshold",
-    "universe": "e-node limit of all worlds together reached",
+    "universe": "e-node limit of all subgraphs together reached",
     "patience": "stopped, since the cheapest graph did not get cheaper any more",
 }
 
@@ -65,26 +65,26 @@ class IterationReport:
 
 
 @record
-class WorldReport:
-    """A world of a search when it was grown, and what came out of it.
+class SubgraphReport:
+    """A subgraph of a search when it was grown, and what came out of it.
 
     Attributes:
-        world: its number, from 1 on.
-        kind: what it was grown from: original, chosen (a cheapest graph of a world before), or beside
-            (both); universe: it is all worlds together, and nothing was grown; saturation: it is the
+        subgraph: its number, from 1 on.
+        kind: what it was grown from: original, chosen (a cheapest graph of a subgraph before), or beside
+            (both); universe: it is all subgraphs together, and nothing was grown; saturation: it is the
             e-graph that there was before the search;
-            of a tree search, by what: decision (the real world) or rollout (the cheapest of any).
+            of a tree search, by what: decision (the real subgraph) or rollout (the cheapest of any).
         node_limit: the most e-nodes that it might have.
         seed_us: cost of the cheapest graph that it was grown from.
         best_us: of the cheapest that was extracted from it.
-        e_nodes, universe: e-nodes that it had, and that all worlds so far had together.
+        e_nodes, universe: e-nodes that it had, and that all subgraphs so far had together.
         iteration: its last one.
         stop_reason: why it was not grown further: saturated, closed (more iterations of multi-pattern
-            rules would add nothing either), nodes or iterations; extracted, for all worlds together.
+            rules would add nothing either), nodes or iterations; extracted, for all subgraphs together.
         seconds: wall seconds since the search began.
     """
 
-    world: int
+    subgraph: int
     kind: str
     node_limit: int
     seed_us: float
@@ -97,7 +97,7 @@ class WorldReport:
 
     @property
     def row(self) -> tuple[int | str | float, ...]:
-        """The row of the table ``world``."""
+        """The row of the table ``subgraph``."""
         return astuple(self)
 
 
@@ -107,12 +107,12 @@ class DecisionReport:
 
     Attributes:
         decision: its iteration, from 1 on; within focus, from that after the last of focus on.
-        rule_id, rule: the rule that was applied to the real world, and its name.
+        rule_id, rule: the rule that was applied to the real subgraph, and its name.
         rollouts: of the tree.
         mean_ms: mean return of the rollouts through the rule.
-        cost_us: of the real world's cheapest graph, by moves.
-        best_us: of the cheapest world of any rollout so far, by moves.
-        e_nodes, universe: e-nodes of the real world, and of all worlds so far together.
+        cost_us: of the real subgraph's cheapest graph, by moves.
+        best_us: of the cheapest subgraph of any rollout so far, by moves.
+        e_nodes, universe: e-nodes of the real subgraph, and of all subgraphs so far together.
         seconds: wall seconds since the search began.
     """
 
@@ -140,15 +140,15 @@ class Exploration:
 
     Attributes:
         stop_reason: saturated, schedule (it has been carried out), goal, iterations, nodes, time, memory,
-            interrupted, or what ``after`` returned; of ``focus`` also focus (no world had a cheaper graph)
-            and universe (its limit is reached); of ``mcts`` also threshold (a graph costs less
+            interrupted, or what ``after`` returned; of ``focus`` also focus (no subgraph had a cheaper
+            graph) and universe (its limit is reached); of ``mcts`` also threshold (a graph costs less
             than it).
         iterations: iterations begun and not undone, those of explorations before this one included.
         rules: by name, all the rules.
         log: the iterations of this exploration.
         statements: SQL statements run in the iterations.
         seconds: wall seconds.
-        worlds: of a search, those that it has grown; of a tree search, those that it has kept.
+        subgraphs: of a search, those that it has grown; of a tree search, those that it has kept.
         decisions: of a tree search, also of one within focus.
         is_exhaustive: whether the e-graph has every graph that the rules can reach: it is saturated, more
             iterations of multi-pattern rules would add nothing either, and no application was left out
@@ -161,7 +161,7 @@ class Exploration:
     log: tuple[IterationReport, ...]
     statements: int
     seconds: float
-    worlds: tuple[WorldReport, ...] = ()
+    subgraphs: tuple[SubgraphReport, ...] = ()
     is_exhaustive: bool = False
     decisions: tuple[DecisionReport, ...] = ()
 

@@ -30,11 +30,13 @@ from relational_tensat.explore.apply.targets import Candidates
 from relational_tensat.explore.compile.compiled_rules import phase_rules
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.outcome import IterationReport, Journal, RuleStats, rule_stats
-from relational_tensat.explore.world import World, begin_world, write_ending
+from relational_tensat.explore.subgraph import Subgraph, begin_subgraph, write_ending
 from relational_tensat.rules.model import Rule
 
 
-def apply_one_by_one(world: World, candidates: Iterator[Candidates], iteration: int) -> ApplyReport:
+def apply_one_by_one(
+    subgraph: Subgraph, candidates: Iterator[Candidates], iteration: int
+) -> ApplyReport:
     """Carry out applications one at a time, each checked against all descendants.
 
     Args:
@@ -43,8 +45,8 @@ def apply_one_by_one(world: World, candidates: Iterator[Candidates], iteration: 
     group = next(candidates, None)
     if group is None:
         return ApplyReport(unions=0, complete=True)
-    database = world.egraph.database
-    roots = world.rules.root_columns
+    database = subgraph.egraph.database
+    roots = subgraph.rules.root_columns
     next_waiting = next_waiting_text(roots)
     is_descendant = rooted_sql("cycles/is_descendant", roots)
     database.run("apply/waiting")
@@ -57,7 +59,7 @@ def apply_one_by_one(world: World, candidates: Iterator[Candidates], iteration: 
         if database.execute(is_descendant, name="cycles/is_descendant")[0][0]:
             rejected += 1
             continue
-        applied = apply_all(world, [replace(group, applications=1)], iteration)
+        applied = apply_all(subgraph, [replace(group, applications=1)], iteration)
         unions += applied.unions
         complete &= applied.complete
     return ApplyReport(unions, complete, rejected)
@@ -76,7 +78,7 @@ class StepBudget:
     """What a step may build.
 
     Attributes:
-        e_nodes: the most e-nodes of the world, at any moment.
+        e_nodes: the most e-nodes of the subgraph, at any moment.
         multi_e_nodes: the most that multi-pattern rules may leave; None for ``e_nodes``.
         whole_above: where they leave more than this, single-pattern rules must be applied whole: if the
             node budget does not suffice for that, the step is undone (``Starved``). None: never.
@@ -96,8 +98,8 @@ class Delta:
             at different times, some of the others.
         rejected: applications that were not carried out, because they would have closed a cycle.
         built: e-nodes that were not there before. Some may have become equal to others since.
-        entered: e-nodes of the universe, built ones included, that came into the world; 0 where the world
-            has all e-nodes.
+        entered: e-nodes of the universe, built ones included, that came into the subgraph; 0 where the
+            subgraph has all e-nodes.
         unions: pairs of classes that were asked to be one, congruence included.
         filtered: e-nodes that the cycle filter took.
         multi_complete, single_complete: whether all matches of multi-pattern rules, and of single-pattern
@@ -121,7 +123,7 @@ class Delta:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the world is as it was before."""
+        """Whether the subgraph is as it was before."""
         return not self.built and not self.unions and not self.entered
 
     @property
@@ -134,33 +136,33 @@ class Starved(Exception):  # noqa: N818  # a control signal, not an error
     """Multi-pattern rules left the others too small a node budget: see ``StepBudget.whole_above``."""
 
 
-def step(world: World, rules: Collection[int], budget: StepBudget) -> Delta:
+def step(subgraph: Subgraph, rules: Collection[int], budget: StepBudget) -> Delta:
     """Match, apply, rebuild, filter cycles: one transaction, or a part of the caller's.
 
     Multi-pattern rules are matched and applied first, single-pattern rules then, on what is there by then.
 
     Args:
-        rules: the ids of those that take part, of the world's rules.
+        rules: the ids of those that take part, of the subgraph's rules.
 
     Raises:
         Starved: the budget's ``whole_above``; nothing was done.
         Interrupted: someone interrupted the database (a limit, Ctrl-C); nothing was done.
         OutOfMemory: the database's memory limit is reached; nothing was done.
         UnsoundRuleError: a rule would unite classes of different types; nothing was done.
-        UsageError: the rules of another world are in force.
+        UsageError: the rules of another subgraph are in force.
     """
-    world.check_rules()
-    with world.transaction():
-        world.steps += 1
-        running, first_id = _Step(world, budget), world.egraph.next_id
-        multi = world.rules.multi_rules.intersection(rules)
-        single = world.rules.single_rules.intersection(rules)
+    subgraph.check_rules()
+    with subgraph.transaction():
+        subgraph.steps += 1
+        running, first_id = _Step(subgraph, budget), subgraph.egraph.next_id
+        multi = subgraph.rules.multi_rules.intersection(rules)
+        single = subgraph.rules.single_rules.intersection(rules)
         multi_complete = not multi or running.multi(multi)
         single_complete = not single or running.single(single, has_multi=bool(multi))
         return Delta(
             matches=running.matches,
             rejected=running.rejected,
-            built=world.egraph.next_id - first_id,
+            built=subgraph.egraph.next_id - first_id,
             unions=running.unions,
             filtered=running.end(),
             multi_complete=multi_complete,
@@ -172,11 +174,11 @@ def step(world: World, rules: Collection[int], budget: StepBudget) -> Delta:
 class _Step:
     """A step that is running."""
 
-    def __init__(self, world: World, budget: StepBudget) -> None:
-        self._world = world
-        self._egraph = world.egraph
-        self._database = world.egraph.database
-        self._matcher = world.matcher
+    def __init__(self, subgraph: Subgraph, budget: StepBudget) -> None:
+        self._subgraph = subgraph
+        self._egraph = subgraph.egraph
+        self._database = subgraph.egraph.database
+        self._matcher = subgraph.matcher
         self._budget = budget
         self._must_be_whole = False
         self.matches: dict[int, int] = {}
@@ -185,9 +187,9 @@ class _Step:
     def end(self) -> int:
         """Break the cycles that applications have closed; return how many e-nodes that took."""
         filtered = 0
-        if (self.unions or self.entered) and self._world.options.cycle_filter != "none":
-            members = self._world.members
-            filtered = filter_cycles(self._database, 0 if members is None else members.world)
+        if (self.unions or self.entered) and self._subgraph.options.cycle_filter != "none":
+            members = self._subgraph.members
+            filtered = filter_cycles(self._database, 0 if members is None else members.subgraph)
         if sum(self.matches.values()) >= _MANY_MATCHES:
             self._database.script("explore/free")
         return filtered
@@ -196,7 +198,7 @@ class _Step:
         """Match and apply multi-pattern rules; return whether nothing was left out."""
         limit = self._budget.multi_e_nodes
         node_limit = self._budget.e_nodes if limit is None else limit
-        since = self._world.since(rules)
+        since = self._subgraph.since(rules)
         with self._database.stopwatch.phase("match"):
             applications = self._matcher.multi(since, self._most_at_first(node_limit), rules)
         self._note_matched(rules)
@@ -214,14 +216,14 @@ class _Step:
             Starved: something would be left out, but must not be.
         """
         above = self._budget.whole_above
-        self._must_be_whole = has_multi and above is not None and self._world.e_nodes > above
-        since = self._world.since(rules)
+        self._must_be_whole = has_multi and above is not None and self._subgraph.e_nodes > above
+        since = self._subgraph.since(rules)
         with self._database.stopwatch.phase("match"):
             applications = self._matcher.single(since, rules)
         self._note_matched(rules)
         candidates = self._candidates(applications, self._budget.e_nodes, has_rest=False)
         with self._database.stopwatch.phase("apply"):
-            applied = apply_all(self._world, candidates, self._world.steps)
+            applied = apply_all(self._subgraph, candidates, self._subgraph.steps)
         if self._must_be_whole and not applied.complete:
             raise Starved
         self.unions += applied.unions
@@ -230,13 +232,13 @@ class _Step:
 
     def _note_matched(self, rules: frozenset[int]) -> None:
         self._egraph.clock += 1
-        self._world.note_matched(rules, self._egraph.clock)
+        self._subgraph.note_matched(rules, self._egraph.clock)
 
     def _most_at_first(self, node_limit: int) -> int:
         """Return how many applications of one multi-pattern rule may be asked for at first."""
-        if self._world.options.cycle_filter == "vanilla":  # goes through all of them
+        if self._subgraph.options.cycle_filter == "vanilla":  # goes through all of them
             return sys.maxsize
-        return max((node_limit - self._world.e_nodes) // _LEAST_BUILT, FEWEST)
+        return max((node_limit - self._subgraph.e_nodes) // _LEAST_BUILT, FEWEST)
 
     def _candidates(
         self, applications: int, node_limit: int, *, has_rest: bool
@@ -255,21 +257,21 @@ class _Step:
                 applications = self._matcher.rest() if has_rest else 0
 
     def _apply_multi(self, candidates: Iterator[Candidates]) -> ApplyReport:
-        iteration = self._world.steps
+        iteration = self._subgraph.steps
         with self._database.stopwatch.phase("apply"):
-            if self._world.options.cycle_filter == "vanilla":
-                applied = apply_one_by_one(self._world, candidates, iteration)
-            elif self._world.options.cycle_filter == "efficient":
-                compiled = self._world.rules
+            if self._subgraph.options.cycle_filter == "vanilla":
+                applied = apply_one_by_one(self._subgraph, candidates, iteration)
+            elif self._subgraph.options.cycle_filter == "efficient":
+                compiled = self._subgraph.rules
                 reject = partial(
                     reject_cyclic_applications,
                     leaves=compiled.leaf_columns,
                     rules=phase_rules(compiled, multi=True),
                     roots=compiled.root_columns,
                 )
-                applied = apply_all(self._world, candidates, iteration, reject)
+                applied = apply_all(self._subgraph, candidates, iteration, reject)
             else:
-                applied = apply_all(self._world, candidates, iteration)
+                applied = apply_all(self._subgraph, candidates, iteration)
         self.unions += applied.unions
         self.entered += applied.entered
         self.rejected += applied.rejected
@@ -307,13 +309,13 @@ def apply_further(
     """
     database, started = egraph.database, time.perf_counter()
     statements = database.statements
-    world = begin_world(egraph, rules, options)
-    world.matcher.allow_extremes(masks)
+    subgraph = begin_subgraph(egraph, rules, options)
+    subgraph.matcher.allow_extremes(masks)
     journal = Journal()
-    with world.transaction():
-        delta = step(world, world.rules.all_rules, StepBudget(sys.maxsize))
+    with subgraph.transaction():
+        delta = step(subgraph, subgraph.rules.all_rules, StepBudget(sys.maxsize))
         report = IterationReport(
-            world.steps,
+            subgraph.steps,
             egraph.e_nodes,
             egraph.e_classes,
             delta.total_matches,
@@ -322,7 +324,7 @@ def apply_further(
             database.statements - statements,
             time.perf_counter() - started,
         )
-        journal.note_matches(world.steps, delta.matches)
+        journal.note_matches(subgraph.steps, delta.matches)
         journal.note_iteration(report)
-        write_ending(egraph, world.matcher, journal)
-    return Further(report, rule_stats(database, min(rule.id for rule in world.rules.rules)))
+        write_ending(egraph, subgraph.matcher, journal)
+    return Further(report, rule_stats(database, min(rule.id for rule in subgraph.rules.rules)))

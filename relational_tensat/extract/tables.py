@@ -208,7 +208,7 @@ def _is_derived(
     pointer: NDArray[np.int32],
     child_idx: NDArray[np.int32],
 ) -> bool:
-    """Whether all classes that the root needs have an e-node of the original graph: not in all worlds."""
+    """Whether all classes that the root needs have an e-node of the original: not in every subgraph."""
     needed: set[int] = set()
     stack = [root]
     while stack:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
-    from relational_tensat.extract.exact.reduce.reduced import Reduced
+    from relational_tensat.extract.exact.reduce.smaller_problem import Reduced
     from relational_tensat.extract.problem import ExtractionProblem
 
 

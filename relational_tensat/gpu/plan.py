@@ -21,7 +21,7 @@ from relational_tensat.gpu.calls import (
     check_size,
 )
 from relational_tensat.gpu.catalogue import MATH_MODES
-from relational_tensat.gpu.lowering import lower
+from relational_tensat.gpu.kernel_calls import lower
 from relational_tensat.gpu.memory import (
     Lifetime,
     Placement,

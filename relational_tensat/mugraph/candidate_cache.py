@@ -30,9 +30,9 @@ from relational_tensat.mugraph.graph.mugraph_json import (
 from relational_tensat.mugraph.graph.rewrites import named_by_place, with_inputs_called
 from relational_tensat.mugraph.search.kernel_search import LevelCounts, SearchResult
 from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.sizing.cost_model import graph_us
-from relational_tensat.mugraph.sizing.sizes import Sized
-from relational_tensat.mugraph.sizing.waves import Multiprocessors, a100
+from relational_tensat.mugraph.sizes.cost_model import graph_us
+from relational_tensat.mugraph.sizes.splits import Sized
+from relational_tensat.mugraph.sizes.waves import Multiprocessors, a100
 
 
 @dataclass(frozen=True, slots=True)

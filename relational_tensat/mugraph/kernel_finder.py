@@ -37,9 +37,9 @@ from relational_tensat.mugraph.search.kernel_search import Progress, search_kern
 from relational_tensat.mugraph.search.routes import Route, Ways
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.search.structure import SearchTables
-from relational_tensat.mugraph.sizing.cost_model import Traffic, graph_us, least_kernel_us
-from relational_tensat.mugraph.sizing.sizes import Sized, Sizing
-from relational_tensat.mugraph.sizing.waves import Multiprocessors, a100, emitted_bytes
+from relational_tensat.mugraph.sizes.cost_model import Traffic, graph_us, least_kernel_us
+from relational_tensat.mugraph.sizes.splits import Sized, Sizing
+from relational_tensat.mugraph.sizes.waves import Multiprocessors, a100, emitted_bytes
 from relational_tensat.mugraph.verify.random_tests import first_difference
 from relational_tensat.mugraph.verify.stability import stabilized
 from relational_tensat.mugraph.verify.verification import MuGraphVerification, verify_mugraph

@@ -38,7 +38,7 @@ _REPEATABLE = ("each", "let")
 _REQUIRED = ("law", "from", "to")
 
 
-#: So many sources may a rule have that is written by hand: worlds and their searches take pairs.
+#: So many sources may a rule have that is written by hand: subgraphs and their searches take pairs.
 MOST_SOURCES = 2
 
 

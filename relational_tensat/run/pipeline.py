@@ -109,7 +109,7 @@ def resume(
         InputError: also, ``db`` is no run's database, another process is using it, the run was killed
             before its e-graph was there, or its model, or the file that its costs are from, has changed.
     """
-    from relational_tensat.run.resume.stored import read_run, restore  # few runs need it
+    from relational_tensat.run.resume.run_tables import read_run, restore  # few runs need it
 
     stored = read_run(Path(db))
     options = stored.options(**changes)

@@ -107,7 +107,7 @@ class Result:
     stop_reason = Held(lambda result: result.search.exploration.stop_reason)
     rules = Held(lambda result: result.search.exploration.rules)
     log = Held(lambda result: result.search.exploration.log)
-    worlds = Held(lambda result: result.search.exploration.worlds)
+    subgraphs = Held(lambda result: result.search.exploration.subgraphs)
     decisions = Held(lambda result: result.search.exploration.decisions)
     fusion = Held(lambda result: result.search.fusion)
     resumed_after = Held(lambda result: result.search.resumed_after)
@@ -295,7 +295,7 @@ class Result:
             "fusion": None if self.fusion is None else asdict(self.fusion),
             "extraction": self.extraction.to_json(),
             "extractions": [asdict(entry) for entry in self.extractions],
-            "worlds": [asdict(world) for world in self.worlds],
+            "subgraphs": [asdict(subgraph) for subgraph in self.subgraphs],
             "decisions": [asdict(decision) for decision in self.decisions],
             "seconds": dict(self.seconds),
             "time_spent": self.time_spent.to_json(),

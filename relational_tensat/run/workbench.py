@@ -21,7 +21,7 @@ from relational_tensat.base.folders import Closing
 from relational_tensat.base.option import OptionGroup, options_of
 from relational_tensat.base.shown_text import html_fields
 from relational_tensat.cost import CostModel, as_source, graph_cost_us, open_source
-from relational_tensat.egraph import EGraph as World
+from relational_tensat.egraph import EGraph as Subgraph
 from relational_tensat.explore import Exploration, ExplorationOptions, explore
 from relational_tensat.extract import Extraction, ExtractionOptions, extract
 from relational_tensat.extract.cost_table import forget_costs
@@ -38,7 +38,7 @@ from relational_tensat.rules.soundness.gate import check_trust
 from relational_tensat.run.models_in_memory import AnyModel, placed
 from relational_tensat.run.options import Options
 from relational_tensat.run.resume.record import RunRecord, write_record
-from relational_tensat.run.resume.stored import read_run
+from relational_tensat.run.resume.run_tables import read_run
 from relational_tensat.run.sql_rows import SqlRows
 from relational_tensat.tensor.graph import Graph
 from relational_tensat.tensor.uses import share_equal_weights
@@ -99,12 +99,12 @@ class EGraph(Closing):
     """An e-graph in DuckDB tables, to explore, query and extract from.
 
     Attributes:
-        world: its tables, with what the package's own rooms work on.
+        subgraph: its tables, with what the package's own rooms work on.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, subgraph: Subgraph) -> None:
         """Wrap tables; see ``of`` and ``open``."""
-        self.world = world
+        self.subgraph = subgraph
 
     @classmethod
     def of(cls, model: AnyModel, *, db: str | Path | None = None, **options: Any) -> EGraph:
@@ -123,11 +123,13 @@ class EGraph(Closing):
         with placed(model, None, settings) as place:
             source = place.source
             graph = source if isinstance(source, Graph) else _load(Path(source), settings)
-            world = World.create(share_equal_weights(graph), settings.output.db, settings.process)
+            subgraph = Subgraph.create(
+                share_equal_weights(graph), settings.output.db, settings.process
+            )
             if settings.output.db is not None:
                 record = RunRecord.of(settings, source, graph, own_costs=False)
-                write_record(world.database, record)
-        return cls(world)
+                write_record(subgraph.database, record)
+        return cls(subgraph)
 
     @classmethod
     def open(cls, db: str | Path, model: Graph | str | Path | None = None) -> EGraph:
@@ -147,17 +149,17 @@ class EGraph(Closing):
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
         """DuckDB's connection to the tables."""
-        return self.world.connection
+        return self.subgraph.connection
 
     @property
     def e_nodes(self) -> int:
         """How many e-nodes there are."""
-        return self.world.counts()[0]
+        return self.subgraph.counts()[0]
 
     @property
     def e_classes(self) -> int:
         """How many e-classes there are."""
-        return self.world.counts()[1]
+        return self.subgraph.counts()[1]
 
     def explore(
         self,
@@ -183,7 +185,7 @@ class EGraph(Closing):
         limits = _replaced(limits or ExplorationOptions(), options)
         values = _rules(rules)
         check_trust(values, allow_unsound=allow_unsound)
-        return explore(self.world, values, limits)
+        return explore(self.subgraph, values, limits)
 
     def sql(self, query: str, **parameters: Any) -> SqlRows:
         """Run a statement; ``$name`` in it is a parameter. Tables: docs/schema.md.
@@ -219,37 +221,37 @@ class EGraph(Closing):
         """
         limits = _replaced(limits or ExtractionOptions(), options)
         source = open_source(cost) if isinstance(cost, str) else as_source(cost)
-        forget_costs(self.world)
+        forget_costs(self.subgraph)
         table, extraction = settle(
-            self.world, source, lambda table, start: extract(table.problem, limits, start=start)
+            self.subgraph, source, lambda table, start: extract(table.problem, limits, start=start)
         )
-        choose(self.world, table, extraction.choice)
+        choose(self.subgraph, table, extraction.choice)
         return Extracted(
-            graph=chosen_graph(self.world),
+            graph=chosen_graph(self.subgraph),
             cost_us=extraction.cost_us,
-            original_us=graph_cost_us(self.world.graph, source),
+            original_us=graph_cost_us(self.subgraph.graph, source),
             bound_us=extraction.bound_us,
             optimal=extraction.optimal,
             cost=source.name,
-            rules=rules_of_chosen(self.world),
+            rules=rules_of_chosen(self.subgraph),
             extraction=extraction,
         )
 
     def close(self) -> None:
         """Close the database; a file keeps its tables."""
-        self.world.close()
+        self.subgraph.close()
 
     def __repr__(self) -> str:
-        e_nodes, e_classes = self.world.counts()
-        return f"EGraph({self.world.graph.name}: {e_nodes:,} e-nodes in {e_classes:,} e-classes)"
+        e_nodes, e_classes = self.subgraph.counts()
+        return f"EGraph({self.subgraph.graph.name}: {e_nodes:,} e-nodes in {e_classes:,} e-classes)"
 
     def _repr_html_(self) -> str:
-        e_nodes, e_classes = self.world.counts()
+        e_nodes, e_classes = self.subgraph.counts()
         operators = self.sql(
             "SELECT op, count(*) AS e_nodes FROM enode_text GROUP BY op ORDER BY e_nodes DESC, op"
         )
         return html_fields(
-            self.world.graph.name,
+            self.subgraph.graph.name,
             [
                 ("e-nodes", f"{e_nodes:,}"),
                 ("e-classes", f"{e_classes:,}"),

@@ -23,7 +23,7 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, Node, TensorType, numpy_dtype
 from relational_tensat.tensor.mask_inputs import find_masks
 from relational_tensat.tensor.operators import Use, get_operator, operators
-from relational_tensat.tensor.operators.sampling import ADDED_SCALE
+from relational_tensat.tensor.operators.samples import ADDED_SCALE
 from relational_tensat.tensor.operators.traits import NO_ACTIVATION
 from relational_tensat.tensor.uses import Uses
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from relational_tensat.base.files import sql
-from relational_tensat.explain.stored import StoredEGraph
+from relational_tensat.explain.egraph_tables import StoredEGraph
 from relational_tensat.explain.swaps import Swaps
 from relational_tensat.view.data.graph_data import Birth, EClass, ENode, Hit, SampleRow, Union
 from relational_tensat.view.forms import OperatorForms

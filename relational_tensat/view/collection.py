@@ -11,11 +11,11 @@ from relational_tensat.base import duckdb
 from relational_tensat.base.errors import NoSolutionError
 from relational_tensat.base.files import sql
 from relational_tensat.cost import CostModel
+from relational_tensat.explain.egraph_tables import StoredEGraph
 from relational_tensat.explain.explanation import COST_TOLERANCE, Explanation, explain, read_meta
 from relational_tensat.explain.numeric import NumericCheck, check_numerically
-from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.why_not.funnel import Funnels
-from relational_tensat.explore.outcome import IterationReport, WorldReport, stop_text
+from relational_tensat.explore.outcome import IterationReport, SubgraphReport, stop_text
 from relational_tensat.view.classes import Classes
 from relational_tensat.view.data.graph_data import Film, FilmStep, SampleRow
 from relational_tensat.view.data.page_data import (
@@ -61,16 +61,16 @@ def search(connection: duckdb.DuckDBPyConnection, film: Film | None) -> SearchCo
             ).fetchall()
         ),
         rules=_rules(connection, steps, start_us),
-        worlds=_worlds(connection),
+        subgraphs=_subgraphs(connection),
         tree=_tree(connection),
         time=tuple(TimeShare(*row) for row in _rows(connection, "view/time_spent")),
     )
 
 
-def _worlds(connection: duckdb.DuckDBPyConnection) -> tuple[WorldReport, ...]:
-    if not has_table(connection, "world"):
+def _subgraphs(connection: duckdb.DuckDBPyConnection) -> tuple[SubgraphReport, ...]:
+    if not has_table(connection, "subgraph"):
         return ()
-    return tuple(WorldReport(*row) for row in _rows(connection, "worlds/worlds"))
+    return tuple(SubgraphReport(*row) for row in _rows(connection, "subgraphs/subgraphs"))
 
 
 def _tree(connection: duckdb.DuckDBPyConnection) -> SearchTree | None:

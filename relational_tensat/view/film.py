@@ -15,9 +15,9 @@ from pathlib import Path
 
 from relational_tensat.base.files import sql
 from relational_tensat.explain.costs import TermCosts
+from relational_tensat.explain.egraph_tables import StoredEGraph, StoredNode
 from relational_tensat.explain.explanation import ExplainedStep, Explanation, StepPlace
 from relational_tensat.explain.rewrite import RewriteStep
-from relational_tensat.explain.stored import StoredEGraph, StoredNode
 from relational_tensat.explain.terms import Outputs
 from relational_tensat.rules.diagnosis import facts
 from relational_tensat.rules.instance import tensor_vars

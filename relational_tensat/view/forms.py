@@ -8,7 +8,7 @@ from typing import Any
 
 from relational_tensat.cost import CostModel
 from relational_tensat.egraph.catalogue import type_text
-from relational_tensat.explain.stored import StoredEGraph
+from relational_tensat.explain.egraph_tables import StoredEGraph
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.view.data.graph_data import OperatorForm
 

@@ -15,7 +15,7 @@ from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.files import sql
 from relational_tensat.explain.costs import TermCosts
-from relational_tensat.explain.stored import StoredEGraph
+from relational_tensat.explain.egraph_tables import StoredEGraph
 from relational_tensat.explain.terms import Terms
 from relational_tensat.explain.why_not.funnel import Funnels, WhyNot, conclusion
 from relational_tensat.view.data.graph_data import GraphFrame, ValueRow

@@ -8,14 +8,14 @@ from typing import Any, cast
 
 from relational_tensat.base.files import sql
 from relational_tensat.egraph.catalogue import type_text
-from relational_tensat.explain.stored import StoredEGraph, StoredSignature
+from relational_tensat.explain.egraph_tables import StoredEGraph, StoredSignature
 from relational_tensat.mugraph.graph.mugraph_json import decoded
 from relational_tensat.rules.backends.fused_kernel import FusedKernel
 from relational_tensat.tensor import Attrs, TensorType, ValueType
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.view.data.kernel_data import FusedUse, ReplacedOperator
 from relational_tensat.view.frames import has_table
-from relational_tensat.view.kernel_drawing import drawing
+from relational_tensat.view.kernel_figure import drawing
 
 
 def fused_kernels(stored: StoredEGraph) -> tuple[FusedUse, ...]:

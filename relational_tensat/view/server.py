@@ -23,7 +23,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from relational_tensat.base import duckdb
 from relational_tensat.base.errors import RelationalTensatError, UsageError, first_line
-from relational_tensat.explain.stored import StoredEGraph
+from relational_tensat.explain.egraph_tables import StoredEGraph
 from relational_tensat.explain.swaps import Swaps
 from relational_tensat.explain.why_not.funnel import Funnels
 from relational_tensat.view.classes import Classes

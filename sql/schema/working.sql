@@ -85,18 +85,18 @@ COMMENT ON TABLE suspect IS 'Cycles: applications that may close a cycle: a matc
 CREATE TEMP TABLE cycle_core (
     enode INTEGER, class INTEGER, child INTEGER, height INTEGER, child_height INTEGER, age INTEGER
 );
-COMMENT ON TABLE cycle_core IS 'Cycles: edges that may lie on a cycle, with the labels of both ends; age: the id of the e-node, or its place in the world that is shown.';
+COMMENT ON TABLE cycle_core IS 'Cycles: edges that may lie on a cycle, with the labels of both ends; age: the id of the e-node, or its place in the subgraph that is shown.';
 
 CREATE TEMP TABLE descendant (class INTEGER, descendant INTEGER);
 COMMENT ON TABLE descendant IS 'Cycles: all pairs of a class and one below it or itself, for the vanilla cycle filter.';
 
 CREATE TEMP TABLE entering (enode INTEGER, application INTEGER, step INTEGER);
-COMMENT ON TABLE entering IS 'Worlds: e-nodes of targets that are not in the world, with the first application, and its step, that they are a part of.';
+COMMENT ON TABLE entering IS 'Subgraphs: e-nodes of targets that are not in the subgraph, with the first application, and its step, that they are a part of.';
 
 CREATE TEMP TABLE hidden_oldest (kept INTEGER, oldest INTEGER, stamp INTEGER);
-COMMENT ON TABLE hidden_oldest IS 'Worlds: groups of equal e-nodes whose oldest is not shown, although one is that would stay.';
+COMMENT ON TABLE hidden_oldest IS 'Subgraphs: groups of equal e-nodes whose oldest is not shown, although one is that would stay.';
 
 CREATE TEMP TABLE equal_member (
-    world INTEGER, enode INTEGER, place INTEGER, application INTEGER, kept INTEGER
+    subgraph INTEGER, enode INTEGER, place INTEGER, application INTEGER, kept INTEGER
 );
-COMMENT ON TABLE equal_member IS 'Worlds: members that are equal to others, each with the e-node that stays.';
+COMMENT ON TABLE equal_member IS 'Subgraphs: members that are equal to others, each with the e-node that stays.';

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from bench.onnx.counting import Counted, Figures
+from bench.onnx.counts import Counted, Figures
 from bench.onnx.measure import OnnxRun, ToolRun
 from bench.onnx.tools import ONNXSIM
 from tests.formats.onnx_tools import constant, model, tensor

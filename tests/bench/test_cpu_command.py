@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.common.plotting import label_heights
+from bench.common.plots import label_heights
 from bench.cpu import command as cpu_command
 from bench.cpu.additivity import Additivity, operator_counts
 from bench.cpu.measure import CpuRun, cpu_options, measure_model

@@ -16,10 +16,10 @@ from bench.exports import cold_warm, command
 from bench.exports.catalogue import EXPORTERS, EXPORTS, HELD_OUT, VARIANTS, Export
 from bench.exports.cold_warm import ColdWarm, TimedRun
 from bench.exports.kept_timings import Kept, read_cold_warm, read_timing
-from bench.exports.made import Made, make_all
+from bench.exports.models import Made, make_all
 from bench.exports.report import markdown, save
-from bench.exports.running import TIME_OUT, run_model
-from bench.exports.timing import Timing, for_threads
+from bench.exports.runs import TIME_OUT, run_model
+from bench.exports.times import Timing, for_threads
 from bench.exports.timing_report import markdown as timing_table
 from bench.exports.trial import Outcome, try_model
 from relational_tensat.base.errors import InputError

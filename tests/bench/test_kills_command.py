@@ -9,7 +9,7 @@ import pytest
 
 from bench.__main__ import main
 from bench.kills import command as kills_command
-from bench.kills import killing
+from bench.kills import kills
 from relational_tensat.formats import save_model
 from tests.run.resume.models import layers
 
@@ -20,8 +20,8 @@ def test_all_kinds(
 ) -> None:
     """Two of the kinds, as all of them take a minute."""
     monkeypatch.setattr(kills_command, "RESULTS", tmp_path)
-    few = {kind: killing.KINDS[kind] for kind in ("run", "db")}
-    monkeypatch.setattr(killing, "KINDS", few)
+    few = {kind: kills.KINDS[kind] for kind in ("run", "db")}
+    monkeypatch.setattr(kills, "KINDS", few)
     model = tmp_path / "model" / "layers.onnx"
     model.parent.mkdir()
     save_model(layers(2, 3), model)
@@ -48,8 +48,8 @@ def test_all_kinds(
 def test_what_does_not_hold_is_found_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(killing, "KINDS", {"run": killing.KINDS["run"]})
-    monkeypatch.setattr(killing, "_best_us", lambda _: 0.0)
+    monkeypatch.setattr(kills, "KINDS", {"run": kills.KINDS["run"]})
+    monkeypatch.setattr(kills, "_best_us", lambda _: 0.0)
     model = tmp_path / "layers.onnx"
     save_model(layers(2, 3), model)
     assert main(["kills", "1", "--all", "--model", str(model)]) == 4

@@ -11,8 +11,8 @@ import pytest
 
 from bench.__main__ import main
 from bench.mcts import command as mcts_command
-from bench.mcts import published
-from bench.mcts.reading import COMBINATIONS
+from bench.mcts import paper_figures
+from bench.mcts.results import COMBINATIONS
 from relational_tensat.models import MODELS
 
 
@@ -45,7 +45,9 @@ def test_the_papers_tables_and_figures_are_written_and_runs_are_kept(
     }  # fmt: skip
     (goal,) = rows_of(folder / "goals-tensat_t4.csv")
     assert (
-        float(goal["all worlds µs"]) <= float(goal["real world µs"]) <= float(goal["saturation µs"])
+        float(goal["all subgraphs µs"])
+        <= float(goal["real subgraph µs"])
+        <= float(goal["saturation µs"])
     )
     rows = rows_of(folder / "table4.csv")
     assert [(row["approach"], row["main"], row["final"]) for row in rows] == [
@@ -73,7 +75,7 @@ def test_rollouts_are_counted_in_an_empty_and_in_a_full_universe(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(mcts_command, "RESULTS", tmp_path)
-    assert main(["mcts", "vgg19", "--worlds", "1,4", "--save"]) == 0
+    assert main(["mcts", "vgg19", "--subgraphs", "1,4", "--save"]) == 0
     _, *rows = (line.split() for line in capsys.readouterr().out.splitlines())
     assert [(row[1], row[2]) for row in rows] == [
         ("1", "cold"), ("1", "warm"), ("4", "cold"), ("4", "warm"),
@@ -82,8 +84,8 @@ def test_rollouts_are_counted_in_an_empty_and_in_a_full_universe(
 
 
 def test_the_paper_has_all_models() -> None:
-    assert all(published.planning_s(model) > 0 for model in MODELS)
-    assert set(published.initial("a100")) == set(MODELS)
+    assert all(paper_figures.planning_s(model) > 0 for model in MODELS)
+    assert set(paper_figures.initial("a100")) == set(MODELS)
     for cost, n_models in (("a100", 13), ("tensat_t4", 9)):
         of_the_paper = [c for c in COMBINATIONS if c.main != "moves"]
-        assert len(published.searches(cost)) == n_models * len(of_the_paper)
+        assert len(paper_figures.searches(cost)) == n_models * len(of_the_paper)

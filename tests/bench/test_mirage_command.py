@@ -14,12 +14,12 @@ from bench.emulation.fewer_blocks import single_kernels, with_fewer_blocks, with
 from bench.mirage import command
 from bench.mirage.cases import TABLE_5, Case, cases
 from bench.mirage.figures import FIGURES, drawn
+from bench.mirage.folder import write_figures, write_runs, write_searches
 from bench.mirage.machine_code import is_fit, kept_runs
 from bench.mirage.measure import MirageRun, SearchRun
 from bench.mirage.values import is_right, value_rows
-from bench.mirage.writing import write_figures, write_runs, write_searches
 from relational_tensat.mugraph.graph.mugraph_json import content_hash, decoded, encoded
-from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors
+from relational_tensat.mugraph.graph.validity import block_tensors, kernel_tensors
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from tests.gpu.test_nvrtc import needs_nvrtc
 from tests.mugraph.kernels.mugraphs import ntrans, rmsnorm_linear, split_attention

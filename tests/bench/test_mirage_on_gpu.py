@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 
 from bench.__main__ import main
-from bench.common.saving import RESULTS
-from bench.emulation.comparing import exact_outputs
+from bench.common.result_file import RESULTS
+from bench.emulation.errors import exact_outputs
+from bench.mirage.alternatives import nearly_cheapest
 from bench.mirage.cases import Case, cases
 from bench.mirage.machine_code import kept_runs
-from bench.mirage.tuning import nearly_cheapest
 from relational_tensat.cost.profile_file import load_profile
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded
 from relational_tensat.mugraph.programs import PROGRAMS, program
 from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.sizing.waves import Multiprocessors
+from relational_tensat.mugraph.sizes.waves import Multiprocessors
 from relational_tensat.mugraph.verify.small_sizes import shrunk
 from tests.mugraph.kernels.mugraphs import rmsnorm_linear
 from tests.with_triton import skip_without_triton
@@ -100,9 +100,9 @@ def interpreted() -> Iterator[None]:
 def test_kept_kernels_are_compared_and_timed_beside_the_program(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from bench.mirage.on_gpu import launching, measure
+    from bench.mirage.on_gpu import launches, measure
 
-    monkeypatch.setattr(measure, "LAUNCHES", {"triton": launching.LAUNCHES["triton"]})
+    monkeypatch.setattr(measure, "LAUNCHES", {"triton": launches.LAUNCHES["triton"]})
     *_, latest = sorted(RESULTS.glob("mirage-*/benchmarks.json"))
     kept = {run["search"]["case"]: run for run in kept_runs(latest)}
     known = {case.name: case for case in cases()}
@@ -124,11 +124,11 @@ def test_kept_kernels_are_compared_and_timed_beside_the_program(
 
 @pytest.mark.usefixtures("interpreted")
 def test_what_computes_something_else_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bench.mirage.on_gpu import launching, measure
+    from bench.mirage.on_gpu import launches, measure
 
     case = Case("norm", "gated_mlp", {"m": 16, "k": 64, "n": 32})
     monkeypatch.setattr(measure, "cases", lambda: iter([case]))
-    monkeypatch.setattr(measure, "LAUNCHES", {"triton": launching.LAUNCHES["triton"]})
+    monkeypatch.setattr(measure, "LAUNCHES", {"triton": launches.LAUNCHES["triton"]})
     wrong = encoded(rmsnorm_linear())
     kept = {"search": {"case": "norm"}, "mugraph": wrong, "best_us": 5.0, "library_us": 10.0}
     run = measure.measure(kept, Clock(), "cpu")
@@ -141,11 +141,11 @@ def test_what_computes_something_else_is_not_timed(monkeypatch: pytest.MonkeyPat
 def test_the_fastest_of_several_is_chosen_and_a_wrong_one_shows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from bench.mirage.on_gpu import launching, measure
+    from bench.mirage.on_gpu import launches, measure
 
     case = Case("norm", "rmsnorm_linear", {"m": 2, "k": 32, "n": 16})
     monkeypatch.setattr(measure, "cases", lambda: iter([case]))
-    monkeypatch.setattr(measure, "LAUNCHES", {"triton": launching.LAUNCHES["triton"]})
+    monkeypatch.setattr(measure, "LAUNCHES", {"triton": launches.LAUNCHES["triton"]})
     device = Multiprocessors(load_profile("h100"))
     graphs = nearly_cheapest(case.build(), SearchOptions(max_kernels=1), device, 3)
     first, *others = ({"us": 1.0, "mugraph": encoded(each.graph)} for each in graphs)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.mutations import judging
-from bench.mutations.running import INTERNAL_ERROR, run_mutations
+from bench.mutations import verdicts
+from bench.mutations.runs import INTERNAL_ERROR, run_mutations
 from bench.mutations.seeds import seed_rules, write_seeds
 from relational_tensat.rules.language import parse_rules
 
@@ -26,8 +26,8 @@ def test_no_damage_is_an_internal_error(tmp_path: Path, monkeypatch: pytest.Monk
 def test_rules_that_are_judged_wrongly_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     true = '(rule true (law "l") (from (neg (neg ?x))) (to ?x))'
     false = '(rule false (law "l") (from (sub ?x ?y)) (to (sub ?y ?x)))'
-    monkeypatch.setattr(judging, "rules_that_are", lambda word: parse_rules(true + false, "f"))
-    lines, mistakes = judging.judged(seed=0, jobs=1)
+    monkeypatch.setattr(verdicts, "rules_that_are", lambda word: parse_rules(true + false, "f"))
+    lines, mistakes = verdicts.judged(seed=0, jobs=1)
     assert [line.partition(":")[2] for line in lines] == [" 1 sound, 1 unsound"] * 2
     assert [mistake.partition(":")[0] for mistake in mistakes] == [
         "true (wrong) is sound",
@@ -36,5 +36,5 @@ def test_rules_that_are_judged_wrongly_are_named(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_rules_of_the_bench_are_well_formed_and_many() -> None:
-    assert len(judging.rules_that_are("wrong")) >= 150
-    assert len(judging.rules_that_are("right")) >= 35
+    assert len(verdicts.rules_that_are("wrong")) >= 150
+    assert len(verdicts.rules_that_are("right")) >= 35

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.onnx.counting import Counted, Figures
+from bench.onnx.counts import Counted, Figures
 from bench.onnx.losses import losses
 from bench.onnx.tools import ONNXSIM
 from tests.bench.onnx_bench_tools import counted, run_with

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from bench.__main__ import main
-from bench.common import plotting
+from bench.common import plots
 from bench.paper import command as paper_command
-from bench.paper import running
+from bench.paper import runs
 from bench.paper.cells import Cell
-from bench.paper.running import Result, Settings
+from bench.paper.runs import Result, Settings
 from relational_tensat.base.errors import MissingDependencyError
 from tests.bench.paper.made_up import result
 
@@ -24,7 +24,7 @@ def _made_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def run(cell: Cell, settings: Settings) -> Result:
         return result(cell)
 
-    monkeypatch.setattr(running, "run_cell", run)
+    monkeypatch.setattr(runs, "run_cell", run)
     monkeypatch.setattr(paper_command, "RESULTS", tmp_path / "results")
 
 
@@ -99,4 +99,4 @@ def test_bad_arguments_are_one_line(
 def test_says_what_is_missing_before_anything_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingDependencyError, match="matplotlib"):
-        plotting.check_plotting()
+        plots.check_plotting()

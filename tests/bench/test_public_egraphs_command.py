@@ -14,7 +14,7 @@ from bench.__main__ import main
 from bench.public_egraphs import command
 from bench.public_egraphs.families import COUNT, generated, generated_names
 from bench.public_egraphs.report import contradictions
-from bench.public_egraphs.solving import Solved, solve
+from bench.public_egraphs.solvers import Solved, solve
 from relational_tensat.extract.interchange import read_egraph_json
 
 HAS_CP_SAT = importlib.util.find_spec("ortools") is not None

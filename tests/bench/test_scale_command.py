@@ -12,7 +12,7 @@ import pytest
 
 from bench.__main__ import main
 from bench.scale import command as scale_command
-from bench.scale import families, running
+from bench.scale import families, processes
 from bench.scale.growth import exponent, exponents, growth_table
 from bench.scale.limits import limits_table, look_at_limits
 from bench.scale.measure import EXPLORE_PHASES, Row, Task, measure_here
@@ -141,12 +141,12 @@ def test_what_was_measured_is_kept_when_the_bench_is_ended(
 
 
 def test_a_run_that_does_not_answer_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "_MORE_S", 0.0)
-    row = running.run_task(Task("chain", 600, 0.001, "2GB"))
+    monkeypatch.setattr(processes, "_MORE_S", 0.0)
+    row = processes.run_task(Task("chain", 600, 0.001, "2GB"))
     assert (row.ended, row.is_complete) == ("killed", False)
     assert row.note == "no answer after 0 s"
 
 
 def test_a_run_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = running.run_task(Task("chain", 600, 60.0, "much"))
+    row = processes.run_task(Task("chain", 600, 60.0, "much"))
     assert (row.ended, row.note) == ("failed", "exit code 1")

@@ -12,9 +12,9 @@ from bench.__main__ import main
 from bench.common.report import Report
 from bench.search.cells import Cell
 from bench.search.kept import kept_runs, take_kept
-from bench.search.running import SearchRuns, Settings
+from bench.search.runs import SearchRuns, Settings
 from bench.search.search_run import (
-    GrownWorld,
+    GrownSubgraph,
     Limits,
     Made,
     Moment,
@@ -28,7 +28,7 @@ SETTINGS = Settings("shipped", "tensat_t4", 2_000, 50_000, 60.0, 60.0)
 OPTIONS = {
     "rules": "shipped",
     "cost": "tensat_t4",
-    "world_nodes": "2000",
+    "subgraph_nodes": "2000",
     "universe_limit": "50000",
     "time_limit": "60.0",
     "extract_time_limit": "60.0",
@@ -36,7 +36,7 @@ OPTIONS = {
 FOCUS = SearchRun(
     "vgg19", "focus", 1, 2_000, 50, 1, 4, "focus", 9.0, 5.5, 5.25, 6.0, 6.5, 7.0, 1.0, cpu_limit_s=60.0,
     seed=2, moments=(Moment(0.5, 8.0, 20), Moment(4.0, 5.5, 50)),
-    grown=(GrownWorld("original", 2_000, 5.5, 50, 4, "closed", 4.0, 5.25),),
+    grown=(GrownSubgraph("original", 2_000, 5.5, 50, 4, "closed", 4.0, 5.25),),
     made=Made("2026-11-27", "abc", 1.25, 1.25),
 )  # fmt: skip
 MCTS = replace(
@@ -64,9 +64,9 @@ def test_runs_read_back_are_those_that_were_kept(tmp_path: Path) -> None:
     assert [table.csv() for table in tables_of(found)] == [table.csv() for table in tables_of(RUNS)]
 
 
-def test_a_table_without_worlds_is_read_without(tmp_path: Path) -> None:
+def test_a_table_without_subgraphs_is_read_without(tmp_path: Path) -> None:
     table = keep(tmp_path / "table")
-    (table / "worlds.csv").unlink()
+    (table / "subgraphs.csv").unlink()
     assert kept_runs(table, SETTINGS)[0] == replace(FOCUS, grown=())
 
 

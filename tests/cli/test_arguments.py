@@ -316,7 +316,7 @@ UNUSED = {
     "relational_tensat.cost.cpu", "relational_tensat.cost.cuda",
     "relational_tensat.explain", "relational_tensat.gpu",
     "relational_tensat.formats.onnx_read", "relational_tensat.models",
-    "relational_tensat.run.resume.record", "relational_tensat.run.resume.stored",
+    "relational_tensat.run.resume.record", "relational_tensat.run.resume.run_tables",
     "relational_tensat.rules.soundness.parallel", "relational_tensat.rules.soundness.rule_verification",
 }  # fmt: skip
 

@@ -111,13 +111,13 @@ def test_between_iterations_it_ends_exploration_too(tmp_path: Path) -> None:
     assert report["extractions"][-1]["best_us"] < report["cost_before_us"]
 
 
-def test_while_a_world_is_extracted_from_it_ends_the_search(tmp_path: Path) -> None:
+def test_while_a_subgraph_is_extracted_from_it_ends_the_search(tmp_path: Path) -> None:
     with running(tmp_path, "--search", "focus", "--time-limit", 600) as run:
         best = run.wait_for("bound", phase="explore")
         run.press()
         report = run.result()
     assert report["stop_reason"] == "interrupted"
-    assert [world["kind"] for world in report["worlds"]] == ["original"]
+    assert [subgraph["kind"] for subgraph in report["subgraphs"]] == ["original"]
     assert report["cost_after_us"] <= best["incumbent"] * (1 + 1e-9)
 
 

@@ -166,13 +166,13 @@ def test_tables_in_memory_take_their_folder_with_them(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_world_keeps_the_folder_of_its_database(tmp_path: Path) -> None:
+def test_a_subgraph_keeps_the_folder_of_its_database(tmp_path: Path) -> None:
     database = Database(process=ProcessOptions(temp_directory=tmp_path))
-    world = database.world("other")
+    subgraph = database.subgraph("other")
     del database
     gc.collect()
     assert list(tmp_path.iterdir())
-    del world
+    del subgraph
     gc.collect()
     assert not list(tmp_path.iterdir())
 

@@ -121,10 +121,10 @@ def test_every_working_table_is_declared(
         (sum_of(4), example_rules("regroup", "swap")),
         (scaled_products(), example_rules("scale-columns")),
     ):
-        world = universe_of(graph, rules)
+        subgraph = universe_of(graph, rules)
         for number in (1, 2):
-            begin(world, number, original(world.egraph))
-            grow(world, number, 3)
+            begin(subgraph, number, original(subgraph.egraph))
+            grow(subgraph, number, 3)
 
     cyclic = EGraph.create(chain(3))
     unite(cyclic, [(2, 3)])

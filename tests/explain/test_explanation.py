@@ -9,6 +9,7 @@ import pytest
 from relational_tensat.base.errors import InputError, NoSolutionError, VerificationError
 from relational_tensat.cost import graph_cost_us, load_profile
 from relational_tensat.egraph import EGraph
+from relational_tensat.explain.egraph_tables import StoredEGraph
 from relational_tensat.explain.explanation import (
     Checker,
     Explanation,
@@ -22,7 +23,6 @@ from relational_tensat.explain.replay import Replay
 from relational_tensat.explain.rewrite import RewriteStep
 from relational_tensat.explain.state import RewrittenNode as ReplayedNode
 from relational_tensat.explain.state import State
-from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.terms import Terms
 from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.extract import ExtractionOptions, extract

@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from relational_tensat.egraph import EGraph
+from relational_tensat.explain.egraph_tables import StoredEGraph
 from relational_tensat.explain.proof import ProofGraph
-from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explore import ExplorationOptions
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.text import written_rule

@@ -14,7 +14,7 @@ from relational_tensat.base.errors import InputError, UsageError
 from relational_tensat.cost import graph_cost_us, load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.catalogue import parse_type, type_text
-from relational_tensat.explain.stored import StoredEGraph
+from relational_tensat.explain.egraph_tables import StoredEGraph
 from relational_tensat.explain.why_not.funnel import why_not
 from relational_tensat.explain.why_not.source import JoinStep
 from relational_tensat.rules.model import Apply, Var

@@ -1,4 +1,4 @@
-"""What a world of a universe has, beside an e-graph of its own that the same rules were applied to."""
+"""What a subgraph of a universe has, beside an e-graph of its own that the same rules were applied to."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def keys_of(own: EGraph, universe: EGraph) -> tuple[set[Key], dict[int, set[int]
     Both have the same signatures. An e-node is found once its operands are.
     """
     keys, owners, missing, above = partial_keys_of(own, universe)
-    assert not missing, "an e-node that the world does not have"
+    assert not missing, "an e-node that the subgraph does not have"
     assert not above
     return keys, owners
 
@@ -65,7 +65,7 @@ def partial_keys_of(
 def assert_missing_explained(own: EGraph, missing: list[int], owners: dict[int, set[int]]) -> None:
     """Check that each e-node that only an e-graph of its own has was built for a pair of equal roots.
 
-    What another world knows to be one class is no pair of two.
+    What another subgraph knows to be one class is no pair of two.
     """
     united = {
         owner for own_classes in owners.values() if len(own_classes) > 1 for owner in own_classes
@@ -81,11 +81,12 @@ def assert_missing_explained(own: EGraph, missing: list[int], owners: dict[int, 
 
 
 def extras(universe: EGraph, number: int, keys: set[Key]) -> list[tuple[int, int]]:
-    """Return the e-nodes (id, application) that a world has and an e-graph of its own has not."""
+    """Return the e-nodes (id, application) that a subgraph has and an e-graph of its own has not."""
     rows = universe.connection.execute(
         "SELECT e.id, e.signature, [e.c0, e.c1, e.c2, e.c3, e.c4], m.application\n"
-        "FROM world_node AS m JOIN enode AS e ON e.id = m.enode WHERE m.world = $world ORDER BY m.place",
-        {"world": number},
+        "FROM subgraph_node AS m JOIN enode AS e ON e.id = m.enode\n"
+        "WHERE m.subgraph = $subgraph ORDER BY m.place",
+        {"subgraph": number},
     ).fetchall()
     return [(row[0], row[3]) for row in rows if (row[1], tuple(row[2])) not in keys]
 
@@ -93,10 +94,10 @@ def extras(universe: EGraph, number: int, keys: set[Key]) -> list[tuple[int, int
 def assert_explained(
     universe: EGraph, number: int, extra: list[tuple[int, int]], owners: dict[int, set[int]]
 ) -> None:
-    """Check that each e-node that only the world has is there by an equality of another world.
+    """Check that each e-node that only the subgraph has is there by an equality of another subgraph.
 
-    What its application bound, or its root, is two classes where the world is alone, or has an e-node that
-    is such an extra itself.
+    What its application bound, or its root, is two classes where the subgraph is alone, or has an e-node
+    that is such an extra itself.
     """
     united = {universe_class for universe_class, own in owners.items() if len(own) > 1}
     extra_ids = [enode for enode, _ in extra]
@@ -106,9 +107,9 @@ def assert_explained(
         assert application
         rows = universe.connection.execute(
             "SELECT DISTINCT c.parent FROM (\n"
-            "    SELECT unnest(roots || bindings) AS class FROM world_application\n"
-            "    WHERE world = $world AND id = $id\n"
+            "    SELECT unnest(roots || bindings) AS class FROM subgraph_application\n"
+            "    WHERE subgraph = $subgraph AND id = $id\n"
             ") AS a JOIN eclass AS c ON c.id = a.class",
-            {"world": number, "id": application},
+            {"subgraph": number, "id": application},
         ).fetchall()
         assert not united.isdisjoint(row[0] for row in rows), enode

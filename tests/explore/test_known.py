@@ -1,4 +1,4 @@
-"""Rules that ask for operands known before inference: in an e-graph, and in worlds."""
+"""Rules that ask for operands known before inference: in an e-graph, and in subgraphs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from relational_tensat.explore import ExplorationOptions, explore
 from tests.explore import universes
 from tests.explore.example_rules import example_rules
 from tests.explore.graphs import scaled_products
-from tests.explore.worlds import side_by_side
+from tests.explore.subgraphs import side_by_side
 
 RULES = example_rules("scale-columns", "join-known-sums")
 
@@ -32,19 +32,19 @@ def test_what_is_computed_is_left_alone() -> None:
     assert applied(egraph) == EXPECTED
 
 
-def test_what_is_computed_is_left_alone_in_worlds() -> None:
-    world = universes.universe_of(scaled_products(), RULES)
-    universes.begin(world, 1, universes.original(world.egraph))
-    universes.grow(world, 1, 1)
-    assert applied(world.egraph) == EXPECTED
+def test_what_is_computed_is_left_alone_in_subgraphs() -> None:
+    subgraph = universes.universe_of(scaled_products(), RULES)
+    universes.begin(subgraph, 1, universes.original(subgraph.egraph))
+    universes.grow(subgraph, 1, 1)
+    assert applied(subgraph.egraph) == EXPECTED
 
 
-def test_what_is_computed_is_left_alone_in_worlds_side_by_side() -> None:
+def test_what_is_computed_is_left_alone_in_subgraphs_side_by_side() -> None:
     universe = side_by_side.universe_of(scaled_products(), RULES)
-    worlds = side_by_side.worlds_of(universe, 1, 1000)
-    for _ in side_by_side.random_steps(worlds, 3, seed=0):
+    subgraphs = side_by_side.subgraphs_of(universe, 1, 1000)
+    for _ in side_by_side.random_steps(subgraphs, 3, seed=0):
         pass
-    universe.world.flush()
+    universe.subgraph.flush()
     made = applied(universe.egraph)
     assert made["scale-columns"] == 2 and made["join-known-sums"] <= 1
     assert universe.applications.count == sum(EXPECTED.values())

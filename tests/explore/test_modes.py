@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.cycles import filter_cycles
 from relational_tensat.explore import ExplorationOptions, explore
-from relational_tensat.explore.world import World
+from relational_tensat.explore.subgraph import Subgraph
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph
 from tests.egraph.extraction import cheapest_graph
@@ -29,7 +29,7 @@ REWRITES = example_rules("swap", "regroup", "twice", "join-products", "join-sums
 
 def matching_all() -> AbstractContextManager[object]:
     """Match everything again in every iteration, meanwhile."""
-    return mock.patch.object(World, "since", lambda *_: 0)
+    return mock.patch.object(Subgraph, "since", lambda *_: 0)
 
 
 def explored(

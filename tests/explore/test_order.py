@@ -11,7 +11,7 @@ from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore, step
 from relational_tensat.explore.compile import compiled_rules
 from relational_tensat.explore.match import matcher
-from relational_tensat.explore.world import World
+from relational_tensat.explore.subgraph import Subgraph
 from relational_tensat.models import MODELS
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
@@ -45,13 +45,13 @@ def shuffle_before_steps(patch: pytest.MonkeyPatch) -> None:
     """Let every step find the rows of all tables in a random order."""
     begin = step._Step.__init__
 
-    def shuffled(self: step._Step, world: World, budget: step.StepBudget) -> None:
-        connection = world.egraph.connection
+    def shuffled(self: step._Step, subgraph: Subgraph, budget: step.StepBudget) -> None:
+        connection = subgraph.egraph.connection
         for table in _SHUFFLED:
             connection.execute(f"CREATE OR REPLACE TEMP TABLE s AS FROM {table} ORDER BY random()")
             connection.execute(f"DELETE FROM {table}")
             connection.execute(f"INSERT INTO {table} FROM s")
-        begin(self, world, budget)
+        begin(self, subgraph, budget)
 
     patch.setattr(step._Step, "__init__", shuffled)
 

@@ -1,27 +1,27 @@
-"""Universes of which worlds are grown step by step."""
+"""Universes of which subgraphs are grown step by step."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from relational_tensat.egraph import EGraph
-from relational_tensat.egraph.schema import create_worlds
+from relational_tensat.egraph.schema import create_subgraphs
 from relational_tensat.explore.members import Members
 from relational_tensat.explore.step import StepBudget, step
-from relational_tensat.explore.world import World, begin_world
+from relational_tensat.explore.subgraph import Subgraph, begin_subgraph
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph
-from tests.explore.world_invariants import assert_world_invariants, ids, members_of
+from tests.explore.subgraph_invariants import assert_subgraph_invariants, ids, members_of
 
 BUDGET = StepBudget(50_000)
 
 
-def universe_of(graph: Graph, rules: Sequence[Rule]) -> World:
-    """Return a universe in which no world has begun."""
+def universe_of(graph: Graph, rules: Sequence[Rule]) -> Subgraph:
+    """Return a universe in which no subgraph has begun."""
     egraph = EGraph.create(graph)
     egraph.is_universe = True
-    create_worlds(egraph.database)
-    return begin_world(egraph, rules)
+    create_subgraphs(egraph.database)
+    return begin_subgraph(egraph, rules)
 
 
 def original(egraph: EGraph) -> list[int]:
@@ -29,24 +29,26 @@ def original(egraph: EGraph) -> list[int]:
     return sorted(ids(egraph, "SELECT id FROM enode WHERE iteration = 0"))
 
 
-def begin(world: World, number: int, enodes: Sequence[int], universe_limit: int = 50_000) -> None:
-    """Begin a world in a universe."""
-    with world.transaction():
-        world.begin_members(Members(world.egraph, number, universe_limit), enodes)
+def begin(
+    subgraph: Subgraph, number: int, enodes: Sequence[int], universe_limit: int = 50_000
+) -> None:
+    """Begin a subgraph in a universe."""
+    with subgraph.transaction():
+        subgraph.begin_members(Members(subgraph.egraph, number, universe_limit), enodes)
 
 
-def turns(world: World, count: int) -> list[frozenset[int]]:
+def turns(subgraph: Subgraph, count: int) -> list[frozenset[int]]:
     """Return the rules of so many steps: all at first, then those of one source."""
-    return [world.rules.all_rules] + [world.rules.single_rules] * (count - 1)
+    return [subgraph.rules.all_rules] + [subgraph.rules.single_rules] * (count - 1)
 
 
-def grow(world: World, number: int, count: int, budget: StepBudget = BUDGET) -> None:
-    """Step a world of a universe, and check what must hold after each step."""
-    for rules in turns(world, count):
-        delta = step(world, rules, budget)
-        world.flush()
-        assert world.members is not None
-        assert world.members.size == len(members_of(world.egraph, number))
-        assert_world_invariants(world.egraph, number)
+def grow(subgraph: Subgraph, number: int, count: int, budget: StepBudget = BUDGET) -> None:
+    """Step a subgraph of a universe, and check what must hold after each step."""
+    for rules in turns(subgraph, count):
+        delta = step(subgraph, rules, budget)
+        subgraph.flush()
+        assert subgraph.members is not None
+        assert subgraph.members.size == len(members_of(subgraph.egraph, number))
+        assert_subgraph_invariants(subgraph.egraph, number)
         if delta.is_empty:
             return

@@ -16,7 +16,7 @@ from relational_tensat.extract.exact.reduce.declaration import (
     in_stage,
     reduction,
 )
-from relational_tensat.extract.exact.reduce.reduced import Reduced, keep
+from relational_tensat.extract.exact.reduce.smaller_problem import Reduced, keep
 from relational_tensat.extract.index import children_by_node, nodes_by_class
 from relational_tensat.extract.techniques import _declared
 from tests.extract.instances import brute_force_us, random_problem

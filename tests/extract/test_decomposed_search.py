@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from relational_tensat.extract import ExtractionProblem, dag_cost_us, extract
 from relational_tensat.extract.exact import decomposed_search, ilp, isomorphic
 from relational_tensat.extract.exact.isomorphic import isomorphic_groups
-from relational_tensat.extract.exact.reduce import reduced
+from relational_tensat.extract.exact.reduce import smaller_problem
 from relational_tensat.extract.exact.reduce.declaration import REDUCTIONS
-from relational_tensat.extract.exact.reduce.reduced import Reduced, unreduced
 from relational_tensat.extract.exact.reduce.reductions.needless import drop_underivable
+from relational_tensat.extract.exact.reduce.smaller_problem import Reduced, unreduced
 from relational_tensat.extract.problem import Ints
 from relational_tensat.extract.techniques import TECHNIQUES
 from tests.extract.instances import NodeSpec, brute_force_us, build, layered_problem, random_problem
@@ -149,7 +149,9 @@ def test_what_is_known_to_be_reached_is_not_gone_through_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     gone_through: list[int] = []
-    monkeypatch.setattr(reduced, "_reached", counting(reduced._reached, gone_through))
+    monkeypatch.setattr(
+        smaller_problem, "_reached", counting(smaller_problem._reached, gone_through)
+    )
     once = drop_underivable(unreduced(layered_problem(2, 3, seed=1)))
     for _ in range(3):
         assert drop_underivable(once) is once

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from relational_tensat.extract import ExtractionProblem, dag_cost_us
 from relational_tensat.extract.exact.reduce.declaration import REDUCTIONS
-from relational_tensat.extract.exact.reduce.reduced import Reduced, unreduced
 from relational_tensat.extract.exact.reduce.reductions.detours import drop_detours
+from relational_tensat.extract.exact.reduce.smaller_problem import Reduced, unreduced
 from relational_tensat.extract.greedy.bottom_up import DagDeriver, settle_by_tree_cost
 from relational_tensat.extract.problem import UNUSED
 from tests.extract.instances import NodeSpec, brute_force_us, build

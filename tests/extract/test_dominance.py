@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from relational_tensat.base.deadline import BudgetSpentError
 from relational_tensat.extract import ExtractionProblem
-from relational_tensat.extract.exact.reduce.reduced import unreduced
 from relational_tensat.extract.exact.reduce.reductions import dominance
 from relational_tensat.extract.exact.reduce.reductions.dominance import drop_dominated_classes
+from relational_tensat.extract.exact.reduce.smaller_problem import unreduced
 from tests.extract.instances import NodeSpec, build
 from tests.extract.small_egraphs import egraphs, small_problem
 

@@ -20,7 +20,7 @@ from relational_tensat.extract import (
     extract,
 )
 from relational_tensat.extract.exact.reduce.declaration import REDUCTIONS
-from relational_tensat.extract.exact.reduce.reduced import Reduced, unreduced
+from relational_tensat.extract.exact.reduce.smaller_problem import Reduced, unreduced
 from tests.extract.instances import brute_force_us, build
 from tests.extract.small_egraphs import cheapest_choice, egraphs
 

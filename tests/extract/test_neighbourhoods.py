@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bench.extract.check import chosen_cost
-from bench.extract.planted import planted
+from bench.extract.known_optimum import planted
 from relational_tensat.base.watch import Watch
 from relational_tensat.extract import (
     UNUSED,
@@ -22,8 +22,8 @@ from relational_tensat.extract.exact.neighbourhoods import (
     has_neighbourhoods,
     search_neighbourhoods,
 )
-from relational_tensat.extract.exact.reduce.reduced import Reduced, unreduced
 from relational_tensat.extract.exact.reduce.reductions.needless import drop_underivable
+from relational_tensat.extract.exact.reduce.smaller_problem import Reduced, unreduced
 from relational_tensat.extract.exact.reduced_search import search_reduced
 from relational_tensat.extract.exact.relaxation import Relaxation, relax
 from relational_tensat.extract.exact.solve.constraints import Rows

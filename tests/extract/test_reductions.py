@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from relational_tensat.extract import UNUSED, dag_cost_us, is_acyclic
 from relational_tensat.extract.exact.decomposition import components
 from relational_tensat.extract.exact.reduce.declaration import REDUCTIONS
-from relational_tensat.extract.exact.reduce.reduced import Reduced, unreduced
 from relational_tensat.extract.exact.reduce.required_classes import (
     dominators,
     members_of,
     required_classes,
 )
 from relational_tensat.extract.exact.reduce.rounds import pin_required, reduce
+from relational_tensat.extract.exact.reduce.smaller_problem import Reduced, unreduced
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from relational_tensat.extract.index import cyclic_sets, strong_components
 from tests.extract.instances import NodeSpec, brute_force_us, build, random_problem

@@ -12,7 +12,7 @@ from relational_tensat.base.watch import Watch
 from relational_tensat.extract import UNUSED, ExtractionProblem, extract, topological_order
 from relational_tensat.extract.exact.landmarks import LandmarkCuts
 from relational_tensat.extract.exact.reduce.declaration import REDUCTIONS
-from relational_tensat.extract.exact.reduce.reduced import unreduced
+from relational_tensat.extract.exact.reduce.smaller_problem import unreduced
 from relational_tensat.extract.exact.relaxation import (
     LandmarkAscent,
     Relaxation,

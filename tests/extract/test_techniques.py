@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.extract import TECHNIQUES, extract
-from relational_tensat.extract.exact.reduce.reduced import Reduced, unreduced
 from relational_tensat.extract.exact.reduce.reductions.inline import inline_single_free
 from relational_tensat.extract.exact.reduce.reductions.needless import drop_underivable
+from relational_tensat.extract.exact.reduce.smaller_problem import Reduced, unreduced
 from relational_tensat.extract.techniques import Techniques
 from tests.extract.instances import brute_force_us, random_problem
 

@@ -13,7 +13,7 @@ from relational_tensat.gpu.catalogue import (
 )
 from relational_tensat.rules.backends.backend import load_backend
 from relational_tensat.tensor import Graph, Node, TensorType, build_graph
-from tests.gpu.running import one_node
+from tests.gpu.runs import one_node
 
 
 def cases(dtype: str) -> Iterator[Graph]:

@@ -26,7 +26,7 @@ from relational_tensat.gpu.catalogue import (
     signature_of,
 )
 from relational_tensat.gpu.cuda.modules import packed
-from relational_tensat.gpu.routing import own_launch
+from relational_tensat.gpu.library_calls import own_launch
 from relational_tensat.tensor import Array
 
 _GUARD_BYTES, _GUARD = 256, 0xA5

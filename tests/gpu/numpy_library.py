@@ -9,7 +9,7 @@ from typing import Any
 
 from relational_tensat.gpu.calls import Argument, BoundCall, Call, Ref, Resolve
 from relational_tensat.gpu.catalogue import signature_of
-from relational_tensat.gpu.routing import own_launch
+from relational_tensat.gpu.library_calls import own_launch
 from relational_tensat.tensor import Array
 from tests.gpu.numpy_kernels import KERNELS
 from tests.gpu.numpy_memory import NumpyMemory

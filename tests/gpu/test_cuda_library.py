@@ -21,7 +21,7 @@ from relational_tensat.gpu.cuda.modules import Modules, packed
 from relational_tensat.gpu.nvrtc import Compiled
 from relational_tensat.gpu.plan import plan_graph
 from tests.gpu.fake_cuda import fake_gpu
-from tests.gpu.running import one_node
+from tests.gpu.runs import one_node
 from tests.graphs import f32
 
 

@@ -11,14 +11,14 @@ import pytest
 from relational_tensat.cost.cuda.single import draw
 from relational_tensat.cost.cuda.subject import TOLERANCES, norm_error
 from relational_tensat.gpu.catalogue import UNITS, instances
+from relational_tensat.gpu.library_calls import own_launch
 from relational_tensat.gpu.plan import Executor, plan_graph
-from relational_tensat.gpu.routing import own_launch
 from relational_tensat.tensor import Graph
 from relational_tensat.verify.fold import fold_weights
 from relational_tensat.verify.outputs import compute_outputs
 from tests.gpu.cases import cases, kernel_cases
 from tests.gpu.host_library import HostLibrary, compile_for_host
-from tests.gpu.running import one_node
+from tests.gpu.runs import one_node
 from tests.gpu.small_models import small_model
 from tests.graphs import f32
 from tests.with_compilers import needs_cpp

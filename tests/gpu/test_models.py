@@ -11,7 +11,7 @@ from relational_tensat.models import MODELS
 from relational_tensat.tensor import Graph
 from relational_tensat.verify.fold import fold_weights
 from tests.gpu.random_graphs import graphs_of_views
-from tests.gpu.running import check
+from tests.gpu.runs import check
 from tests.gpu.small_models import small_model
 
 

@@ -19,7 +19,7 @@ from relational_tensat.gpu.plan import plan_graph
 from relational_tensat.rules.backends.backend import load_backend
 from tests.cost.cuda.double import FakeRecording
 from tests.gpu.fake_cuda import FakeHandle, FakeModules, fake_gpu
-from tests.gpu.running import one_node
+from tests.gpu.runs import one_node
 from tests.graphs import f32
 
 _ADDRESSES = {"a": 0x10000, "b": 0x20000, "c": 0x30000, "bias": 0x40000, "x": 0x50000,

@@ -10,7 +10,7 @@ import pytest
 
 from relational_tensat.base.errors import InputError, MissingDependencyError
 from relational_tensat.cost.cuda import open_device
-from relational_tensat.cost.cuda.graph_timing import prepare_graphs, time_graphs, verify_on_device
+from relational_tensat.cost.cuda.graph_times import prepare_graphs, time_graphs, verify_on_device
 from relational_tensat.cost.cuda.protocol import Settings
 from relational_tensat.cost.cuda.single import draw
 from relational_tensat.cost.cuda.subject import TOLERANCES, norm_error

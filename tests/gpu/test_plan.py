@@ -12,7 +12,7 @@ from relational_tensat.gpu.calls import BoundCall, Call, Resolve
 from relational_tensat.gpu.plan import Executor, plan_graph
 from relational_tensat.tensor import Node, TensorType, Weight, build_graph
 from tests.gpu.numpy_library import NumpyLibrary
-from tests.gpu.running import check, one_node
+from tests.gpu.runs import check, one_node
 from tests.graphs import f32, shared_matmuls
 
 

@@ -18,7 +18,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     RunningMax,
     Saver,
 )
-from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors, saved_dims
+from relational_tensat.mugraph.graph.validity import block_tensors, kernel_tensors, saved_dims
 
 
 def mutants(graph: MuGraph, count: int, seed: int) -> Iterator[MuGraph]:

@@ -17,7 +17,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     RunningMax,
     ThreadGraph,
 )
-from relational_tensat.mugraph.graph.well_formed import BlockStage, block_tensors, kernel_tensors
+from relational_tensat.mugraph.graph.validity import BlockStage, block_tensors, kernel_tensors
 
 Arrays = dict[str, np.ndarray]
 _OF_TWO = {"mul": np.multiply, "div": np.divide, "add": np.add, "sub": np.subtract}

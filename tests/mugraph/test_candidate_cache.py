@@ -16,8 +16,8 @@ from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.kernel_finder import find_kernels
 from relational_tensat.mugraph.programs import program
 from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.sizing.sizes import Sized
-from relational_tensat.mugraph.sizing.waves import Multiprocessors, a100
+from relational_tensat.mugraph.sizes.splits import Sized
+from relational_tensat.mugraph.sizes.waves import Multiprocessors, a100
 
 SIZES = {"m": 16, "k": 64, "r": 16, "n": 64}
 

@@ -22,8 +22,8 @@ from relational_tensat.mugraph.graph.mugraph import (
 from relational_tensat.mugraph.graph.mugraph_json import encoded, load_mugraph, save_mugraph
 from relational_tensat.mugraph.programs import program
 from relational_tensat.mugraph.verify import verification
+from tests.mugraph.mirage_graphs import saved
 from tests.mugraph.mugraphs import flash_attention
-from tests.mugraph.saved import saved
 
 SIZES = ["--size", "m=16,k=64,r=16,n=64"]
 

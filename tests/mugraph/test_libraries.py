@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.emulation.comparing import drawn, exact
+from bench.emulation.errors import drawn, exact
 from relational_tensat.cli.main import main
 from relational_tensat.kernels import KernelEntry, function_of
 from relational_tensat.mugraph.graph.dims import dims_of
@@ -24,16 +24,16 @@ from relational_tensat.mugraph.graph.mugraph import (
 from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded, save_mugraph
 from relational_tensat.mugraph.graph.mugraph_text import mugraph_dot, mugraph_text
 from relational_tensat.mugraph.graph.rewrites import with_wide_results
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.kernel_finder import first_verified
 from relational_tensat.mugraph.kernels.emission import emit, order_of_steps
 from relational_tensat.mugraph.programs import program
 from relational_tensat.mugraph.search.kernel_search import search_kernels
 from relational_tensat.mugraph.search.routes import FoundKernel, library_operation
 from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.sizing.cost_model import graph_us, operation_us
-from relational_tensat.mugraph.sizing.sizes import sized
-from relational_tensat.mugraph.sizing.waves import a100
+from relational_tensat.mugraph.sizes.cost_model import graph_us, operation_us
+from relational_tensat.mugraph.sizes.splits import sized
+from relational_tensat.mugraph.sizes.waves import a100
 from relational_tensat.mugraph.verify.verification import verify_mugraph
 from tests.with_compilers import needs_c
 

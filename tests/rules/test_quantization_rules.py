@@ -11,8 +11,8 @@ import pytest
 
 from relational_tensat import Options, Result, optimize
 from relational_tensat.base.files import resource_dir
-from relational_tensat.verify import quantized
-from relational_tensat.verify.quantized import runtime_kernels
+from relational_tensat.verify import quantization
+from relational_tensat.verify.quantization import runtime_kernels
 from tests.quantized_models import Quantized, mean_before_reshape, residual_block, two_products
 from tests.tiers import nightly
 
@@ -208,7 +208,7 @@ def test_what_two_operators_read_is_brought_to_uint8(
 
     These weights are too small for sums that saturate; of others, comparisons may not have met those.
     """
-    monkeypatch.setattr(quantized, "sums_saturate", lambda: saturates)
+    monkeypatch.setattr(quantization, "sums_saturate", lambda: saturates)
     source, target = tmp_path / "m.onnx", tmp_path / "out.onnx"
     onnx.save(residual_block(np.int8, most=63), source)
     costs = {"cost": "analytic:cpu", "backend": "onnxruntime", "end_to_end": False}

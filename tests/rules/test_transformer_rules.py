@@ -11,7 +11,7 @@ import pytest
 
 from relational_tensat.cost import Profile, load_profile
 from relational_tensat.tensor import Graph, tensors_of
-from tests.rules.spelling import Spelling, optimized
+from tests.rules.model_spellings import Spelling, optimized
 
 ROOT2 = math.sqrt(2.0)
 #: Rule files, for tests of one family in many spellings: each file costs time.

@@ -11,10 +11,10 @@ import pytest
 from relational_tensat import Options, optimize
 from relational_tensat.base.files import resource_dir
 from relational_tensat.cli.main import main
-from relational_tensat.explore.outcome import WorldReport
+from relational_tensat.explore.outcome import SubgraphReport
 from relational_tensat.explore.strategies.mcts.decisions import TreeSearch
-from relational_tensat.explore.worlds.firings import Fired, Worlds
-from relational_tensat.explore.worlds.node_arrays import Ints
+from relational_tensat.explore.subgraphs.firings import Fired, Subgraphs
+from relational_tensat.explore.subgraphs.node_arrays import Ints
 from relational_tensat.models import MODELS
 from relational_tensat.run.pipeline import resume
 from relational_tensat.run.result import Result
@@ -23,7 +23,7 @@ from tests.run.test_search import model_in
 
 LIMITS = {
     "cost": "tensat_t4", "rules": RULES, "verify_runs": 1, "time_limit_s": None,
-    "world_nodes": 120, "node_limit": 120, "restarts": 1,
+    "subgraph_nodes": 120, "node_limit": 120, "restarts": 1,
     "tree_budget": 16, "tree_steps": 4, "tree_threshold": 0.0,
 }  # fmt: skip
 
@@ -46,25 +46,25 @@ def test_its_result_is_verified_and_explained(
     path, result = stored
     assert result.verification.ok
     assert result.stop_reason == "focus"
-    assert result.cost_after_us <= min(world.best_us for world in result.worlds) + 1e-6
+    assert result.cost_after_us <= min(subgraph.best_us for subgraph in result.subgraphs) + 1e-6
     assert main(["explain", str(path), "--check"]) == 0
     assert "checked: every step is what its rule says" in capsys.readouterr().out
 
 
-def test_the_tree_search_has_worlds_between_those_of_focus(stored: tuple[Path, Result]) -> None:
+def test_the_tree_search_has_subgraphs_between_those_of_focus(stored: tuple[Path, Result]) -> None:
     _, result = stored
-    kinds = [world.kind for world in result.worlds]
+    kinds = [subgraph.kind for subgraph in result.subgraphs]
     first = kinds.index("rollout")
     assert kinds[first : first + 3] == ["rollout", "decision", "universe"]
     assert {"rollout", "decision"}.isdisjoint(kinds[:first] + kinds[first + 2 :])
     assert kinds[first + 3] == "chosen"
-    rollout, chosen = result.worlds[first], result.worlds[first + 3]
-    assert chosen.seed_us == min(rollout.best_us, result.worlds[first + 1].best_us)
-    assert [world.world for world in result.worlds] == list(range(1, len(kinds) + 1))
+    rollout, chosen = result.subgraphs[first], result.subgraphs[first + 3]
+    assert chosen.seed_us == min(rollout.best_us, result.subgraphs[first + 1].best_us)
+    assert [subgraph.subgraph for subgraph in result.subgraphs] == list(range(1, len(kinds) + 1))
     assert [decision.decision for decision in result.decisions] == list(
-        range(result.worlds[first - 1].iteration + 1, rollout.iteration + 1)
+        range(result.subgraphs[first - 1].iteration + 1, rollout.iteration + 1)
     )
-    iterations = [world.iteration for world in result.worlds]
+    iterations = [subgraph.iteration for subgraph in result.subgraphs]
     assert iterations == sorted(iterations)
     assert [entry.iteration for entry in result.log] == list(range(1, result.iterations + 1))
 
@@ -72,19 +72,21 @@ def test_the_tree_search_has_worlds_between_those_of_focus(stored: tuple[Path, R
 @pytest.mark.nightly
 def test_it_is_never_dearer_than_either_alone() -> None:
     for graph in (layers(2, 5), layers(3, 3)):
-        both = optimize(graph, options(node_limit=150, world_nodes=150))
+        both = optimize(graph, options(node_limit=150, subgraph_nodes=150))
         for search in ("focus", "mcts"):
-            alone = optimize(graph, options(None, search, node_limit=150, world_nodes=150))
+            alone = optimize(graph, options(None, search, node_limit=150, subgraph_nodes=150))
             assert both.cost_after_us <= alone.cost_after_us + 1e-6
             if search == "focus":
-                before = [w.row[:9] for w in alone.worlds]
-                assert [w.row[:9] for w in both.worlds][: len(before)] == before
+                before = [w.row[:9] for w in alone.subgraphs]
+                assert [w.row[:9] for w in both.subgraphs][: len(before)] == before
 
 
-def test_what_holds_of_worlds_and_trees_holds_in_its_database(stored: tuple[Path, Result]) -> None:
+def test_what_holds_of_subgraphs_and_trees_holds_in_its_database(
+    stored: tuple[Path, Result],
+) -> None:
     path, _ = stored
     with duckdb.connect(str(path), read_only=True) as connection:
-        for file in sorted((resource_dir("sql") / "invariants" / "worlds").glob("*.sql")):
+        for file in sorted((resource_dir("sql") / "invariants" / "subgraphs").glob("*.sql")):
             query = file.read_text(encoding="utf-8")
             assert connection.execute(query).fetchall() == [], file.stem
         for name in ("not_live", "twice", "visits"):
@@ -102,20 +104,20 @@ def test_the_same_seed_draws_the_same(tmp_path: Path) -> None:
             rows.append(
                 [
                     connection.execute(f"FROM {table}").fetchall()
-                    for table in ("tree_rollout", "world_node", "enode")
+                    for table in ("tree_rollout", "subgraph_node", "enode")
                 ]
             )
     assert rows[0] == rows[1]
 
 
 @pytest.mark.nightly
-def test_where_the_tree_search_fills_the_universe_both_its_worlds_are_kept() -> None:
+def test_where_the_tree_search_fills_the_universe_both_its_subgraphs_are_kept() -> None:
     graph = layers(2, 5)
     whole = optimize(graph, options())
-    limit = next(world.universe for world in whole.worlds if world.kind == "decision")
+    limit = next(subgraph.universe for subgraph in whole.subgraphs if subgraph.kind == "decision")
     result = optimize(graph, options(universe_limit=limit))
     assert result.stop_reason == "universe"
-    assert [world.kind for world in result.worlds][-2:] == ["rollout", "decision"]
+    assert [subgraph.kind for subgraph in result.subgraphs][-2:] == ["rollout", "decision"]
 
 
 def test_ctrl_c_in_the_tree_keeps_what_focus_has_found(
@@ -123,44 +125,47 @@ def test_ctrl_c_in_the_tree_keeps_what_focus_has_found(
 ) -> None:
     db, model = tmp_path / "run.duckdb", model_in(tmp_path)
     alone = optimize(model, options(None, "focus"))
-    fire = Worlds.fire
+    fire = Subgraphs.fire
 
-    def pressing(worlds: Worlds, rules: Ints, iteration: int) -> Fired:
+    def pressing(subgraphs: Subgraphs, rules: Ints, iteration: int) -> Fired:
         signal.raise_signal(signal.SIGINT)
-        monkeypatch.setattr(Worlds, "fire", fire)
-        return fire(worlds, rules, iteration)
+        monkeypatch.setattr(Subgraphs, "fire", fire)
+        return fire(subgraphs, rules, iteration)
 
-    monkeypatch.setattr(Worlds, "fire", pressing)
+    monkeypatch.setattr(Subgraphs, "fire", pressing)
     result = optimize(model, options(db))
     assert result.stop_reason == "interrupted"
-    before = [world.row[:9] for world in alone.worlds]
-    assert [world.row[:9] for world in result.worlds][: len(before)] == before
-    assert {world.kind for world in result.worlds[len(before) :]} <= {"rollout", "decision"}
+    before = [subgraph.row[:9] for subgraph in alone.subgraphs]
+    assert [subgraph.row[:9] for subgraph in result.subgraphs][: len(before)] == before
+    assert {subgraph.kind for subgraph in result.subgraphs[len(before) :]} <= {
+        "rollout",
+        "decision",
+    }
     assert result.cost_after_us <= alone.cost_after_us + 1e-6
     assert resume(db).cost_after_us <= result.cost_after_us + 1e-6
 
 
-def test_ctrl_c_while_the_worlds_of_the_tree_are_kept_ends_the_search(
+def test_ctrl_c_while_the_subgraphs_of_the_tree_are_kept_ends_the_search(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    keep = TreeSearch._keep_worlds
+    keep = TreeSearch._keep_subgraphs
 
-    def pressing(search: TreeSearch, reason: str) -> tuple[WorldReport, ...]:
+    def pressing(search: TreeSearch, reason: str) -> tuple[SubgraphReport, ...]:
         signal.raise_signal(signal.SIGINT)
         return keep(search, reason)
 
-    monkeypatch.setattr(TreeSearch, "_keep_worlds", pressing)
+    monkeypatch.setattr(TreeSearch, "_keep_subgraphs", pressing)
     result = optimize(layers(2, 5), options())
     assert result.stop_reason == "interrupted"
-    assert result.worlds[-1].kind == "decision"
-    assert result.cost_after_us <= min(world.best_us for world in result.worlds) + 1e-6
+    assert result.subgraphs[-1].kind == "decision"
+    assert result.cost_after_us <= min(subgraph.best_us for subgraph in result.subgraphs) + 1e-6
 
 
 def test_a_tree_search_has_half_of_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     limits_s: list[float | None] = []
     run = TreeSearch.run
 
-    def noting(search: TreeSearch) -> tuple[str, tuple[WorldReport, ...]]:
+    def noting(search: TreeSearch) -> tuple[str, tuple[SubgraphReport, ...]]:
         limits_s.append(search._guard.seconds_left)
         return run(search)
 
@@ -173,7 +178,7 @@ def test_a_tree_search_has_half_of_the_time_that_is_left(monkeypatch: pytest.Mon
 
 @pytest.mark.nightly
 def test_where_focus_has_found_everything_there_is_no_tree_search() -> None:
-    limits = {"node_limit": 50_000, "world_nodes": 2_000, "multi_iterations": 99}
+    limits = {"node_limit": 50_000, "subgraph_nodes": 2_000, "multi_iterations": 99}
     result = optimize(MODELS["vgg19"](), options(**limits, multi_schedule="saturated"))
     assert result.stop_reason == "saturated"
     assert result.decisions == ()

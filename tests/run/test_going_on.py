@@ -14,7 +14,7 @@ from tests.graphs import f32
 from tests.run.resume.models import RULES, layers
 
 LIMITS = {
-    "cost": "tensat_t4", "node_limit": 120, "world_nodes": 120, "restarts": 1, "rules": RULES,
+    "cost": "tensat_t4", "node_limit": 120, "subgraph_nodes": 120, "restarts": 1, "rules": RULES,
     "verify_runs": 1, "time_limit_s": None,
 }  # fmt: skip
 
@@ -28,11 +28,11 @@ def test_where_a_limit_ends_saturation_it_goes_on_and_is_never_dearer(
     assert plain.stop_reason == "nodes"
     assert result.stop_reason == "focus"
     assert result.verification.ok
-    first, *worlds = result.worlds
+    first, *subgraphs = result.subgraphs
     assert (first.kind, first.stop_reason) == ("saturation", "nodes")
     assert first.best_us == pytest.approx(plain.cost_after_us)
     assert (first.e_nodes, first.iteration) == (plain.e_nodes, plain.iterations)
-    assert {world.kind for world in worlds} >= {"original", "chosen", "universe"}
+    assert {subgraph.kind for subgraph in subgraphs} >= {"original", "chosen", "universe"}
     assert result.cost_after_us < 0.8 * plain.cost_after_us
     assert main(["explain", str(db), "--check"]) == 0
     assert "checked: every step is what its rule says" in capsys.readouterr().out
@@ -40,7 +40,7 @@ def test_where_a_limit_ends_saturation_it_goes_on_and_is_never_dearer(
 
 def test_where_saturation_ends_by_itself_or_by_time_or_early_nothing_goes_on() -> None:
     for limits in (
-        {"node_limit": 50_000, "iterations": 99, "world_nodes": 120},
+        {"node_limit": 50_000, "iterations": 99, "subgraph_nodes": 120},
         {"time_limit_s": 0.0},
         {"node_limit": 50_000, "iterations": 1},
     ):
@@ -48,7 +48,7 @@ def test_where_saturation_ends_by_itself_or_by_time_or_early_nothing_goes_on() -
         graph = layers(1, 3)
         plain = optimize(graph, Options.of(search="saturation", **options))
         result = optimize(graph, Options.of(search="auto", **options))
-        assert result.worlds == ()
+        assert result.subgraphs == ()
         assert result.stop_reason == plain.stop_reason in ("saturated", "time", "iterations")
         assert result.cost_after_us == pytest.approx(plain.cost_after_us)
         assert result.e_nodes == plain.e_nodes
@@ -60,8 +60,8 @@ def test_from_as_many_iterations_as_by_default_it_goes_on(monkeypatch: pytest.Mo
     plain = optimize(layers(2, 5), Options.of(search="saturation", **limits))
     result = optimize(layers(2, 5), Options.of(search="auto", **limits))
     assert plain.stop_reason == "iterations"
-    assert (result.worlds[0].stop_reason, result.stop_reason) == ("iterations", "focus")
-    assert result.worlds[0].best_us == pytest.approx(plain.cost_after_us)
+    assert (result.subgraphs[0].stop_reason, result.stop_reason) == ("iterations", "focus")
+    assert result.subgraphs[0].best_us == pytest.approx(plain.cost_after_us)
     assert result.cost_after_us < plain.cost_after_us - 1
     assert result.verification.ok
 
@@ -85,7 +85,7 @@ def test_where_iterations_end_it_with_little_left_it_is_saturated_first(
         monkeypatch.setattr(saturation, "_FEWER_MATCHES", share)
         options = Options.of(search="auto", **limits, iterations=iterations)
         result = optimize(graph, options)
-        assert (result.worlds == ()) == is_grown_out
+        assert (result.subgraphs == ()) == is_grown_out
         assert result.cost_after_us == pytest.approx(plain.cost_after_us)
         if is_grown_out:
             assert (result.stop_reason, result.iterations) == ("saturated", 4)

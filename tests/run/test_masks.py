@@ -9,8 +9,8 @@ import pytest
 
 from relational_tensat import Options, Result, optimize
 from relational_tensat.formats import load_model
+from tests.rules.model_spellings import Spelling
 from tests.rules.soundness.wrong_rules import WRONG
-from tests.rules.spelling import Spelling
 from tests.tiers import nightly
 
 onnx = pytest.importorskip("onnx")

@@ -12,8 +12,8 @@ from relational_tensat import Options, optimize
 from relational_tensat.base.files import resource_dir
 from relational_tensat.cli.main import main
 from relational_tensat.explore import IterationReport
-from relational_tensat.explore.worlds.firings import Fired, Worlds
-from relational_tensat.explore.worlds.node_arrays import Ints
+from relational_tensat.explore.subgraphs.firings import Fired, Subgraphs
+from relational_tensat.explore.subgraphs.node_arrays import Ints
 from relational_tensat.formats import save_model
 from relational_tensat.models import MODELS
 from relational_tensat.run.pipeline import resume
@@ -46,16 +46,16 @@ def test_its_result_is_verified_and_explained(
     path, result = stored
     assert result.verification.ok
     assert result.cost_after_us < result.cost_before_us
-    assert result.cost_after_us <= min(world.best_us for world in result.worlds) + 1e-6
-    assert {world.kind for world in result.worlds} <= {"decision", "rollout"}
-    assert all(world.e_nodes <= 120 for world in result.worlds)
+    assert result.cost_after_us <= min(subgraph.best_us for subgraph in result.subgraphs) + 1e-6
+    assert {subgraph.kind for subgraph in result.subgraphs} <= {"decision", "rollout"}
+    assert all(subgraph.e_nodes <= 120 for subgraph in result.subgraphs)
     check_schema(result.to_json())
     assert result.to_json()["decisions"]
     assert main(["explain", str(path), "--check"]) == 0
     assert "checked: every step is what its rule says" in capsys.readouterr().out
 
 
-def test_its_database_has_the_universe_the_worlds_and_the_tree(
+def test_its_database_has_the_universe_the_subgraphs_and_the_tree(
     stored: tuple[Path, Result],
 ) -> None:
     path, result = stored
@@ -73,7 +73,7 @@ def test_its_database_has_the_universe_the_worlds_and_the_tree(
         ) == [(1, 1)]
         assert rows("SELECT max(e_nodes) <= 120 FROM tree_rollout") == [(True,)]
         invariants = resource_dir("sql") / "invariants"
-        files = sorted((*invariants.glob("worlds/*.sql"), *invariants.glob("search_tree/*.sql")))
+        files = sorted((*invariants.glob("subgraphs/*.sql"), *invariants.glob("search_tree/*.sql")))
         assert len(files) >= 8
         for file in files:
             assert rows(file.read_text(encoding="utf-8")) == [], file.stem
@@ -120,17 +120,17 @@ class PressesCtrlC(Silent):
         self._patch = monkeypatch
 
     def iteration(self, report: IterationReport) -> None:
-        fire = Worlds.fire
+        fire = Subgraphs.fire
 
-        def pressing(worlds: Worlds, rules: Ints, iteration: int) -> Fired:
+        def pressing(subgraphs: Subgraphs, rules: Ints, iteration: int) -> Fired:
             signal.raise_signal(signal.SIGINT)
-            self._patch.setattr(Worlds, "fire", fire)
-            return fire(worlds, rules, iteration)
+            self._patch.setattr(Subgraphs, "fire", fire)
+            return fire(subgraphs, rules, iteration)
 
-        self._patch.setattr(Worlds, "fire", pressing)
+        self._patch.setattr(Subgraphs, "fire", pressing)
 
 
-def test_ctrl_c_keeps_the_worlds_and_the_cheapest_graph(
+def test_ctrl_c_keeps_the_subgraphs_and_the_cheapest_graph(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     db = tmp_path / "run.duckdb"
@@ -139,16 +139,16 @@ def test_ctrl_c_keeps_the_worlds_and_the_cheapest_graph(
     result = optimize(tmp_path / "layers.json", settings, progress=PressesCtrlC(monkeypatch))
     assert result.stop_reason == "interrupted"
     assert len(result.decisions) == 1
-    assert {world.kind for world in result.worlds} == {"decision", "rollout"}
-    cheapest_us = min(world.best_us for world in result.worlds)
+    assert {subgraph.kind for subgraph in result.subgraphs} == {"decision", "rollout"}
+    cheapest_us = min(subgraph.best_us for subgraph in result.subgraphs)
     assert result.cost_after_us <= cheapest_us < result.cost_before_us
     with duckdb.connect(str(db), read_only=True) as connection:
         ((trees, decided, members),) = connection.execute(
             "SELECT (SELECT max(decision) FROM tree_rollout), (SELECT count(*) FROM tree_decision),\n"
-            "    (SELECT count(*) FROM world_node)"
+            "    (SELECT count(*) FROM subgraph_node)"
         ).fetchall()
     assert (trees, decided) == (2, 1)
-    assert members == sum(world.e_nodes for world in result.worlds)
+    assert members == sum(subgraph.e_nodes for subgraph in result.subgraphs)
     assert resume(db).cost_after_us <= cheapest_us
 
 
@@ -156,13 +156,13 @@ def test_a_time_limit_keeps_what_the_first_tree_has_found() -> None:
     result = optimize(layers(2, 3), options(node_limit=400, time_limit_s=1e-3))
     assert (result.stop_reason, result.decisions) == ("time", ())
     assert result.verification.ok
-    assert [world.kind for world in result.worlds] == ["decision"]
+    assert [subgraph.kind for subgraph in result.subgraphs] == ["decision"]
 
 
 @pytest.mark.nightly
-def test_a_real_world_that_no_rule_changes_has_every_graph(stored: tuple[Path, Result]) -> None:
+def test_a_real_subgraph_that_no_rule_changes_has_every_graph(stored: tuple[Path, Result]) -> None:
     """Saturation with multi-pattern rules in every iteration has the same, and proves the same."""
-    assert not stored[1].exhaustive  # its worlds' limits were met
+    assert not stored[1].exhaustive  # its subgraphs' limits were met
     graph = MODELS["vgg19"]()
     found = optimize(graph, Options.of(cost="tensat_t4", search="mcts"))
     assert found.stop_reason == "saturated"

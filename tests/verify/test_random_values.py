@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relational_tensat.tensor import Attrs, Graph, Node, TensorType, Weight, build_graph
-from relational_tensat.tensor.operators.sampling import ADDED_SCALE
+from relational_tensat.tensor.operators.samples import ADDED_SCALE
 from relational_tensat.verify.evaluate import evaluate_graph, random_inputs, seeded_weights
 from relational_tensat.verify.random_values import weight_scales
 

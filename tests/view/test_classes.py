@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from relational_tensat.base.duckdb import open_database
-from relational_tensat.explain.stored import StoredEGraph
+from relational_tensat.explain.egraph_tables import StoredEGraph
 from relational_tensat.explain.swaps import Swaps
 from relational_tensat.view.classes import Classes
 from relational_tensat.view.data.graph_data import EClass, OperatorForm

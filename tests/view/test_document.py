@@ -18,7 +18,7 @@ from relational_tensat.base.duckdb import open_database
 from relational_tensat.base.errors import InputError
 from relational_tensat.cli.main import main
 from relational_tensat.cost import load_profile
-from relational_tensat.explore.outcome import IterationReport, WorldReport
+from relational_tensat.explore.outcome import IterationReport, SubgraphReport
 from relational_tensat.view import data as view_data
 from relational_tensat.view.collection import collect
 from relational_tensat.view.data.graph_data import Condition, plain, to_json
@@ -115,7 +115,7 @@ def test_the_drawing_declares_the_same_data() -> None:
         for name, kind in vars(importlib.import_module(module.name)).items()
         if dataclasses.is_dataclass(kind)
     }
-    assert {IterationReport.__name__, WorldReport.__name__} <= set(classes)
+    assert {IterationReport.__name__, SubgraphReport.__name__} <= set(classes)
     assert declared == classes
 
 

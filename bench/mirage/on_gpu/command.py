@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bench.common.saving import save_result
+from bench.common.result_file import save_result
 from bench.mirage.table import Table
 from relational_tensat.base.errors import MissingDependencyError
 

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional
 
 from bench.mirage.cases import cases
-from bench.mirage.on_gpu.launching import LAUNCHES, prepare
+from bench.mirage.on_gpu.launches import LAUNCHES, prepare
 from bench.mirage.on_gpu.operators import Placed, run_program
 from relational_tensat.base.errors import first_line
 from relational_tensat.cost.cuda.protocol import (

@@ -13,7 +13,7 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.dims import Dims, variables
 from relational_tensat.mugraph.graph.mu_operator import names
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.tensor.types import Attrs
 
 #: What PyTorch has one operator for, and programs have several.

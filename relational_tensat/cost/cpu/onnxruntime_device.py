@@ -8,7 +8,7 @@ from pathlib import Path
 
 from relational_tensat.base.errors import InputError, first_line
 from relational_tensat.cost.cpu.composition import nodes_of, total
-from relational_tensat.cost.cpu.graph_timing import MOST_WEIGHT_BYTES, run_heat, time_whole
+from relational_tensat.cost.cpu.graph_times import MOST_WEIGHT_BYTES, run_heat, time_whole
 from relational_tensat.cost.cpu.probe import (
     IN_L3,
     MOST_BYTES,
@@ -185,7 +185,7 @@ class OnnxRuntimeDevice:
         reason = _obstacle(configuration)
         if reason:
             return Unmeasurable(reason)
-        from relational_tensat.cost.cpu.sampling import difference  # races do without
+        from relational_tensat.cost.cpu.samples import difference  # races do without
 
         try:
             prepared = self.prepare(configuration)

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relational_tensat.cost.cpu.quiet import clock_of, thread_us
-from relational_tensat.cost.cpu.sampling import Evictor, Pair
+from relational_tensat.cost.cpu.samples import Evictor, Pair
 from relational_tensat.cost.cpu.session import l2_bytes, l3_bytes, prepare
 from relational_tensat.cost.device import Configuration
 from relational_tensat.tensor import (

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.cost.cuda.graph_timing import run_heat, time_pair
+from relational_tensat.cost.cuda.graph_times import run_heat, time_pair
 from relational_tensat.cost.cuda.protocol import WARM, Clock, Observation, Settings, observe
 from relational_tensat.cost.cuda.subject import Subject, make_subject
 from relational_tensat.cost.device import (

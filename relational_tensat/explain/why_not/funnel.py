@@ -15,7 +15,7 @@ from typing import Any
 from relational_tensat.base import duckdb
 from relational_tensat.base.errors import unknown
 from relational_tensat.base.files import sql
-from relational_tensat.explain.stored import StoredEGraph
+from relational_tensat.explain.egraph_tables import StoredEGraph
 from relational_tensat.explain.swaps import Swaps
 from relational_tensat.explain.why_not.outcome import STATUSES, MatchOutcome, Outcomes
 from relational_tensat.explain.why_not.source import JoinStep, most_frequent

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from relational_tensat.base.files import sql
 from relational_tensat.egraph.catalogue import Symbol
-from relational_tensat.explain.stored import StoredEGraph, StoredNode
+from relational_tensat.explain.egraph_tables import StoredEGraph, StoredNode
 from relational_tensat.explain.swaps import Swaps
 from relational_tensat.explain.why_not.steps import FullMatch
 from relational_tensat.rules.instance import Instance, tensor_vars

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from string import ascii_lowercase
 from typing import Any
 
-from relational_tensat.explain.stored import StoredEGraph
+from relational_tensat.explain.egraph_tables import StoredEGraph
 from relational_tensat.explore.compile.patterns import PatternNode, source_pattern
 from relational_tensat.rules.model import Apply, Rule
 from relational_tensat.rules.text import constant_text

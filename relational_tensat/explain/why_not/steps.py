@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any
 
-from relational_tensat.explain.stored import StoredEGraph
+from relational_tensat.explain.egraph_tables import StoredEGraph
 from relational_tensat.explain.why_not.source import JoinStep, SourceSearch, named
 from relational_tensat.explore.compile.compiled_rules import PAIR_CAP
 from relational_tensat.rules.instance import tensor_vars

@@ -19,7 +19,7 @@ from relational_tensat.explore.apply.targets import (
     unions_text,
 )
 from relational_tensat.explore.members import Members
-from relational_tensat.explore.world import World
+from relational_tensat.explore.subgraph import Subgraph
 
 #: How many times the node budget that is left one batch of applications may build before what is too much
 #: is removed again: most applications share e-nodes, so the sum of their sizes says little.
@@ -37,7 +37,7 @@ class ApplyReport:
         unions: pairs of classes that were asked to be one (congruence included).
         rejected: applications that would have closed a cycle.
         complete: whether every application was carried out within the node limit.
-        entered: e-nodes that came into the world, where it does not have all.
+        entered: e-nodes that came into the subgraph, where it does not have all.
     """
 
     unions: int
@@ -47,7 +47,7 @@ class ApplyReport:
 
 
 def apply_all(
-    world: World,
+    subgraph: Subgraph,
     candidates: Iterable[Candidates],
     iteration: int,
     reject: Callable[[Database], int] = lambda _: 0,
@@ -60,13 +60,13 @@ def apply_all(
             for those only whose turn comes: until the rebuild, nothing changes below the classes that
             there were.
     """
-    egraph, members = world.egraph, world.members
+    egraph, members = subgraph.egraph, subgraph.members
     database = egraph.database
     direct, unions, rejected, complete = 0, 0, 0, True
     before = 0 if members is None else members.size
-    for batch in _in_batches(world, candidates):
+    for batch in _in_batches(subgraph, candidates):
         rejected += reject(database)
-        built = _build_within(world, iteration, batch, has_pairs=unions > 0)
+        built = _build_within(subgraph, iteration, batch, has_pairs=unions > 0)
         complete = built.complete
         if not complete and batch.bounds.is_whole:
             return ApplyReport(unions, complete, rejected)
@@ -81,7 +81,7 @@ def apply_all(
             iteration=iteration,
             stamp=egraph.clock,
             classes=egraph.next_id,
-            has_labels=world.options.cycle_filter != "none",
+            has_labels=subgraph.options.cycle_filter != "none",
             before_drop=None if members is None else members.merge_equal,
         )
         egraph.e_nodes -= rebuilt.dropped
@@ -119,11 +119,11 @@ class _Built:
     unions: int = 0
 
 
-def _in_batches(world: World, candidates: Iterable[Candidates]) -> Iterator[_Batch]:
+def _in_batches(subgraph: Subgraph, candidates: Iterable[Candidates]) -> Iterator[_Batch]:
     """Let ``application`` be one batch of the candidates after the other; yield it."""
-    database = world.egraph.database
+    database = subgraph.egraph.database
     for group in candidates:
-        sizes = _batch_sizes(group.applications, world.e_nodes, group.bounds)
+        sizes = _batch_sizes(group.applications, subgraph.e_nodes, group.bounds)
         if len(sizes) > 1:
             database.run("apply/candidates")
         last = 0
@@ -157,7 +157,7 @@ def _batch_sizes(applications: int, e_nodes: int, bounds: Bounds) -> list[int]:
     return sizes
 
 
-def _build_within(world: World, iteration: int, batch: _Batch, *, has_pairs: bool) -> _Built:
+def _build_within(subgraph: Subgraph, iteration: int, batch: _Batch, *, has_pairs: bool) -> _Built:
     """Build the targets, without those past the node limit, and note the unions that they ask for.
 
     Where all of it is undone then (``Bounds.is_whole``), nothing need be removed.
@@ -165,13 +165,13 @@ def _build_within(world: World, iteration: int, batch: _Batch, *, has_pairs: boo
     Args:
         has_pairs: whether ``union_pair`` has unions of this phase.
     """
-    egraph, bounds = world.egraph, batch.bounds
-    has_labels = world.options.cycle_filter != "none"
+    egraph, bounds = subgraph.egraph, batch.bounds
+    has_labels = subgraph.options.cycle_filter != "none"
     # Whether later applications of several sources close cycles is asked of the e-graph as it was.
     if batch.is_all or bounds.sources == 1 or not has_labels:
-        members = world.members
+        members = subgraph.members
         limit, fits = bounds.node_limit, None
-        if members is not None:  # a world of a universe
+        if members is not None:  # a subgraph of a universe
             limit, fits = members.universe_limit, partial(_fits_in, members, bounds)
         direct = build_direct(
             egraph, iteration, bounds, batch.applications, limit, fits, has_labels=has_labels
@@ -182,20 +182,20 @@ def _build_within(world: World, iteration: int, batch: _Batch, *, has_pairs: boo
             return _Built(True, direct, _ask_unions(egraph.database, bounds, more=has_pairs))
         if bounds.is_whole:
             return _Built(False)
-    is_complete = _build_beside(world, iteration, bounds)
+    is_complete = _build_beside(subgraph, iteration, bounds)
     if not is_complete and bounds.is_whole:
         return _Built(False)
     return _Built(is_complete, 0, _ask_unions(egraph.database, bounds, more=has_pairs))
 
 
 def _fits_in(members: Members, bounds: Bounds) -> bool:
-    """Whether the world may have what was built."""
+    """Whether the subgraph may have what was built."""
     return members.find_entering() <= bounds.node_limit - members.size
 
 
-def _build_beside(world: World, iteration: int, bounds: Bounds) -> bool:
+def _build_beside(subgraph: Subgraph, iteration: int, bounds: Bounds) -> bool:
     """Build the targets in classes of their own; return whether all are within the limits."""
-    egraph, members = world.egraph, world.members
+    egraph, members = subgraph.egraph, subgraph.members
     database = egraph.database
     next_id, before = egraph.next_id, egraph.e_nodes
     limit = bounds.node_limit if members is None else members.universe_limit

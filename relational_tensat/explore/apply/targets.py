@@ -17,7 +17,7 @@ class Bounds:
     """What bounds the building of targets.
 
     Attributes:
-        node_limit: the most e-nodes that the world may have.
+        node_limit: the most e-nodes that the subgraph may have.
         total_nodes: the e-nodes of all targets, if nothing is shared.
         steps: the most nodes that a target has.
         sources: the most that the rules have.

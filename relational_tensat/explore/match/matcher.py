@@ -105,7 +105,7 @@ class Matcher:
         self._write_texts([f"g{i}" for i in range(compiled.root_columns * compiled.node_columns)])
 
     def forget_edges(self) -> None:
-        """Ask for all that stands below each other when next matched: what is shown is another world."""
+        """Ask for all that stands below each other when next matched: what is shown is another subgraph."""
         self._edges = Edges(self.compiled)
 
     def create_tables(self, *, with_rules: bool = True) -> None:

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.exploration_options import ExplorationOptions
-from relational_tensat.explore.outcome import Exploration, WorldReport
-from relational_tensat.explore.strategies.saturation import Saturation, join_worlds
+from relational_tensat.explore.outcome import Exploration, SubgraphReport
+from relational_tensat.explore.strategies.saturation import Saturation, join_subgraphs
 from relational_tensat.explore.strategies.strategy import SearchSettings
 from relational_tensat.rules.model import Rule
 
@@ -31,31 +31,31 @@ def explore_and_go_on(
     """Grow an e-graph until it is saturated; if a limit of e-nodes or iterations ends that, go on by focus.
 
     Args:
-        search: its ``iterations`` and ``node_limit`` are for saturation, and for each world;
+        search: its ``iterations`` and ``node_limit`` are for saturation, and for each subgraph;
             ``universe_limit`` for what focus builds beside saturation's e-nodes; ``time_limit_s`` for both.
 
     Raises:
         UnsoundRuleError: as ``explore``.
     """
     options, started_s = search.options, time.perf_counter()
-    join_worlds(egraph, options)
+    join_subgraphs(egraph, options)
     saturation = Saturation(egraph, rules, options, search.observer)
-    worlds: tuple[WorldReport, ...] = ()
+    subgraphs: tuple[SubgraphReport, ...] = ()
     with saturation.watching() as guard:
         reason = saturation.grow(guard)
         if reason == "iterations" and _can_go_on(reason, options):
             reason = saturation.grow_out(guard)
         if guard.reason is None and _can_go_on(reason, options):
-            from relational_tensat.explore.strategies.focus.focus import search_worlds
+            from relational_tensat.explore.strategies.focus.focus import search_subgraphs
 
-            reason, worlds = search_worlds(
+            reason, subgraphs = search_subgraphs(
                 saturation, search, guard, ended=reason, started_s=started_s
             )
-    return saturation.finish(reason, worlds)
+    return saturation.finish(reason, subgraphs)
 
 
 def _can_go_on(reason: str, options: ExplorationOptions) -> bool:
-    """Whether saturation ended by a limit that leaves something to do, and worlds can be grown."""
+    """Whether saturation ended by a limit that leaves something to do, and subgraphs can be grown."""
     is_limited = reason == "nodes" or (
         reason == "iterations" and options.iterations >= DEFAULT_ITERATIONS
     )

@@ -1,7 +1,7 @@
 """What saturation decides: which rules take part in an iteration, what they may build, and when it ends.
 
-Multi-pattern rules may take a part of the node limit. A variation grows a world otherwise than saturation
-would, so that it holds other graphs.
+Multi-pattern rules may take a part of the node limit. A variation grows a subgraph otherwise than
+saturation would, so that it holds other graphs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from relational_tensat.base.records import record
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.step import Delta, StepBudget
-from relational_tensat.explore.world import World
+from relational_tensat.explore.subgraph import Subgraph
 
 if TYPE_CHECKING:  # few runs have one
     from relational_tensat.explore.schedule.plan import Schedule
@@ -43,12 +43,12 @@ def scarce_budget(original: int, limit: int) -> int:
 
 @record
 class Variation:
-    """What a node limit keeps out of a world, and what it lets in.
+    """What a node limit keeps out of a subgraph, and what it lets in.
 
     Attributes:
         order: a seed: applications of multi-pattern rules come in a random order; None: of each rule,
             those of the youngest classes first.
-        multi_share: of the room that is left in the world, the part that multi-pattern rules may take in
+        multi_share: of the room that is left in the subgraph, the part that multi-pattern rules may take in
             an iteration; what then becomes of single-pattern rules is not looked at. None: as saturation
             has it (``node_budgets``).
         multi_iterations: iterations in which multi-pattern rules take part, each but the first once
@@ -66,7 +66,7 @@ PLAIN = Variation()
 
 @dataclass(slots=True)
 class SaturationState:
-    """Where saturation is, in the e-graph or in a world of it.
+    """Where saturation is, in the e-graph or in a subgraph of it.
 
     Attributes:
         iteration: the last one that is done.
@@ -89,26 +89,26 @@ class SaturationState:
 
 
 class Policy:
-    """Decides by the world and by where its exploration is.
+    """Decides by the subgraph and by where its exploration is.
 
     Attributes:
         options: those that hold now: see ``vary``.
         schedule: decides instead, where there is one.
-        offset: iterations in worlds, and in explorations, before this one.
+        offset: iterations in subgraphs, and in explorations, before this one.
         more: iterations beyond those of the options.
     """
 
-    def __init__(self, world: World, options: ExplorationOptions) -> None:
+    def __init__(self, subgraph: Subgraph, options: ExplorationOptions) -> None:
         """Begin with the options' schedule, if there is one.
 
         Raises:
-            UsageError: it is malformed, or names a ruleset that the world's rules do not have.
+            UsageError: it is malformed, or names a ruleset that the subgraph's rules do not have.
         """
         self.options = self._given = options
-        self.schedule = _begun(world, options.schedule) if options.schedule else None
-        self.offset = world.steps
+        self.schedule = _begun(subgraph, options.schedule) if options.schedule else None
+        self.offset = subgraph.steps
         self.more = 0
-        self._world = world
+        self._subgraph = subgraph
         self._variation = PLAIN
 
     def vary(self, node_limit: int, variation: Variation) -> None:
@@ -131,13 +131,13 @@ class Policy:
         """Return the rules that take part in an iteration."""
         if self.schedule is not None:
             return self.schedule.rules or frozenset()
-        rules = self._world.rules
+        rules = self._subgraph.rules
         return rules.all_rules if self.wants_multi(iteration, state) else rules.single_rules
 
     def wants_multi(self, iteration: int, state: SaturationState) -> bool:
         """Whether multi-pattern rules take part in an iteration, where there is no schedule."""
         iteration -= self.offset
-        if state.scarce and self._multi_budget(state) <= self._world.e_nodes:
+        if state.scarce and self._multi_budget(state) <= self._subgraph.e_nodes:
             return False
         if self.options.multi_schedule == "first":
             return iteration <= self.options.multi_iterations
@@ -149,7 +149,7 @@ class Policy:
         limit = self.options.node_limit
         if self._variation.multi_share is not None:
             return StepBudget(limit, self._multi_budget(state))
-        whole_above = max(scarce_budget(state.original, limit), self._world.e_nodes)
+        whole_above = max(scarce_budget(state.original, limit), self._subgraph.e_nodes)
         return StepBudget(
             limit, self._multi_budget(state), whole_above=None if state.scarce else whole_above
         )
@@ -159,7 +159,7 @@ class Policy:
         share, limit, e_nodes = (
             self._variation.multi_share,
             self.options.node_limit,
-            self._world.e_nodes,
+            self._subgraph.e_nodes,
         )
         if share is not None:
             return e_nodes + int(share * (limit - e_nodes))
@@ -181,20 +181,20 @@ class Policy:
             self.schedule.note(not delta.is_empty)
             reason = "nodes" if state.left_out else "schedule"
             return "" if self.schedule.rules is not None else reason
-        if state.quiet and not state.left_out and rules == self._world.rules.all_rules:
+        if state.quiet and not state.left_out and rules == self._subgraph.rules.all_rules:
             return "closed"
         if not state.quiet or self.wants_multi(state.iteration + 1, state):
             return ""
         return "nodes" if state.left_out else "saturated"
 
 
-def _begun(world: World, text: str) -> Schedule:
+def _begun(subgraph: Subgraph, text: str) -> Schedule:
     """Return a schedule before its first step."""
     from relational_tensat.explore.schedule.plan import Schedule, parse_schedule
     from relational_tensat.explore.schedule.rulesets import check_rulesets, rules_by_ruleset
 
-    rules = [compiled.rule for compiled in world.rules.rules]
+    rules = [compiled.rule for compiled in subgraph.rules.rules]
     plan = parse_schedule(text)
     check_rulesets(plan, rules)
     rule_names = rules_by_ruleset(rules)
-    return Schedule(plan, lambda name: world.rules.named(*rule_names[name]))
+    return Schedule(plan, lambda name: subgraph.rules.named(*rule_names[name]))

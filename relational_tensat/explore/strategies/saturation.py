@@ -30,12 +30,12 @@ from relational_tensat.explore.outcome import (
     IterationReport,
     Journal,
     Observer,
-    WorldReport,
+    SubgraphReport,
 )
 from relational_tensat.explore.step import Delta, Starved, step
 from relational_tensat.explore.strategies.policy import PLAIN, Policy, SaturationState, Variation
 from relational_tensat.explore.strategies.strategy import SearchSettings
-from relational_tensat.explore.world import World, begin_world, end_exploration, write_down
+from relational_tensat.explore.subgraph import Subgraph, begin_subgraph, end_exploration, write_down
 from relational_tensat.rules.model import Rule
 
 #: Exploration dies out where an iteration works on so few matches for each e-node, or on so few and fewer
@@ -58,14 +58,14 @@ def explore(
 
     Raises:
         UnsoundRuleError: a rule would unite classes of different types.
-        UsageError: the options ask for a search over worlds, which needs costs.
+        UsageError: the options ask for a search over subgraphs, which needs costs.
     """
     if options is not None and options.is_search:
         raise UsageError(
             f"search = {options.search} without costs, expected it in optimize(), which has some"
         )
     options = options or ExplorationOptions()
-    join_worlds(egraph, options)
+    join_subgraphs(egraph, options)
     saturation = Saturation(egraph, rules, options, observer or Observer())
     with saturation.watching() as guard:
         reason = saturation.grow(guard)
@@ -77,8 +77,8 @@ def explore_whole(egraph: EGraph, rules: Sequence[Rule], search: SearchSettings)
     return explore(egraph, rules, search.options, observer=search.observer)
 
 
-def join_worlds(egraph: EGraph, options: ExplorationOptions) -> None:
-    """Let an e-graph of worlds be one whose cycles are filtered, before saturation goes on with it."""
+def join_subgraphs(egraph: EGraph, options: ExplorationOptions) -> None:
+    """Let an e-graph of subgraphs be one whose cycles are filtered, before saturation goes on with it."""
     is_universe = egraph.is_universe
     with egraph.transaction():
         end_search(egraph)
@@ -87,7 +87,7 @@ def join_worlds(egraph: EGraph, options: ExplorationOptions) -> None:
 
 
 class Saturation:
-    """Saturation that can be carried on: in the e-graph, or in one world of it after the other.
+    """Saturation that can be carried on: in the e-graph, or in one subgraph of it after the other.
 
     Attributes:
         iteration: the last one that is complete.
@@ -109,10 +109,10 @@ class Saturation:
         self._journal = Journal()
         is_new = egraph.clock == 0
         with egraph.transaction():  # the rules go into the tables
-            self._world = begin_world(egraph, rules, options)
+            self._subgraph = begin_subgraph(egraph, rules, options)
             self._write_down()
-        self._state = SaturationState(self._world.steps, egraph.e_nodes)
-        self._policy = Policy(self._world, options)
+        self._state = SaturationState(self._subgraph.steps, egraph.e_nodes)
+        self._policy = Policy(self._subgraph, options)
         #: Nothing was kept out because of cycles; unknown where others explored before.
         self._has_all = is_new
 
@@ -122,9 +122,9 @@ class Saturation:
         return self._state.iteration
 
     @property
-    def world(self) -> World:
-        """The e-graph, or one world of it, with the rules."""
-        return self._world
+    def subgraph(self) -> Subgraph:
+        """The e-graph, or one subgraph of it, with the rules."""
+        return self._subgraph
 
     @property
     def journal(self) -> Journal:
@@ -132,32 +132,32 @@ class Saturation:
         return self._journal
 
     def go_on_after(self, iteration: int) -> None:
-        """Continue after an iteration that another search has made; a world is begun next."""
+        """Continue after an iteration that another search has made; a subgraph is begun next."""
         self._state = SaturationState(iteration, 0)
-        self._world.steps = iteration
+        self._subgraph.steps = iteration
 
-    def begin_world(
+    def begin_subgraph(
         self,
         members: Members,
         enodes: Sequence[int],
         node_limit: int,
         variation: Variation = PLAIN,
     ) -> None:
-        """Continue in a world of the e-graph: as if its e-nodes were the original graph's.
+        """Continue in a subgraph of the e-graph: as if its e-nodes were the original graph's.
 
         Args:
             enodes: what it is grown from, operands first.
             node_limit: the most e-nodes that it may have.
 
         Raises:
-            Interrupted, OutOfMemory: the world before is still there.
+            Interrupted, OutOfMemory: the subgraph before is still there.
         """
-        with self._world.transaction():
-            self._world.begin_members(members, enodes)
+        with self._subgraph.transaction():
+            self._subgraph.begin_members(members, enodes)
             self._write_down()
         iteration = self._state.iteration
         self._policy.offset, self._state = iteration, SaturationState(iteration, len(enodes))
-        self._world.matcher.order = variation.order
+        self._subgraph.matcher.order = variation.order
         self._policy.vary(node_limit, variation)
 
     @contextmanager
@@ -236,7 +236,7 @@ class Saturation:
         """
         self._iteration_started = time.perf_counter()
         self._statements_before = self._database.statements
-        world, policy = self._world, self._policy
+        subgraph, policy = self._subgraph, self._policy
         while True:
             try:
                 with self._transaction():
@@ -246,7 +246,7 @@ class Saturation:
                     # without end.
                     is_multi = policy.schedule is None and policy.wants_multi(iteration, state)
                     state.multi_done += is_multi
-                    delta = step(world, rules, policy.budget(state))
+                    delta = step(subgraph, rules, policy.budget(state))
                     state.iteration = iteration
                     state.quiet = delta.is_empty
                     state.left_out |= not delta.multi_complete
@@ -269,7 +269,7 @@ class Saturation:
         """Do an iteration's work whole, or leave all as it was."""
         state, mark = replace(self._state), self._journal.mark()
         try:
-            with self._world.transaction():
+            with self._subgraph.transaction():
                 yield
         except (Interrupted, OutOfMemory, UnsoundRuleError, Starved) as error:
             if not isinstance(
@@ -296,13 +296,13 @@ class Saturation:
     def _write_down(self) -> None:
         """Write what another process would need; in memory, there is none."""
         if self._database.is_file:
-            write_down(self._egraph, self._world.matcher, self._journal)
+            write_down(self._egraph, self._subgraph.matcher, self._journal)
 
-    def finish(self, reason: str, worlds: tuple[WorldReport, ...] = ()) -> Exploration:
+    def finish(self, reason: str, subgraphs: tuple[SubgraphReport, ...] = ()) -> Exploration:
         """Write down what is not written yet, and why it ended; return how it went."""
         is_exhaustive = reason == "closed" and self._has_all
         reason = "saturated" if reason == "closed" else reason
         ended = end_exploration(
-            self._world, self._journal, reason, self._state.iteration, self._started
+            self._subgraph, self._journal, reason, self._state.iteration, self._started
         )
-        return replace(ended, worlds=worlds, is_exhaustive=is_exhaustive)
+        return replace(ended, subgraphs=subgraphs, is_exhaustive=is_exhaustive)

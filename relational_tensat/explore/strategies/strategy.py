@@ -1,7 +1,7 @@
-"""What a strategy is: it begins a world, decides which steps it takes, and says how that went.
+"""What a strategy is: it begins a subgraph, decides which steps it takes, and says how that went.
 
 ``explore.step`` takes a step: match, apply, rebuild and filter in one transaction, without policy.
-``explore.world.end_exploration`` writes down what is there at the end. ``docs/extending.md`` has an
+``explore.subgraph.end_exploration`` writes down what is there at the end. ``docs/extending.md`` has an
 example.
 """
 

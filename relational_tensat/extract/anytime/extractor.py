@@ -51,7 +51,7 @@ from relational_tensat.extract.problem import (
 from relational_tensat.extract.tables import TableProblem, choose
 
 if TYPE_CHECKING:
-    from relational_tensat.explore.worlds.node_costs import WorldArrays
+    from relational_tensat.explore.subgraphs.node_costs import SubgraphArrays
 
 LEAST_S = 0.5
 """So long an extraction between iterations may take in any case."""
@@ -162,30 +162,30 @@ class AnytimeExtractor:
         """Return what kernels of these signatures cost, in µs."""
         return signature_costs(self._egraph, self._cost, signatures)
 
-    def world_cost_us(
-        self, world: WorldArrays, extractor: str, should_stop: ShouldStop | None = None
+    def subgraph_cost_us(
+        self, subgraph: SubgraphArrays, extractor: str, should_stop: ShouldStop | None = None
     ) -> float:
-        """Return what an extractor's graph of a world costs, which no table shows.
+        """Return what an extractor's graph of a subgraph costs, which no table shows.
 
         Args:
             extractor: ``greedy-dag`` is the derivation from the leaves up alone, as in Algorithm 2 of the
                 paper of tree search: the extractor's other ways take ten times as long.
         """
-        unknown = np.full(world.n_classes, UNUSED, np.int32)
+        unknown = np.full(subgraph.n_classes, UNUSED, np.int32)
         problem = ExtractionProblem(
-            world.cost_us,
-            world.node_class,
-            world.child_ptr,
-            world.child_idx,
-            world.n_classes,
-            world.root,
+            subgraph.cost_us,
+            subgraph.node_class,
+            subgraph.child_ptr,
+            subgraph.child_idx,
+            subgraph.n_classes,
+            subgraph.root,
             unknown,
         )
         if extractor == "greedy-dag" and not problem.has_negative_costs:
             return dag_cost_us(problem, DagDeriver(problem).derive(problem.cost_us))
         options = replace(self._options, extractor=extractor)
         watch = self.watch.within(options.time_limit_s, should_stop)
-        return extract(problem, options, self._process, watch=watch, start=world.known).cost_us
+        return extract(problem, options, self._process, watch=watch, start=subgraph.known).cost_us
 
     def finish(self, iteration: int) -> Extraction:
         """Extract from the explored e-graph and write the cheapest choice into ``chosen``.

@@ -15,8 +15,8 @@ import numpy as np
 from relational_tensat.base.deadline import OutOfTimeError
 from relational_tensat.extract.exact.decomposition import Assembly
 from relational_tensat.extract.exact.isomorphic import Group
-from relational_tensat.extract.exact.reduce.reduced import Reduced, unreduced
 from relational_tensat.extract.exact.reduce.rounds import PINNING, pin_required
+from relational_tensat.extract.exact.reduce.smaller_problem import Reduced, unreduced
 from relational_tensat.extract.exact.reduced_search import search_reduced
 from relational_tensat.extract.exact.solve.search import Search, SolverOptions
 from relational_tensat.extract.greedy.bottom_up import DagDeriver

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relational_tensat.extract.exact.isomorphic import Group, grouped
-from relational_tensat.extract.exact.reduce.reduced import Mask, Reduced
+from relational_tensat.extract.exact.reduce.smaller_problem import Mask, Reduced
 from relational_tensat.extract.exact.solve.search import Progress, Search, SolverOptions
 from relational_tensat.extract.index import edge_owner, nodes_by_class
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Ints

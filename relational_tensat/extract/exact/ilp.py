@@ -8,8 +8,8 @@ from itertools import islice
 
 from relational_tensat.base.deadline import OutOfTimeError
 from relational_tensat.extract.exact.decomposed_search import search_decomposed
-from relational_tensat.extract.exact.reduce.reduced import unreduced
 from relational_tensat.extract.exact.reduce.rounds import linear_round
+from relational_tensat.extract.exact.reduce.smaller_problem import unreduced
 from relational_tensat.extract.exact.reduced_search import search_whole
 from relational_tensat.extract.exact.solve.formulation import WITHIN
 from relational_tensat.extract.exact.solve.mip import cut_and_solve, scaled_model

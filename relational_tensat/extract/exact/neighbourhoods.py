@@ -19,8 +19,8 @@ from dataclasses import replace
 import numpy as np
 
 from relational_tensat.base.deadline import OutOfTimeError
-from relational_tensat.extract.exact.reduce.reduced import Mask, Reduced, keep, unreduced
 from relational_tensat.extract.exact.reduce.reductions.needless import drop_underivable
+from relational_tensat.extract.exact.reduce.smaller_problem import Mask, Reduced, keep, unreduced
 from relational_tensat.extract.exact.solve.search import Search, SolverOptions
 from relational_tensat.extract.greedy.bottom_up import settle_by_tree_cost
 from relational_tensat.extract.index import children_by_node, nodes_by_class, parents_by_class

@@ -9,9 +9,9 @@ import numpy as np
 
 from relational_tensat.base.deadline import Budget, BudgetSpentError, OutOfTimeError
 from relational_tensat.extract.exact.decomposition import Assembly
-from relational_tensat.extract.exact.reduce.reduced import Mask, Reduced, keep, unreduced
 from relational_tensat.extract.exact.reduce.reductions.needless import drop_underivable
 from relational_tensat.extract.exact.reduce.rounds import reduce_and_pin, with_single_root
+from relational_tensat.extract.exact.reduce.smaller_problem import Mask, Reduced, keep, unreduced
 from relational_tensat.extract.exact.relaxation import Relaxation, relax, without
 from relational_tensat.extract.exact.solve.constraints import TWO_CYCLES, stack_rows, two_cycle_rows
 from relational_tensat.extract.exact.solve.formulation import (

@@ -27,7 +27,7 @@ import numpy as np
 
 from relational_tensat.base.deadline import OutOfTimeError
 from relational_tensat.extract.exact.landmarks import LANDMARKS, SCARCITY, LandmarkCuts
-from relational_tensat.extract.exact.reduce.reduced import Mask
+from relational_tensat.extract.exact.reduce.smaller_problem import Mask
 from relational_tensat.extract.exact.solve.constraints import (
     Columns,
     Rows,

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from relational_tensat.base.deadline import Check, unlimited
-from relational_tensat.extract.exact.reduce.reduced import Mask
+from relational_tensat.extract.exact.reduce.smaller_problem import Mask
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from relational_tensat.extract.index import Adjacency, edge_owner, nodes_by_class
 from relational_tensat.extract.problem import ExtractionProblem, Floats, Ints

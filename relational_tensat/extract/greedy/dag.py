@@ -8,7 +8,6 @@ from contextlib import suppress
 from relational_tensat.base.deadline import Check, OutOfTimeError
 from relational_tensat.base.errors import NoSolutionError
 from relational_tensat.base.process import no_garbage_collection
-from relational_tensat.extract.exact.reduce.reduced import unreduced
 from relational_tensat.extract.exact.reduce.reductions.inline import (
     inline_free_classes,
     inline_single_free,
@@ -17,6 +16,7 @@ from relational_tensat.extract.exact.reduce.reductions.needless import (
     drop_self_loops,
     drop_underivable,
 )
+from relational_tensat.extract.exact.reduce.smaller_problem import unreduced
 from relational_tensat.extract.greedy.bottom_up import DagDeriver, settle_by_tree_cost
 from relational_tensat.extract.greedy.cover import CoverGreedy
 from relational_tensat.extract.greedy.improve import Improver

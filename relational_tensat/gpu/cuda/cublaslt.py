@@ -26,7 +26,7 @@ from relational_tensat.gpu.cuda.modules import (
     SharedLibrary,
     find_library,
 )
-from relational_tensat.gpu.routing import BlasProduct, blas_product
+from relational_tensat.gpu.library_calls import BlasProduct, blas_product
 
 NAME = "cublasLt"
 #: What cuBLAS asks for on Hopper.

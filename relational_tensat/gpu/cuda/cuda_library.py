@@ -26,8 +26,8 @@ from relational_tensat.gpu.cuda.cublaslt import open_cublaslt
 from relational_tensat.gpu.cuda.cudnn import open_cudnn
 from relational_tensat.gpu.cuda.gpu import Events, Gpu, quickest
 from relational_tensat.gpu.cuda.modules import Modules
+from relational_tensat.gpu.library_calls import own_launch
 from relational_tensat.gpu.nvrtc import nvrtc_version, sources_hash
-from relational_tensat.gpu.routing import own_launch
 from relational_tensat.tensor import Array
 
 

@@ -45,8 +45,7 @@ from relational_tensat.gpu.cuda.modules import (
     find_library,
     int_array,
 )
-from relational_tensat.gpu.memory import aligned, item_bytes
-from relational_tensat.gpu.routing import (
+from relational_tensat.gpu.library_calls import (
     convolution_epilogue,
     cudnn_fuses,
     cudnn_takes_pool,
@@ -54,6 +53,7 @@ from relational_tensat.gpu.routing import (
     padded_bytes,
     with_padded_operand,
 )
+from relational_tensat.gpu.memory import aligned, item_bytes
 
 #: Algorithms that need more are passed over.
 _MOST_WORKSPACE_BYTES = 1 << 30

@@ -26,7 +26,7 @@ from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
 from relational_tensat.mugraph.graph.mugraph_json import content_hash
 from relational_tensat.mugraph.regions.groups import groups
-from relational_tensat.mugraph.regions.region_lowering import LoweredRegion, lowered
+from relational_tensat.mugraph.regions.node_programs import LoweredRegion, lowered
 from relational_tensat.mugraph.regions.regions import (
     Cone,
     Cones,

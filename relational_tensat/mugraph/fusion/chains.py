@@ -23,7 +23,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     Operation,
     Saver,
 )
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.regions.groups import groups
 from relational_tensat.tensor import Graph, Node, TensorType
 from relational_tensat.tensor.types import AttrValue

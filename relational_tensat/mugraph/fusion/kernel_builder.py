@@ -27,7 +27,7 @@ from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.mugraph import BlockGraph, Kernel, MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import content_hash
 from relational_tensat.mugraph.graph.rewrites import core, with_windows
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.kernel_finder import KernelSearcher, SearchEffort, UnfitError
 from relational_tensat.mugraph.verify.masks import are_same, masked, masks_of
 from relational_tensat.mugraph.verify.random_tests import has_choices

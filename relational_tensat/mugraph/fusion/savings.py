@@ -23,7 +23,7 @@ from relational_tensat.mugraph.graph.dims import count, variables
 from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import content_hash
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.kernels.emit_c import (
     FLAGS,
     CFunction,
@@ -32,8 +32,8 @@ from relational_tensat.mugraph.kernels.emit_c import (
     compiler_version,
     emitted_kernels,
 )
-from relational_tensat.mugraph.sizing.cost_model import graph_us, least_us
-from relational_tensat.mugraph.sizing.waves import Multiprocessors
+from relational_tensat.mugraph.sizes.cost_model import graph_us, least_us
+from relational_tensat.mugraph.sizes.waves import Multiprocessors
 from relational_tensat.tensor import Array, Graph, Node
 
 
@@ -142,7 +142,7 @@ def measured(candidate: KernelCandidate, graph: MuGraph) -> TimingSample:
     from relational_tensat.cost.cpu.onnxruntime_device import MOST_PATIENCE_S
     from relational_tensat.cost.cpu.probe import leave_caches, wanted_copies
     from relational_tensat.cost.cpu.quiet import processor_watch, thread_us
-    from relational_tensat.cost.cpu.sampling import Pair, difference
+    from relational_tensat.cost.cpu.samples import Pair, difference
 
     with temporary_folder() as folder:
         functions = compiled_kernels(graph, folder)

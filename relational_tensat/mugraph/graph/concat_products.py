@@ -23,7 +23,7 @@ from relational_tensat.mugraph.graph.mugraph import (
 )
 from relational_tensat.mugraph.graph.operators import mu_operator
 from relational_tensat.mugraph.graph.rewrites import flat_steps
-from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors
+from relational_tensat.mugraph.graph.validity import block_tensors, kernel_tensors
 
 _Step: TypeAlias = BlockStep | KernelStep
 

@@ -44,7 +44,7 @@ from relational_tensat.mugraph.graph.partial_tiles import (
     partial_splits,
     splits_of,
 )
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 
 #: The splits of a block whose last tile is smaller, by variable.
 Partial: TypeAlias = Mapping[str, TileSplit]

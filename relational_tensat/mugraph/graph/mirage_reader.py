@@ -18,7 +18,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     MuGraph,
     Saver,
 )
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 
 #: Mirage's numbers of float16, in its saved graphs and today, and those of float32.
 WIDE_TYPES = {921: 930, 941: 950}

@@ -24,7 +24,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     RunningMax,
 )
 from relational_tensat.mugraph.graph.rewrites import flat_steps
-from relational_tensat.mugraph.graph.well_formed import (
+from relational_tensat.mugraph.graph.validity import (
     BlockStage,
     BlockTensors,
     block_tensors,

@@ -32,7 +32,7 @@ from relational_tensat.mugraph.graph.mirage_steps import (
     with_last_sums,
 )
 from relational_tensat.mugraph.graph.mugraph import AXES, Kernel, MuGraph
-from relational_tensat.mugraph.graph.well_formed import (
+from relational_tensat.mugraph.graph.validity import (
     BlockStage,
     BlockTensors,
     block_tensors,

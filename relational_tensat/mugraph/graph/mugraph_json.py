@@ -33,7 +33,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     Saver,
     ThreadGraph,
 )
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.tensor.types import Attrs, AttrValue
 
 _REQUIRED: Any = object()

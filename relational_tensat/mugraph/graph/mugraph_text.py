@@ -22,7 +22,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     ThreadGraph,
 )
 from relational_tensat.mugraph.graph.partial_tiles import TileSplit
-from relational_tensat.mugraph.graph.well_formed import (
+from relational_tensat.mugraph.graph.validity import (
     BlockStage,
     BlockTensors,
     block_tensors,

@@ -34,7 +34,7 @@ from relational_tensat.mugraph.graph.operators import (
     Shift,
     mu_operator,
 )
-from relational_tensat.mugraph.graph.well_formed import BlockTensors, block_tensors, kernel_tensors
+from relational_tensat.mugraph.graph.validity import BlockTensors, block_tensors, kernel_tensors
 
 
 def named_by_place(graph: MuGraph) -> MuGraph:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 from relational_tensat.mugraph.graph.dims import Dim, Dims, count
 from relational_tensat.mugraph.graph.mugraph import Kernel
-from relational_tensat.mugraph.graph.well_formed import BlockStage
+from relational_tensat.mugraph.graph.validity import BlockStage
+from relational_tensat.mugraph.kernels.kernel_statements import lower
 from relational_tensat.mugraph.kernels.layouts import PADDING_BYTES, row_major
 from relational_tensat.mugraph.kernels.loop_rewrites import with_shorter_steps
-from relational_tensat.mugraph.kernels.lowering import lower
 from relational_tensat.mugraph.kernels.statements import (
     Load,
     Multiply,

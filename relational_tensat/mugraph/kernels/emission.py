@@ -25,7 +25,7 @@ from relational_tensat.mugraph.graph.dims import text_of, variables
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph, Operation
 from relational_tensat.mugraph.graph.mugraph_text import step_text
 from relational_tensat.mugraph.graph.rewrites import expanded
-from relational_tensat.mugraph.graph.well_formed import BlockStage, kernel_tensors
+from relational_tensat.mugraph.graph.validity import BlockStage, kernel_tensors
 from relational_tensat.mugraph.kernels.emit_c import emit_c
 from relational_tensat.mugraph.kernels.emit_cuda import CudaKernel, compile_cuda, emit_cuda
 from relational_tensat.mugraph.kernels.emit_triton import TritonKernel, emit_triton

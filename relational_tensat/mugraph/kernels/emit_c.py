@@ -23,7 +23,7 @@ from relational_tensat.base.errors import InputError, MissingDependencyError
 from relational_tensat.base.shown_text import escaped_in_code
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
-from relational_tensat.mugraph.graph.well_formed import BlockStage, kernel_tensors
+from relational_tensat.mugraph.graph.validity import BlockStage, kernel_tensors
 from relational_tensat.mugraph.kernels.indices import (
     ITERATION,
     Formulas,
@@ -39,8 +39,8 @@ from relational_tensat.mugraph.kernels.indices import (
     tile_start,
     written_index,
 )
+from relational_tensat.mugraph.kernels.kernel_statements import lower
 from relational_tensat.mugraph.kernels.layouts import row_major
-from relational_tensat.mugraph.kernels.lowering import lower
 from relational_tensat.mugraph.kernels.statements import (
     MAXIMA,
     Compute,

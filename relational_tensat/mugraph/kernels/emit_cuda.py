@@ -15,7 +15,7 @@ from relational_tensat.gpu.catalogue import FLOAT_TYPES, HEADERS, read_source
 from relational_tensat.gpu.nvrtc import Compiled, compile_source
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Kernel
-from relational_tensat.mugraph.graph.well_formed import BlockStage
+from relational_tensat.mugraph.graph.validity import BlockStage
 from relational_tensat.mugraph.kernels.cuda_buffers import (
     WARPS,
     BlockSchedule,
@@ -33,12 +33,12 @@ from relational_tensat.mugraph.kernels.cuda_statements import (
     type_of,
 )
 from relational_tensat.mugraph.kernels.indices import ITERATION, end_name, ends
+from relational_tensat.mugraph.kernels.kernel_statements import lower
 from relational_tensat.mugraph.kernels.layout_choice import (
     STATIC_BYTES,
     KernelLayouts,
     kernel_layouts,
 )
-from relational_tensat.mugraph.kernels.lowering import lower
 from relational_tensat.mugraph.kernels.statements import MAXIMA, Load, Program, Text, identifier
 from relational_tensat.tensor.spellings import definitions
 

@@ -19,7 +19,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     ThreadGraph,
 )
 from relational_tensat.mugraph.graph.rewrites import flat_steps
-from relational_tensat.mugraph.graph.well_formed import BlockStage, BlockTensors, block_tensors
+from relational_tensat.mugraph.graph.validity import BlockStage, BlockTensors, block_tensors
 from relational_tensat.mugraph.kernels.indices import (
     ITERATION,
     end_name,
@@ -29,9 +29,9 @@ from relational_tensat.mugraph.kernels.indices import (
     source_layout,
     tile_start,
 )
+from relational_tensat.mugraph.kernels.kernel_statements import size_in_loop
 from relational_tensat.mugraph.kernels.layouts import row_major
 from relational_tensat.mugraph.kernels.loop_rewrites import multiplied
-from relational_tensat.mugraph.kernels.lowering import size_in_loop
 from relational_tensat.mugraph.kernels.statements import Text, fade_of, identifier
 from relational_tensat.mugraph.kernels.triton_expressions import (
     LOWEST,

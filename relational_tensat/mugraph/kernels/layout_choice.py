@@ -25,7 +25,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     MuGraph,
     Operation,
 )
-from relational_tensat.mugraph.graph.well_formed import BlockStage, kernel_tensors
+from relational_tensat.mugraph.graph.validity import BlockStage, kernel_tensors
 from relational_tensat.mugraph.kernels.accesses import (
     CLOCK,
     accesses,
@@ -48,13 +48,13 @@ from relational_tensat.mugraph.kernels.cuda_buffers import (
     with_room_for_buffers,
 )
 from relational_tensat.mugraph.kernels.indices import load_width, source_layout
+from relational_tensat.mugraph.kernels.kernel_statements import lower
 from relational_tensat.mugraph.kernels.layouts import (
     Layout,
     orders,
     row_major,
     shared_layouts,
 )
-from relational_tensat.mugraph.kernels.lowering import lower
 from relational_tensat.mugraph.kernels.statements import Load, Program, Save, Statement
 
 #: Of shared memory that a block may have on any device, without being asked for more when it is launched.

@@ -22,7 +22,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     RunningMax,
 )
 from relational_tensat.mugraph.graph.rewrites import flat_steps
-from relational_tensat.mugraph.graph.well_formed import block_tensors
+from relational_tensat.mugraph.graph.validity import block_tensors
 
 #: The operands of each matrix product within an operator.
 PAIRS: Mapping[str, tuple[tuple[int, int], ...]] = {

@@ -26,7 +26,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     Saver,
 )
 from relational_tensat.mugraph.graph.partial_tiles import TileSplit
-from relational_tensat.mugraph.graph.well_formed import BlockStage
+from relational_tensat.mugraph.graph.validity import BlockStage
 
 
 class Text:

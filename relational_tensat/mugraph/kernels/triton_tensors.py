@@ -23,7 +23,7 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.dims import Dim, Dims
 from relational_tensat.mugraph.graph.mugraph import WIDE_BYTES, Kernel, Operation
 from relational_tensat.mugraph.graph.rewrites import flat_steps
-from relational_tensat.mugraph.graph.well_formed import BlockStage, BlockTensors, block_tensors
+from relational_tensat.mugraph.graph.validity import BlockStage, BlockTensors, block_tensors
 from relational_tensat.mugraph.kernels.indices import end_name
 from relational_tensat.mugraph.kernels.loop_rewrites import (
     PAIRS,

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.mugraph.graph.dims import Dim, Dims, Window, composed, variables
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.tensor.types import AttrValue
 
 #: A dim: its atoms; none for a dim of size 1.

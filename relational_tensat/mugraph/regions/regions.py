@@ -21,7 +21,7 @@ from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import content_hash, decoded, encoded
 from relational_tensat.mugraph.regions.composites import CONDITIONS
 from relational_tensat.mugraph.regions.groups import Group, groups
-from relational_tensat.mugraph.regions.region_lowering import LoweredRegion, lowered
+from relational_tensat.mugraph.regions.node_programs import LoweredRegion, lowered
 from relational_tensat.tensor import Graph, Node
 
 #: What can become of a part: it got a kernel, or none was found; none could save anything; the time was

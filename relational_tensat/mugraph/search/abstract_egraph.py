@@ -26,7 +26,7 @@ from relational_tensat.mugraph.graph.arithmetic import COMPARISONS, FUNCTIONS
 from relational_tensat.mugraph.graph.dims import count, size_of
 from relational_tensat.mugraph.graph.mu_operator import names
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import read_rule_file
 from relational_tensat.rules.model import Rule

@@ -15,7 +15,7 @@ from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.residues import Residues
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.search.abstract_egraph import AbstractEGraph, saturated
 from relational_tensat.mugraph.search.block_search import BlockSearch
 from relational_tensat.mugraph.search.block_terms import Job, Operand, fingerprint

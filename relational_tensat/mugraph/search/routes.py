@@ -33,7 +33,7 @@ from relational_tensat.mugraph.graph.mugraph import (
 )
 from relational_tensat.mugraph.graph.operators import mu_operator
 from relational_tensat.mugraph.graph.partial_tiles import LOOP
-from relational_tensat.mugraph.graph.well_formed import BlockStage, block_tensors, saved_dims
+from relational_tensat.mugraph.graph.validity import BlockStage, block_tensors, saved_dims
 from relational_tensat.mugraph.search.block_search import BlockSearch
 from relational_tensat.mugraph.search.block_terms import Operand, TermDerivation, step_of
 from relational_tensat.mugraph.search.structure import BlockConfiguration, part_of

@@ -25,7 +25,7 @@ from relational_tensat.mugraph.graph.dims import Dims, count, variables, with_si
 from relational_tensat.mugraph.graph.mu_operator import names
 from relational_tensat.mugraph.graph.mugraph import AXES, MuGraph, Operation
 from relational_tensat.mugraph.graph.mugraph_json import content_hash, encoded
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.search.abstract_egraph import OPAQUE_REDUCTIONS
 
 #: The largest ones first that leave all of a program's tensors within so many elements, or the last.

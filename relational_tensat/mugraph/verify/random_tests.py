@@ -29,7 +29,7 @@ from relational_tensat.mugraph.graph.mugraph import (
 )
 from relational_tensat.mugraph.graph.residues import FAST, Primes, Residues
 from relational_tensat.mugraph.graph.rewrites import flat_steps
-from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors
+from relational_tensat.mugraph.graph.validity import block_tensors, kernel_tensors
 from relational_tensat.mugraph.verify.small_sizes import shrunk
 from relational_tensat.tensor.field import Undefined
 

@@ -29,7 +29,7 @@ from relational_tensat.mugraph.graph.mugraph import (
 )
 from relational_tensat.mugraph.graph.partial_tiles import partial_splits, tile_size
 from relational_tensat.mugraph.graph.rewrites import with_inputs_called
-from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors, saved_dims
+from relational_tensat.mugraph.graph.validity import block_tensors, kernel_tensors, saved_dims
 from relational_tensat.tensor.types import AttrValue
 
 #: The extents of a kernel's grid, and the iterations of its loop.

@@ -27,7 +27,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     Saver,
 )
 from relational_tensat.mugraph.graph.rewrites import flat_steps
-from relational_tensat.mugraph.graph.well_formed import (
+from relational_tensat.mugraph.graph.validity import (
     BlockStage,
     BlockTensors,
     block_tensors,

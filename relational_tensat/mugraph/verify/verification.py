@@ -19,7 +19,7 @@ from relational_tensat.mugraph.graph.mu_operator import names
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
 from relational_tensat.mugraph.graph.residues import LARGE
 from relational_tensat.mugraph.graph.rewrites import core, core_like, has_windows
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.verify.masks import takes_masks
 from relational_tensat.mugraph.verify.random_tests import (
     OutputDifference,

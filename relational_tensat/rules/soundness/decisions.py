@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from relational_tensat.rules.functions import Inapplicable, get_function
 from relational_tensat.rules.instance import Evaluate, PreparedRule, Types
 from relational_tensat.rules.model import Apply, Call, Expr, Rule, Term, Var
-from relational_tensat.rules.soundness import traced
+from relational_tensat.rules.soundness import traces
 from relational_tensat.rules.text import expr_text
 
 #: What is looked for beside the outcomes of a comparison of numbers, in words.
@@ -116,8 +116,8 @@ class Decisions:
                 return base
             return self._noted(expr, wanted, base)
         function = get_function(expr.function)
-        if expr.function in traced.LENGTHS and isinstance(expr.args[0], Var):
-            return traced.length(expr, self._compiled.expression(expr))
+        if expr.function in traces.LENGTHS and isinstance(expr.args[0], Var):
+            return traces.length(expr, self._compiled.expression(expr))
         is_truth = function.call.__annotations__.get("return") == "bool"
         if is_truth and not wanted:
             wanted = _BOTH
@@ -131,7 +131,7 @@ class Decisions:
                 base = _call(function.call, [inner], [function.check(0)])
             case _:
                 args = [self._compile(arg, frozenset()) for arg in expr.args]
-                call = traced.REPLACED.get(expr.function, function.call)
+                call = traces.REPLACED.get(expr.function, function.call)
                 if any(isinstance(arg, Var | Call) for arg in expr.args):
                     call = self._choosing(expr, call, wanted)
                 base = _call(call, args, [function.check(i) for i in range(len(args))])
@@ -175,9 +175,9 @@ class Decisions:
         place = self._add(expr, "", wanted)
 
         def evaluate(types: Types, values: list[Any]) -> Any:
-            start = traced.position()
+            start = traces.position()
             value = base(types, values)
-            self._events.append(Event(Goal(place, bool(value)), start, traced.position()))
+            self._events.append(Event(Goal(place, bool(value)), start, traces.position()))
             return value
 
         return evaluate
@@ -198,9 +198,9 @@ class Decisions:
 
         def chosen(*given: Any) -> Any:
             for place, (_, met) in zip(places, ways, strict=True):
-                start = traced.position()
+                start = traces.position()
                 outcome = bool(met(*given))
-                self._events.append(Event(Goal(place, outcome), start, traced.position()))
+                self._events.append(Event(Goal(place, outcome), start, traces.position()))
             return call(*given)
 
         return chosen
@@ -239,12 +239,12 @@ _HIDDEN: dict[str, Sequence[tuple[str, Callable[..., object]]]] = {
     "without": (
         (
             "a place that the list has",
-            lambda values, places: any(0 <= at < traced.length_of(values) for at in places),
+            lambda values, places: any(0 <= at < traces.length_of(values) for at in places),
         ),
     ),
     "without-zeros": (("a number that is 0", lambda values: any(v == 0 for v in values)),),
-    "take": (("a list that goes on", lambda values, n: traced.length_of(values) > abs(n)),),
-    "drop": (("a list that goes on", lambda values, n: traced.length_of(values) > abs(n)),),
+    "take": (("a list that goes on", lambda values, n: traces.length_of(values) > abs(n)),),
+    "drop": (("a list that goes on", lambda values, n: traces.length_of(values) > abs(n)),),
 }
 #: What comparisons say of equal numbers.
 _AT_EQUAL = {"<": False, "<=": True}

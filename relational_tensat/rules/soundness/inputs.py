@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.rules.instance import source_nodes, tensor_vars, typed_application
 from relational_tensat.rules.model import Rule, Term, Var
-from relational_tensat.rules.soundness import traced
+from relational_tensat.rules.soundness import traces
 from relational_tensat.rules.soundness.draws import RuleConfiguration
 from relational_tensat.rules.soundness.requirements import DrawPlan, SourceTerm
 from relational_tensat.tensor.operators import get_operator
@@ -123,12 +123,12 @@ class Inputs:
     def numbers(self, plan: DrawPlan) -> Iterator[tuple[str, float]]:
         """Yield all numbers by the names that they have as terms: dims, lengths, attributes."""
         for name, kind in zip(plan.tensors, self.types, strict=True):
-            yield traced.length_name("rank", name), kind.rank
+            yield traces.length_name("rank", name), kind.rank
             for axis, size in enumerate(kind.shape):
                 yield f"dim {name} {axis}", size
         for name, value in zip(plan.attrs, self.values, strict=True):
             if isinstance(value, tuple):
-                yield traced.length_name("len", name), len(value)
+                yield traces.length_name("len", name), len(value)
                 for place, item in enumerate(value):
                     if _is_number(item):
                         yield f"item {name} {place}", item
@@ -190,14 +190,14 @@ class Inputs:
         types = []
         for name, kind in zip(plan.tensors, self.types, strict=True):
             sizes = [int(numbers.get(f"dim {name} {i}", size)) for i, size in enumerate(kind.shape)]
-            rank = max(0, int(numbers.get(traced.length_name("rank", name), kind.rank)))
+            rank = max(0, int(numbers.get(traces.length_name("rank", name), kind.rank)))
             more = [_NEW_DIM] * max(0, rank - len(sizes))
             types.append(kind.with_shape((*more, *sizes[max(0, len(sizes) - rank) :])))
         values: list[Any] = []
         for name, value in zip(plan.attrs, self.values, strict=True):
             if isinstance(value, tuple):
                 items = [numbers.get(f"item {name} {i}", item) for i, item in enumerate(value)]
-                length = int(numbers.get(traced.length_name("len", name), len(items)))
+                length = int(numbers.get(traces.length_name("len", name), len(items)))
                 values.append(tuple((items + [1] * max(0, length - len(items)))[: max(0, length)]))
             else:
                 values.append(numbers.get(f"value {name}", value))
@@ -210,17 +210,17 @@ class Inputs:
         types = tuple(
             TensorType(
                 kind.dtype,
-                tuple(traced.made(s, z3.Int(f"dim {name} {i}")) for i, s in enumerate(kind.shape)),
+                tuple(traces.made(s, z3.Int(f"dim {name} {i}")) for i, s in enumerate(kind.shape)),
             )
             for name, kind in zip(plan.tensors, self.types, strict=True)
         )
         values: list[Any] = []
         for name, value in zip(plan.attrs, self.values, strict=True):
             if isinstance(value, tuple):
-                items = traced.TracedList(
+                items = traces.TracedList(
                     _traced(item, f"item {name} {i}") for i, item in enumerate(value)
                 )
-                items.term = z3.Int(traced.length_name("len", name))
+                items.term = z3.Int(traces.length_name("len", name))
                 values.append(items)
             else:
                 values.append(_traced(value, f"value {name}"))
@@ -245,7 +245,7 @@ def _traced(value: Any, name: str) -> Any:
 
     if not _is_number(value):
         return value
-    return traced.made(value, z3.Int(name) if isinstance(value, int) else z3.Real(name))
+    return traces.made(value, z3.Int(name) if isinstance(value, int) else z3.Real(name))
 
 
 def _applied(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from relational_tensat.rules.soundness import traced
+from relational_tensat.rules.soundness import traces
 from relational_tensat.rules.soundness.decisions import Decisions, Event, Goal
 from relational_tensat.rules.soundness.draws import RuleConfiguration
 from relational_tensat.rules.soundness.inputs import UNFIT, Inputs, applied_traced, built
@@ -156,7 +156,7 @@ class Reaching:
 
     def _traced(self, inputs: Inputs) -> TracedRun:
         numbers = inputs.traced(self.plan)
-        with traced.recording() as constraints:
+        with traces.recording() as constraints:
             try:
                 _, values, _ = built(self.plan, numbers, applied_traced)
             except UNFIT:

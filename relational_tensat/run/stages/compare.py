@@ -30,7 +30,7 @@ from relational_tensat.verify.inputs import (
     own_weights,
     reseed,
 )
-from relational_tensat.verify.quantized import compare_quantized, is_quantized
+from relational_tensat.verify.quantization import compare_quantized, is_quantized
 from relational_tensat.verify.runtime import Session
 from relational_tensat.verify.sensitivity import crossing_draws, crossings
 

@@ -41,7 +41,7 @@ from relational_tensat.run.values import CheckedRun, ExtractedRun, LoadedRun
 from relational_tensat.tensor import Array, Graph, TensorType, Weight
 from relational_tensat.verify import Verification, verify, verify_files
 from relational_tensat.verify.fold import fold_alike
-from relational_tensat.verify.quantized import compare_quantized, is_quantized
+from relational_tensat.verify.quantization import compare_quantized, is_quantized
 from relational_tensat.verify.runtime import Session
 
 #: After so many steps that hold at some sizes only the original is returned.

@@ -1,5 +1,5 @@
-"""The second stage: the e-graph grows by the rules, or worlds of it; with the option ``fuse``, kernels for
-parts of the model join it.
+"""The second stage: the e-graph grows by the rules, or subgraphs of it; with the option ``fuse``, kernels
+for parts of the model join it.
 
 Kernels come after exploration: its e-graph is the one that it would be without, so that no result is slower
 than without; and parts of the cheapest graph so far, and of others of it, can have kernels, too.

@@ -124,7 +124,7 @@ def _start(explored: ExploredRun, options: ExtractionOptions) -> Start:
     """Return the choice of a run before, or the cheapest graph by the profile, which is measured first."""
     settled = None
     if explored.loaded.cost.device is not None:
-        from relational_tensat.run.stages.settled import recall  # few runs measure their costs
+        from relational_tensat.run.stages.race_memory import recall  # few runs measure their costs
 
         settled = recall(explored)
     if settled is not None:

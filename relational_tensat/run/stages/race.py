@@ -11,7 +11,7 @@ from relational_tensat.rules.backends.backend import Backend, load_backend
 from relational_tensat.rules.backends.names import BACKENDS
 from relational_tensat.run.options import LOW, Options
 from relational_tensat.run.values import ExtractedRun, LoadedRun
-from relational_tensat.verify.quantized import is_quantized
+from relational_tensat.verify.quantization import is_quantized
 
 #: With measured costs, so many seconds at most unless the options say.
 DEFAULT_BUDGET_S = 60.0

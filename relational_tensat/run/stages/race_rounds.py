@@ -30,7 +30,7 @@ from relational_tensat.run.stages.contenders import (
     with_candidate,
 )
 from relational_tensat.run.stages.extract import extract_again, without_kept
-from relational_tensat.run.stages.settled import candidate_of, remember
+from relational_tensat.run.stages.race_memory import candidate_of, remember
 from relational_tensat.run.values import ExtractedRun, LoadedRun, Settled
 from relational_tensat.tensor import Graph
 

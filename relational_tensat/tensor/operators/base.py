@@ -22,7 +22,7 @@ from relational_tensat.base.errors import ShapeError
 from relational_tensat.tensor.field import Field
 from relational_tensat.tensor.operators.attributes import Attr, normalized
 from relational_tensat.tensor.operators.onnx_form import OnnxForm
-from relational_tensat.tensor.operators.sampling import Sampling
+from relational_tensat.tensor.operators.samples import Sampling
 from relational_tensat.tensor.operators.traits import NO_ACTIVATION, Family
 from relational_tensat.tensor.types import Attrs, AttrValue, TensorType, ValueType, tensors_of
 

@@ -15,7 +15,7 @@ from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators.base import Operator, Types, Values
 from relational_tensat.tensor.operators.onnx_form import Mapped, OnnxNode, attr_int, input_type
 from relational_tensat.tensor.operators.registry import register
-from relational_tensat.tensor.operators.sampling import PartialApplication
+from relational_tensat.tensor.operators.samples import PartialApplication
 from relational_tensat.tensor.operators.shapes import (
     NUMBER_DTYPES,
     broadcast,

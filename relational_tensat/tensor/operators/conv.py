@@ -28,7 +28,7 @@ from relational_tensat.tensor.operators.onnx_form import (
     input_type,
 )
 from relational_tensat.tensor.operators.registry import register
-from relational_tensat.tensor.operators.sampling import PartialApplication
+from relational_tensat.tensor.operators.samples import PartialApplication
 from relational_tensat.tensor.operators.shapes import (
     NUMBER_DTYPES,
     check_length,

@@ -23,7 +23,7 @@ from relational_tensat.tensor.operators.onnx_form import (
     dtype_of_onnx,
 )
 from relational_tensat.tensor.operators.registry import register
-from relational_tensat.tensor.operators.sampling import PartialApplication
+from relational_tensat.tensor.operators.samples import PartialApplication
 from relational_tensat.tensor.operators.traits import Use
 from relational_tensat.tensor.types import (
     DTYPE_BYTES,

@@ -23,7 +23,7 @@ from relational_tensat.tensor.operators.onnx_form import (
     emit_constant,
 )
 from relational_tensat.tensor.operators.registry import register
-from relational_tensat.tensor.operators.sampling import NUMBERS
+from relational_tensat.tensor.operators.samples import NUMBERS
 from relational_tensat.tensor.operators.shapes import NUMBER_DTYPES, SIGNED_DTYPES, one_dtype
 from relational_tensat.tensor.operators.traits import Use
 from relational_tensat.tensor.types import FLOAT_DTYPES, Attrs, TensorType, ValueType

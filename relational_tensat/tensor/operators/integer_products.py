@@ -20,7 +20,7 @@ from relational_tensat.tensor.operators.onnx_form import (
     has_input,
 )
 from relational_tensat.tensor.operators.registry import get_operator, register
-from relational_tensat.tensor.operators.sampling import PartialApplication, shape_of
+from relational_tensat.tensor.operators.samples import PartialApplication, shape_of
 from relational_tensat.tensor.operators.shapes import operands
 from relational_tensat.tensor.operators.traits import Family, Use
 from relational_tensat.tensor.types import Attrs, TensorType, TupleType, ValueType, tensors_of

@@ -23,7 +23,7 @@ from relational_tensat.tensor.operators.onnx_form import (
     emit_ints,
 )
 from relational_tensat.tensor.operators.registry import register
-from relational_tensat.tensor.operators.sampling import NUMBERS, PartialApplication
+from relational_tensat.tensor.operators.samples import NUMBERS, PartialApplication
 from relational_tensat.tensor.operators.traits import Use
 from relational_tensat.tensor.types import (
     DTYPE_BYTES,

@@ -24,7 +24,7 @@ from relational_tensat.tensor.operators.onnx_form import (
     input_type,
 )
 from relational_tensat.tensor.operators.registry import register
-from relational_tensat.tensor.operators.sampling import PartialApplication
+from relational_tensat.tensor.operators.samples import PartialApplication
 from relational_tensat.tensor.operators.shapes import NUMBER_DTYPES, broadcast, one_dtype, operands
 from relational_tensat.tensor.operators.traits import ACTIVATIONS, Family, Use, activate
 from relational_tensat.tensor.operators.work_steps import steps_of_product

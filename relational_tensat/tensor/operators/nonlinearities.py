@@ -25,7 +25,7 @@ from relational_tensat.tensor.operators.onnx_form import (
     input_type,
 )
 from relational_tensat.tensor.operators.registry import register
-from relational_tensat.tensor.operators.sampling import NUMBERS
+from relational_tensat.tensor.operators.samples import NUMBERS
 from relational_tensat.tensor.operators.shapes import NUMBER_DTYPES, SIGNED_DTYPES
 from relational_tensat.tensor.operators.traits import activate
 from relational_tensat.tensor.types import Attrs, TensorType, ValueType

@@ -30,7 +30,7 @@ from relational_tensat.tensor.operators.onnx_form import (
     input_type,
 )
 from relational_tensat.tensor.operators.registry import register
-from relational_tensat.tensor.operators.sampling import ADDED_SCALE, PartialApplication
+from relational_tensat.tensor.operators.samples import ADDED_SCALE, PartialApplication
 from relational_tensat.tensor.operators.shapes import check_axis, front_axis, one_dtype, operands
 from relational_tensat.tensor.operators.traits import Family, Use
 from relational_tensat.tensor.operators.work_steps import rows_of

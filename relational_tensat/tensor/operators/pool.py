@@ -26,7 +26,7 @@ from relational_tensat.tensor.operators.onnx_form import (
     input_type,
 )
 from relational_tensat.tensor.operators.registry import register
-from relational_tensat.tensor.operators.sampling import PartialApplication
+from relational_tensat.tensor.operators.samples import PartialApplication
 from relational_tensat.tensor.operators.shapes import check_length, one_dtype, spatial
 from relational_tensat.tensor.operators.traits import ACTIVATIONS, Family, activate
 from relational_tensat.tensor.operators.windows import (

@@ -29,7 +29,7 @@ from relational_tensat.tensor.operators.onnx_form import (
     input_type,
 )
 from relational_tensat.tensor.operators.registry import register
-from relational_tensat.tensor.operators.sampling import PartialApplication, shape_of
+from relational_tensat.tensor.operators.samples import PartialApplication, shape_of
 from relational_tensat.tensor.operators.shapes import front_axis, operands
 from relational_tensat.tensor.operators.traits import Use
 from relational_tensat.tensor.types import (

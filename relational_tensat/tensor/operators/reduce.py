@@ -25,7 +25,7 @@ from relational_tensat.tensor.operators.onnx_form import (
     static_ints,
 )
 from relational_tensat.tensor.operators.registry import register
-from relational_tensat.tensor.operators.sampling import PartialApplication, ints_in
+from relational_tensat.tensor.operators.samples import PartialApplication, ints_in
 from relational_tensat.tensor.operators.shapes import (
     NUMBER_DTYPES,
     check_axis,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from relational_tensat.explore.outcome import IterationReport, WorldReport
+from relational_tensat.explore.outcome import IterationReport, SubgraphReport
 from relational_tensat.view.data.graph_data import Film, GraphFrame, OperatorForm, SampleRow
 from relational_tensat.view.data.kernel_data import FusedUse
 
@@ -97,7 +97,7 @@ class TreeDecision:
 
 @dataclass(frozen=True, slots=True)
 class TreeNodeRow:
-    """A node of the tree of a decision; see the table ``tree_node``. A parent of 0 is the real world."""
+    """A node of the tree of a decision; see the table ``tree_node``. A parent of 0 is the real subgraph."""
 
     decision: int
     id: int
@@ -126,7 +126,7 @@ class SearchCourse:
     extractions: tuple[ExtractionRow, ...]
     events: tuple[CourseEvent, ...]
     rules: tuple[RuleWork, ...]
-    worlds: tuple[WorldReport, ...]
+    subgraphs: tuple[SubgraphReport, ...]
     tree: SearchTree | None
     time: tuple[TimeShare, ...]
 

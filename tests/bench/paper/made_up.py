@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.paper.cells import BUDGETS, Cell, cells_of
-from bench.paper.running import EXTRACTORS, PROGRAMS, Result
+from bench.paper.runs import EXTRACTORS, PROGRAMS, Result
 
 #: Of the original graph.
 BEFORE_US = 1200.0

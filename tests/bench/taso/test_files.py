@@ -8,7 +8,7 @@ import pytest
 
 from bench.taso.rule_files import read_rules
 from relational_tensat.base.errors import RuleError
-from tests.bench.taso.encoding import reassociation
+from tests.bench.taso.encoder import reassociation
 
 TEXT = b"(matmul 0 (matmul 0 ?x ?y) ?z)=>(matmul 0 ?x (matmul 0 ?y ?z))\r\n"
 

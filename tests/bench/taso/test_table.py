@@ -21,7 +21,7 @@ from relational_tensat.rules.model import Expr, Rule
 from relational_tensat.rules.soundness import verify_rule
 from relational_tensat.rules.text import expr_text, rule_text
 from relational_tensat.tensor.types import TensorType
-from tests.bench.taso.published import MULTI, SINGLE, content, needs_published, reference
+from tests.bench.taso.taso_files import MULTI, SINGLE, content, needs_published, reference
 from tests.explore.derivation.taso import conditional_taso_rules
 
 pytestmark = needs_published

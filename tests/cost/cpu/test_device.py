@@ -20,11 +20,11 @@ import pytest
 from relational_tensat.base.errors import MissingDependencyError, UsageError
 from relational_tensat.cost import Configuration, TimingSample, Unmeasurable, cpu
 from relational_tensat.cost.cpu import onnxruntime_device as device
-from relational_tensat.cost.cpu import open_device, probe, sampling, session
+from relational_tensat.cost.cpu import open_device, probe, session
 from relational_tensat.cost.cpu.onnxruntime_device import OnnxRuntimeDevice
 from relational_tensat.cost.cpu.probe import make_probe
 from relational_tensat.cost.cpu.quiet import clock_of
-from relational_tensat.cost.cpu.sampling import Evictor
+from relational_tensat.cost.cpu.samples import Evictor
 from relational_tensat.cost.device import PROTOCOLS
 from relational_tensat.cost.key import configuration_of, sample_fault
 from relational_tensat.cost.opener import open_device as open_by_name
@@ -231,7 +231,7 @@ def test_a_time_of_zero_is_measured_again_and_never_reported(
     processor: OnnxRuntimeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     samples = [TimingSample(0.0, 0.0, 1.0, 30)] * 2 + [TimingSample(2.0, 1.0, 3.0, 30)]
-    monkeypatch.setattr(sampling, "difference", lambda *_: samples.pop(0))
+    monkeypatch.setattr(samples, "difference", lambda *_: samples.pop(0))
     assert _one(processor, configuration("relu", f32(4))) == TimingSample(2.0, 1.0, 3.0, 30)
     samples += [TimingSample(0.0, 0.0, 1.0, 30)] * 3
     result = _one(processor, configuration("relu", f32(5)))

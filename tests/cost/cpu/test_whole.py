@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from relational_tensat.cost.cpu import graph_timing as whole
+from relational_tensat.cost.cpu import graph_times as whole
 from relational_tensat.cost.cpu import open_device
-from relational_tensat.cost.cpu.graph_timing import repeated, time_in_turn, time_whole, timing
+from relational_tensat.cost.cpu.graph_times import repeated, time_in_turn, time_whole, timing
 from relational_tensat.cost.cpu.quiet import Taken
 from relational_tensat.cost.device import Unmeasurable, WholeTiming
 from relational_tensat.run.end_to_end import with_drawn_weights

@@ -17,7 +17,7 @@ from relational_tensat.cost.cuda.protocol import (
     uncertainty,
 )
 from relational_tensat.cost.device import Unmeasurable
-from tests.cost.cuda.simulated import Kernel, SimulatedGpu
+from tests.cost.cuda.simulator import Kernel, SimulatedGpu
 
 _QUICK = Settings(warm_up_us=2000.0)
 #: Warmed up as long as kernels are.

@@ -15,7 +15,7 @@ from relational_tensat.cost.key import configuration_of
 from relational_tensat.tensor import TensorType, ValueType
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify.outputs import compute_outputs
-from tests.gpu.running import check
+from tests.gpu.runs import check
 from tests.graphs import f32
 
 

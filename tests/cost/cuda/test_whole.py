@@ -10,9 +10,9 @@ import pytest
 
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.cost.cuda import cuda_device as device_module
-from relational_tensat.cost.cuda import graph_timing as whole
+from relational_tensat.cost.cuda import graph_times as whole
 from relational_tensat.cost.cuda.cuda_device import CudaDevice
-from relational_tensat.cost.cuda.graph_timing import (
+from relational_tensat.cost.cuda.graph_times import (
     compare_pair,
     prepare_graphs,
     time_graphs,
@@ -22,7 +22,7 @@ from relational_tensat.cost.cuda.protocol import WARM, Observation, Settings
 from relational_tensat.cost.device import Unmeasurable, WholeTiming
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from tests.cost.cuda.double import CudaDouble, FakeRecording, FakeTimer
-from tests.cost.cuda.simulated import Kernel, SimulatedGpu
+from tests.cost.cuda.simulator import Kernel, SimulatedGpu
 from tests.gpu.numpy_library import NumpyLibrary
 from tests.graphs import f32, shared_matmuls
 

@@ -29,7 +29,7 @@ from relational_tensat.mugraph.fusion.candidates import (
 )
 from relational_tensat.mugraph.fusion.chains import Chain, chains, program_of, row_kernel
 from relational_tensat.mugraph.fusion.kernel_builder import computes_nodes, kernel_rule
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.regions.groups import Surroundings
 from relational_tensat.mugraph.verify.verification import verify_mugraph
 from relational_tensat.rules.backends.backend import know_kernels

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.emulation.comparing import TOLERANCES, drawn, exact, norm_error
-from bench.emulation.running import run_kernels
+from bench.emulation.errors import TOLERANCES, drawn, exact, norm_error
+from bench.emulation.runs import run_kernels
 from relational_tensat.cli.main import main
 from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.concat_products import with_concat_products

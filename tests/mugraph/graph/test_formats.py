@@ -29,8 +29,8 @@ from relational_tensat.mugraph.graph.mugraph_json import (
 from relational_tensat.mugraph.graph.mugraph_text import mugraph_dot, mugraph_text
 from relational_tensat.mugraph.programs import PROGRAMS, program
 from tests.mugraph.masks import BY_BOOLS, by_bools, masked_attention
+from tests.mugraph.mirage_graphs import saved
 from tests.mugraph.mugraphs import flash_attention
-from tests.mugraph.saved import saved
 
 TEXT = """\
 attention(Q[h=2 q=4 d=4], K[h=2 d=4 k=8], V[h=2 k=8 e=2]) → Y[h=2 q=4 e=2]

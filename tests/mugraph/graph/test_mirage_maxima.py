@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.emulation.comparing import TOLERANCES, exact, norm_error
-from bench.emulation.running import DTYPES, run_kernels
+from bench.emulation.errors import TOLERANCES, exact, norm_error
+from bench.emulation.runs import DTYPES, run_kernels
 from relational_tensat.base.errors import InputError
 from relational_tensat.cli.main import main
 from relational_tensat.mugraph.graph.arithmetic import Numbers
@@ -35,7 +35,7 @@ from relational_tensat.mugraph.graph.mugraph import (
 )
 from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded, save_mugraph
 from relational_tensat.mugraph.graph.rewrites import with_wide_results
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.programs import program
 from relational_tensat.mugraph.verify import verification
 from relational_tensat.mugraph.verify.random_tests import first_difference

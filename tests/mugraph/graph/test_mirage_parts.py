@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.emulation.comparing import TOLERANCES, norm_error
-from bench.emulation.running import DTYPES, run_kernels
+from bench.emulation.errors import TOLERANCES, norm_error
+from bench.emulation.runs import DTYPES, run_kernels
 from relational_tensat.base.errors import InputError
 from relational_tensat.cli.main import main
 from relational_tensat.mugraph.fusion.chains import row_kernel
@@ -29,7 +29,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     Operation,
     Saver,
 )
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.programs import ProgramBuilder
 from relational_tensat.mugraph.verify.random_tests import first_difference
 from relational_tensat.mugraph.verify.verification import verify_mugraph

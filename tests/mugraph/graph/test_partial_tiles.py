@@ -29,7 +29,7 @@ from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
 from relational_tensat.mugraph.graph.partial_tiles import tile_size
 from relational_tensat.mugraph.graph.residues import Residues
 from relational_tensat.mugraph.graph.rewrites import with_thread_graphs
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.programs import program
 from tests.mugraph.mugraphs import flash_attention
 from tests.mugraph.slow_evaluation import run

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.common.saving import RESULTS
-from bench.emulation.comparing import TOLERANCES
-from bench.emulation.running import emulated
+from bench.common.result_file import RESULTS
+from bench.emulation.errors import TOLERANCES
+from bench.emulation.runs import emulated
 from bench.mirage.cases import cases
 from bench.mirage.machine_code import is_fit, kept_runs
 from bench.mirage.values import compared, small_pairs

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.emulation.comparing import TOLERANCES, drawn, exact, norm_error
+from bench.emulation.errors import TOLERANCES, drawn, exact, norm_error
 from bench.emulation.watched_c import WatchedC
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.kernels.emit_c import CKernel, emit_c

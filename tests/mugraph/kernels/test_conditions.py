@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.emulation.comparing import TOLERANCES, drawn, exact
-from bench.emulation.running import DTYPES, run_kernels
+from bench.emulation.errors import TOLERANCES, drawn, exact
+from bench.emulation.runs import DTYPES, run_kernels
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.fusion.chains import row_kernel
 from relational_tensat.mugraph.graph.arithmetic import Numbers
@@ -17,7 +17,7 @@ from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.rewrites import core, with_windows
 from relational_tensat.mugraph.kernels.emit_c import compiled_kernels
 from relational_tensat.mugraph.kernels.emit_cuda import ARCHITECTURES, compile_cuda, emit_cuda
-from relational_tensat.mugraph.regions.region_lowering import lowered
+from relational_tensat.mugraph.regions.node_programs import lowered
 from relational_tensat.mugraph.verify.stability import stabilized
 from tests.gpu.test_nvrtc import needs_nvrtc
 from tests.mugraph.conditions import (

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.emulation.comparing import TOLERANCES, drawn, exact, norm_error
-from bench.emulation.emulated import Emulated
+from bench.emulation.cuda_emulator import Emulated
+from bench.emulation.errors import TOLERANCES, drawn, exact, norm_error
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.kernels import cuda_statements

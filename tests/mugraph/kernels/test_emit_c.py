@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.emulation.comparing import TOLERANCES, drawn, exact, norm_error
+from bench.emulation.errors import TOLERANCES, drawn, exact, norm_error
 from relational_tensat.base.errors import InputError, MissingDependencyError
 from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.dims import dims_of

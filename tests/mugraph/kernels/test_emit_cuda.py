@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.emulation.comparing import TOLERANCES, drawn, exact, norm_error, run_all
-from bench.emulation.emulated import Emulated
+from bench.emulation.cuda_emulator import Emulated
+from bench.emulation.errors import TOLERANCES, drawn, exact, norm_error, run_all
 from relational_tensat.base.errors import UsageError
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.kernels.emit_cuda import (
     ARCHITECTURES,
     CudaKernel,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.emulation.comparing import TOLERANCES
+from bench.emulation.errors import TOLERANCES
 from relational_tensat.base.errors import InputError, MissingDependencyError
 from relational_tensat.mugraph.graph.dims import dims_of, variables
 from relational_tensat.mugraph.graph.mugraph import (
@@ -23,7 +23,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     Operation,
     Saver,
 )
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.kernels import emission
 from relational_tensat.mugraph.kernels.emit_triton import emit_triton
 from tests.mugraph.kernels.mugraphs import SMALL, attention, split_attention
@@ -104,7 +104,7 @@ def test_names_of_variables_need_be_no_identifiers() -> None:
 def test_kernels_compute_what_their_graphs_mean() -> None:
     """In a process of its own: Triton decides when it is imported whether it is interpreted."""
     skip_without_triton()
-    command = [sys.executable, "-m", "tests.mugraph.kernels.triton.interpreting"]
+    command = [sys.executable, "-m", "tests.mugraph.kernels.triton.interpreter_program"]
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
     printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     errors = json.loads(printed.stdout)
@@ -119,7 +119,7 @@ def test_a_kernel_compiles_for_each_generation_of_tensor_cores(tmp_path: Path) -
     skip_without_triton()
     environment = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path)}
     environment.pop("TRITON_INTERPRET", None)
-    command = [sys.executable, "-m", "tests.mugraph.kernels.triton.compiling"]
+    command = [sys.executable, "-m", "tests.mugraph.kernels.triton.compiler_program"]
     printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     made = json.loads(printed.stdout)
     expected = {"sm_80": "mma.sync", "sm_90": "wgmma.mma_async", "sm_100": "tcgen05.mma"}

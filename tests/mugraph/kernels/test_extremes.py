@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.emulation.comparing import TOLERANCES, norm_error
-from bench.emulation.running import DTYPES, run_kernels
+from bench.emulation.errors import TOLERANCES, norm_error
+from bench.emulation.runs import DTYPES, run_kernels
 from relational_tensat import Options, optimize
 from relational_tensat.mugraph.fusion.candidates import chain_candidates
 from relational_tensat.mugraph.fusion.kernel_builder import computes_nodes
@@ -23,7 +23,7 @@ from relational_tensat.mugraph.graph.mugraph import Accumulate, MuGraph, Operati
 from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded
 from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
 from relational_tensat.mugraph.kernel_finder import find_kernels
-from relational_tensat.mugraph.regions.region_lowering import lowered
+from relational_tensat.mugraph.regions.node_programs import lowered
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.verify.verification import verify_mugraph
 from relational_tensat.verify.evaluate import evaluate_graph

@@ -17,12 +17,12 @@ from relational_tensat.mugraph.graph.mugraph import (
 from relational_tensat.mugraph.kernels.accesses import accesses, order_of
 from relational_tensat.mugraph.kernels.choice_program import CostedChoices, solve
 from relational_tensat.mugraph.kernels.cuda_buffers import with_partials
+from relational_tensat.mugraph.kernels.kernel_statements import lower
 from relational_tensat.mugraph.kernels.layout_choice import (
     LayoutProblem,
     chosen_layouts,
 )
 from relational_tensat.mugraph.kernels.layouts import orders, shared_layouts
-from relational_tensat.mugraph.kernels.lowering import lower
 from relational_tensat.mugraph.kernels.statements import Compute, Load, Save
 from tests.mugraph.kernels.mugraphs import (
     SMALL,

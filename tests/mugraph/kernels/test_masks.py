@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.emulation.comparing import TOLERANCES, drawn, norm_error
-from bench.emulation.running import DTYPES, emulated, run_kernels
+from bench.emulation.errors import TOLERANCES, drawn, norm_error
+from bench.emulation.runs import DTYPES, emulated, run_kernels
 from relational_tensat.tensor import Array
 from tests.mugraph.kernels.inputs import numbered
 from tests.mugraph.kernels.mugraphs import pooled

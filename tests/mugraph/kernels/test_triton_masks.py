@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-from bench.emulation.comparing import TOLERANCES
+from bench.emulation.errors import TOLERANCES
 from tests.mugraph.masks import BY_BOOLS, MASKED
 from tests.with_triton import skip_without_triton
 

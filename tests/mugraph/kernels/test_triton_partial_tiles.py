@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from bench.emulation.comparing import TOLERANCES
+from bench.emulation.errors import TOLERANCES
 from relational_tensat.mugraph.kernels.emit_triton import emit_triton
 from relational_tensat.mugraph.kernels.triton_tensors import fitted
 from tests.mugraph.kernels.mugraphs import attention

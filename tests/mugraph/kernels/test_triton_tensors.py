@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bench.emulation.comparing import drawn, exact
+from bench.emulation.errors import drawn, exact
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.dims import dims_of
 from relational_tensat.mugraph.graph.mugraph import (
@@ -20,7 +20,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     Saver,
     ThreadGraph,
 )
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.kernels import triton_tensors
 from relational_tensat.mugraph.kernels.loop_rewrites import divisible_loop, multiplied, with_loop
 from relational_tensat.mugraph.kernels.triton_tensors import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.emulation.comparing import drawn, exact_outputs, norm_error
-from bench.emulation.running import DTYPES, run_kernels
+from bench.emulation.errors import drawn, exact_outputs, norm_error
+from bench.emulation.runs import DTYPES, run_kernels
 from relational_tensat.mugraph.fusion.chains import row_kernel
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.kernel_finder import find_kernels

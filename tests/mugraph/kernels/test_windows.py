@@ -10,8 +10,8 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from bench.emulation.comparing import TOLERANCES, drawn, exact, norm_error
-from bench.emulation.running import DTYPES, run_kernels
+from bench.emulation.errors import TOLERANCES, drawn, exact, norm_error
+from bench.emulation.runs import DTYPES, run_kernels
 from relational_tensat.mugraph.fusion.chains import row_kernel
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded
@@ -19,7 +19,7 @@ from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
 from relational_tensat.mugraph.graph.rewrites import core, with_windows
 from relational_tensat.mugraph.kernel_finder import find_kernels
 from relational_tensat.mugraph.kernels.emission import emit
-from relational_tensat.mugraph.regions.region_lowering import lowered
+from relational_tensat.mugraph.regions.node_programs import lowered
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.verify.verification import verify_mugraph
 from tests.mugraph.parts import joint_attention, rotary

@@ -21,7 +21,7 @@ from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import save_mugraph
 from relational_tensat.mugraph.graph.rewrites import core, core_like, has_windows, with_windows
 from relational_tensat.mugraph.kernel_finder import find_kernels
-from relational_tensat.mugraph.regions.region_lowering import lowered
+from relational_tensat.mugraph.regions.node_programs import lowered
 from relational_tensat.mugraph.regions.regions import find_regions
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.verify.verification import verify_mugraph

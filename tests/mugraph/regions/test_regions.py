@@ -16,9 +16,9 @@ from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.mugraph import Operation
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.kernel_finder import find_kernels
-from relational_tensat.mugraph.regions.region_lowering import lowered
+from relational_tensat.mugraph.regions.node_programs import lowered
 from relational_tensat.mugraph.regions.region_program import IndexAtoms
 from relational_tensat.mugraph.regions.regions import Cones, find_regions
 from relational_tensat.mugraph.search.kernel_search import search_kernels

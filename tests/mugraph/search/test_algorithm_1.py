@@ -8,7 +8,7 @@ from relational_tensat.mugraph.graph.arithmetic import Labelled
 from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.evaluation import evaluate, tile_of
 from relational_tensat.mugraph.graph.residues import Residues
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.programs import program
 from relational_tensat.mugraph.search.block_terms import fingerprint, iterator_of
 from relational_tensat.mugraph.search.kernel_search import search_kernels

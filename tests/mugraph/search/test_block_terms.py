@@ -12,14 +12,14 @@ from relational_tensat.base.watch import Watch
 from relational_tensat.mugraph import kernel_finder
 from relational_tensat.mugraph.candidate_cache import SizedCandidates
 from relational_tensat.mugraph.graph.mugraph import MuGraph
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.kernel_finder import CheapestSoFar, find_kernels, searched
 from relational_tensat.mugraph.programs import program
 from relational_tensat.mugraph.search.kernel_search import search_kernels
 from relational_tensat.mugraph.search.routes import NoBound, Route
 from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.sizing.cost_model import Traffic, least_kernel_us
-from relational_tensat.mugraph.sizing.waves import a100
+from relational_tensat.mugraph.sizes.cost_model import Traffic, least_kernel_us
+from relational_tensat.mugraph.sizes.waves import a100
 from relational_tensat.mugraph.verify.verification import MuGraphVerification
 from tests.mugraph.search.test_several_outputs import gate_and_up, sum_and_norm
 from tests.tiers import nightly

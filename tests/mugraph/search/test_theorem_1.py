@@ -10,11 +10,11 @@ from relational_tensat.mugraph.graph.dims import count, size_of
 from relational_tensat.mugraph.graph.mirage_reader import from_mirage
 from relational_tensat.mugraph.graph.mu_operator import names
 from relational_tensat.mugraph.graph.mugraph import Accumulate, Kernel, MuGraph, Operation
-from relational_tensat.mugraph.graph.well_formed import BlockTensors, block_tensors, kernel_tensors
+from relational_tensat.mugraph.graph.validity import BlockTensors, block_tensors, kernel_tensors
 from relational_tensat.mugraph.programs import program
 from relational_tensat.mugraph.search.abstract_egraph import function_name, saturated
+from tests.mugraph.mirage_graphs import saved
 from tests.mugraph.mugraphs import flash_attention
-from tests.mugraph.saved import saved
 
 _VIEWS = ("rename", "split", "merge", "repeat")
 

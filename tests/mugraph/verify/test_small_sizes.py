@@ -13,8 +13,8 @@ from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded
 from relational_tensat.mugraph.programs import ProgramBuilder, program
 from relational_tensat.mugraph.verify.small_sizes import with_variables_of
 from relational_tensat.mugraph.verify.verification import verify_mugraph
+from tests.mugraph.mirage_graphs import saved
 from tests.mugraph.mugraphs import flash_attention
-from tests.mugraph.saved import saved
 
 
 def with_own_variables(graph: MuGraph) -> MuGraph:

@@ -17,13 +17,13 @@ from relational_tensat.mugraph.graph.mugraph import (
     Operation,
     Saver,
 )
-from relational_tensat.mugraph.graph.well_formed import block_tensors
+from relational_tensat.mugraph.graph.validity import block_tensors
 from relational_tensat.mugraph.programs import ProgramBuilder, program
 from relational_tensat.mugraph.verify.random_tests import first_difference, relative_error
 from relational_tensat.mugraph.verify.small_sizes import resized, shrunk, with_full_sums
 from relational_tensat.mugraph.verify.verification import LaxBound, bound, verify_mugraph
+from tests.mugraph.mirage_graphs import saved
 from tests.mugraph.mugraphs import flash_attention
-from tests.mugraph.saved import saved
 
 
 def test_flash_attention_passes_with_a_bound() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bench.emulation.comparing import drawn, exact, norm_error
+from bench.emulation.errors import drawn, exact, norm_error
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.evaluation import evaluate
@@ -16,8 +16,8 @@ from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded
 from relational_tensat.mugraph.graph.rewrites import with_wide_results
 from relational_tensat.mugraph.programs import program
 from relational_tensat.mugraph.search.routes import FoundGraph, build
-from relational_tensat.mugraph.sizing.cost_model import graph_us
-from relational_tensat.mugraph.sizing.waves import a100
+from relational_tensat.mugraph.sizes.cost_model import graph_us
+from relational_tensat.mugraph.sizes.waves import a100
 from relational_tensat.mugraph.verify import verification
 from relational_tensat.mugraph.verify.stability import stabilized
 from relational_tensat.mugraph.verify.verification import verify_mugraph

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
+from relational_tensat.rules.backends.onnxruntime.integer_kernels import QUANTIZED_KERNELS
 from relational_tensat.rules.backends.onnxruntime.kernels import INTEGER_KERNELS
-from relational_tensat.rules.backends.onnxruntime.quantized import QUANTIZED_KERNELS
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule

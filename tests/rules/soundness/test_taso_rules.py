@@ -12,7 +12,7 @@ import pytest
 from relational_tensat.rules.library import taso_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness import verify_rule
-from tests.rules.soundness.repairing import repaired
+from tests.rules.soundness.repairs import repaired
 
 pytestmark = pytest.mark.nightly
 

@@ -11,14 +11,14 @@ import z3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.mutations.judging import rules_that_are
+from bench.mutations.verdicts import rules_that_are
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness import (
     Verdict,
     instances,
     rule_verification,
-    traced,
+    traces,
     verify_rule,
 )
 from relational_tensat.rules.soundness.decisions import Decisions
@@ -142,14 +142,14 @@ COMPARISONS = [operator.lt, operator.le, operator.eq, operator.ne, operator.gt, 
 def test_traced_numbers_are_the_numbers_and_their_terms_say_so(
     a: int, b: int, steps: list[Callable[[Any, Any], Any]], compare: Callable[[Any, Any], bool]
 ) -> None:
-    plain, number = a, traced.made(a, z3.Int("a"))
-    other = traced.made(b, z3.Int("b"))
+    plain, number = a, traces.made(a, z3.Int("a"))
+    other = traces.made(b, z3.Int("b"))
     for step in steps:
         if step in (operator.floordiv, operator.mod) and b == 0:
             continue
         plain, number = step(plain, b), step(number, other)
     assert int(number) == plain
-    with traced.recording() as constraints:
+    with traces.recording() as constraints:
         assert compare(number, other) == compare(plain, b)
     (constraint,) = constraints
     values = [(z3.Int("a"), z3.IntVal(a)), (z3.Int("b"), z3.IntVal(b))]

@@ -19,7 +19,7 @@ from relational_tensat.tensor import Array, Node, TensorType, Weight, build_grap
 from relational_tensat.tensor.operators import get_operator
 from tests.cost.fakes import configuration
 from tests.graphs import f32
-from tests.run.backend.running import run_for_backend
+from tests.run.backend.runs import run_for_backend
 from tests.tiers import nightly
 
 load_backend("onnxruntime")

@@ -17,9 +17,9 @@ from relational_tensat.cli.run_text import print_report
 from relational_tensat.cost import as_source, graph_cost_us
 from relational_tensat.cost import cuda as cost_cuda
 from relational_tensat.cost.cuda import cuda_device as device_module
-from relational_tensat.cost.cuda import graph_timing
+from relational_tensat.cost.cuda import graph_times
 from relational_tensat.cost.cuda.cuda_device import CudaDevice
-from relational_tensat.cost.cuda.graph_timing import prepare_graphs, verify_on_device
+from relational_tensat.cost.cuda.graph_times import prepare_graphs, verify_on_device
 from relational_tensat.cost.cuda.protocol import Settings
 from relational_tensat.cost.key import graph_configurations
 from relational_tensat.gpu.plan import plan_graph
@@ -33,7 +33,7 @@ from tests.cost.cuda.double import CudaDouble, FakeRecording, FakeTimer
 from tests.cost.fakes import configuration
 from tests.gpu.cases import kernel_cases
 from tests.gpu.numpy_library import NumpyLibrary
-from tests.gpu.running import check
+from tests.gpu.runs import check
 from tests.graphs import f32, weight
 from tests.tiers import nightly
 
@@ -181,9 +181,9 @@ def test_kernels_are_measured_and_race_whole(
     """On the double, where every launch takes the same time: fewer are cheaper."""
     monkeypatch.setattr(device_module, "Timer", _LaunchTimer)
     monkeypatch.setattr(device_module, "record_launches", FakeRecording)
-    monkeypatch.setattr(graph_timing, "record_launches", FakeRecording)
-    monkeypatch.setattr(graph_timing, "_TURN_US", 60.0)  # the double computes whatever is run
-    monkeypatch.setattr(graph_timing, "_WARM_UP_US", 60.0)
+    monkeypatch.setattr(graph_times, "record_launches", FakeRecording)
+    monkeypatch.setattr(graph_times, "_TURN_US", 60.0)  # the double computes whatever is run
+    monkeypatch.setattr(graph_times, "_WARM_UP_US", 60.0)
     library: Any = CudaDouble()
     few = Settings(warm_up_us=0.0, window=2, fewest=2, most=2, fewest_batch=2, most_batch=2)
     device = CudaDevice(library, settings=few)

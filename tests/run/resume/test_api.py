@@ -12,9 +12,9 @@ from relational_tensat.base.files import resource_dir
 from relational_tensat.cli.main import main
 from relational_tensat.cost import Profile
 from relational_tensat.formats import save_model
-from relational_tensat.run.resume import stored as stored_module
+from relational_tensat.run.resume import run_tables as stored_module
 from tests.graphs import fan_of_matmuls, shared_matmuls
-from tests.run.resume.killing import Dies, Killed, gone_on
+from tests.run.resume.kills import Dies, Killed, gone_on
 from tests.run.resume.models import layers
 from tests.tiers import nightly
 
@@ -120,9 +120,9 @@ def test_it_reports_where_the_run_was_and_goes_on_again(model: Model) -> None:
     result = resume(model.db)
     assert result.resumed_after is not None
     assert result.notes[0] == f"resumed after iteration {result.resumed_after}"
-    again = gone_on(model.db, search="focus", world_nodes=120)
+    again = gone_on(model.db, search="focus", subgraph_nodes=120)
     assert again.notes[0] == f"resumed after iteration {result.iterations}"
-    assert again.worlds[0].kind == "saturation"
+    assert again.subgraphs[0].kind == "saturation"
     assert again.iterations > result.iterations
     assert optimize(model.path, model.options.replace(db=None)).resumed_after is None
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.kills.killing import broken_invariants
+from bench.kills.kills import broken_invariants
 from relational_tensat.base.errors import InputError
 from relational_tensat.cli.main import main
 from relational_tensat.formats import save_model

@@ -14,7 +14,7 @@ from relational_tensat.cli.main import main
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.formats import save_model
-from relational_tensat.run.resume.stored import read_run
+from relational_tensat.run.resume.run_tables import read_run
 from tests.explore.example_rules import example_rules
 from tests.graphs import shared_matmuls
 

@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 from relational_tensat import Options, optimize
-from relational_tensat.verify.quantized import Kernels, runtime_kernels
+from relational_tensat.verify.quantization import Kernels, runtime_kernels
 from relational_tensat.verify.runtime import Session, open_session
 from tests.formats.onnx_tools import assert_same_results, constant, model, tensor
 from tests.quantized_models import Quantized

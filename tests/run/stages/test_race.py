@@ -20,7 +20,7 @@ from relational_tensat.run.result import Result
 from relational_tensat.run.stages import check, second_search
 from relational_tensat.run.values import CheckedRun, ExtractedRun, LoadedRun
 from relational_tensat.tensor import Graph
-from relational_tensat.verify import quantized as quantized_kernels
+from relational_tensat.verify import quantization as quantized_kernels
 from relational_tensat.view.collection import collect
 from tests.cost.fakes import FakeDevice, plug_in
 from tests.graphs import shared_matmuls

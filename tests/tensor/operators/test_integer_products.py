@@ -10,7 +10,7 @@ import pytest
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.tensor import TensorType
 from relational_tensat.tensor.operators import get_operator
-from relational_tensat.verify.quantized import sums_saturate
+from relational_tensat.verify.quantization import sums_saturate
 from tests.tensor.operators.onnx_oracle import check_against_onnxruntime, node, read, read_back
 
 RNG = np.random.default_rng(3)

@@ -10,8 +10,8 @@ import numpy as np
 
 from relational_tensat.models import GraphBuilder
 from relational_tensat.rules.backends.backend import load_backend
+from relational_tensat.rules.backends.onnxruntime.integer_kernels import QUANTIZED_KERNELS
 from relational_tensat.rules.backends.onnxruntime.kernels import IntegerProduct
-from relational_tensat.rules.backends.onnxruntime.quantized import QUANTIZED_KERNELS
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.tensor.operators import Operator, operators
 from relational_tensat.tensor.types import TensorType, ValueType

@@ -1,4 +1,4 @@
-"""Focus: grow a world, keep the e-nodes of its cheapest graph, grow these again; start again, otherwise."""
+"""Focus: grow a subgraph, keep the e-nodes of its cheapest graph, grow these; start again, otherwise."""
 
 from relational_tensat.explore.strategies.focus.focus import explore_focus
 

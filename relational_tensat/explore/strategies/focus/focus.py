@@ -1,19 +1,19 @@
-"""Focus: grow a world, keep the e-nodes of its cheapest graph, grow these again.
+"""Focus: grow a subgraph, keep the e-nodes of its cheapest graph, grow these again.
 
-What is cheap is found in small worlds one after the other, where one large e-graph would be full of what is
-not. All worlds are parts of one universe: what any of them built and united stays.
+What is cheap is found in small subgraphs one after the other, where one large e-graph would be full of what
+is not. All subgraphs are parts of one universe: what any of them built and united stays.
 
-At each width, first a world is grown from the original graph, as saturation would at that node limit, then
-others from what was chosen, until nothing gets cheaper. That is a local optimum, which depends on what the
-node limit let in. So the search starts again, from the original graph, from that beside the cheapest so
+At each width, first a subgraph is grown from the original graph, as saturation would at that node limit,
+then others from what was chosen, until nothing gets cheaper. That is a local optimum, which depends on what
+the node limit let in. So the search starts again, from the original graph, from that beside the cheapest so
 far, or from the cheapest with more iterations of multi-pattern rules, with applications of these in another
-order and another share of the room. After each time, it extracts from all worlds together, which have
+order and another share of the room. After each time, it extracts from all subgraphs together, which have
 graphs that none of them has, and continues from there; until so many restarts in a row found nothing
 cheaper. Then wider. So the result costs no more than saturation's at any of the widths that were reached.
 
 With a tree search (``focus-mcts``), that comes once the first width's restarts find nothing: what it builds
-is extracted from with all else, and restarts begin again, from the graph of its cheapest world instead of
-the original. Until then all is as without it, so the result costs no more than focus's at that width.
+is extracted from with all else, and restarts begin again, from the graph of its cheapest subgraph instead
+of the original. Until then all is as without it, so the result costs no more than focus's at that width.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from random import Random
 from relational_tensat.base.watch import Guard
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.egraph.schema import create_worlds
+from relational_tensat.egraph.schema import create_subgraphs
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.members import end_search, show_universe
-from relational_tensat.explore.outcome import DecisionReport, Exploration, WorldReport
-from relational_tensat.explore.strategies.focus.worlds import (
+from relational_tensat.explore.outcome import DecisionReport, Exploration, SubgraphReport
+from relational_tensat.explore.strategies.focus.subgraphs import (
     EQUAL_COSTS,
     TREE_KINDS,
-    GrownWorlds,
+    GrownSubgraphs,
     Growth,
     SearchOver,
     TreePart,
@@ -48,10 +48,10 @@ from relational_tensat.rules.model import Rule
 #: What restarts are grown from; the next once one found nothing cheaper.
 _RESTARTS = ("original", "original", "beside", "chosen")
 
-#: Parts of the room in a world that multi-pattern rules may take, in turn.
+#: Parts of the room in a subgraph that multi-pattern rules may take, in turn.
 _SHARES = (0.25, 0.5, 0.35, 0.75)
 
-#: Kinds of worlds that were not grown by focus.
+#: Kinds of subgraphs that were not grown by focus.
 _NOT_GROWN = ("saturation", *TREE_KINDS)
 
 
@@ -60,14 +60,14 @@ def explore_focus(
     rules: Sequence[Rule],
     search: SearchSettings,
 ) -> Exploration:
-    """Grow worlds of an e-graph, until none has a cheaper graph or a limit is reached.
+    """Grow subgraphs of an e-graph, until none has a cheaper graph or a limit is reached.
 
-    Where the e-graph was explored before, the first world is all that is there, and its cheapest graph is
-    what others are grown from.
+    Where the e-graph was explored before, the first subgraph is all that is there, and its cheapest graph
+    is what others are grown from.
 
     Args:
-        search: its ``iterations`` and ``node_limit`` are for each world; the first are no larger than
-            ``first_world_nodes``, and ``universe_limit`` is for all of them together, beside the e-nodes
+        search: its ``iterations`` and ``node_limit`` are for each subgraph; the first are no larger than
+            ``first_subgraph_nodes``, and ``universe_limit`` is for all of them together, beside the e-nodes
             that were there. With ``focus-mcts``, a tree search comes where restarts find nothing more.
 
     Raises:
@@ -80,14 +80,14 @@ def explore_focus(
         part = TreePart(egraph, saturation, search)
     with saturation.watching() as guard:
         ended = "extracted" if is_explored else ""
-        reason, worlds = search_worlds(saturation, search, guard, ended=ended, tree=part)
-    exploration = saturation.finish(reason, worlds)
+        reason, subgraphs = search_subgraphs(saturation, search, guard, ended=ended, tree=part)
+    exploration = saturation.finish(reason, subgraphs)
     if part is None:
         return exploration
     return replace(exploration, decisions=tuple(DecisionReport.read(egraph.database)))
 
 
-def search_worlds(
+def search_subgraphs(
     saturation: Saturation,
     search: SearchSettings,
     guard: Guard,
@@ -95,25 +95,25 @@ def search_worlds(
     ended: str = "",
     started_s: float | None = None,
     tree: TreePart | None = None,
-) -> tuple[str, tuple[WorldReport, ...]]:
-    """Grow worlds of an e-graph; return why the last was the last, and all of them.
+) -> tuple[str, tuple[SubgraphReport, ...]]:
+    """Grow subgraphs of an e-graph; return why the last was the last, and all of them.
 
     Args:
         ended: why the e-graph was not explored further before; "" where it is an original graph alone.
         started_s: when the search began, by ``time.perf_counter``; None for now.
     """
-    egraph, worlds = saturation.world.egraph, None
+    egraph, subgraphs = saturation.subgraph.egraph, None
     options, chooser = search.options, search.chooser
     try:
         first = chooser.choose(saturation.iteration) if ended else None
         with egraph.transaction():
-            create_worlds(egraph.database)
+            create_subgraphs(egraph.database)
         limit = options.universe_limit + (egraph.e_nodes if ended else 0)
         watch = search.observer.watch
-        worlds = GrownWorlds(egraph, saturation, chooser, watch, limit, started_s)
-        opened = worlds.begin_with(first, options.node_limit, ended) if first else None
+        subgraphs = GrownSubgraphs(egraph, saturation, chooser, watch, limit, started_s)
+        opened = subgraphs.begin_with(first, options.node_limit, ended) if first else None
         egraph.is_universe = True
-        focus = Focus(worlds, options, chooser.original_us, search.seed, guard, opened, tree)
+        focus = Focus(subgraphs, options, chooser.original_us, search.seed, guard, opened, tree)
         reason = focus.run()
     except SearchOver as over:
         reason = str(over)
@@ -127,7 +127,7 @@ def search_worlds(
         with suppress(Interrupted):
             show_universe(egraph)
             break
-    return reason, () if worlds is None else tuple(worlds.reports)
+    return reason, () if subgraphs is None else tuple(subgraphs.reports)
 
 
 class Focus:
@@ -135,22 +135,22 @@ class Focus:
 
     def __init__(
         self,
-        worlds: GrownWorlds,
+        subgraphs: GrownSubgraphs,
         options: ExplorationOptions,
         original_us: float,
         seed: int,
         guard: Guard,
-        first: WorldReport | None = None,
+        first: SubgraphReport | None = None,
         tree: TreePart | None = None,
     ) -> None:
         """Begin.
 
         Args:
-            first: what the first world is grown from, instead of the original graph.
+            first: what the first subgraph is grown from, instead of the original graph.
             tree: a search that follows once restarts of the first width find nothing; None for none.
         """
         self._tree = tree
-        self._worlds = worlds
+        self._subgraphs = subgraphs
         self._options = options
         self._original_us = original_us
         self._random = Random(seed)
@@ -161,23 +161,23 @@ class Focus:
         self._best = self._first = first
 
     def run(self) -> str:
-        """Grow worlds; return why the last was the last.
+        """Grow subgraphs; return why the last was the last.
 
         Raises:
             SearchOver: a limit of the search was reached.
-            Interrupted, OutOfMemory: the world that was grown then stays as it was after a step.
+            Interrupted, OutOfMemory: the subgraph that was grown then stays as it was after a step.
         """
         for width in self._widths():
             self._search(width)
             if self._tree is not None and width == self._first_width:
                 self._search_tree(self._tree, width)
-            grown = (w for w in self._worlds.reports if w.kind not in _NOT_GROWN)
+            grown = (w for w in self._subgraphs.reports if w.kind not in _NOT_GROWN)
             if all(w.stop_reason != "nodes" for w in grown if w.node_limit == width):
-                break  # wider worlds would be the same
-        return "closed" if self._worlds.is_closed else "focus"
+                break  # wider subgraphs would be the same
+        return "closed" if self._subgraphs.is_closed else "focus"
 
     def _search(self, width: int) -> None:
-        """Grow worlds of one width, until so many restarts in a row found nothing cheaper."""
+        """Grow subgraphs of one width, until so many restarts in a row found nothing cheaper."""
         if self._first is None:
             self._follow(self._grow_first(width))
         else:
@@ -185,14 +185,14 @@ class Focus:
         self._restart(width)
 
     def _search_tree(self, tree: TreePart, width: int) -> None:
-        """Search by a tree, and begin again from the graph of its cheapest world."""
-        if self._worlds.is_closed:  # it would find nothing else
+        """Search by a tree, and begin again from the graph of its cheapest subgraph."""
+        if self._subgraphs.is_closed:  # it would find nothing else
             return
-        found = self._worlds.grow_tree(tree, self._guard)
+        found = self._subgraphs.grow_tree(tree, self._guard)
         self._extract_all(width)
-        # What the worlds from there find is compared among themselves: what is costly now may lead on.
-        self._worlds.begin_anew()
-        self._best = origin = min(found, key=lambda world: world.best_us)
+        # What the subgraphs from there find is compared among themselves: what is costly now may lead on.
+        self._subgraphs.begin_again()
+        self._best = origin = min(found, key=lambda subgraph: subgraph.best_us)
         self._rounds = self._more_rounds = None
         first = self._grow_first(width, PLAIN, origin)
         self._follow(first)
@@ -200,106 +200,106 @@ class Focus:
             self._extract_all(width)
         else:
             self._restart(width, origin)
-        self._best = min(self._worlds.reports, key=lambda world: world.best_us)
+        self._best = min(self._subgraphs.reports, key=lambda subgraph: subgraph.best_us)
 
-    def _restart(self, width: int, origin: WorldReport | None = None) -> None:
+    def _restart(self, width: int, origin: SubgraphReport | None = None) -> None:
         """Start again, until so many restarts in a row found nothing cheaper.
 
         Args:
-            origin: a world whose cheapest graph stands in the place of the original graph.
+            origin: a subgraph whose cheapest graph stands in the place of the original graph.
         """
         kinds = cycle(_RESTARTS)
         kind, stale = next(kinds), 0
-        while stale < self._options.restarts and not self._worlds.is_closed:
+        while stale < self._options.restarts and not self._subgraphs.is_closed:
             before_us = self._best_us
             variation = self._next_variation()
             if kind == "original":
-                world = self._grow_first(width, variation, origin)
+                subgraph = self._grow_first(width, variation, origin)
             elif kind == "chosen":
-                world = self._grow_more(width, variation)
+                subgraph = self._grow_more(width, variation)
             else:
-                world = self._grow(kind, width, variation)
-            self._follow(world, variation)
+                subgraph = self._grow(kind, width, variation)
+            self._follow(subgraph, variation)
             self._extract_all(width)
             if _is_less(self._best_us, before_us):
                 stale = 0
             else:
                 kind, stale = next(kinds), stale + 1
 
-    def _follow(self, world: WorldReport, variation: Variation = PLAIN) -> None:
-        """Grow worlds from a first one, each from what was chosen in the last, until one gains nothing.
+    def _follow(self, subgraph: SubgraphReport, variation: Variation = PLAIN) -> None:
+        """Grow subgraphs from a first one, each from what was chosen in the last, until one gains nothing.
 
-        What a closed world has, others have not more of. Nor is one grown from a graph that costs what the
-        seed of another of this width did: from there on, restarts mostly find what was found before.
+        What a closed subgraph has, others have not more of. Nor is one grown from a graph that costs what
+        the seed of another of this width did: from there on, restarts mostly find what was found before.
         """
-        while _is_less(world.best_us, world.seed_us) and not self._worlds.is_closed:
-            if self._worlds.has_grown_from(world.best_us, world.node_limit):
+        while _is_less(subgraph.best_us, subgraph.seed_us) and not self._subgraphs.is_closed:
+            if self._subgraphs.has_grown_from(subgraph.best_us, subgraph.node_limit):
                 break
-            world = self._grow("chosen", world.node_limit, variation, world)
+            subgraph = self._grow("chosen", subgraph.node_limit, variation, subgraph)
 
     def _extract_all(self, width: int) -> None:
-        """Extract from all worlds together, and go on from there, until that has nothing cheaper."""
-        while (world := self._worlds.extract_all(width)) is not None:
-            if not _is_less(world.best_us, world.seed_us):
+        """Extract from all subgraphs together, and go on from there, until that has nothing cheaper."""
+        while (subgraph := self._subgraphs.extract_all(width)) is not None:
+            if not _is_less(subgraph.best_us, subgraph.seed_us):
                 return
-            self._note(world)
-            self._follow(world)
+            self._note(subgraph)
+            self._follow(subgraph)
 
     def _grow(
         self,
         kind: str,
         width: int,
         variation: Variation = PLAIN,
-        start: WorldReport | None = None,
-    ) -> WorldReport:
-        """Grow a world from a graph that was chosen, the cheapest by default, or the original graph."""
+        start: SubgraphReport | None = None,
+    ) -> SubgraphReport:
+        """Grow a subgraph from a graph that was chosen, the cheapest by default, or the original graph."""
         start = start or self._best
         if kind == "original" or start is None:
-            growth = Growth(kind, self._worlds.original(), self._original_us, width, variation)
+            growth = Growth(kind, self._subgraphs.original(), self._original_us, width, variation)
         else:
-            others = self._worlds.original() if kind == "beside" else []
-            enodes = list(dict.fromkeys([*others, *self._worlds.choice(start)]))
+            others = self._subgraphs.original() if kind == "beside" else []
+            enodes = list(dict.fromkeys([*others, *self._subgraphs.choice(start)]))
             growth = Growth(kind, enodes, start.best_us, width, variation)
-        return self._note(self._worlds.grow(growth, self._guard))
+        return self._note(self._subgraphs.grow(growth, self._guard))
 
     def _grow_first(
-        self, width: int, variation: Variation = PLAIN, origin: WorldReport | None = None
-    ) -> WorldReport:
-        """Grow a world from the original graph, or from that of an origin.
+        self, width: int, variation: Variation = PLAIN, origin: SubgraphReport | None = None
+    ) -> SubgraphReport:
+        """Grow a subgraph from the original graph, or from that of an origin.
 
         Where it has room for more, multi-pattern rules take part in more iterations of the next.
         """
         kind = "original" if origin is None else "chosen"
-        world = self._grow(kind, width, variation, origin)
-        if world.stop_reason == "saturated":
+        subgraph = self._grow(kind, width, variation, origin)
+        if subgraph.stop_reason == "saturated":
             self._rounds = 2 * (self._rounds or self._options.multi_iterations)
-        return world
+        return subgraph
 
-    def _grow_more(self, width: int, variation: Variation) -> WorldReport:
-        """Grow a world from the cheapest graph, with more iterations of multi-pattern rules than before."""
+    def _grow_more(self, width: int, variation: Variation) -> SubgraphReport:
+        """Grow a subgraph from the cheapest graph, with more iterations of multi-pattern rules."""
         self._more_rounds = 2 * (self._more_rounds or self._options.multi_iterations)
         variation = replace(variation, multi_iterations=self._more_rounds)
         return self._grow("chosen", width, variation)
 
-    def _note(self, world: WorldReport) -> WorldReport:
-        if self._best is None or _is_less(world.best_us, self._best_us):
-            self._best = world
-        return world
+    def _note(self, subgraph: SubgraphReport) -> SubgraphReport:
+        if self._best is None or _is_less(subgraph.best_us, self._best_us):
+            self._best = subgraph
+        return subgraph
 
     @property
     def _best_us(self) -> float:
         return self._original_us if self._best is None else self._best.best_us
 
     def _next_variation(self) -> Variation:
-        """Return how the worlds of the next restart are grown."""
+        """Return how the subgraphs of the next restart are grown."""
         return Variation(self._random.getrandbits(30), next(self._shares), self._rounds)
 
     @cached_property
     def _first_width(self) -> int:
-        return self._options.first_world_nodes(len(self._worlds.original()))
+        return self._options.first_subgraph_nodes(len(self._subgraphs.original()))
 
     def _widths(self) -> Iterator[int]:
-        """Yield node limits of worlds, each twice the last, up to the options'."""
+        """Yield node limits of subgraphs, each twice the last, up to the options'."""
         most, width = self._options.node_limit, self._first_width
         yield width
         while width < most:

@@ -1,8 +1,9 @@
-"""Monte-Carlo tree search over worlds (Hartmann, He, Yoneki, PACT '24; "the paper").
+"""Monte-Carlo tree search over subgraphs (Hartmann, He, Yoneki, PACT '24; "the paper").
 
-A node of the tree is a world; an edge is a rule, applied once to all its matches.
+A node of the tree is a subgraph; an edge is a rule, applied once to all its matches.
 
 - ``tree``: selection, expansion, update.
-- ``rollouts``: random rules, in worlds side by side. ``rewards``: what each world's cheapest graph costs.
+- ``rollouts``: random rules, in subgraphs side by side. ``rewards``: what each subgraph's cheapest graph
+costs.
 - ``decisions``: the outer loop. ``search_state``: where it is, and the tables of it.
 """

@@ -1,7 +1,7 @@
 """Decisions: which rule to apply next is decided by the rollouts of a tree, then it is applied, and so on.
 
-All worlds are parts of one universe (``explore.worlds``): what a rollout finds and builds stays there for
-all others, and the last extraction chooses from all of it.
+All subgraphs are parts of one universe (``explore.subgraphs``): what a rollout finds and builds stays there
+for all others, and the last extraction chooses from all of it.
 
 A decision is one transaction: what a process that was killed leaves is the universe before it. A time limit
 or Ctrl-C ends a tree between two steps of its rollouts, and what these have found is kept.
@@ -18,12 +18,12 @@ from dataclasses import replace
 from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.egraph.schema import create_search_tree, create_universe, create_worlds
+from relational_tensat.egraph.schema import create_search_tree, create_subgraphs, create_universe
 from relational_tensat.explore.members import (
     Seed,
     end_search,
     follow_members,
-    keep_world,
+    keep_subgraph,
     show_universe,
 )
 from relational_tensat.explore.outcome import (
@@ -31,22 +31,22 @@ from relational_tensat.explore.outcome import (
     Exploration,
     IterationReport,
     Journal,
-    WorldReport,
+    SubgraphReport,
 )
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
 from relational_tensat.explore.strategies.mcts.rollouts import Simulator
 from relational_tensat.explore.strategies.mcts.search_state import (
     first_state,
     write_decision,
+    write_subgraph,
     write_tree,
-    write_world,
 )
 from relational_tensat.explore.strategies.mcts.tree import Tree, TreeNode
 from relational_tensat.explore.strategies.strategy import SearchSettings
-from relational_tensat.explore.world import end_exploration, write_down
-from relational_tensat.explore.worlds.applications import write_applications
-from relational_tensat.explore.worlds.cheap_graph import CheapGraph
-from relational_tensat.explore.worlds.universe import Universe, begin_universe
+from relational_tensat.explore.subgraph import end_exploration, write_down
+from relational_tensat.explore.subgraphs.applications import write_applications
+from relational_tensat.explore.subgraphs.cheap_graph import CheapGraph
+from relational_tensat.explore.subgraphs.universe import Universe, begin_universe
 from relational_tensat.rules.model import Rule
 
 
@@ -56,13 +56,13 @@ class TreePlace:
 
     Attributes:
         iteration: the last one.
-        worlds: how many it has grown.
+        subgraphs: how many it has grown.
         started_s: when it began, by ``time.perf_counter``.
         is_all: whether the tree search is all of the search; else the search goes on after it.
     """
 
     iteration: int
-    worlds: int
+    subgraphs: int
     started_s: float
     is_all: bool = True
 
@@ -101,10 +101,10 @@ class TreeSearch:
         self._may_interrupt = False
         self._undecided: IterationReport | None = None
         self._extra = 0
-        options = universe.world.options
-        self._node_limit = options.first_world_nodes()
+        options = universe.subgraph.options
+        self._node_limit = options.first_subgraph_nodes()
         self._rewards = Rewards(universe, chooser, tree_options.extractor, self._should_stop)
-        rules, original = universe.world.rules, universe.original()
+        rules, original = universe.subgraph.rules, universe.original()
         rules_end = rules.first + len(rules.rules)
         self._state = first_state(original, self._rewards, rules_end, search.seed)
         self._simulator = Simulator(
@@ -122,22 +122,22 @@ class TreeSearch:
         """Those so far."""
         return self._state.decisions
 
-    def run(self) -> tuple[str, tuple[WorldReport, ...]]:
-        """Decide until there is a reason to stop; return it, and the worlds that are kept."""
-        worlds: tuple[WorldReport, ...] = ()
+    def run(self) -> tuple[str, tuple[SubgraphReport, ...]]:
+        """Decide until there is a reason to stop; return it, and the subgraphs that are kept."""
+        subgraphs: tuple[SubgraphReport, ...] = ()
         with self._guard.watching():
             try:
                 reason = self._search()
-                worlds = self._keep_worlds(reason)
-            except Interrupted:  # just when extraction from a world had ended
+                subgraphs = self._keep_subgraphs(reason)
+            except Interrupted:  # just when extraction from a subgraph had ended
                 reason = self._reason_to_end or "interrupted"
             except OutOfMemory:
                 reason = "memory"
         self._database.resume()
         show_universe(self._egraph)
         if not self._place.is_all and self._guard.reason == "interrupted":
-            reason = "interrupted"  # perhaps while worlds were kept: nothing follows, either
-        return reason, worlds
+            reason = "interrupted"  # perhaps while subgraphs were kept: nothing follows, either
+        return reason, subgraphs
 
     @property
     def iteration(self) -> int:
@@ -150,9 +150,9 @@ class TreeSearch:
         while reason is None:
             mark = self._journal.mark()
             try:
-                with self._universe.world.transaction():
+                with self._universe.subgraph.transaction():
                     reason = self._decide()
-                    if self._place.worlds:
+                    if self._place.subgraphs:
                         follow_members(self._database, self._universe.arrays.became)
                     self._state.refresh(self._rewards)
                     self._write_down()
@@ -175,7 +175,7 @@ class TreeSearch:
         return reason
 
     def _reason_to_stop(self, root: TreeNode) -> str | None:
-        """Return why no other rule is applied to the real world."""
+        """Return why no other rule is applied to the real subgraph."""
         if not root.live:
             return "saturated"
         if not root.is_whole or len(root.members) >= self._node_limit:
@@ -185,7 +185,7 @@ class TreeSearch:
         return self._reason_to_end
 
     def _decide(self) -> str | None:
-        """Grow a tree, and let the child of the best mean be the real world; return a reason to stop."""
+        """Grow a tree, and let the child of the best mean be the real subgraph; return a reason to stop."""
         before = self._sizes()
         root = self._state.root
         root.live = self._simulator.live_rules(root.members)
@@ -229,12 +229,12 @@ class TreeSearch:
         )
 
     def _apply(self, best: TreeNode, rollouts: int) -> None:
-        """Let a node of the tree be the real world, and write that down."""
+        """Let a node of the tree be the real subgraph, and write that down."""
         assert best.history is not None
         report = DecisionReport(
             self.iteration + 1,
             best.rule,
-            self._universe.world.rules.rule(best.rule).rule.name,
+            self._universe.subgraph.rules.rule(best.rule).rule.name,
             rollouts,
             best.mean_ms,
             best.cost_us,
@@ -249,8 +249,8 @@ class TreeSearch:
             0, None, 0, best.members, best.graph, best.history, is_whole=best.is_whole
         )
 
-    def _keep_worlds(self, reason: str) -> tuple[WorldReport, ...]:
-        """Write the cheapest world of any rollout and the real one, and the cheapest graphs of both."""
+    def _keep_subgraphs(self, reason: str) -> tuple[SubgraphReport, ...]:
+        """Write the cheapest subgraph of any rollout and the real one, and the cheapest graphs of both."""
         root, best = self._state.root, self._state.best
         if not self._place.is_all and self._undecided is not None:
             self._note_undecided(self._undecided)
@@ -258,13 +258,13 @@ class TreeSearch:
         kept = [("decision", root.history, root.known_graph)]
         if best.history is not None:
             kept.insert(0, ("rollout", best.history, best.graph))
-        found: list[tuple[WorldReport, Seed]] = []
-        for number, (kind, history, graph) in enumerate(kept, start=self._place.worlds + 1):
+        found: list[tuple[SubgraphReport, Seed]] = []
+        for number, (kind, history, graph) in enumerate(kept, start=self._place.subgraphs + 1):
             with self._egraph.transaction():
-                size = write_world(self._universe, number, self._universe.original(), history)
-                self._database.run("worlds/show", world=number)
+                size = write_subgraph(self._universe, number, self._universe.original(), history)
+                self._database.run("subgraphs/show", subgraph=number)
             seed = self._choose(graph)
-            report = WorldReport(
+            report = SubgraphReport(
                 number,
                 kind,
                 self._node_limit,
@@ -279,7 +279,7 @@ class TreeSearch:
             found.append((report, seed))
         with self._egraph.transaction():
             for report, seed in found:
-                keep_world(self._database, report, seed.enodes)
+                keep_subgraph(self._database, report, seed.enodes)
             if not self._place.is_all:  # the search goes on without a tree
                 self._write_down()
                 write_applications(self._database, self._universe.applications)
@@ -293,7 +293,7 @@ class TreeSearch:
             self._observer.progress(report)
 
     def _choose(self, graph: CheapGraph) -> Seed:
-        """Return the cheapest graph of the world that is shown; where there is no time, that by moves."""
+        """Return the cheapest graph of the shown subgraph; where there is no time, that by moves."""
         self._may_interrupt = True
         try:
             if not self._should_stop():
@@ -324,11 +324,11 @@ class TreeSearch:
     def _write_down(self) -> None:
         """Write what another process would need; in memory, there is none."""
         if self._database.is_file:
-            write_down(self._egraph, self._universe.world.matcher, self._journal)
+            write_down(self._egraph, self._universe.subgraph.matcher, self._journal)
 
     @property
     def has_all(self) -> bool:
-        """Whether no rule changes the real world, and nothing was kept out of the universe."""
+        """Whether no rule changes the real subgraph, and nothing was kept out of the universe."""
         universe = self._universe
         return not self._state.root.live and not universe.is_full and not universe.rejected
 
@@ -343,12 +343,12 @@ def explore_tree(
     rules: Sequence[Rule],
     search: SearchSettings,
 ) -> Exploration:
-    """Grow the worlds of a tree search, decision by decision, until one of its limits is reached.
+    """Grow the subgraphs of a tree search, decision by decision, until one of its limits is reached.
 
     Args:
-        egraph: worlds begin with its original graph; what explorations before have built is there.
-        search: each world has at most ``first_world_nodes()`` e-nodes, all together
-            ``universe_limit``; the chooser prices e-nodes, and extracts from the worlds that are kept in
+        egraph: subgraphs begin with its original graph; what explorations before have built is there.
+        search: each subgraph has at most ``first_subgraph_nodes()`` e-nodes, all together
+            ``universe_limit``; the chooser prices e-nodes, and extracts from the subgraphs that are kept in
             the end; an iteration is a decision.
 
     Raises:
@@ -358,23 +358,23 @@ def explore_tree(
     with egraph.transaction():
         if is_explored := end_search(egraph):
             show_universe(egraph)
-        create_worlds(database)
+        create_subgraphs(database)
         create_universe(database)
         create_search_tree(database)
         universe = begin_universe(egraph, rules, search.options)
-        iteration = universe.world.steps
-        place = TreePlace(iteration=iteration, worlds=0, started_s=time.perf_counter())
+        iteration = universe.subgraph.steps
+        place = TreePlace(iteration=iteration, subgraphs=0, started_s=time.perf_counter())
         tree = TreeSearch(universe, search, journal, place, search.options.time_limit_s)
-    reason, worlds = tree.run()
+    reason, subgraphs = tree.run()
     with egraph.transaction():
         if reason != "memory":  # then the tables have what they had before the last decision
             write_applications(database, universe.applications)
         ended = end_exploration(
-            universe.world, journal, reason, iteration + len(tree.decisions), place.started_s
+            universe.subgraph, journal, reason, iteration + len(tree.decisions), place.started_s
         )
     return replace(
         ended,
-        worlds=worlds,
+        subgraphs=subgraphs,
         is_exhaustive=reason == "saturated" and not is_explored and tree.has_all,
         decisions=tuple(tree.decisions),
     )

@@ -1,4 +1,4 @@
-"""Rewards: what the cheapest graph of each world of a rollout costs."""
+"""Rewards: what the cheapest graph of each subgraph of a rollout costs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from relational_tensat.base.watch import ShouldStop
 from relational_tensat.explore.members import PricingChooser
 from relational_tensat.explore.strategies.mcts.tree import Rollout, TreeNode
-from relational_tensat.explore.worlds.cheap_graph import CheapGraph, Move, moved, moves_of
-from relational_tensat.explore.worlds.node_arrays import Ints
-from relational_tensat.explore.worlds.node_costs import NodeCosts, SignatureCosts
-from relational_tensat.explore.worlds.universe import Universe
+from relational_tensat.explore.subgraphs.cheap_graph import CheapGraph, Move, moved, moves_of
+from relational_tensat.explore.subgraphs.node_arrays import Ints
+from relational_tensat.explore.subgraphs.node_costs import NodeCosts, SignatureCosts
+from relational_tensat.explore.subgraphs.universe import Universe
 
 
 class Rewards:
-    """Keeps the cheapest graphs of worlds by moves (``CheapGraph``); says what worlds cost."""
+    """Keeps the cheapest graphs of subgraphs by moves (``CheapGraph``); says what subgraphs cost."""
 
     def __init__(
         self,
@@ -29,21 +29,21 @@ class Rewards:
         """Begin with nothing.
 
         Args:
-            extractor: what a world costs: as ``TreeOptions.extractor``.
-            should_stop: asked where worlds are extracted from.
+            extractor: what a subgraph costs: as ``TreeOptions.extractor``.
+            should_stop: asked where subgraphs are extracted from.
         """
         self._should_stop = should_stop
         self._universe = universe
         self._chooser = chooser
         self._extractor = extractor
         self._signatures = SignatureCosts(universe.egraph.catalogue, chooser.prices_us)
-        #: What worlds cost by what they have; equalities that are found later make none costlier.
+        #: What subgraphs cost by what they have; equalities that are found later make none costlier.
         self._known_us: dict[str, float] = {}
         self._version = -1
         self._node_costs: NodeCosts
 
     def first(self, members: Ints) -> CheapGraph:
-        """Return the graph of a world of the original graph's e-nodes."""
+        """Return the graph of a subgraph of the original graph's e-nodes."""
         prices = self._prices()
         owner = self._universe.arrays.owner
         choice = {int(owner[enode]): int(enode) for enode in np.sort(members)[::-1]}
@@ -52,12 +52,12 @@ class Rewards:
     def graph_of(
         self, members: Iterable[int], choice: Iterable[int], pairs: Iterable[tuple[int, int]] = ()
     ) -> CheapGraph:
-        """Return the graph of a world: of each class, the e-node that it has or would have."""
+        """Return the graph of a subgraph: of each class, the e-node that it has or would have."""
         prices = self._prices()
         return CheapGraph(prices, members, {prices.owner[enode]: enode for enode in choice}, pairs)
 
     def graph(self, node: TreeNode) -> CheapGraph:
-        """Return the graph of a node whose world is known, with the e-nodes and classes of now."""
+        """Return the graph of a node whose subgraph is known, with the e-nodes and classes of now."""
         node.graph = self.current(node.known_graph)
         return node.graph
 
@@ -67,7 +67,7 @@ class Rewards:
         return graph if graph.prices is prices else moved(graph, prices)
 
     def cost_us(self, graph: CheapGraph) -> float:
-        """Return what the world of a graph costs: by the graph, or by the extractor."""
+        """Return what the subgraph of a graph costs: by the graph, or by the extractor."""
         if self._extractor == "moves":
             return graph.cost_us
         members = np.array(sorted(graph.members), np.int32)
@@ -75,22 +75,22 @@ class Rewards:
         cost_us = self._known_us.get(key)
         if cost_us is None:
             known = np.fromiter(graph.chosen().values(), np.int32)
-            world = graph.prices.world(members, known)
-            cost_us = self._chooser.world_cost_us(world, self._extractor, self._should_stop)
+            subgraph = graph.prices.subgraph(members, known)
+            cost_us = self._chooser.subgraph_cost_us(subgraph, self._extractor, self._should_stop)
             self._known_us[key] = cost_us
         return cost_us
 
     def after(self, graph: CheapGraph, applications: Ints) -> CheapGraph:
-        """Return the graph of a world once applications have come into it."""
+        """Return the graph of a subgraph once applications have come into it."""
         graph = graph.copy()
         graph.enter(moves_of(self._universe, applications).values())
         return graph
 
     def evaluate(self, rollouts: Sequence[Rollout]) -> None:
-        """Set what the worlds of each rollout cost, and the graphs of these and of the new nodes.
+        """Set what the subgraphs of each rollout cost, and the graphs of these and of the new nodes.
 
-        What rollouts have in common from the beginning is evaluated once. Extraction from worlds ends where
-        it is to stop: then some have no graph.
+        What rollouts have in common from the beginning is evaluated once. Extraction from subgraphs ends
+        where it is to stop: then some have no graph.
         """
         fired = [places for rollout in rollouts for _, places in rollout.steps]
         places = np.unique(np.concatenate(fired)) if fired else np.zeros(0, np.int32)
@@ -109,11 +109,11 @@ class Rewards:
         costs_us: list[float],
         graph: CheapGraph,
     ) -> None:
-        """Follow rollouts that are the same up to a world.
+        """Follow rollouts that are the same up to a subgraph.
 
         Args:
-            costs_us: of the worlds up to there.
-            graph: of this world.
+            costs_us: of the subgraphs up to there.
+            graph: of this subgraph.
         """
         step = len(costs_us) - 1
         alike: dict[bytes, list[Rollout]] = {}

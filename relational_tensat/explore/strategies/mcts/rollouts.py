@@ -1,4 +1,4 @@
-"""Rollouts: random rules in worlds side by side, from new nodes of a tree on, and how each is drawn."""
+"""Rollouts: random rules in subgraphs side by side, from new nodes of a tree on, and how each is drawn."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from relational_tensat.explore.exploration_options import TreeOptions
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
 from relational_tensat.explore.strategies.mcts.search_state import Best, SearchState, write_rollouts
 from relational_tensat.explore.strategies.mcts.tree import History, Rollout, Tree, TreeNode
-from relational_tensat.explore.worlds.cheap_graph import CheapGraph
-from relational_tensat.explore.worlds.firings import NO_RULE, Fired, Worlds
-from relational_tensat.explore.worlds.node_arrays import Flags, Ints, Masks
-from relational_tensat.explore.worlds.universe import Universe
+from relational_tensat.explore.subgraphs.cheap_graph import CheapGraph
+from relational_tensat.explore.subgraphs.firings import NO_RULE, Fired, Subgraphs
+from relational_tensat.explore.subgraphs.node_arrays import Flags, Ints, Masks
+from relational_tensat.explore.subgraphs.universe import Universe
 
 #: ``near``: the probability that a rule near the cheapest graph is taken where there is one.
 _NEAR = 0.75
@@ -26,7 +26,7 @@ _TRIED = 5
 
 
 def drawn(flags: Flags, rng: np.random.Generator) -> Ints:
-    """Return, for each world (column), a rule at random among those of its flags; ``NO_RULE`` for none."""
+    """Return, for each subgraph (column), a random rule among those of its flags; ``NO_RULE`` for none."""
     keys = rng.random(flags.shape) * flags
     return np.where(flags.any(axis=0), keys.argmax(axis=0), NO_RULE).astype(np.int32)
 
@@ -36,12 +36,12 @@ class Simulator:
     """Grows trees by rollouts.
 
     Attributes:
-        node_limit: the most e-nodes of a world.
-        rewards: what worlds cost.
-        state: the real world, the cheapest graph so far, what rules have saved.
-        should_stop: asked before each step; if it says so, worlds stay as they are.
-        looked: when the root was looked at, before its tree was grown: since then, all worlds of the tree
-            that can be expanded have been.
+        node_limit: the most e-nodes of a subgraph.
+        rewards: what subgraphs cost.
+        state: the real subgraph, the cheapest graph so far, what rules have saved.
+        should_stop: asked before each step; if it says so, subgraphs stay as they are.
+        looked: when the root was looked at, before its tree was grown: since then, all subgraphs of the
+            tree that can be expanded have been.
     """
 
     universe: Universe
@@ -54,9 +54,9 @@ class Simulator:
 
     def live_rules(self, members: Ints) -> frozenset[int]:
         """Return the rules that change the root of a tree that is to be grown."""
-        worlds = self._worlds([members])
+        subgraphs = self._subgraphs([members])
         self.looked.update(self.universe.match_versions)
-        return frozenset(np.flatnonzero(worlds.live_rules()[:, 0]).tolist())
+        return frozenset(np.flatnonzero(subgraphs.live_rules()[:, 0]).tolist())
 
     def grow(self, tree: Tree, decision: int) -> int:
         """Grow a tree by rollouts; return how many there were."""
@@ -71,7 +71,7 @@ class Simulator:
         return done
 
     def _batch(self, tree: Tree, most: int) -> list[TreeNode]:
-        """Return new nodes of the tree, whose worlds are to be grown side by side."""
+        """Return new nodes of the tree, whose subgraphs are to be grown side by side."""
         batch: list[TreeNode] = []
         while len(batch) < most:
             node = tree.select()
@@ -102,7 +102,7 @@ class Simulator:
         return len(evaluated)
 
     def _note_best(self, rollout: Rollout) -> None:
-        """Keep how the world of a rollout came about, if it is the cheapest."""
+        """Keep how the subgraph of a rollout came about, if it is the cheapest."""
         cost_us = rollout.costs_us[-1]
         if rollout.graph is not None and cost_us < self.state.best.cost_us:
             history = rollout.node.history
@@ -113,7 +113,7 @@ class Simulator:
     def run(
         self, nodes: list[TreeNode], times: int, root: TreeNode, iteration: int
     ) -> list[Rollout]:
-        """Grow the worlds of new nodes of the tree, and simulate on from each.
+        """Grow the subgraphs of new nodes of the tree, and simulate on from each.
 
         Args:
             times: how many rollouts each node has.
@@ -123,31 +123,33 @@ class Simulator:
         rollouts = [Rollout(node, []) for node in nodes for _ in range(times)]
         became = self.universe.arrays.became
         members = [became[rollout.node.above.members] for rollout in rollouts]
-        worlds = self._worlds(members, self.looked)
+        subgraphs = self._subgraphs(members, self.looked)
         rules = np.array([rollout.node.rule for rollout in rollouts], np.int32)
-        fired = _step(worlds, rules, rollouts, iteration)
-        live = worlds.live_rules()
-        for world, rollout in enumerate(rollouts):
+        fired = _step(subgraphs, rules, rollouts, iteration)
+        live = subgraphs.live_rules()
+        for subgraph, rollout in enumerate(rollouts):
             node = rollout.node
-            node.members = worlds.masks.members(world)
-            node.live = frozenset(np.flatnonzero(live[:, world]).tolist())
-            node.is_whole = not fired.limited[world]
-            node.is_saturated = not fired.changed[world]
-        self._simulate(worlds, rollouts, root, iteration)
-        for rollout, size in zip(rollouts, worlds.masks.sizes().tolist(), strict=True):
+            node.members = subgraphs.masks.members(subgraph)
+            node.live = frozenset(np.flatnonzero(live[:, subgraph]).tolist())
+            node.is_whole = not fired.limited[subgraph]
+            node.is_saturated = not fired.changed[subgraph]
+        self._simulate(subgraphs, rollouts, root, iteration)
+        for rollout, size in zip(rollouts, subgraphs.masks.sizes().tolist(), strict=True):
             rollout.e_nodes = size
         for node in nodes:
             node.members = np.unique(self.universe.arrays.became[node.members])
         return rollouts
 
-    def _worlds(self, members: Sequence[Ints], looked: dict[int, int] | None = None) -> Worlds:
+    def _subgraphs(
+        self, members: Sequence[Ints], looked: dict[int, int] | None = None
+    ) -> Subgraphs:
         masks = Masks(members, self.universe.arrays.size)
-        return Worlds(self.universe, masks, self.node_limit, looked)
+        return Subgraphs(self.universe, masks, self.node_limit, looked)
 
     def _simulate(
-        self, worlds: Worlds, rollouts: list[Rollout], root: TreeNode, iteration: int
+        self, subgraphs: Subgraphs, rollouts: list[Rollout], root: TreeNode, iteration: int
     ) -> None:
-        """Apply rules in the worlds of rollouts that have begun, until nothing changes them."""
+        """Apply rules in the subgraphs of rollouts that have begun, until nothing changes them."""
         graphs: list[CheapGraph] = []
         if self.options.policy == "look-ahead":
             began = [self.rewards.graph(rollout.node.above) for rollout in rollouts]
@@ -156,22 +158,22 @@ class Simulator:
             if self.should_stop():
                 return
             if graphs:
-                rules = self._best_of_some(worlds, graphs, iteration)
+                rules = self._best_of_some(subgraphs, graphs, iteration)
             else:
-                rules = self._next_rules(worlds, root)
-            worlds.is_done |= rules == NO_RULE
-            if worlds.is_done.all():
+                rules = self._next_rules(subgraphs, root)
+            subgraphs.is_done |= rules == NO_RULE
+            if subgraphs.is_done.all():
                 return
-            fired = _step(worlds, rules, rollouts, iteration)
+            fired = _step(subgraphs, rules, rollouts, iteration)
             graphs = self._after(graphs, fired.applications) if graphs else []
 
-    def _next_rules(self, worlds: Worlds, root: TreeNode) -> Ints:
-        """Return the rule that each world applies next by a policy; ``NO_RULE`` where none changes it."""
-        live, policy = self._live(worlds), self.options.policy
+    def _next_rules(self, subgraphs: Subgraphs, root: TreeNode) -> Ints:
+        """Return the rule that each subgraph applies next by a policy; ``NO_RULE`` if none changes it."""
+        live, policy = self._live(subgraphs), self.options.policy
         rng, averages = self.state.rng, self.state.averages
         if policy == "uniform":
             every = np.zeros_like(live)
-            every[self.universe.world.rules.first :] = live.any(axis=0)
+            every[self.universe.subgraph.rules.first :] = live.any(axis=0)
             return drawn(every, rng)
         rules = drawn(live, rng)
         if policy == "average":
@@ -179,7 +181,7 @@ class Simulator:
             takes = rng.random(len(best)) < averages.epsilon
             return np.where(takes & live[best, np.arange(len(best))], best, rules)
         if policy == "near":
-            nearer = drawn(self._live(worlds, self._near(root)), rng)
+            nearer = drawn(self._live(subgraphs, self._near(root)), rng)
             takes = (rng.random(len(nearer)) < _NEAR) & (nearer != NO_RULE)
             return np.where(takes, nearer, rules)
         return rules
@@ -193,20 +195,22 @@ class Simulator:
         near[0] = True
         return near
 
-    def _best_of_some(self, worlds: Worlds, graphs: list[CheapGraph], iteration: int) -> Ints:
-        """Return, of some rules drawn at random, the one after which each world costs least.
+    def _best_of_some(self, subgraphs: Subgraphs, graphs: list[CheapGraph], iteration: int) -> Ints:
+        """Return, of some rules drawn at random, the one after which each subgraph costs least.
 
         Args:
-            graphs: the worlds' cheapest ones.
+            graphs: the subgraphs' cheapest ones.
         """
-        live = self._live(worlds)
+        live = self._live(subgraphs)
         best = np.full(len(graphs), NO_RULE, np.int32)
         best_us = np.full(len(graphs), np.inf)
         for _ in range(_TRIED):
             rules = drawn(live, self.state.rng)
-            trial = self._worlds([worlds.masks.members(world) for world in range(len(graphs))])
+            trial = self._subgraphs(
+                [subgraphs.masks.members(subgraph) for subgraph in range(len(graphs))]
+            )
             fired = trial.fire(rules, iteration)
-            worlds.masks.follow(self.universe.arrays.became)
+            subgraphs.masks.follow(self.universe.arrays.became)
             after = self._after(graphs, fired.applications)
             costs_us = np.array([graph.cost_us for graph in after])
             is_better = (rules != NO_RULE) & (costs_us < best_us)
@@ -216,25 +220,25 @@ class Simulator:
     def _after(
         self, graphs: Sequence[CheapGraph], applications: Sequence[Ints]
     ) -> list[CheapGraph]:
-        """Return the cheapest graphs of worlds that applications have come into."""
+        """Return the cheapest graphs of subgraphs that applications have come into."""
         pairs = zip(graphs, applications, strict=True)
         return [self.rewards.after(self.rewards.current(graph), fired) for graph, fired in pairs]
 
-    def _live(self, worlds: Worlds, among: Flags | None = None) -> Flags:
-        """Return which rules change which worlds that are not done; as ``Worlds.live_rules``."""
-        live = worlds.live_rules(among)
-        live[:, worlds.is_done] = False
+    def _live(self, subgraphs: Subgraphs, among: Flags | None = None) -> Flags:
+        """Return which rules change which subgraphs that are not done; as ``Subgraphs.live_rules``."""
+        live = subgraphs.live_rules(among)
+        live[:, subgraphs.is_done] = False
         return live
 
 
-def _step(worlds: Worlds, rules: Ints, rollouts: list[Rollout], iteration: int) -> Fired:
-    """Let a rule fire in the world of each rollout."""
-    fired = worlds.fire(rules, iteration)
+def _step(subgraphs: Subgraphs, rules: Ints, rollouts: list[Rollout], iteration: int) -> Fired:
+    """Let a rule fire in the subgraph of each rollout."""
+    fired = subgraphs.fire(rules, iteration)
     for rollout, rule, applications in zip(
         rollouts, rules.tolist(), fired.applications, strict=True
     ):
         if rule != NO_RULE:
             rollout.steps.append((rule, applications))
-    worlds.is_done |= fired.limited
-    worlds.look()
+    subgraphs.is_done |= fired.limited
+    subgraphs.look()
     return fired

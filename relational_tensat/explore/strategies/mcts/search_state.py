@@ -1,6 +1,6 @@
 """What the next decision of a search depends on, beside the universe.
 
-A tree search leaves the trees, and the worlds that matter, in the tables.
+A tree search leaves the trees, and the subgraphs that matter, in the tables.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from relational_tensat.egraph.database import Database
 from relational_tensat.explore.outcome import DecisionReport
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
 from relational_tensat.explore.strategies.mcts.tree import History, Rollout, TreeNode
-from relational_tensat.explore.worlds.cheap_graph import CheapGraph
-from relational_tensat.explore.worlds.node_arrays import Ints
-from relational_tensat.explore.worlds.universe import Universe
+from relational_tensat.explore.subgraphs.cheap_graph import CheapGraph
+from relational_tensat.explore.subgraphs.node_arrays import Ints
+from relational_tensat.explore.subgraphs.universe import Universe
 
 
 def write_decision(
@@ -36,7 +36,7 @@ def write_rollouts(
     rollouts: Sequence[Rollout],
     returns_ms: Sequence[float],
 ) -> None:
-    """Write the rollouts of a batch, with what their worlds cost."""
+    """Write the rollouts of a batch, with what their subgraphs cost."""
     rows = [
         (
             decision,
@@ -73,16 +73,18 @@ def write_tree(database: Database, decision: int, nodes: Iterable[TreeNode]) -> 
     database.append("tree_node", rows)
 
 
-def write_world(universe: Universe, world: int, original: Ints, history: History | None) -> int:
-    """Write the e-nodes of a world, with their reasons; return how many.
+def write_subgraph(
+    universe: Universe, subgraph: int, original: Ints, history: History | None
+) -> int:
+    """Write the e-nodes of a subgraph, with their reasons; return how many.
 
     Args:
         original: the e-nodes of the original graph, operands first.
-        history: how the world came about.
+        history: how the subgraph came about.
     """
     arrays, applications = universe.arrays, universe.applications
     place_of = {int(enode): place for place, enode in enumerate(original, start=1)}
-    nodes = [(world, enode, place, 0) for enode, place in place_of.items()]
+    nodes = [(subgraph, enode, place, 0) for enode, place in place_of.items()]
     rows: list[tuple[object, ...]] = []
     for iteration, step in enumerate(_steps(history), start=1):
         places = step.applications
@@ -98,7 +100,7 @@ def write_world(universe: Universe, world: int, original: Ints, history: History
             built = arrays.owner[targets[targets > 0]]
             rows.append(
                 (
-                    world,
+                    subgraph,
                     number,
                     len(place_of) + 1,
                     iteration,
@@ -110,10 +112,10 @@ def write_world(universe: Universe, world: int, original: Ints, history: History
             )
             for enode in dict.fromkeys(new):
                 place_of[enode] = len(place_of) + 1
-                nodes.append((world, enode, place_of[enode], number))
+                nodes.append((subgraph, enode, place_of[enode], number))
     database = universe.egraph.database
-    database.append("world_application", rows)
-    database.append("world_node", nodes)
+    database.append("subgraph_application", rows)
+    database.append("subgraph_node", nodes)
     return len(nodes)
 
 
@@ -128,7 +130,7 @@ def _ids(values: Iterable[int]) -> list[int]:
 
 
 def _steps(history: History | None) -> list[History]:
-    """Return the steps in which a world came about, from the first on."""
+    """Return the steps in which a subgraph came about, from the first on."""
     steps: list[History] = []
     while history is not None:
         steps.append(history)
@@ -170,7 +172,7 @@ class Averages:
 
 @dataclass(slots=True)
 class Best:
-    """The cheapest world of any rollout.
+    """The cheapest subgraph of any rollout.
 
     Attributes:
         cost_us: what it costs.
@@ -188,7 +190,7 @@ class SearchState:
     """Where a search is.
 
     Attributes:
-        root: the real world.
+        root: the real subgraph.
         rng: draws all that is drawn.
         averages: what rules have saved in rollouts.
         decisions: those so far.

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from relational_tensat.explore.exploration_options import TreeOptions
-from relational_tensat.explore.worlds.cheap_graph import CheapGraph
-from relational_tensat.explore.worlds.node_arrays import Ints
+from relational_tensat.explore.subgraphs.cheap_graph import CheapGraph
+from relational_tensat.explore.subgraphs.node_arrays import Ints
 
 
 @dataclass(slots=True, eq=False)
 class History:
-    """How a world came about.
+    """How a subgraph came about.
 
     Attributes:
-        before: of the world that it was grown from; None for the original graph.
+        before: of the subgraph that it was grown from; None for the original graph.
         rule: the rule that was applied to that.
         applications: those that fired, in order.
     """
@@ -29,7 +29,7 @@ class History:
 
 @dataclass(slots=True, eq=False)
 class TreeNode:
-    """A world in the tree.
+    """A subgraph in the tree.
 
     Attributes:
         number: from 0 on, within a decision.
@@ -39,7 +39,7 @@ class TreeNode:
         graph: its cheapest graph, for the universe of that time.
         history: how it came about.
         live: the rules that change it.
-        is_whole: whether no limit left something out; nothing can be added to other worlds.
+        is_whole: whether no limit left something out; nothing can be added to other subgraphs.
         is_saturated: whether its rule changed nothing.
         reward_ms: what its rule saved.
         value_ms, visits: sums over the rollouts through it.
@@ -70,7 +70,7 @@ class TreeNode:
 
     @property
     def known_graph(self) -> CheapGraph:
-        """Its cheapest graph: its world is known."""
+        """Its cheapest graph: its subgraph is known."""
         assert self.graph is not None
         return self.graph
 
@@ -86,12 +86,12 @@ class TreeNode:
 
     @property
     def unvisited(self) -> list[int]:
-        """The rules that can lead to other worlds and were not tried."""
+        """The rules that can lead to other subgraphs and were not tried."""
         return sorted(self.live.difference(self.children)) if self.is_whole else []
 
     @property
     def open_children(self) -> list[TreeNode]:
-        """The children that more can be learned from, and whose worlds are known."""
+        """The children that more can be learned from, and whose subgraphs are known."""
         return [c for c in self.children.values() if c.graph is not None and c.can_grow]
 
     @property
@@ -110,9 +110,9 @@ class Rollout:
 
     Attributes:
         steps: the rule of each step and the applications that fired; first the node's own.
-        e_nodes: of the world in the end.
-        costs_us: what its worlds cost after each step, first before its node's own.
-        graph: the last world's; None: it is not evaluated.
+        e_nodes: of the subgraph in the end.
+        costs_us: what its subgraphs cost after each step, first before its node's own.
+        graph: the last subgraph's; None: it is not evaluated.
     """
 
     node: TreeNode
@@ -126,7 +126,7 @@ class Tree:
     """The tree of a decision.
 
     Attributes:
-        root: the real world.
+        root: the real subgraph.
         nodes: all of them, by number.
     """
 
@@ -140,7 +140,7 @@ class Tree:
         """Go down to a node that can be expanded, and begin a child by a rule at random.
 
         Returns:
-            The child, whose world is to be grown; None where there is none before those under way end.
+            The child, whose subgraph is to be grown; None where there is none before those under way end.
         """
         node = self.root
         while True:

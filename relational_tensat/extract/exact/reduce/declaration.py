@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Protocol
 
 from relational_tensat.base.deadline import Check
-from relational_tensat.extract.exact.reduce.reduced import Reduced
+from relational_tensat.extract.exact.reduce.smaller_problem import Reduced
 from relational_tensat.extract.techniques import Technique, TechniqueGain, declare
 
 

@@ -16,9 +16,9 @@ import numpy as np
 
 from relational_tensat.base.deadline import Budget, BudgetSpentError, Check, unlimited
 from relational_tensat.extract.exact.reduce.declaration import REDUCTIONS, ReductionStage, in_stage
-from relational_tensat.extract.exact.reduce.reduced import Reduced, keep
 from relational_tensat.extract.exact.reduce.reductions.needless import drop_self_loops
 from relational_tensat.extract.exact.reduce.required_classes import members_of, required_classes
+from relational_tensat.extract.exact.reduce.smaller_problem import Reduced, keep
 from relational_tensat.extract.index import edge_owner, nodes_by_class, strong_components_of_classes
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem
 from relational_tensat.extract.techniques import Technique, TechniqueGain, Techniques, declare

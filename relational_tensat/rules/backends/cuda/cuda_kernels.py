@@ -22,7 +22,7 @@ from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators import Attr, Family, Use, get_operator
 from relational_tensat.tensor.operators.attributes import str_of
 from relational_tensat.tensor.operators.base import Types
-from relational_tensat.tensor.operators.sampling import PartialApplication
+from relational_tensat.tensor.operators.samples import PartialApplication
 from relational_tensat.tensor.operators.traits import NO_ACTIVATION
 
 #: By their names in kernels, operators with attributes.

@@ -10,13 +10,13 @@ from relational_tensat.cost import Configuration
 from relational_tensat.cost.cuda.single import graph_of
 from relational_tensat.cost.key import configuration_of
 from relational_tensat.gpu import calls
-from relational_tensat.gpu.plan import plan_graph
-from relational_tensat.gpu.routing import (
+from relational_tensat.gpu.library_calls import (
     blas_product,
     convolution_epilogue,
     cudnn_fuses,
     even_padding,
 )
+from relational_tensat.gpu.plan import plan_graph
 from relational_tensat.rules.backends.cuda.cuda_kernels import (
     CudaElementwise,
     CudaProduct,

@@ -6,6 +6,7 @@ from relational_tensat.base.process import default_threads
 from relational_tensat.rules.backends.backend import SUMS_OF_CONVOLUTIONS, Backend, CostRequest
 from relational_tensat.rules.backends.onnxruntime.attention import ATTENTION_KERNELS
 from relational_tensat.rules.backends.onnxruntime.blocks import BLOCKED_KERNELS
+from relational_tensat.rules.backends.onnxruntime.integer_kernels import QUANTIZED_KERNELS
 from relational_tensat.rules.backends.onnxruntime.kernel_choice import kernels_of, more_work_of
 from relational_tensat.rules.backends.onnxruntime.kernels import (
     INTEGER_KERNELS,
@@ -13,14 +14,13 @@ from relational_tensat.rules.backends.onnxruntime.kernels import (
     NORM_KERNELS,
     with_skip_norms,
 )
-from relational_tensat.rules.backends.onnxruntime.quantized import QUANTIZED_KERNELS
 from relational_tensat.rules.backends.onnxruntime.quantized_convolutions import (
     as_unsigned,
     dequantized_for_each,
     with_quantized_convolutions,
 )
 from relational_tensat.rules.backends.onnxruntime.rotary import ROTARY_KERNELS
-from relational_tensat.rules.backends.onnxruntime.spelling import (
+from relational_tensat.rules.backends.onnxruntime.split_pieces import (
     SPELLED_KERNELS,
     SPREADING_KERNELS,
     as_spelled,

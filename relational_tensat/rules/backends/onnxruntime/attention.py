@@ -35,7 +35,7 @@ from relational_tensat.tensor.operators.onnx_form import (
     emit_constant,
     input_type,
 )
-from relational_tensat.tensor.operators.sampling import NUMBERS, PartialApplication
+from relational_tensat.tensor.operators.samples import NUMBERS, PartialApplication
 from relational_tensat.tensor.operators.shapes import one_dtype
 from relational_tensat.tensor.types import FLOAT_DTYPES
 

@@ -21,12 +21,12 @@ from relational_tensat.rules.backends.onnxruntime.blocks import (
     takes_filters,
     takes_unblocked,
 )
+from relational_tensat.rules.backends.onnxruntime.integer_kernels import with_channels_last
 from relational_tensat.rules.backends.onnxruntime.kernels import (
     BiasGelu,
     ScaledProduct,
     SkipLayerNorm,
 )
-from relational_tensat.rules.backends.onnxruntime.quantized import with_channels_last
 from relational_tensat.rules.backends.scaled_product import window_of
 from relational_tensat.tensor import Attrs, TensorType, ValueType, tensors_of
 from relational_tensat.tensor.operators import Family, get_operator

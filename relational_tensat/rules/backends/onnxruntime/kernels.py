@@ -34,7 +34,7 @@ from relational_tensat.tensor.operators import Attr, Family, Use, get_operator
 from relational_tensat.tensor.operators.attributes import bool_of, float_of, int_of
 from relational_tensat.tensor.operators.base import Types, tensor
 from relational_tensat.tensor.operators.onnx_form import FunctionBody, Names, OnnxEmitter
-from relational_tensat.tensor.operators.sampling import NUMBERS
+from relational_tensat.tensor.operators.samples import NUMBERS
 from relational_tensat.tensor.operators.work_steps import steps_of_product
 
 #: onnxruntime's own operators, and those of images in blocks.

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from relational_tensat.rules.backends.onnxruntime.quantized import (
+from relational_tensat.rules.backends.onnxruntime.integer_kernels import (
     FromChannelsLast,
     QuantizedConv,
     ToChannelsLast,

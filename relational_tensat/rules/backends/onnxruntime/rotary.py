@@ -26,7 +26,7 @@ from relational_tensat.tensor.operators.onnx_form import (
     check_one_output,
     input_type,
 )
-from relational_tensat.tensor.operators.sampling import PartialApplication
+from relational_tensat.tensor.operators.samples import PartialApplication
 from relational_tensat.tensor.operators.work_steps import ROW
 
 #: x, cosines, sines.

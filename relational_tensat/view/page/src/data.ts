@@ -123,8 +123,8 @@ export interface RuleWork {
   by_iteration: [number, number][];
 }
 
-export interface WorldReport {
-  world: number;
+export interface SubgraphReport {
+  subgraph: number;
   kind: string;
   node_limit: number;
   seed_us: number;
@@ -179,7 +179,7 @@ export interface SearchCourse {
   extractions: ExtractionRow[];
   events: CourseEvent[];
   rules: RuleWork[];
-  worlds: WorldReport[];
+  subgraphs: SubgraphReport[];
   tree: SearchTree | null;
   time: TimeShare[];
 }

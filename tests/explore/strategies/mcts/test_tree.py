@@ -7,13 +7,13 @@ import pytest
 
 from relational_tensat.explore.exploration_options import TreeOptions
 from relational_tensat.explore.strategies.mcts.tree import Tree, TreeNode
-from relational_tensat.explore.worlds.cheap_graph import CheapGraph
+from relational_tensat.explore.subgraphs.cheap_graph import CheapGraph
 
 MEMBERS = np.zeros(0, np.int32)
 
 
 def graph() -> CheapGraph:
-    """Return what stands for a world's graph where nobody looks at it."""
+    """Return what stands for a subgraph's graph where nobody looks at it."""
     return CheapGraph.__new__(CheapGraph)
 
 
@@ -34,7 +34,7 @@ def test_the_root_has_all_its_live_children_first() -> None:
     tree = tree_of(TreeOptions(expansion=0.0), {3, 5, 8})
     children = [tree.select() for _ in range(3)]
     assert {child.rule for child in children if child is not None} == {3, 5, 8}
-    assert tree.select() is None  # no world is known that could be expanded
+    assert tree.select() is None  # no subgraph is known that could be expanded
     for child in children:
         tree.end(grown(child, {1}), [])
     below = tree.select()

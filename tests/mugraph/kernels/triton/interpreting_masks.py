@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.emulation.comparing import drawn, norm_error
-from bench.emulation.running import run_kernels
+from bench.emulation.errors import drawn, norm_error
+from bench.emulation.runs import run_kernels
 from tests.mugraph.conditions import CHOSEN, chosen_expected, chosen_inputs
 from tests.mugraph.masks import BY_BOOLS, MASKED, expected, with_mask
 

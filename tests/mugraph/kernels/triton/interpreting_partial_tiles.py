@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bench.emulation.comparing import drawn, exact, norm_error
-from bench.emulation.interpreted import run_interpreted
+from bench.emulation.errors import drawn, exact, norm_error
+from bench.emulation.triton_interpreter import run_interpreted
 from relational_tensat.mugraph.graph.dims import Dim
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.kernels.emit_triton import emit_triton

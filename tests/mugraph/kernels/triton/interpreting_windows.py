@@ -6,8 +6,8 @@ import json
 import tempfile
 from pathlib import Path
 
-from bench.emulation.comparing import drawn, exact, norm_error
-from bench.emulation.running import DTYPES, run_kernels
+from bench.emulation.errors import drawn, exact, norm_error
+from bench.emulation.runs import DTYPES, run_kernels
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from tests.mugraph.kernels.test_windows import products, rows
 

@@ -33,13 +33,13 @@ import numpy as np
 
 from relational_tensat.base.deadline import Check, unlimited
 from relational_tensat.extract.exact.reduce.declaration import ReductionStage, reduction
-from relational_tensat.extract.exact.reduce.reduced import Mask, Reduced, keep
 from relational_tensat.extract.exact.reduce.required_classes import (
     dominators,
     members_of,
     node_needs,
     required_classes,
 )
+from relational_tensat.extract.exact.reduce.smaller_problem import Mask, Reduced, keep
 from relational_tensat.extract.index import children_by_node, nodes_by_class, parents_by_class
 from relational_tensat.extract.problem import ExtractionProblem
 from relational_tensat.extract.techniques import TechniqueGain

@@ -1,4 +1,4 @@
-/** The search: growth, cost and bound, what the rules did, worlds, where the time went. */
+/** The search: growth, cost and bound, what the rules did, subgraphs, where the time went. */
 import { useMemo, useState } from "preact/hooks";
 import type { PageData, RuleWork, SearchCourse as SearchData } from "../data";
 import { count, plural, time } from "../format";
@@ -7,7 +7,7 @@ import { Bars, Heat, Lines, single } from "../plots";
 import { Table } from "../table";
 import { Tree } from "./Tree";
 import { WhyUnused } from "./WhyUnused";
-import { Worlds } from "./Worlds";
+import { Subgraphs } from "./Subgraphs";
 
 const COST = { key: "cost", name: "cheapest graph of the extraction", colour: "var(--new-line)" };
 const BOUND = {
@@ -27,7 +27,7 @@ export function Search({ data, source }: { data: PageData; source: Source }) {
         <Costs search={search} original_us={data.summary.before_us} />
         <Growth search={search} />
       </div>
-      {search.worlds.length > 0 ? <Worlds worlds={search.worlds} /> : null}
+      {search.subgraphs.length > 0 ? <Subgraphs subgraphs={search.subgraphs} /> : null}
       {search.tree !== null && search.tree.decisions.length > 0 ? (
         <Tree tree={search.tree} />
       ) : null}

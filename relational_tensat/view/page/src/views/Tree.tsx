@@ -18,14 +18,14 @@ export function Tree({ tree }: { tree: SearchTree }) {
       <h2>The search tree</h2>
       <p class="hint">
         Each decision applied the rule with the best mean return of its rollouts, each of which
-        applies rules to a world of its own; costs are those of the cheapest graph by moves.
+        applies rules to a subgraph of its own; costs are those of the cheapest graph by moves.
       </p>
       <Lines
         title="Cheapest graph by decision"
         points={tree.decisions.map((one) => ({ ...one }))}
         x="decision"
         series={[
-          { key: "cost_us", name: "real world", colour: "var(--text)" },
+          { key: "cost_us", name: "real subgraph", colour: "var(--text)" },
           { key: "median_us", name: "median rollout", colour: "var(--gone-line)", dash: "2 3" },
           { key: "least_us", name: "best rollout", colour: "var(--new-line)", dash: "6 3" },
         ]}
@@ -34,7 +34,7 @@ export function Tree({ tree }: { tree: SearchTree }) {
       />
       <div class="long">
         <Table
-          columns={["decision", "rule", "rollouts", "mean return, ms", "real world", "e-nodes"]}
+          columns={["decision", "rule", "rollouts", "mean return, ms", "real subgraph", "e-nodes"]}
           rows={tree.decisions.map((one) => [
             one.decision,
             one.rule,
@@ -101,7 +101,7 @@ function Drawn({ decision, tree }: { decision: Decision; tree: SearchTree }) {
                     {n === 0 && isDecided(node, decision) ? `✓ ${line}` : line}
                   </text>
                 ))}
-                <title>{node === undefined ? "the real world" : about(node)}</title>
+                <title>{node === undefined ? "the real subgraph" : about(node)}</title>
               </g>
             );
           })}
@@ -124,7 +124,7 @@ function mostVisited(decision: Decision, tree: SearchTree): TreeNode[] {
 }
 
 function arranged(nodes: TreeNode[]) {
-  const boxes = [{ key: ROOT, lines: ["real world"] }, ...nodes.map(textOf)].map((box) => ({
+  const boxes = [{ key: ROOT, lines: ["real subgraph"] }, ...nodes.map(textOf)].map((box) => ({
     ...box,
     width: 36 + 7.2 * Math.max(...box.lines.map((line) => line.length)),
     height: 12 + 15 * box.lines.length,

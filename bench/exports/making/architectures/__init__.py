@@ -1,3 +1,0 @@
-"""The architectures, a module a library, in sizes that a laptop optimizes in seconds."""
-
-from bench.exports.making import torchvision_stand_ins  # noqa: F401 - all four import torchvision

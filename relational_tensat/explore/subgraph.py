@@ -1,0 +1,180 @@
+"""A subgraph: an e-graph or a part of it, and what it takes to step it by rules; what its end writes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from relational_tensat.base.errors import UsageError
+from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.explore.compile.compiled_rules import CompiledRules
+from relational_tensat.explore.exploration_options import ExplorationOptions
+from relational_tensat.explore.match.matcher import Matcher
+from relational_tensat.explore.members import Members
+from relational_tensat.explore.outcome import Exploration, Journal, rule_stats
+from relational_tensat.rules.model import Rule
+
+
+class Subgraph:
+    """An e-graph, or some e-nodes of one, that rules are applied to, and how far each of them has been.
+
+    Several subgraphs may have the same rules, compiled once, on e-graphs of one database (see
+    ``EGraph.beside``): they share these, the catalogue and the heads that both speak of.
+
+    Attributes:
+        egraph: its tables; temporary tables that a step works with are its database connection's.
+        rules: by id; a step takes any of these ids.
+        matcher: finds applications.
+        options: how they are applied: by which cycle filter, and whether what is old is matched again.
+        steps: how many there were, in all explorations that are logged; e-nodes and unions are stored with
+            the index of their step.
+        members: the e-nodes that it has, where the e-graph is a universe of several subgraphs; None: all.
+    """
+
+    def __init__(
+        self,
+        egraph: EGraph,
+        rules: CompiledRules,
+        matcher: Matcher,
+        options: ExplorationOptions,
+    ) -> None:
+        self.egraph = egraph
+        self.rules = rules
+        self.matcher = matcher
+        self.options = options
+        self.steps = 0
+        self.members: Members | None = None
+        #: By rule: the clock when it was last matched.
+        self._matched: dict[int, int] = {}
+
+    @property
+    def e_nodes(self) -> int:
+        """How many e-nodes it has."""
+        return self.egraph.e_nodes if self.members is None else self.members.size
+
+    def begin_members(self, members: Members, enodes: Sequence[int]) -> None:
+        """Let the subgraph have some e-nodes of its universe; no rule has been matched on them."""
+        members.begin(enodes)
+        self.matcher.forget_edges()
+        self.members = members
+        self._matched.clear()
+
+    def end_members(self) -> None:
+        """Let the subgraph be its whole universe from now on; no rule has been matched on that."""
+        self.members = None
+        self.matcher.forget_edges()
+        self.matcher.order = None
+        self._matched.clear()
+
+    def since(self, rules: Iterable[int]) -> int:
+        """Return from which clock on rows are new to some of these rules; 0 where all are."""
+        return self.last_matched(rules)
+
+    def last_matched(self, rules: Iterable[int]) -> int:
+        """Return the clock up to which all of some rules have been matched."""
+        return min((self._matched.get(rule, 0) for rule in rules), default=0)
+
+    def note_matched(self, rules: Iterable[int], clock: int) -> None:
+        """Note that rules have been matched on all rows written before a clock."""
+        self._matched.update(dict.fromkeys(rules, clock))
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Do what is inside all or not at all; see ``EGraph.transaction``."""
+        matched, steps, members = dict(self._matched), self.steps, self.members
+        size = None if members is None else members.state()
+        is_done = False
+        try:
+            with self.egraph.transaction():
+                yield
+            is_done = True
+        finally:
+            if not is_done:
+                self._matched, self.steps, self.members = matched, steps, members
+                if members is not None and size is not None:
+                    members.restore(size)
+
+    def flush(self) -> None:
+        """Write the signatures that steps have made into the tables, where people and views look for them.
+
+        A strategy does so when it ends; steps know them without.
+        """
+        self.egraph.catalogue.flush(self.egraph.database)
+
+    def check_rules(self) -> None:
+        """Check that the heads of this subgraph's rules are those that the catalogue gives to e-nodes.
+
+        Raises:
+            UsageError: a subgraph with other rules has been begun in this database since.
+        """
+        if self.egraph.catalogue.head_of is not self.rules.heads:
+            raise UsageError(
+                "a subgraph was begun with other rules in this database, expected one set for all: "
+                "begin subgraphs with the same CompiledRules, and step them by some of these"
+            )
+
+
+def begin_subgraph(
+    egraph: EGraph,
+    rules: Sequence[Rule] | CompiledRules,
+    options: ExplorationOptions | None = None,
+) -> Subgraph:
+    """Return a subgraph whose rules have not been matched yet.
+
+    Args:
+        rules: compiled ones are those of another subgraph of the same database.
+        options: how they are applied; their limits are for the code that steps the subgraph.
+    """
+    with egraph.transaction():
+        first_rule, first_instance, last_step = egraph.database.run("egraph/next_ids")[0]
+        if not isinstance(rules, CompiledRules):
+            rules = CompiledRules(rules, int(first_rule))
+        is_known = egraph.catalogue.head_of is rules.heads
+        if is_known:
+            egraph.adopt_heads()
+        else:
+            egraph.set_heads(rules.heads)
+        matcher = Matcher(egraph, rules, int(first_instance))
+        matcher.create_tables(with_rules=not is_known)
+    subgraph = Subgraph(egraph, rules, matcher, options or ExplorationOptions())
+    subgraph.steps = int(last_step)
+    return subgraph
+
+
+def end_exploration(
+    subgraph: Subgraph, journal: Journal, reason: str, iterations: int, started_s: float
+) -> Exploration:
+    """Write what is not written yet, and why exploration ended; return how it went.
+
+    Args:
+        started_s: when it began, by ``time.perf_counter``.
+    """
+    egraph = subgraph.egraph
+    with egraph.transaction():
+        write_ending(egraph, subgraph.matcher, journal)
+        egraph.set_stop_reason(reason)
+    return Exploration(
+        reason,
+        iterations,
+        rule_stats(egraph.database, subgraph.rules.first),
+        tuple(journal.log),
+        sum(entry.statements for entry in journal.log),
+        time.perf_counter() - started_s,
+    )
+
+
+def write_down(egraph: EGraph, matcher: Matcher, journal: Journal) -> None:
+    """Write what steps know without, in the caller's transaction: signatures, instances that unions name,
+    iterations. A file has it after every transaction, so that what a killed process leaves is whole.
+    """
+    egraph.catalogue.flush(egraph.database)
+    matcher.log_instances()
+    journal.write(egraph.database)
+
+
+def write_ending(egraph: EGraph, matcher: Matcher, journal: Journal) -> None:
+    """Write what is not written yet, in the caller's transaction, and the seconds of rules."""
+    write_down(egraph, matcher, journal)
+    seconds = matcher.rule_seconds
+    egraph.database.insert("rule_time", {"rule": list(seconds), "seconds": list(seconds.values())})

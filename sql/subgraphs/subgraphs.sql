@@ -1,0 +1,2 @@
+-- The subgraphs that have been grown and extracted from.
+FROM subgraph ORDER BY id

@@ -1,6 +1,0 @@
--- Members of worlds that have become other e-nodes since, and members that these are in the same worlds.
-CREATE OR REPLACE TEMP TABLE equal_member AS
-WITH became AS (SELECT unnest($gone) AS enode, unnest($kept) AS kept)
-SELECT m.*, became.kept FROM world_node AS m JOIN became USING (enode)
-UNION ALL
-SELECT m.*, m.enode FROM world_node AS m WHERE m.enode IN (SELECT kept FROM became)

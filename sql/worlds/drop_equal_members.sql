@@ -1,2 +1,0 @@
--- Take out the members that are equal to others.
-DELETE FROM world_node WHERE enode IN (SELECT enode FROM equal_member)

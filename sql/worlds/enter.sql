@@ -1,6 +1,0 @@
--- The e-nodes that come into the world.
-INSERT INTO world_node
-SELECT
-    $world, enode, ($place - 1 + row_number() OVER (ORDER BY application, step, enode))::INTEGER,
-    ($last + dense_rank() OVER (ORDER BY application))::INTEGER
-FROM entering

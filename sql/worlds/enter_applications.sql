@@ -1,6 +1,0 @@
--- The applications that bring e-nodes into the world, of which $last are known and whose next place is $place.
-INSERT INTO world_application
-SELECT
-    $world, ($last + row_number() OVER (ORDER BY a.id))::INTEGER, $place, $iteration, a.rule, a.instance,
-    list_filter([a.root0, a.root1], lambda r: r > 0), a.b
-FROM application AS a SEMI JOIN entering ON entering.application = a.id

@@ -1,2 +1,0 @@
--- Whether a search over worlds has been made in this database.
-SELECT count(*) > 0 FROM duckdb_tables() WHERE table_name = 'world'

@@ -1,2 +1,0 @@
--- Only a world's e-nodes are matched and extracted from now on; none of them is filtered yet.
-UPDATE enode SET filtered = id NOT IN (SELECT enode FROM world_node WHERE world = $world)

@@ -1,0 +1,1 @@
+"""Tests of subgraphs side by side."""

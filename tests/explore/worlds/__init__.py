@@ -1,1 +1,0 @@
-"""Tests of worlds side by side."""
