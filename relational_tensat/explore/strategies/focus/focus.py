@@ -18,7 +18,7 @@ the original. Until then all is as without it, so the result costs no more than 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -95,12 +95,14 @@ def search_worlds(
     ended: str = "",
     started_s: float | None = None,
     tree: TreePart | None = None,
+    noted: Callable[[WorldReport], None] | None = None,
 ) -> tuple[str, tuple[WorldReport, ...]]:
     """Grow worlds of an e-graph; return why the last was the last, and all of them.
 
     Args:
         ended: why the e-graph was not explored further before; "" where it is an original graph alone.
         started_s: when the search began, by ``time.perf_counter``; None for now.
+        noted: called with each world once that is extracted from.
     """
     egraph, worlds = saturation.world.egraph, None
     options, chooser = search.options, search.chooser
@@ -110,7 +112,7 @@ def search_worlds(
             create_worlds(egraph.database)
         limit = options.universe_limit + (egraph.e_nodes if ended else 0)
         watch = search.observer.watch
-        worlds = GrownWorlds(egraph, saturation, chooser, watch, limit, started_s)
+        worlds = GrownWorlds(egraph, saturation, chooser, watch, limit, started_s, noted)
         opened = worlds.begin_with(first, options.node_limit, ended) if first else None
         egraph.is_universe = True
         focus = Focus(worlds, options, chooser.original_us, search.seed, guard, opened, tree)

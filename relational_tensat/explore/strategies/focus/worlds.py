@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -135,12 +135,15 @@ class GrownWorlds:
         watch: Watch,
         universe_limit: int,
         started_s: float | None = None,
+        noted: Callable[[WorldReport], None] | None = None,
     ) -> None:
         """Begin without worlds.
 
         Args:
             started_s: when the search began, by ``time.perf_counter``; None for now.
+            noted: called with each world that was grown and extracted from.
         """
+        self._noted = noted
         self.reports: list[WorldReport] = []
         self._egraph = egraph
         self._database = egraph.database
@@ -275,6 +278,8 @@ class GrownWorlds:
             SearchOver: a limit of the search was reached meanwhile.
         """
         self.reports.append(report)
+        if self._noted is not None:
+            self._noted(report)
         if self._watch.happened:  # while it was extracted from
             raise SearchOver("interrupted")
         if report.universe >= self._universe_limit:
