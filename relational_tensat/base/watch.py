@@ -193,7 +193,8 @@ class Guard:
     """Stops what runs in its block at a time limit or on Ctrl-C, and remembers why.
 
     Attributes:
-        reason: ``time`` or ``interrupted`` once one of them has happened, else None.
+        reason: ``time`` (or what ``end_at`` says) or ``interrupted`` once one of them has happened, else
+            None.
     """
 
     def __init__(self, stop: Callable[[], None], limit_s: float = math.inf) -> None:
@@ -206,12 +207,21 @@ class Guard:
         self._pressed = False
         self._interrupt = stop
         self._defers = False
-        self._deadline = now_s() + limit_s
+        self._limit = self._deadline = now_s() + limit_s
+        self._at_limit = "time"
+        self._moved = threading.Event()
 
     @property
     def seconds_left(self) -> float:
         """Seconds until the limit, not negative."""
         return max(0.0, self._deadline - now_s())
+
+    def end_at(self, moment_s: float, reason: str) -> None:
+        """Stop at a moment of ``now_s`` unless the limit comes first; called again, it moves the moment."""
+        self._deadline, self._at_limit = min(
+            (moment_s, reason), (self._limit, "time"), key=lambda end: end[0]
+        )
+        self._moved.set()
 
     @contextmanager
     def deferring(self) -> Iterator[None]:
@@ -231,23 +241,24 @@ class Guard:
         """
         ended = threading.Event()
         timer = threading.Thread(target=self._stop_in_time, args=(ended,), daemon=True)
-        if self._deadline < math.inf:
+        if self._limit < math.inf:
             timer.start()
         try:
             with ctrl_c_taken(self._on_signal):
                 yield
         finally:
             ended.set()
+            self._moved.set()
             if timer.ident is not None:
                 timer.join()  # it may be interrupting just now
 
     def _stop_in_time(self, ended: threading.Event) -> None:
         """Wait for the limit, by the clock that limits go by: of CPU seconds fewer pass than of waiting."""
-        while (left_s := self._deadline - now_s()) > 0:
-            if ended.wait(max(left_s, _LEAST_WAIT_S)):
-                return
+        while (left_s := self._deadline - now_s()) > 0 and not ended.is_set():
+            self._moved.wait(max(left_s, _LEAST_WAIT_S))
+            self._moved.clear()
         if not ended.is_set():
-            self._stop("time")
+            self._stop(self._at_limit)
 
     def _on_signal(self, signum: int, frame: FrameType | None) -> None:
         if self._pressed:

@@ -135,9 +135,9 @@ class ExplorationOptions(OptionGroup):
         cycle_filter: ``efficient`` (height labels, then a search where they are violated), ``vanilla``
             (TENSAT's first method: all descendants recomputed before each multi-pattern application) or
             ``none``.
-        search: what decides what is grown. ``saturation``: one e-graph. ``auto``: the same; where
-            ``node_limit`` ends it, or ``iterations`` that are no fewer than by default, ``focus`` goes on
-            from there within the time limit (in ``explore``, which has no costs, nothing goes on).
+        search: what decides what is grown. ``saturation``: one e-graph. ``auto``: the same, then ``focus``
+            from there, for as long as that is worth the wait, unless fewer ``iterations`` than by default
+            ended it (in ``explore``, which has no costs, nothing goes on).
             ``focus``: subgraphs, parts of one universe, from the original graph and from the cheapest found
             in the subgraph before; it extracts from each, so it needs costs. ``focus-mcts``: the same; once
             the first width's restarts find nothing, a tree search of the same universe follows, within half
@@ -174,7 +174,7 @@ class ExplorationOptions(OptionGroup):
         60.0,
         "seconds of exploration",
         metavar="S",
-        default_text="60, or 8 in runs with measured costs",
+        default_text="60, or 8 where the result is timed here",
     )
     cycle_filter: str = option(
         "efficient", "how cycles are kept out", choices=("efficient", "vanilla", "none")
@@ -182,7 +182,7 @@ class ExplorationOptions(OptionGroup):
     search: str = option(
         "auto",
         "saturation: one e-graph; focus: small e-graphs, each grown from the cheapest graph so far; auto: "
-        "saturation, then focus if --node-limit or 15 iterations ended it; mcts: a tree search over rules; "
+        "saturation, then focus until that gains too little; mcts: a tree search over rules; "
         "focus-mcts: focus, then a tree search",
         choices=STRATEGIES,
     )

@@ -14,9 +14,9 @@ from relational_tensat.extract.extraction_options import ExtractionOptions
 from relational_tensat.rules.backends.names import BACKENDS
 from relational_tensat.verify.verification_options import VerificationOptions
 
-#: Where costs are measured, searches that nobody set a limit take so many seconds at most: the models that
-#: take longer gain less by it than times are off.
-_MEASURED_EXPLORATION_S, _MEASURED_EXTRACTION_S = 8.0, 3.0
+#: Where costs are measured, or the result is timed here, searches that nobody set a limit take so many
+#: seconds at most: the models that take longer gain less by it than times are off.
+_TIMED_EXPLORATION_S, _TIMED_EXTRACTION_S = 8.0, 3.0
 
 #: Places that results run at, beside those that profiles describe.
 ONNXRUNTIME, CUDA = "onnxruntime", "cuda"
@@ -186,13 +186,13 @@ def resumable_options() -> Iterator[Option]:
             yield choice
 
 
-def with_measured_limits(options: Options) -> Options:
-    """Return options of a run with measured costs: the limits of its searches, unless they are given."""
+def with_short_limits(options: Options) -> Options:
+    """Return options of a run that measures or times: the limits of its searches, unless they are given."""
     default, limits_s = Options(), {}
     if options.exploration.time_limit_s == default.exploration.time_limit_s:
-        limits_s["time_limit_s"] = _MEASURED_EXPLORATION_S
+        limits_s["time_limit_s"] = _TIMED_EXPLORATION_S
     if options.extraction.time_limit_s == default.extraction.time_limit_s:
-        limits_s["extract_time_limit_s"] = _MEASURED_EXTRACTION_S
+        limits_s["extract_time_limit_s"] = _TIMED_EXTRACTION_S
     return options.replace(
         **{name: limit_s for name, limit_s in limits_s.items() if name not in options.given}
     )

@@ -23,8 +23,9 @@ from relational_tensat.explore.members import Seed
 from relational_tensat.extract import Extraction
 from relational_tensat.extract.anytime import AnytimeExtractor, ExtractionEntry
 from relational_tensat.rules.backends.backend import load_backend
+from relational_tensat.rules.backends.names import BACKENDS
 from relational_tensat.rules.model import Rule
-from relational_tensat.run.options import DEFAULT_PROFILE, Options, with_measured_limits
+from relational_tensat.run.options import DEFAULT_PROFILE, Options, with_short_limits
 from relational_tensat.run.progress import Phases, Progress, Recording
 from relational_tensat.run.purpose import Purpose, purpose_of
 from relational_tensat.run.reports import MachineForm, RaceReport
@@ -91,8 +92,9 @@ class Run:
         purpose = Purpose(options) if has_own_costs else purpose_of(options, source)
         options = purpose.options
         cost = _opened(options, progress) if cost_model is None else as_source(cost_model)
-        if cost.is_lazy and not has_own_costs:
-            options = with_measured_limits(options)
+        is_for_here = options.purpose.runs_on in BACKENDS
+        if (cost.is_lazy or is_for_here) and not has_own_costs:
+            options = with_short_limits(options)
         recording = Recording(progress)
         phases = Phases(recording)
         return cls(options, source, output, cost, has_own_costs, purpose, phases, recording)

@@ -120,3 +120,31 @@ def test_a_guard_that_defers_remembers_its_limit_and_stops_nothing() -> None:
         while guard.reason is None and time.monotonic() < began_s + 10:
             time.sleep(0.01)
     assert (guard.reason, stopped, guard.seconds_left) == ("time", [], 0.0)
+
+
+def test_the_end_of_a_guard_can_be_moved_but_not_beyond_its_limit() -> None:
+    for moments_s, limit_s, reason in (
+        ((0.01,), 60, "patience"),  # sooner than it waits for
+        ((0.01, 0.1), 60, "patience"),
+        ((60,), 0.1, "time"),
+    ):
+        began_s = now_s()
+        guard = Guard(lambda: None, limit_s)
+        for moment_s in moments_s:
+            guard.end_at(began_s + moment_s, "patience")
+        with guard.watching():
+            while guard.reason is None and now_s() < began_s + 10:
+                time.sleep(0.001)
+        assert guard.reason == reason
+        assert now_s() >= began_s + min(moments_s[-1], limit_s)
+
+
+def test_a_guard_that_runs_hears_that_its_end_has_moved() -> None:
+    guard = Guard(lambda: None, 60)
+    with guard.watching():
+        time.sleep(0.01)
+        guard.end_at(now_s(), "patience")
+        began_s = now_s()
+        while guard.reason is None and now_s() < began_s + 10:
+            time.sleep(0.001)
+    assert guard.reason == "patience"

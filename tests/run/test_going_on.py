@@ -1,8 +1,9 @@
-"""A run with ``--search auto``: saturation, and focus where a limit ended it."""
+"""A run with ``--search auto``: saturation, and focus for as long as that is worth the wait."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -38,9 +39,8 @@ def test_where_a_limit_ends_saturation_it_goes_on_and_is_never_dearer(
     assert "checked: every step is what its rule says" in capsys.readouterr().out
 
 
-def test_where_saturation_ends_by_itself_or_by_time_or_early_nothing_goes_on() -> None:
+def test_where_time_or_few_iterations_end_it_nothing_goes_on() -> None:
     for limits in (
-        {"node_limit": 50_000, "iterations": 99, "subgraph_nodes": 120},
         {"time_limit_s": 0.0},
         {"node_limit": 50_000, "iterations": 1},
     ):
@@ -49,9 +49,43 @@ def test_where_saturation_ends_by_itself_or_by_time_or_early_nothing_goes_on() -
         plain = optimize(graph, Options.of(search="saturation", **options))
         result = optimize(graph, Options.of(search="auto", **options))
         assert result.subgraphs == ()
-        assert result.stop_reason == plain.stop_reason in ("saturated", "time", "iterations")
+        assert result.stop_reason == plain.stop_reason in ("time", "iterations")
         assert result.cost_after_us == pytest.approx(plain.cost_after_us)
         assert result.e_nodes == plain.e_nodes
+
+
+def test_a_saturated_e_graph_is_gone_on_from_until_nothing_is_left() -> None:
+    options = {**LIMITS, "node_limit": 50_000, "iterations": 99, "subgraph_nodes": 120}
+    plain = optimize(layers(1, 3), Options.of(search="saturation", **options))
+    result = optimize(layers(1, 3), Options.of(search="auto", **options))
+    first, *subgraphs = result.subgraphs
+    assert plain.stop_reason == "saturated" and not plain.search.exploration.is_exhaustive
+    assert (first.kind, first.stop_reason) == ("saturation", "saturated")
+    assert first.best_us == pytest.approx(plain.cost_after_us)
+    assert subgraphs and result.cost_after_us <= plain.cost_after_us
+    assert result.verification.ok
+
+
+def test_a_search_ends_once_its_second_half_gained_too_little(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, ends = [100.0], []
+    monkeypatch.setattr(going_on, "now_s", lambda: now[0])
+    guard = SimpleNamespace(end_at=lambda moment_s, reason: ends.append(moment_s - 100))
+    patience = going_on.Patience(1000.0)
+
+    def ends_after(seconds: float, cost_us: float) -> float:
+        now[0] = 100 + seconds
+        patience.note(cost_us, guard)  # type: ignore[arg-type]
+        return ends[-1]
+
+    assert ends_after(0.2, 1000.0) == pytest.approx(1.2)  # a second in any case
+    assert ends_after(1.0, 900.0) == pytest.approx(2.0)  # nothing for as long as it had taken
+    assert ends_after(1.5, 950.0) == pytest.approx(2.0)  # no gain
+    assert ends_after(1.9, 895.0) == pytest.approx(3.8)
+    assert ends_after(3.0, 894.9) == pytest.approx(3.8)  # too little beside 895
+    assert ends_after(3.5, 890.0) == pytest.approx(7.0)
+    assert ends_after(6.0, 889.0) == pytest.approx(7.0)  # 0.1 % in 3.5 s
 
 
 def test_from_as_many_iterations_as_by_default_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,8 +119,10 @@ def test_where_iterations_end_it_with_little_left_it_is_saturated_first(
         monkeypatch.setattr(saturation, "_FEWER_MATCHES", share)
         options = Options.of(search="auto", **limits, iterations=iterations)
         result = optimize(graph, options)
-        assert (result.subgraphs == ()) == is_grown_out
+        first = result.subgraphs[0]
         assert result.cost_after_us == pytest.approx(plain.cost_after_us)
         if is_grown_out:
-            assert (result.stop_reason, result.iterations) == ("saturated", 4)
-            assert result.e_nodes == plain.e_nodes and result.optimal
+            assert (first.stop_reason, first.iteration) == ("saturated", 4)
+            assert first.e_nodes == plain.e_nodes and result.optimal
+        else:
+            assert first.stop_reason == "iterations"

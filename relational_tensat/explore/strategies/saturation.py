@@ -161,9 +161,14 @@ class Saturation:
         self._policy.vary(node_limit, variation)
 
     @contextmanager
-    def watching(self) -> Iterator[Guard]:
-        """Watch the time and Ctrl-C meanwhile: they interrupt the database."""
-        guard = self._observer.watch.guard(self._database.interrupt, self._options.time_limit_s)
+    def watching(self, limit_s: float | None = None) -> Iterator[Guard]:
+        """Watch the time and Ctrl-C meanwhile: they interrupt the database.
+
+        Args:
+            limit_s: seconds, if not the options'.
+        """
+        limit_s = self._options.time_limit_s if limit_s is None else limit_s
+        guard = self._observer.watch.guard(self._database.interrupt, limit_s)
         with guard.watching():
             yield guard
         self._database.resume()

@@ -15,8 +15,9 @@ from relational_tensat.verify.quantization import is_quantized
 
 #: With measured costs, so many seconds at most unless the options say.
 DEFAULT_BUDGET_S = 60.0
-#: With modelled costs and normal effort: a model of which fewer heats fit into it is not raced.
-SHORT_BUDGET_S = 10.0
+#: With modelled costs and normal effort: a model of which fewer heats fit into it is not raced. It is less
+#: where the run has taken long, so that the whole takes no longer than this, but never less than half.
+SHORT_BUDGET_S, _SHORT_RUN_S, _AFTER_SHORT_S = 10.0, 20.0, 2.0
 #: With modelled costs that were named, of quantized models.
 _QUANTIZED_BUDGET_S = 20.0
 #: A run takes no longer on an idle machine, if the race may be short enough; so long is left for what
@@ -161,6 +162,8 @@ def _budget_s(loaded: LoadedRun) -> float:
         return min(DEFAULT_BUDGET_S, max(_LEAST_S, left_s))
     if _is_for_place(options):  # a modelled gain is timed: the result is for this machine
         is_timed_here = purpose.effort != LOW and purpose.runs_on in BACKENDS
-        return SHORT_BUDGET_S if is_timed_here else 0.0
+        left_s = _SHORT_RUN_S - _AFTER_SHORT_S - loaded.run.phases.total_s
+        short_s = min(SHORT_BUDGET_S, max(SHORT_BUDGET_S / 2, left_s))
+        return short_s if is_timed_here else 0.0
     is_for_runtime = _backend_here(options) is not None
     return _QUANTIZED_BUDGET_S if is_for_runtime and is_quantized(loaded.original) else 0.0

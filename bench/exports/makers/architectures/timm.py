@@ -60,3 +60,38 @@ def edgenext() -> Architecture:
 def hgnetv2() -> Architecture:
     """Return HGNet v2: many concatenated branches, ReLU."""
     return classifier(timm.create_model("hgnetv2_b0"), 128)
+
+
+def tinynet_c() -> Architecture:
+    """Return TinyNet: EfficientNet shrunk in resolution, depth and width."""
+    return classifier(timm.create_model("tinynet_c"), 184)
+
+
+def pvt_v2_b0() -> Architecture:
+    """Return PVT v2: attention on reduced keys, overlapping patches, convolutions in MLPs."""
+    return classifier(timm.create_model("pvt_v2_b0"), 224)
+
+
+def rexnet_100() -> Architecture:
+    """Return ReXNet: inverted bottlenecks that add a part of their channels, SiLU and ReLU6."""
+    return classifier(timm.create_model("rexnet_100"), 224)
+
+
+def efficientformerv2_s0() -> Architecture:
+    """Return EfficientFormer v2: convolutions, then attention with talking heads."""
+    return classifier(timm.create_model("efficientformerv2_s0"), 224)
+
+
+def crossvit_9() -> Architecture:
+    """Return CrossViT: two vision transformers of two sizes of patches, that read each other."""
+    return classifier(timm.create_model("crossvit_9_240"), 240)
+
+
+def mobileone_s0() -> Architecture:
+    """Return MobileOne as it is trained: each convolution is the sum of several."""
+    return classifier(timm.create_model("mobileone_s0"), 224)
+
+
+def xcit_nano() -> Architecture:
+    """Return XCiT: attention between channels."""
+    return classifier(timm.create_model("xcit_nano_12_p16_224"), 224)

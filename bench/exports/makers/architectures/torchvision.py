@@ -56,3 +56,13 @@ def lraspp() -> Architecture:
     """Return LR-ASPP on MobileNet v3: segmentation, maps resized and added."""
     module = models.segmentation.lraspp_mobilenet_v3_large(weights=None, weights_backbone=None)
     return Architecture(Positional(module, ["input"], lambda y: y["out"]), images(160))
+
+
+def mnasnet0_5() -> Architecture:
+    """Return MnasNet: inverted bottlenecks, found by a search."""
+    return classifier(models.mnasnet0_5(), 224)
+
+
+def squeezenet1_1() -> Architecture:
+    """Return SqueezeNet: narrow convolutions before two wide ones, side by side."""
+    return classifier(models.squeezenet1_1(), 224)

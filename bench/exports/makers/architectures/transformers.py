@@ -275,6 +275,37 @@ def segformer() -> Architecture:
     return _of_noise(module, "pixel_values", (1, 3, 128, 128), _logits)
 
 
+def electra() -> Architecture:
+    """Return ELECTRA: embeddings narrower than layers, which discriminates drawn tokens."""
+    config = transformers.ElectraConfig(
+        vocab_size=_VOCABULARY,
+        embedding_size=128,
+        hidden_size=256,
+        num_hidden_layers=_LAYERS,
+        num_attention_heads=4,
+        intermediate_size=1024,
+    )
+    return _encoder(transformers.ElectraModel(config), token_types=True)
+
+
+def bloom() -> Architecture:
+    """Return BLOOM: biases of distance in the place of positions, keys and queries interleaved."""
+    config = transformers.BloomConfig(
+        vocab_size=_VOCABULARY, hidden_size=256, n_layer=_LAYERS, n_head=4
+    )
+    return _decoder(transformers.BloomForCausalLM(config))
+
+
+def dinov2() -> Architecture:
+    """Return DINOv2: a vision transformer with layer scale."""
+    config = transformers.Dinov2Config(
+        hidden_size=192, num_hidden_layers=6, num_attention_heads=3, image_size=112, patch_size=14
+    )
+    return _of_noise(
+        transformers.Dinov2Model(config), "pixel_values", (1, 3, 112, 112), _last_hidden_state
+    )
+
+
 class _WithCache(nn.Module):
     """A decoder that takes and returns its cache as tensors."""
 

@@ -18,7 +18,7 @@ of the original. Until then all is as without it, so the result costs no more th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -95,12 +95,14 @@ def search_subgraphs(
     ended: str = "",
     started_s: float | None = None,
     tree: TreePart | None = None,
+    noted: Callable[[SubgraphReport], None] | None = None,
 ) -> tuple[str, tuple[SubgraphReport, ...]]:
     """Grow subgraphs of an e-graph; return why the last was the last, and all of them.
 
     Args:
         ended: why the e-graph was not explored further before; "" where it is an original graph alone.
         started_s: when the search began, by ``time.perf_counter``; None for now.
+        noted: called with each subgraph once that is extracted from.
     """
     egraph, subgraphs = saturation.subgraph.egraph, None
     options, chooser = search.options, search.chooser
@@ -110,7 +112,7 @@ def search_subgraphs(
             create_subgraphs(egraph.database)
         limit = options.universe_limit + (egraph.e_nodes if ended else 0)
         watch = search.observer.watch
-        subgraphs = GrownSubgraphs(egraph, saturation, chooser, watch, limit, started_s)
+        subgraphs = GrownSubgraphs(egraph, saturation, chooser, watch, limit, started_s, noted)
         opened = subgraphs.begin_with(first, options.node_limit, ended) if first else None
         egraph.is_universe = True
         focus = Focus(subgraphs, options, chooser.original_us, search.seed, guard, opened, tree)

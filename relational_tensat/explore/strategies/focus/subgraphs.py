@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -136,12 +136,15 @@ class GrownSubgraphs:
         watch: Watch,
         universe_limit: int,
         started_s: float | None = None,
+        noted: Callable[[SubgraphReport], None] | None = None,
     ) -> None:
         """Begin without subgraphs.
 
         Args:
             started_s: when the search began, by ``time.perf_counter``; None for now.
+            noted: called with each subgraph that was grown and extracted from.
         """
+        self._noted = noted
         self.reports: list[SubgraphReport] = []
         self._egraph = egraph
         self._database = egraph.database
@@ -277,6 +280,8 @@ class GrownSubgraphs:
             SearchOver: a limit of the search was reached meanwhile.
         """
         self.reports.append(report)
+        if self._noted is not None:
+            self._noted(report)
         if self._watch.happened:  # while it was extracted from
             raise SearchOver("interrupted")
         if report.universe >= self._universe_limit:
