@@ -54,6 +54,27 @@ _RUNTIME_ERRORS = (
 )
 
 
+class MisfitError(ModelError):
+    """The operands of a node do not fit.
+
+    Attributes:
+        types: of its operands.
+        known: elements of operands that are known before inference.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        node: onnx.NodeProto,
+        types: Mapping[str, TensorType],
+        known: Mapping[str, Array],
+    ) -> None:
+        super().__init__(message)
+        self.node = node
+        self.types = types
+        self.known = known
+
+
 class NodeOracle:
     """Answers for single nodes of one model.
 
@@ -75,7 +96,7 @@ class NodeOracle:
         """Return the types of the node's named outputs; None where ONNX does not know.
 
         Raises:
-            ModelError: the node's operands do not fit.
+            MisfitError: the node's operands do not fit.
         """
         outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
         model = self._model(node, types, weights, outputs, self._imports)
@@ -88,7 +109,10 @@ class NodeOracle:
                 is_unknown = any(types[name] == UNKNOWN for name in input_names(node))
                 if is_unknown or any(True for _ in subgraphs(node)):  # a branch that is not taken
                     return dict.fromkeys((value.name for value in outputs), None)
-                raise ModelError(f"{self._where}: {label(node)}: {condense(str(error))}") from None
+                message = f"{self._where}: {label(node)}: {condense(str(error))}"
+                names = input_names(node)
+                known = {n: w.data for n in names if (w := weights.get(n)) and w.data is not None}
+                raise MisfitError(message, node, {n: types[n] for n in names}, known) from None
             return {value.name: runtime_types[value.name] for value in outputs}
         types_of = {value.name: from_type_proto(value.type) for value in inferred.graph.output}
         if None in types_of.values() and node.domain:
@@ -170,23 +194,34 @@ def opens_in_runtime(path: Path) -> bool:
     return True
 
 
-def runs_on_ones(path: Path, inputs: Mapping[str, TensorType]) -> str:
-    """Run a model file on ones, as onnxruntime takes it; return why that is refused, "" if it is not.
+class OnesRunner:
+    """Runs a model file on ones, as onnxruntime takes it."""
 
-    Where onnxruntime does not take the file at all, or no numbers, nothing is known: "".
-    """
-    if any(kind.dtype not in DTYPE_BYTES for kind in inputs.values()):
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._session: onnxruntime.InferenceSession | None = None
+        self._is_taken = True
+
+    def refusal(self, inputs: Mapping[str, TensorType]) -> str:
+        """Run it; return why that is refused, "" if it is not.
+
+        Where onnxruntime does not take the file at all, or no numbers, nothing is known: "".
+        """
+        if any(kind.dtype not in DTYPE_BYTES for kind in inputs.values()):
+            return ""
+        if self._session is None and self._is_taken:
+            try:
+                self._session = _session(utf8_name(self._path))
+            except _RUNTIME_ERRORS:
+                self._is_taken = False
+        if self._session is None:
+            return ""
+        feeds = {name: np.ones(k.shape, numpy_dtype(k.dtype)) for name, k in inputs.items()}
+        try:
+            self._session.run(None, feeds)
+        except _RUNTIME_ERRORS as error:
+            return condense(first_line(error))
         return ""
-    try:
-        session = _session(utf8_name(path))
-    except _RUNTIME_ERRORS:
-        return ""
-    feeds = {name: np.ones(kind.shape, numpy_dtype(kind.dtype)) for name, kind in inputs.items()}
-    try:
-        session.run(None, feeds)
-    except _RUNTIME_ERRORS as error:
-        return condense(first_line(error))
-    return ""
 
 
 def differ_on_random(

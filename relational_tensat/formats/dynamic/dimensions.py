@@ -15,7 +15,7 @@ from math import isqrt
 import onnx
 
 from relational_tensat.base.errors import InputError, UsageError, nearest
-from relational_tensat.formats.dynamic.expressions import Sizes
+from relational_tensat.formats.dynamic.expressions import Expression, Sizes
 from relational_tensat.formats.onnx_types import is_fixed
 
 
@@ -96,11 +96,10 @@ _SIDES = (224, 192, 160, 128, 96, 256, 288, 320)
 #: Sizes from here on may be those of images, which are often multiples of 32 only.
 _LARGE, _MULTIPLE = 96, 32
 
-_OPERATIONS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+_OPERATIONS: Mapping[type[ast.operator], Callable[[Expression, Expression], Expression]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
 }
 
 
@@ -124,22 +123,26 @@ class DynamicDimensions:
 
     Attributes:
         symbols: whose sizes can be chosen; those of derived names follow.
-        derived: names that are arithmetic over symbols.
-        equal: names that are taken to be another symbol's.
+        derived: names that follow from symbols: the model says so, or runs with no other sizes.
+        least: what symbols are at least, where the model does not run with less.
+        multiples: what the sizes of symbols are multiples of, where the model runs with no others.
+        notes: what was found out of this, a sentence each.
     """
 
     dimensions: tuple[DynamicDimension, ...]
     symbols: tuple[str, ...]
-    derived: tuple[str, ...]
-    equal: Mapping[str, str] = field(default_factory=dict)
+    derived: Mapping[str, Expression] = field(default_factory=dict)
+    least: Mapping[str, Expression] = field(default_factory=dict)
+    multiples: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, inputs: Sequence[onnx.ValueInfoProto]) -> DynamicDimensions:
         """Return those of graph inputs."""
         dimensions = tuple(_dynamic(inputs))
         names = list(dict.fromkeys(item.symbol for item in dimensions))
-        derived = tuple(name for name in names if _operands(name))
-        parts = [part for name in derived for part in sorted(_operands(name))]
+        derived = {name: found for name in names if (found := _arithmetic(name)) is not None}
+        parts = [part for found in derived.values() for part in sorted(found.symbols)]
         symbols = [name for name in (*names, *parts) if name not in derived]
         return cls(dimensions, tuple(dict.fromkeys(symbols)), derived)
 
@@ -150,16 +153,22 @@ class DynamicDimensions:
     def at(self, sizes: Sizes) -> dict[str, int]:
         """Return sizes for every name that the model has, as ``fix_dims`` takes them."""
         names = {item.symbol for item in self.dimensions}
-        all_sizes = {**sizes, **{name: sizes[other] for name, other in self.equal.items()}}
-        all_sizes |= {name: _value(name, all_sizes) for name in self.derived}
+        all_sizes = {**sizes, **{name: found.value(sizes) for name, found in self.derived.items()}}
         return {name: size for name, size in all_sizes.items() if name in names}
 
-    @property
-    def ties(self) -> tuple[str, ...]:
-        """Sentences on names that are taken to be another symbol's."""
-        return tuple(
-            f"{name} is taken to be {other}: the model does not run with different sizes"
-            for name, other in self.equal.items()
+    def deriving(self, name: str, expression: Expression, note: str) -> DynamicDimensions:
+        """Return the same where a symbol follows from others."""
+        values = {name: expression}
+        return replace(
+            self,
+            symbols=tuple(symbol for symbol in self.symbols if symbol != name),
+            derived={
+                **{key: found.replaced(values) for key, found in self.derived.items()},
+                name: expression,
+            },
+            least={key: bound.replaced(values) for key, bound in self.least.items() if key != name},
+            multiples={key: step for key, step in self.multiples.items() if key != name},
+            notes=(*self.notes, note),
         )
 
     def tied(self, dims: Mapping[str, int]) -> DynamicDimensions | None:
@@ -174,20 +183,25 @@ class DynamicDimensions:
         axis = {item.symbol: item.axis for item in reversed(self.dimensions)}
         given = self.chosen(dims)
         first: dict[int, str] = {}
-        equal: dict[str, str] = {}
+        result = self
         for symbol in sorted(self.symbols, key=lambda symbol: symbol not in given):
             other = first.setdefault(axis.get(symbol, -1), symbol)
             if other != symbol and given.get(symbol, given.get(other)) == given.get(other):
-                equal[symbol] = other
-        symbols = tuple(symbol for symbol in self.symbols if symbol not in equal)
-        return replace(self, symbols=symbols, equal=equal) if equal else None
+                result = result.deriving(symbol, Expression.of(other), taken_to_be(symbol, other))
+        return result if result is not self else None
 
     def chosen(self, dims: Mapping[str, int]) -> dict[str, int]:
         """Return the sizes that were given, by symbol; they may be given as ``INPUT:AXIS`` too."""
         by_place = {f"{item.input}:{item.axis}": item.symbol for item in self.dimensions}
-        names = {key: by_place.get(key, key) for key in dims}
-        sizes = {self.equal.get(name, name): dims[key] for key, name in names.items()}
-        return {symbol: size for symbol, size in sizes.items() if symbol in self.symbols}
+        given = {by_place.get(key, key): size for key, size in dims.items()}
+        sizes = {symbol: size for symbol, size in given.items() if symbol in self.symbols}
+        for name, expression in self.derived.items():
+            if name in given:  # it says what the one symbol is that was not given
+                missing = sorted(expression.symbols - sizes.keys())
+                found = (expression - given[name]).solved_for(missing[0]) if missing else None
+                if found is not None and found.symbols <= sizes.keys():
+                    sizes[missing[0]] = found.value(sizes)
+        return sizes
 
     def base(self, dims: Mapping[str, int], fixed: set[int], scale: int = 1) -> dict[str, int]:
         """Return the sizes to optimize at: those that are given, and defaults.
@@ -198,15 +212,25 @@ class DynamicDimensions:
             scale: defaults are so many times as large, but for batches.
         """
         sizes = self.chosen(dims)
-        for symbol in self.symbols:
+        for symbol in sorted(self.symbols, key=lambda symbol: symbol in self.least):
             if symbol not in sizes:
-                sizes[symbol] = self._default(symbol, fixed | set(sizes.values()), scale)
+                sizes[symbol] = self._default(symbol, fixed, sizes, scale)
         return {symbol: sizes[symbol] for symbol in self.symbols}
+
+    def fitted(self, sizes: Sizes) -> dict[str, int]:
+        """Return sizes that are large enough, and multiples of what they have to be."""
+        fitted = dict(sizes)
+        for symbol in sorted(fitted, key=lambda symbol: symbol in self.least):
+            if symbol in self.least:
+                fitted[symbol] = max(fitted[symbol], self.least[symbol].value(fitted))
+            step = self.multiples.get(symbol, 1)
+            fitted[symbol] = -(-fitted[symbol] // step) * step
+        return fitted
 
     def others(self, base: Sizes, trials: int) -> Iterator[dict[str, int]]:
         """Yield other sizes to try: of small primes, and of multiples of 32 for what is large.
 
-        Which symbol has the larger size alternates.
+        Which symbol has the larger size alternates. What is at least so much is that and a little more.
         """
         n_symbols = len(self.symbols)
         tried = [dict(base)]
@@ -220,35 +244,48 @@ class DynamicDimensions:
                         sizes[symbol] = base[symbol] + _MULTIPLE * (place // 2 + 1)
                 else:
                     sizes[symbol] = _next_prime(place, base[symbol])
+                sizes[symbol] *= self.multiples.get(symbol, 1)
+            for index, (symbol, bound) in enumerate(self.least.items()):
+                sizes[symbol] = bound.value(sizes) + trial // (index + 1)
+            sizes = self.fitted(sizes)
             if sizes not in tried:
                 tried.append(sizes)
                 yield sizes
 
     def larger(self, base: Sizes) -> dict[str, int]:
         """Return sizes that are larger than the base, as most others are smaller."""
-        return {symbol: 2 * size + 1 for symbol, size in base.items()}
+        return self.fitted({symbol: 2 * size + 1 for symbol, size in base.items()})
 
     def ones(self, other: Sizes) -> Iterator[dict[str, int]]:
-        """Yield sizes of 1: for each symbol alone, and for all."""
+        """Yield sizes of 1: for each symbol alone, and for all; or the least that is possible."""
         if len(self.symbols) > 1:
             for symbol in self.symbols:
-                yield {**other, symbol: 1}
-        yield dict.fromkeys(self.symbols, 1)
+                yield self.fitted({**other, symbol: 1})
+        yield self.fitted(dict.fromkeys(self.symbols, 1))
 
-    def _default(self, symbol: str, avoided: set[int], scale: int) -> int:
+    def _default(self, symbol: str, fixed: set[int], sizes: Sizes, scale: int) -> int:
+        avoided = fixed | set(sizes.values())
         places = [item for item in self.dimensions if item.symbol == symbol]
-        if places and all(self._is_side(item) for item in places):
+        step = self.multiples.get(symbol, 1)
+        if places and all(self._is_side(item) for item in places) and step == 1:
             return scale * next(side for side in _SIDES if scale * side not in avoided)
         is_batch = "batch" in symbol.lower() or any(item.axis == 0 for item in places)
         start = _BATCH if is_batch else scale * _SEQUENCE
-        while start in avoided or not _is_prime(start):
+        if symbol in self.least and self.least[symbol].symbols <= sizes.keys():
+            start = self.least[symbol].value(sizes) + 1
+        while start * step in avoided or not _is_prime(start):
             start += 1
-        return start
+        return start * step
 
     def _is_side(self, item: DynamicDimension) -> bool:
         """Whether a dimension is one of an image's sides; a cache of keys has a dynamic axis of the two."""
         axes = {other.axis for other in self.dimensions if other.input == item.input}
         return item.rank == 4 and item.axis >= 2 and {2, 3} <= axes
+
+
+def taken_to_be(name: str, other: object) -> str:
+    """Return what is said of a dimension that follows from others."""
+    return f"{name} is taken to be {other}: the model does not run with different sizes"
 
 
 def _dynamic(inputs: Sequence[onnx.ValueInfoProto]) -> Iterator[DynamicDimension]:
@@ -271,42 +308,28 @@ def _next_prime(place: int, other_than: int) -> int:
     return size if size != other_than else _PRIMES[(place + 2) % len(_PRIMES)]
 
 
-def _operands(name: str) -> set[str]:
-    """Return the names in arithmetic; none where a name is no arithmetic."""
+def _arithmetic(name: str) -> Expression | None:
+    """Return a name that is arithmetic over other names; None for one that is not."""
     try:
         tree = ast.parse(name, mode="eval").body
     except (SyntaxError, ValueError):
-        return set()
+        return None
     if not isinstance(tree, ast.BinOp):
-        return set()
-    nodes = list(ast.walk(tree))
-    return (
-        {node.id for node in nodes if isinstance(node, ast.Name)}
-        if _is_arithmetic(nodes)
-        else set()
-    )
+        return None
+    expression = _expression(tree)
+    return expression if expression is not None and expression.symbols else None
 
 
-def _is_arithmetic(nodes: Sequence[ast.AST]) -> bool:
-    """Whether nodes of an expression are names, whole numbers, and what is known of operations."""
-    is_known = {ast.Name, ast.Load, ast.BinOp, *_OPERATIONS}
-    return all(
-        isinstance(node.value, int) if isinstance(node, ast.Constant) else type(node) in is_known
-        for node in nodes
-    )
-
-
-def _value(name: str, sizes: Sizes) -> int:
-    """Return the size of a name that is arithmetic over symbols."""
-
-    def value(node: ast.expr) -> int:
-        match node:
-            case ast.BinOp(left, operation, right):
-                return _OPERATIONS[type(operation)](value(left), value(right))
-            case ast.Name(symbol):
-                return sizes[symbol]
-            case ast.Constant(int() as number):
-                return number
-        raise AssertionError(f"{name!r} is no arithmetic")
-
-    return value(ast.parse(name, mode="eval").body)
+def _expression(node: ast.expr) -> Expression | None:
+    match node:
+        case ast.Name(symbol):
+            return Expression.of(symbol)
+        case ast.Constant(int() as number):
+            return Expression(number)
+        case ast.BinOp(left, ast.FloorDiv(), ast.Constant(int() as divisor)) if divisor > 0:
+            divided = _expression(left)
+            return None if divided is None else divided // divisor
+        case ast.BinOp(left, operation, right) if type(operation) in _OPERATIONS:
+            a, b = _expression(left), _expression(right)
+            return None if a is None or b is None else _OPERATIONS[type(operation)](a, b)
+    return None

@@ -102,6 +102,33 @@ class Expression:
                 return whole + rest // (inner.divisor * divisor)
         return whole + Expression.of(Quotient(rest, divisor))
 
+    def __str__(self) -> str:
+        """Return it as people write it."""
+        terms = [_term_text(factor, product) for factor, product in self.terms]
+        terms += [str(self.number)] if self.number or not terms else []
+        return " + ".join(terms).replace("+ -", "- ")
+
+    def solved_for(self, symbol: str) -> Expression | None:
+        """Return what a symbol is where this is 0; None where it does not stand in it alone, once."""
+        for factor, product in self.terms:
+            if product == (symbol,) and abs(factor) == 1:
+                rest = self - Expression.of(symbol) * factor
+                return None if symbol in rest.symbols else rest * -factor
+        return None
+
+    def replaced(self, values: Mapping[str, Expression]) -> Expression:
+        """Return the expression with others in place of some of its symbols."""
+        total = Expression(self.number)
+        for factor, product in self.terms:
+            result = Expression(factor)
+            for item in product:
+                if isinstance(item, str):
+                    result *= values.get(item, Expression.of(item))
+                else:
+                    result *= item.numerator.replaced(values) // item.divisor
+            total += result
+        return total
+
     @property
     def symbols(self) -> frozenset[str]:
         """The symbols in it."""
@@ -117,6 +144,15 @@ class Expression:
 def _of_sums(number: int, sums: Mapping[Product, int]) -> Expression:
     terms = ((factor, product) for product, factor in sums.items() if factor)
     return Expression(number, tuple(sorted(terms, key=lambda term: repr(term[1]))))
+
+
+def _term_text(factor: int, product: Product) -> str:
+    texts = [
+        item if isinstance(item, str) else f"(({item.numerator}) // {item.divisor})"
+        for item in product
+    ]
+    text = " * ".join(texts)
+    return text if factor == 1 else f"-{text}" if factor == -1 else f"{factor} * {text}"
 
 
 def _symbols(expression: Expression) -> Iterator[str]:

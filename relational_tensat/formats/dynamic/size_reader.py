@@ -12,7 +12,11 @@ import onnx
 from onnx import inliner
 
 from relational_tensat.base.errors import InputError, ShapeError
-from relational_tensat.formats.dynamic.dimensions import DynamicDimensions, check_names
+from relational_tensat.formats.dynamic.dimensions import (
+    DynamicDimensions,
+    check_names,
+    fix_dims,
+)
 from relational_tensat.formats.dynamic.expressions import Quotient, Sizes, separating_sizes
 from relational_tensat.formats.dynamic.sized_model import (
     DynamicModel,
@@ -22,9 +26,9 @@ from relational_tensat.formats.dynamic.sized_model import (
 )
 from relational_tensat.formats.onnx_frame import default_inputs
 from relational_tensat.formats.onnx_metadata import weights_without_data
-from relational_tensat.formats.onnx_node import runs_on_ones
+from relational_tensat.formats.onnx_node import MisfitError, OnesRunner
 from relational_tensat.formats.onnx_read import Reading, parse_onnx, read_in_full
-from relational_tensat.formats.onnx_types import is_tensor_of_unknown_shape
+from relational_tensat.formats.onnx_types import from_type_proto, is_tensor_of_unknown_shape
 from relational_tensat.tensor import (
     Array,
     Graph,
@@ -84,6 +88,7 @@ class _SizeReader:
         self._initialized |= weights_without_data(frame)
         self._initialized.difference_update(overridable)
         self._readings: dict[tuple[tuple[str, int], ...], Reading] = {}
+        self._runner = OnesRunner(path)
 
     def read(self, dims: Mapping[str, int]) -> DynamicModel:
         """Read the model; see ``read_dynamic``."""
@@ -97,22 +102,53 @@ class _SizeReader:
     def _base(self, dims: Mapping[str, int]) -> _Sized:
         """Read the model at the sizes that are given, and defaults at which it is valid.
 
-        Dimensions of several inputs that are called differently are different ones, unless the model
-        is not valid then, or does not run: then those of one axis are equal.
+        Sizes that are called differently are different ones, unless the model is not valid then, or does
+        not run: then some follow from others.
 
         Raises:
             InputError: there are none.
         """
-        tied = self._dimensions.tied(dims)
-        if tied is None:
-            return self._valid_base(dims)
         try:
             base = self._valid_base(dims)
-            self._check_runs(base)
+            if self._dimensions.tied(dims) is not None:
+                self._check_runs(base)
+            if all(self._is_misfit(at) for at in self._dimensions.others(base.sizes, 2)):
+                return self._related_base(dims)
         except InputError:
-            self._dimensions = tied
-            return self._valid_base(dims)
+            return self._related_base(dims)
         return base
+
+    def _is_misfit(self, sizes: Sizes) -> bool:
+        try:
+            self._read(sizes)
+        except MisfitError:
+            return True
+        except InputError:
+            return False
+        return False
+
+    def _related_base(self, dims: Mapping[str, int]) -> _Sized:
+        """Read the model with relations between its sizes, by which it is valid, and runs if possible."""
+        # few models need it
+        from relational_tensat.formats.dynamic.relations import RelationFinder, candidates
+
+        finder = RelationFinder(self._read_at_dims, self._frame, str(self._path), dims)
+        related = finder.related(self._dimensions)
+        for self._dimensions in (related, *candidates(related, dims)):
+            base = self._dimensions.base(dims, self._fixed_sizes())
+            trials = [base, *self._dimensions.others(base, 2)]
+            if not any(map(self._refusal_at, trials)):
+                with suppress(InputError):
+                    return self._valid_base(dims)
+        self._dimensions = related.tied(dims) or related  # as types demand it
+        return self._valid_base(dims)
+
+    def _refusal_at(self, sizes: Sizes) -> str:
+        """Run the model on ones at some sizes; return why that is refused, "" if it is not."""
+        copy = onnx.GraphProto(input=_own_inputs(self._frame, self._overridable))
+        fix_dims(copy.input, (), self._dimensions.at(sizes), str(self._path))
+        kinds = {value.name: from_type_proto(value.type) for value in copy.input}
+        return self._runner.refusal({name: kind for name, kind in kinds.items() if kind})
 
     def _valid_base(self, dims: Mapping[str, int]) -> _Sized:
         """Read the model at the sizes that are given, and the smallest defaults that are large enough.
@@ -178,7 +214,7 @@ class _SizeReader:
         valid += self._separating([base, *valid])
         graphs = self._read_alike([base, *valid, *extremes])
         first, others = graphs[0], graphs[1:]
-        notes = list(self._dimensions.ties)
+        notes = list(self._dimensions.notes)
         for other in others:
             try:
                 _check_alike(first, other)
@@ -278,16 +314,18 @@ class _SizeReader:
 
     def _read(self, sizes: Sizes) -> Reading:
         """Read the model at some sizes; once, as several questions are answered by the same ones."""
-        key = tuple(sorted(self._dimensions.at(sizes).items()))
+        return self._read_at_dims(self._dimensions.at(sizes))
+
+    def _read_at_dims(self, dims: Mapping[str, int]) -> Reading:
+        key = tuple(sorted(dims.items()))
         if key not in self._readings:
-            self._readings[key] = self._read_unfolded(sizes, ())
+            self._readings[key] = self._read_unfolded(dims, ())
         return self._readings[key]
 
-    def _read_unfolded(self, sizes: Sizes, unfolded: Collection[str]) -> Reading:
+    def _read_unfolded(self, dims: Mapping[str, int], unfolded: Collection[str]) -> Reading:
         copy = onnx.ModelProto()
         copy.CopyFrom(self._frame)
-        dims, where = self._dimensions.at(sizes), str(self._path)
-        return read_in_full(copy, dims, where, self._data, unfolded, self._overridable)
+        return read_in_full(copy, dims, str(self._path), self._data, unfolded, self._overridable)
 
     def _check_runs(self, base: _Sized) -> None:
         """Check that the model runs at these sizes and others: types do not say all that it needs.
@@ -300,7 +338,7 @@ class _SizeReader:
             self._check_runs_at(sized)
 
     def _check_runs_at(self, sized: _Sized) -> None:
-        refusal = runs_on_ones(self._path, sized.reading.graph.inputs)
+        refusal = self._runner.refusal(sized.reading.graph.inputs)
         if refusal:
             raise InputError(f"{self._path}: does not run at {text_of(sized.sizes)}: {refusal}")
 
@@ -321,7 +359,10 @@ class _SizeReader:
             if not uneven:
                 return graphs
             unfolded |= uneven
-            graphs = [_Sized(g.sizes, self._read_unfolded(g.sizes, unfolded)) for g in graphs]
+            graphs = [
+                _Sized(g.sizes, self._read_unfolded(self._dimensions.at(g.sizes), unfolded))
+                for g in graphs
+            ]
         raise SizeError(f"{self._path}: other constants are known at other sizes")
 
     def _computed(self, graphs: Sequence[_Sized]) -> list[str]:
