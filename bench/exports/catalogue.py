@@ -20,7 +20,7 @@ class Export:
     """One model.
 
     Attributes:
-        architecture: a function of ``making/architectures/LIBRARY.py``.
+        architecture: a function of ``makers/architectures/LIBRARY.py``.
         exporter: of ``EXPORTERS``.
         variant: of ``VARIANTS``.
         dims: the dynamic dimensions, with two sizes each: what the optimizer is given, and another

@@ -60,7 +60,13 @@ class FamilyFit:
 
 
 def profile_us(profile: Profile, configuration: Configuration) -> float:
-    """Return what a profile says."""
+    """Return what a profile says; of a node with bodies, with these."""
+    bodies_us = bodies_price_us(profile, configuration, profile_us)
+    return bodies_us + kernel_us(profile, configuration)
+
+
+def kernel_us(profile: Profile, configuration: Configuration) -> float:
+    """Return what a profile says of a node without bodies."""
     return kernel_time_us(
         profile,
         configuration.op,
@@ -68,6 +74,15 @@ def profile_us(profile: Profile, configuration: Configuration) -> float:
         configuration.output,
         dict(configuration.attrs),
     )
+
+
+def bodies_price_us(profile: Profile, configuration: Configuration, prices: Prices) -> float:
+    """Return what the bodies of a node cost by somebody's prices, as often as they run; else 0."""
+    if configuration.op != "opaque":
+        return 0.0
+    from relational_tensat.cost.bodies import kernels_of_bodies  # few models have bodies
+
+    return sum(turns * prices(profile, inner) for inner, turns in kernels_of_bodies(configuration))
 
 
 @dataclass(frozen=True)

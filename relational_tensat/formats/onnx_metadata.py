@@ -98,6 +98,29 @@ def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     )
 
 
+def checkable(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a model whose outputs all have a shape, for the checker: runtimes need none.
+
+    Outputs of a shape that nobody knows get that of a number, which the checker compares with nothing.
+    """
+    if not outputs_without_shape(model):
+        return model
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    for value in outputs_without_shape(copy):
+        value.type.tensor_type.shape.SetInParent()
+    return copy
+
+
+def outputs_without_shape(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+    """Return the outputs that are tensors, and have no declared shape."""
+    return [
+        value
+        for value in model.graph.output
+        if value.type.HasField("tensor_type") and not value.type.tensor_type.HasField("shape")
+    ]
+
+
 def opset_imports(imports: Mapping[str, int]) -> list[onnx.OperatorSetIdProto]:
     """Return versions by domain as ONNX has them."""
     return [onnx.helper.make_opsetid(domain, imports[domain]) for domain in sorted(imports)]

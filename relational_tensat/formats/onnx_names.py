@@ -84,13 +84,18 @@ def captured_names(node: onnx.NodeProto) -> tuple[str, ...]:
     for attribute in _naming_attributes(node):
         names |= {name.decode(): None for name in (attribute.s, *attribute.strings) if name}
     for graph in subgraphs(node):
-        own = defined_names(graph)
-        inner_names: list[str] = []
-        for inner in graph.node:
-            inner_names += [*inner.input, *captured_names(inner)]
-        inner_names += [value.name for value in graph.output]
-        names.update(dict.fromkeys(name for name in inner_names if name and name not in own))
+        names.update(dict.fromkeys(captured_by(graph)))
     return tuple(names)
+
+
+def captured_by(graph: onnx.GraphProto) -> tuple[str, ...]:
+    """Return the outer values that a graph uses, in order of first use."""
+    own = defined_names(graph)
+    names: list[str] = []
+    for node in graph.node:
+        names += [*node.input, *captured_names(node)]
+    names += [value.name for value in graph.output]
+    return tuple(dict.fromkeys(name for name in names if name and name not in own))
 
 
 def rename_node(

@@ -210,6 +210,7 @@ class NodeReader:
         self._unfolded = frozenset(unfolded)
         self._imports = {"": 1, **imports}
         self._weights = dict(weights)
+        self._given = dict(weights)
         self._types = {**inputs, **{name: weight.type for name, weight in weights.items()}}
         self._where = where
         self._nodes: list[Node] = []
@@ -285,6 +286,8 @@ class NodeReader:
         if folded is not None:
             self._weights |= folded
             self._types |= {name: weight.type for name, weight in folded.items()}
+            if node.op_type == "Constant":
+                self._given |= folded
         elif not self._read_as_operator(node):
             self._read_as_opaque(node)
         return False
@@ -392,6 +395,10 @@ class NodeReader:
     def _read_as_opaque(self, node: onnx.NodeProto) -> None:
         inferred = self._oracle.output_types(node, self._types, self._weights)
         types = {name: self._known_type(name, kind) for name, kind in inferred.items()}
+        if node.op_type == "Loop" and not node.domain and any(map(is_carried, types.values())):
+            from relational_tensat.formats.onnx_bodies import types_after_loop  # few have loops
+
+            types |= types_after_loop(node, self._types, self._weights, self._imports)
         self._types |= types
         if self._is_without_elements(node, inferred.values()):
             self._weights |= {name: Weight(kind, _empty(kind)) for name, kind in types.items()}
@@ -399,7 +406,7 @@ class NodeReader:
         opset = self._imports.get(node.domain)
         if opset is None:
             raise ModelError(f"{self._where}: {label(node)}: no version of its domain is imported")
-        attrs = encode(node, opset, list(types.values()), keep=self._as_they_are)
+        attrs = encode(node, opset, list(types.values()), self._given, keep=self._as_they_are)
         self._nodes.append(Node("opaque", input_names(node), tuple(types), attrs, node.name))
 
     def _known_type(self, name: str, inferred: TensorType | None) -> TensorType:

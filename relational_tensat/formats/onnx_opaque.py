@@ -8,8 +8,10 @@ further inputs.
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 
+import numpy as np
 import onnx
 
 from relational_tensat.formats.onnx_names import (
@@ -20,9 +22,12 @@ from relational_tensat.formats.onnx_names import (
     rename_node,
     subgraphs,
 )
-from relational_tensat.tensor import TensorType
+from relational_tensat.formats.onnx_types import is_numeric
+from relational_tensat.tensor import TensorType, Weight
 from relational_tensat.tensor.types import AttrValue
 
+#: Of constants that are kept with a node.
+_MOST_ELEMENTS = 16
 _RANDOM = {
     "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
     "RandomUniformLike",
@@ -34,7 +39,12 @@ _PURE_DOMAINS = (
 
 
 def encode(
-    node: onnx.NodeProto, opset: int, out_types: Sequence[TensorType], *, keep: bool = False
+    node: onnx.NodeProto,
+    opset: int,
+    out_types: Sequence[TensorType],
+    constants: Mapping[str, Weight] = MappingProxyType({}),
+    *,
+    keep: bool = False,
 ) -> dict[str, AttrValue]:
     """Return the attributes of the opaque operator that stands for an ONNX node.
 
@@ -43,6 +53,7 @@ def encode(
     Args:
         opset: the version of the node's operator set.
         out_types: one for each output that has a name.
+        constants: the file's.
         keep: never merge it with its like, nor compute it beforehand.
     """
     bare = onnx.NodeProto()
@@ -66,6 +77,12 @@ def encode(
         "opset": opset,
         "payload": base64.b64encode(bare.SerializeToString(deterministic=True)).decode("ascii"),
         "out_types": tuple((kind.dtype, kind.shape) for kind in out_types),
+        "constants": tuple(
+            (place, tuple(np.ravel(data).tolist()))
+            for place, name in enumerate(input_names(node))
+            if name in constants and (data := constants[name].data) is not None
+            if data.size <= _MOST_ELEMENTS and is_numeric(constants[name].type)
+        ),
         "key": "" if mergeable else f"{node.name}:{next(filter(None, node.output))}",
     }
 

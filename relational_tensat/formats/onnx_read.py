@@ -28,7 +28,9 @@ from relational_tensat.formats.onnx_external import (
 )
 from relational_tensat.formats.onnx_frame import default_inputs
 from relational_tensat.formats.onnx_metadata import (
+    checkable,
     mark_beside,
+    outputs_without_shape,
     read_imports,
     read_metadata,
     weights_without_data,
@@ -185,11 +187,15 @@ def parse_onnx(path: Path) -> tuple[onnx.ModelProto, dict[str, memoryview]]:
         raise ModelError(f"{where}: its weights are in {name!r}, a file that is missing beside it")
     try:
         if has_external_data(model):
-            checker.check_model(utf8_name(path))  # it knows the folder, and where files may be
-            data |= load_external_data(model, path.parent)
+            if not outputs_without_shape(model):
+                checker.check_model(utf8_name(path))  # it knows the folder, and where files may be
+                data |= load_external_data(model, path.parent)
+            else:
+                data |= load_external_data(model, path.parent)
+                checker.check_model(checkable(with_weights_as_inputs(model, data)))
             mark_beside(model)
         else:
-            checker.check_model(with_weights_as_inputs(model, data))
+            checker.check_model(checkable(with_weights_as_inputs(model, data)))
     except (checker.ValidationError, OSError, ValueError) as error:
         raise ModelError(f"{where}: not a valid ONNX model: {condense(str(error))}") from None
     return model, data
@@ -205,7 +211,7 @@ def check_model(model: onnx.ModelProto, where: str) -> None:
     if model.ByteSize() > _MAX_MESSAGE_BYTES:
         raise ModelError(f"{where}: larger than 2 GB; load it from a file with external data")
     try:
-        checker.check_model(model)
+        checker.check_model(checkable(model))
     except checker.ValidationError as error:
         raise ModelError(f"{where}: not a valid ONNX model: {condense(str(error))}") from None
 

@@ -16,13 +16,12 @@ import onnx
 from relational_tensat.base.errors import ModelError
 from relational_tensat.formats.arrays import bfloat16_bits_to_float, compact, float_to_bfloat16_bits
 from relational_tensat.tensor import DTYPE_BYTES, TensorType, Weight, numpy_dtype
-from relational_tensat.tensor.types import Array
+from relational_tensat.tensor.types import CARRIED, FLOAT_DTYPES, Array
 
-_CARRIED = "opaque:"
 #: Sparse tensors that would be larger stay what they are.
 _DENSE_BYTES = 1 << 28
 #: The type of a value of which nothing is known: what a custom operator gives.
-UNKNOWN = TensorType(_CARRIED, ())
+UNKNOWN = TensorType(CARRIED, ())
 #: ONNX's names where they are not the graph's, in lower case.
 _RENAMED = {"float": "float32", "double": "float64"}
 _ONNX_NAMES = {ours: theirs for theirs, ours in _RENAMED.items()}
@@ -57,12 +56,29 @@ def is_numeric(kind: TensorType) -> bool:
 
 def is_carried(kind: TensorType) -> bool:
     """Whether the type stands for what is no tensor of static shape."""
-    return kind.dtype.startswith(_CARRIED)
+    return kind.dtype.startswith(CARRIED)
 
 
 def is_tensor_of_unknown_shape(kind: TensorType) -> bool:
     """Whether the type stands for a tensor whose shape depends on data."""
     return is_carried(kind) and to_type_proto(kind).HasField("tensor_type")
+
+
+def holds_floats(kind: TensorType) -> bool:
+    """Whether what is carried holds floats, as a sequence of tensors or a map may."""
+    return _holds_floats(to_type_proto(kind))
+
+
+def _holds_floats(proto: onnx.TypeProto) -> bool:
+    match proto.WhichOneof("value"):
+        case "tensor_type" | "sparse_tensor_type" as field:
+            code = getattr(proto, field).elem_type
+            return code != onnx.TensorProto.UNDEFINED and dtype_name(code) in FLOAT_DTYPES
+        case "sequence_type" | "optional_type" as field:
+            return _holds_floats(getattr(proto, field).elem_type)
+        case "map_type":
+            return _holds_floats(proto.map_type.value_type)
+    return False
 
 
 def is_fixed(dim: onnx.TensorShapeProto.Dimension) -> bool:
@@ -82,13 +98,13 @@ def from_type_proto(proto: onnx.TypeProto) -> TensorType | None:
         if tensor.HasField("shape") and all(map(is_fixed, dims)):
             return TensorType(dtype_name(tensor.elem_type), tuple(dim.dim_value for dim in dims))
     text = base64.b64encode(proto.SerializeToString(deterministic=True)).decode("ascii")
-    return TensorType(_CARRIED + text, ())
+    return TensorType(CARRIED + text, ())
 
 
 def to_type_proto(kind: TensorType) -> onnx.TypeProto:
     """Return the ONNX type of a graph's type; the inverse of ``from_type_proto``."""
     if is_carried(kind):
-        return onnx.TypeProto.FromString(base64.b64decode(kind.dtype.removeprefix(_CARRIED)))
+        return onnx.TypeProto.FromString(base64.b64decode(kind.dtype.removeprefix(CARRIED)))
     return onnx.helper.make_tensor_type_proto(dtype_code(kind.dtype), kind.shape)
 
 

@@ -21,6 +21,7 @@ from relational_tensat.formats.onnx_metadata import (
     INFERENCE_ERRORS,
     OLDEST_POSSIBLE_OPSET,
     OLDEST_WRITTEN_OPSET,
+    checkable,
     take_beside,
     written_imports,
     written_outputs,
@@ -412,9 +413,9 @@ def _check(model: onnx.ModelProto, path: Path) -> None:
         ValidationError, InferenceError: it is not valid.
     """
     try:
-        checker.check_model(model, full_check=True)
+        checker.check_model(checkable(model))
+        onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
     except INFERENCE_ERRORS:
         # ONNX fails on functions of its own (MeanVarianceNormalization) that onnxruntime runs.
         if not opens_in_runtime(path):
             raise
-        checker.check_model(model)

@@ -52,7 +52,7 @@ class TermReader:
 
     Args:
         file: how messages name it.
-        of_a_model: whether the rule is one of a model's own, which may name the model's tensors.
+        of_a_model: whether the rule is one of a model's own, which may name its tensors and opaque nodes.
     """
 
     def __init__(self, file: str, *, of_a_model: bool = False) -> None:
@@ -136,7 +136,7 @@ class TermReader:
             operator = get_operator(form.head)
         except UsageError as error:
             fail(self._file, form.line, str(error))
-        if not operator.in_rules and not (self._of_a_model and operator.is_constant):
+        if not (operator.in_rules or self._of_a_model):
             fail(self._file, form.line, f"the operator {form.head!r} cannot be used in rules")
         return operator
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from relational_tensat.base.errors import UsageError
 from relational_tensat.cost import Configuration, CostCounts, CostSource, Device
 from relational_tensat.cost.analytic import AnalyticSource
-from relational_tensat.cost.calibration import profile_us
+from relational_tensat.cost.calibration import bodies_price_us, kernel_us
 from relational_tensat.cost.key import graph_configurations
 from relational_tensat.cost.profile import Profile
 from relational_tensat.cost.source import CostAnswer, Race
@@ -257,11 +257,12 @@ class BackendCosts(CostSource):
 
     def _price_us(self, profile: Profile, configuration: Configuration) -> float:
         """Return what a profile says, with what takes longer on the backend than its arithmetic."""
+        bodies_us = bodies_price_us(profile, configuration, self._price_us)
         profile = self._backend.as_priced(profile)
         kernels = self._backend.kernels_of(configuration, tells_computed=False)
-        us = sum(profile_us(profile, kernel) for kernel in kernels)
+        us = bodies_us + sum(kernel_us(profile, kernel) for kernel in kernels)
         more = self._backend.more_work_of(configuration)
-        return us + sum(profile_us(profile.without_launches(), work) for work in more)
+        return us + sum(kernel_us(profile.without_launches(), work) for work in more)
 
     def _kernels_of_all(self, configurations: Sequence[Configuration]) -> list[Configuration]:
         return [kernel for each in configurations for kernel in self._kernels_of(each)]

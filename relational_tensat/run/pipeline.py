@@ -161,7 +161,7 @@ def _carry_out(
     from relational_tensat.run.summary import result_of
     from relational_tensat.run.values import Run
 
-    run = Run.begin(options, source, output, cost_model, progress)
+    run = Run.begin(options, source, output, cost_model, progress, again=optimize)
     with run.files, run.resources, run.attention:
         # Model, rules and inputs are read; the graph goes into the database.
         loaded = (opened or load)(run)

@@ -24,7 +24,7 @@ class Progress(Protocol):
     """Every step of a run is reported to it; ``Silent`` ignores all of it."""
 
     def phase(self, name: str) -> None:
-        """A phase begins: load, explore, fuse, extract, verify, whole or write."""
+        """A phase begins: load, bodies, explore, fuse, extract, verify, whole or write."""
 
     def region(self, report: RegionReport) -> None:
         """A kernel for a part of the model has been found, or none."""
@@ -87,7 +87,7 @@ def shown(progress: Progress | None) -> Iterator[Progress]:
             bar.close()
 
 
-PHASES = ("load", "price", "explore", "fuse", "extract", "verify", "whole", "write")
+PHASES = ("load", "bodies", "price", "explore", "fuse", "extract", "verify", "whole", "write")
 
 
 class Phases:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from relational_tensat.cost import CostModel
     from relational_tensat.formats.onnx_frame import FileFigures
     from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
+    from relational_tensat.rules.model import Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,3 +329,28 @@ class SizedResult:
         copy = type(skeleton)()
         copy.CopyFrom(skeleton)
         save_skeleton(copy, weights, path)
+
+
+@dataclass(frozen=True, slots=True)
+class BodyRewrite:
+    """What became of the bodies of a node.
+
+    Attributes:
+        rule: stands for it in the e-graph.
+        node: the value that the node gives.
+        op_type: which operator it is.
+        nodes_before, nodes_after: of its bodies, with all that are in them.
+        steps: of the bodies' own runs, for people.
+    """
+
+    rule: Rule
+    node: str
+    op_type: str
+    nodes_before: int
+    nodes_after: int
+    steps: tuple[str, ...]
+
+    def row(self) -> tuple[object, ...]:
+        """Return its row in the table ``body_rewrite``."""
+        counts = self.nodes_before, self.nodes_after
+        return self.rule.name, self.node, self.op_type, *counts, list(self.steps)

@@ -6,7 +6,7 @@ should know beside the figures, of all stages so far.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -37,7 +37,8 @@ from relational_tensat.view.document import RunTables
 if TYPE_CHECKING:
     from relational_tensat.formats.dynamic.sized_model import DynamicModel
     from relational_tensat.mugraph.fusion.own_kernel import KernelCosts, OwnKernel
-    from relational_tensat.run.reports import FileChange, SizedResult
+    from relational_tensat.run.reports import BodyRewrite, FileChange, SizedResult
+    from relational_tensat.run.result import Result
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,6 +53,7 @@ class Run:
         phases: announces and times what is done.
         recording: what was announced, for the tables of the run's course.
         watch: has Ctrl-C, the clock and deadlines.
+        again: optimizes a part of the model as one of its own.
         contents: hashes of graphs.
         resources: the e-graph's database, until the result is known to be right.
         attention: that Ctrl-C is remembered, until extraction is over.
@@ -66,6 +68,7 @@ class Run:
     purpose: Purpose
     phases: Phases
     recording: Recording
+    again: Callable[..., Result]
     watch: Watch = field(default_factory=Watch)
     contents: Contents = field(default_factory=Contents)
     resources: ExitStack = field(default_factory=ExitStack)
@@ -80,6 +83,7 @@ class Run:
         output: str | Path | DefaultOutput | None,
         cost_model: CostModel | None,
         progress: Progress,
+        again: Callable[..., Result],
     ) -> Run:
         """Return a run that has done nothing yet; costs are opened, not measured.
 
@@ -97,7 +101,7 @@ class Run:
             options = with_short_limits(options)
         recording = Recording(progress)
         phases = Phases(recording)
-        return cls(options, source, output, cost, has_own_costs, purpose, phases, recording)
+        return cls(options, source, output, cost, has_own_costs, purpose, phases, recording, again)
 
 
 def _opened(options: Options, progress: Progress) -> CostSource:
@@ -178,6 +182,7 @@ class LoadedRun:
         tables: of the e-graph, also when it is closed.
         resumed_after: the last iteration of explorations before this one; None where there is none.
         kernels: the model's own that another process has put into the e-graph.
+        bodies: what became of those of nodes (If, Loop, Scan), each put into the e-graph by a rule.
     """
 
     run: Run
@@ -196,6 +201,7 @@ class LoadedRun:
     notes: tuple[str, ...]
     resumed_after: int | None = None
     kernels: tuple[OwnKernel, ...] = ()
+    bodies: tuple[BodyRewrite, ...] = ()
 
     @property
     def runs_on(self) -> str:

@@ -25,6 +25,9 @@ DTYPE_BYTES: dict[str, int] = {
     "bool": 1,
 }  # fmt: skip
 
+#: The element type of values that are no tensors (sequences, optionals): this and their ONNX type.
+CARRIED = "opaque:"
+
 FLOAT_DTYPES = frozenset({"float64", "float32", "float16", "bfloat16"})
 
 

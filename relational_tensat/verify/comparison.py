@@ -98,8 +98,11 @@ def relative_error(reference: Array, candidate: Array) -> float:
 
     NaN and infinity must be at the same places in both; infinite otherwise, and where the shapes
     differ. Integers and bools have an error above 0 wherever they differ at all; what are no numbers
-    must be equal.
+    must be equal. Of sequences, optionals and maps it is the largest error of what is in them, integers
+    equal.
     """
+    if reference.dtype == object or candidate.dtype == object:
+        return _error_of_parts(reference, candidate)
     if reference.shape != candidate.shape:
         return float("inf")
     if reference.dtype.kind not in _NUMBERS or candidate.dtype.kind not in _NUMBERS:
@@ -120,10 +123,33 @@ def relative_error(reference: Array, candidate: Array) -> float:
     return error if reference.dtype.kind == "f" else max(error, TINY)  # int64 that float64 lacks
 
 
+def _error_of_parts(reference: Array, candidate: Array) -> float:
+    if reference.dtype != candidate.dtype or reference.shape != candidate.shape:
+        return float("inf")
+    pairs = zip(reference.flat, candidate.flat, strict=True)
+    return max((_error_of_part(a, b) for a, b in pairs), default=0.0)
+
+
+def _error_of_part(reference: Any, candidate: Any) -> float:
+    if isinstance(reference, dict) and isinstance(candidate, dict):
+        if reference.keys() != candidate.keys():
+            return float("inf")
+        return max((_error_of_part(a, candidate[key]) for key, a in reference.items()), default=0.0)
+    if isinstance(reference, str | bytes) or reference is None:
+        is_same = type(reference) is type(candidate) and bool(reference == candidate)
+        return 0.0 if is_same else float("inf")
+    a, b = as_array(reference), as_array(candidate)
+    error = relative_error(a, b)
+    return float("inf") if error and a.dtype.kind in _WHOLE_NUMBERS else error
+
+
 def worst_place(reference: Array, candidate: Array) -> str:
     """Return the element at which two arrays of one shape differ most, and what both have there."""
     if reference.shape != candidate.shape or not reference.size:
         return ""
+    if reference.dtype == object or candidate.dtype == object:
+        errors = [_error_of_part(a, b) for a, b in zip(reference.flat, candidate.flat, strict=True)]
+        return f"in item {int(np.argmax(errors))}"
     if reference.dtype.kind not in _NUMBERS or candidate.dtype.kind not in _NUMBERS:
         differs = reference != candidate
     else:
@@ -283,21 +309,25 @@ class Comparison:
 
 
 def as_array(value: Any) -> Array:
-    """Return an evaluated value as an array; values that are no tensors as one of objects."""
-    if isinstance(value, list | tuple):
-        array = np.empty(len(value), dtype=object)
-        array[:] = [np.asarray(item).tolist() for item in value]
+    """Return an evaluated value as an array; one that is no tensor as one of objects: its items."""
+    if isinstance(value, list | tuple | dict) or value is None:
+        items = value if isinstance(value, list | tuple) else [value]
+        array = np.empty(len(items), dtype=object)
+        for place, item in enumerate(items):
+            array[place] = item
         return array
     return np.asarray(value)
 
 
 def _has_others(array: Array) -> bool:
-    """Whether not all elements are the same; those of sequences are lists, which are compared whole."""
+    """Whether not all elements are the same; of what is no tensor, those of its items, too."""
+    if array.dtype == object:
+        items = [as_array(item) for item in array.flat if not isinstance(item, str | bytes | dict)]
+        is_one = all(_error_of_part(array.flat[0], item) == 0 for item in array.flat)
+        return not is_one or any(map(_has_others, items))
     if array.size < 2:
         return False
     first = array.flat[0]
-    if array.dtype == object:
-        return any(element != first for element in array.flat)
     return bool((array != first).any())
 
 

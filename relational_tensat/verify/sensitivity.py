@@ -23,6 +23,7 @@ from relational_tensat.tensor import Array, Graph, Node, TensorType, ValueType, 
 from relational_tensat.tensor.floats import FLOAT_FORMATS
 from relational_tensat.tensor.mask_inputs import find_masks
 from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.types import CARRIED
 from relational_tensat.verify.comparison import Comparison, relative_error
 from relational_tensat.verify.evaluate import (
     Weights,
@@ -157,12 +158,22 @@ def _has_floats(kind: ValueType) -> bool:
 
 
 def _leading_to_integers(graph: Graph) -> set[str]:
-    """Return the values that an output depends on that is none of floats."""
-    reached = {name for name in graph.outputs if not _has_floats(graph.types[name])}
+    """Return the values that an output depends on that is none of floats, nor has any in it."""
+    kinds = {name: tensors_of(graph.types[name]) for name in graph.outputs}
+    reached = {name for name, parts in kinds.items() if not any(map(_may_hold_floats, parts))}
     for node in reversed(graph.nodes):
         if not reached.isdisjoint(node.outputs):
             reached.update(node.inputs)
     return reached
+
+
+def _may_hold_floats(kind: TensorType) -> bool:
+    """Whether a tensor is of floats, or a sequence, a map or a tensor of unknown shape has some."""
+    if not kind.dtype.startswith(CARRIED):
+        return kind.is_float
+    from relational_tensat.formats.onnx_types import holds_floats  # only models of ONNX have these
+
+    return holds_floats(kind)
 
 
 class _Terms:

@@ -111,3 +111,15 @@ COMMENT ON COLUMN fused_region.reason IS 'Why there is no kernel, or no larger r
 COMMENT ON COLUMN fused_region.operators_us IS 'Modelled microseconds of the model''s operators; null where that was not asked.';
 COMMENT ON COLUMN fused_region.kernel_us IS 'Modelled microseconds of the kernel; null where there is none, or it costs what its operators do in one.';
 COMMENT ON COLUMN fused_region.mugraph IS 'Joins fused_kernel.mugraph; null where there is none.';
+
+CREATE TABLE body_rewrite (
+    rule VARCHAR NOT NULL, node VARCHAR NOT NULL, op_type VARCHAR NOT NULL, nodes_before INTEGER NOT NULL,
+    nodes_after INTEGER NOT NULL, steps VARCHAR[] NOT NULL
+);
+COMMENT ON TABLE body_rewrite IS 'Nodes with bodies (If, Loop, Scan) whose bodies were optimized as models of their own.';
+COMMENT ON COLUMN body_rewrite.rule IS 'The rule that puts the node with the results into the e-graph; joins rule.name.';
+COMMENT ON COLUMN body_rewrite.node IS 'The first value that the node gives.';
+COMMENT ON COLUMN body_rewrite.op_type IS 'Its ONNX operator.';
+COMMENT ON COLUMN body_rewrite.nodes_before IS 'Nodes in its bodies, with all that are in these.';
+COMMENT ON COLUMN body_rewrite.nodes_after IS 'The same of the results.';
+COMMENT ON COLUMN body_rewrite.steps IS 'The steps of the bodies'' own runs: which body, which rule, and what of it for what.';

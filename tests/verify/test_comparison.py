@@ -43,7 +43,15 @@ def test_integers_bools_and_texts() -> None:
     assert relative_error(np.array(["a"]), np.array(["b"])) == INF
     sequence = as_array([np.ones(2), np.ones(3)])
     assert relative_error(sequence, as_array([np.ones(2), np.ones(3)])) == 0.0
-    assert relative_error(sequence, as_array([np.ones(2), np.zeros(3)])) == INF
+    assert relative_error(sequence, as_array([np.ones(2), np.full(3, 1.25)])) == 0.25
+    assert relative_error(sequence, as_array([np.ones(2), np.ones(2)])) == INF
+    assert relative_error(sequence, as_array([np.ones(2)])) == INF
+    assert relative_error(as_array([np.array([10**6])]), as_array([np.array([10**6 + 1])])) == INF
+    maps = as_array([{1: 0.5, 2: 0.5}])
+    assert relative_error(maps, as_array([{1: 0.5, 2: 0.25}])) == 0.5
+    assert relative_error(maps, as_array([{1: 0.5, 3: 0.5}])) == INF
+    assert relative_error(as_array(None), as_array(None)) == 0.0
+    assert relative_error(as_array(None), np.ones(1)) == INF
 
 
 @given(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.outputs import DefaultOutput
@@ -26,9 +26,13 @@ from relational_tensat.run.stages.explore import with_kernel_costs
 from relational_tensat.run.stages.race import check_this_machine
 from relational_tensat.run.values import LoadedRun, Model, Run
 from relational_tensat.tensor import Graph
+from relational_tensat.tensor.operators.opaque import WITH_BODIES
 from relational_tensat.tensor.uses import distinct_nodes, share_equal_weights
 from relational_tensat.verify.inputs import load_inputs
 from relational_tensat.view.document import RunTables
+
+if TYPE_CHECKING:
+    from relational_tensat.run.reports import BodyRewrite
 
 
 def load(run: Run) -> LoadedRun:
@@ -96,12 +100,15 @@ def prepare(run: Run, model: Model, open_egraph: Callable[[Run, Graph], EGraph])
     computed = {} if model.dynamic is None else model.dynamic.base.computed
     inputs = {**load_inputs(model.graph, run.options.verification.inputs), **computed}
     untrusted = _check_rules(run, rules)
+    rewrites, note = _rewrite_bodies(run, model)
+    rules = [*(rewrite.rule for rewrite in rewrites), *rules]
     shared = _share_weights(run, model.graph, cost, rules)
     with run.phases.phase("explore"):
         egraph = open_egraph(run, shared.original)
     return LoadedRun(
         run, model, cost, kernel_costs, rules, untrusted, inputs, output, *shared, egraph,
-        _tables_of(run, egraph), tuple(filter(None, (run.purpose.note, *model.notes))),
+        _tables_of(run, egraph), tuple(filter(None, (run.purpose.note, *model.notes, note))),
+        bodies=tuple(rewrites),
     )  # fmt: skip
 
 
@@ -123,13 +130,24 @@ def load_without(loaded: LoadedRun, rule: str) -> LoadedRun:
     return loaded
 
 
+def _rewrite_bodies(run: Run, model: Model) -> tuple[list[BodyRewrite], str]:
+    """Return what became of bodies of the model's nodes, and a note."""
+    nodes = (node for node in model.graph.nodes if node.op == "opaque")
+    if model.returns_original or not any(node.attrs["op_type"] in WITH_BODIES for node in nodes):
+        return [], ""
+    from relational_tensat.run.stages.bodies import rewrite_bodies  # few models have bodies
+
+    return rewrite_bodies(run, model)
+
+
 def _new_egraph(run: Run, original: Graph) -> EGraph:
     return EGraph.create(original, run.options.output.db, run.options.process)
 
 
 def _record(loaded: LoadedRun) -> None:
-    """Write how the run was requested into its file, for another process that goes on with it."""
+    """Write what bodies became, and how the run was requested for another process that goes on with it."""
     run, model = loaded.run, loaded.model
+    loaded.egraph.database.append("body_rewrite", [body.row() for body in loaded.bodies])
     if run.options.output.db is None:
         return
     from relational_tensat.run.resume.record import RunRecord, write_record  # few runs need it

@@ -25,19 +25,26 @@ from relational_tensat.tensor.operators.onnx_form import ONNX_DTYPES
 from relational_tensat.tensor.operators.registry import register
 from relational_tensat.tensor.operators.traits import Family, Use
 from relational_tensat.tensor.types import (
+    CARRIED,
+    Array,
     Attrs,
     TensorType,
     TupleType,
     ValueType,
+    numpy_dtype,
     tensors_of,
 )
 
-#: The element type of values that are no tensors (sequences, optionals): this and their ONNX type.
-_CARRIED = "opaque:"
 #: The default operator set of a node of another domain, which its subgraphs may use.
 _DEFAULT_OPSET = 17
 #: Operations for an element between others: four weights and their sums.
 _INTERPOLATED = 16
+#: ONNX's operators that have graphs as attributes.
+WITH_BODIES = frozenset({"If", "Loop", "Scan"})
+#: How often the body of a loop runs of which that is not known.
+_SOME_TURNS = 8.0
+#: How often a branch runs.
+_HALF = 0.5
 #: Sessions kept: making one costs about a millisecond.
 _SESSIONS = 64
 
@@ -53,6 +60,8 @@ class Opaque(Operator):
             further inputs.
         out_types: (element type, shape) of each output.
         key: not empty for what must never be merged with its like: random or stateful operators.
+        constants: (place, elements) of small operands that are the file's constants: what they are decides
+            how long the operator takes, as the turns of a loop.
 
     The model writer writes the payload back; there is no other ONNX form.
     """
@@ -70,6 +79,7 @@ class Opaque(Operator):
         Attr("payload", "str"),
         Attr("out_types", "any"),
         Attr("key", "str", "", timed_as=""),
+        Attr("constants", "any", ()),
     )
     multi_output = True
     takes_empty = True
@@ -145,6 +155,29 @@ class Opaque(Operator):
         except (InputError, MissingDependencyError):
             return False
         return True
+
+
+def constants_of(attrs: Attrs) -> dict[int, tuple[int | float | bool, ...]]:
+    """Return the elements of operands that are constants, by their places."""
+    items = cast("tuple[tuple[int, tuple[int | float | bool, ...]], ...]", attrs["constants"])
+    return dict(items)
+
+
+def array_of_constant(attrs: Attrs, place: int, kind: TensorType) -> Array:
+    """Return an operand that is a constant."""
+    return np.array(constants_of(attrs)[place], numpy_dtype(kind.dtype)).reshape(kind.shape)
+
+
+def turns_of(attrs: Attrs, inputs: Types) -> float:
+    """Return how often a body runs when its node runs once, as far as that is known."""
+    match attrs["op_type"]:
+        case "If":
+            return _HALF
+        case "Scan":  # the last operands are what it goes along, most of them along the first axis
+            kinds = [part for kind in inputs for part in tensors_of(kind)]
+            return float(max((kind.shape[0] for kind in kinds[-1:] if kind.rank), default=1))
+    turns = constants_of(attrs).get(0, ())
+    return float(turns[0]) if len(turns) == 1 and 0 <= turns[0] < 2**31 else _SOME_TURNS
 
 
 def _open(kinds: TupleType, attrs: Attrs) -> tuple[Any, tuple[type[Exception], ...]]:
@@ -281,8 +314,8 @@ def _cast(onnx: Any, source: str, target: str, dtype: str) -> Any:
 
 
 def _value_info(onnx: Any, name: str, kind: TensorType) -> Any:
-    if kind.dtype.startswith(_CARRIED):
-        text = kind.dtype.removeprefix(_CARRIED)
+    if kind.dtype.startswith(CARRIED):
+        text = kind.dtype.removeprefix(CARRIED)
         proto = onnx.TypeProto.FromString(base64.b64decode(text))
     elif kind.dtype in ONNX_DTYPES:
         proto = onnx.helper.make_tensor_type_proto(ONNX_DTYPES[kind.dtype], kind.shape)
