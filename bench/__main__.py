@@ -21,6 +21,7 @@ from bench.kills import command as kills_command
 from bench.mcts import command as mcts_command
 from bench.mirage import command as mirage_command
 from bench.models import command as models
+from bench.modules import command as modules_command
 from bench.motifs import command as motifs_command
 from bench.mutations import command as mutations_command
 from bench.onnx import command as onnx_command
@@ -57,6 +58,7 @@ COMMANDS = (
     mutations_command,
     fuzz_command,
     motifs_command,
+    modules_command,
     exports_command,
     search_command,
     mcts_command,

@@ -166,22 +166,31 @@ def _texts(graph: torch.fx.GraphModule) -> Iterator[str]:
 
 def _impurity(program: torch.export.ExportedProgram) -> str:
     """Return why a program is no pure function of its inputs: "" where it is one."""
-    operators = [
-        node.target
+    nodes = [
+        node
         for module in program.graph_module.modules()
         if isinstance(module, torch.fx.GraphModule)
         for node in module.graph.nodes
         if isinstance(node.target, torch._ops.OpOverload)
     ]
-    for operator in operators:
-        if torch.Tag.nondeterministic_seeded in operator.tags:
-            return f"draws random numbers ({operator})"
-    if any(operator._schema.is_mutable for operator in operators):
+    for node in nodes:
+        if torch.Tag.nondeterministic_seeded in node.target.tags and _draws(node):
+            return f"draws random numbers ({node.target})"
+    if any(node.target._schema.is_mutable for node in nodes):
         # Most change what they have made themselves; decompositions find out.
         for each in program.run_decompositions({}).graph_signature.output_specs:
             if each.kind != OutputKind.USER_OUTPUT:
                 return f"changes {each.target!r}"
     return ""
+
+
+def _draws(node: torch.fx.Node) -> bool:
+    """Whether an operator that may draw random numbers does: those for training are told."""
+    names = [argument.name for argument in node.target._schema.arguments]
+    given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    if "dropout_p" in names:
+        return bool(given.get("dropout_p", 0.0))
+    return bool(given.get("train", given.get("training", True)))
 
 
 def _kind(argument: Any) -> tuple[bool, Any]:

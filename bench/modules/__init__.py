@@ -1,0 +1,1 @@
+"""Modules of PyTorch: optimized, beside PyTorch itself and onnxruntime."""

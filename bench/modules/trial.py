@@ -1,0 +1,106 @@
+"""A module on its way through both entries, and how fast each way of running it is."""
+
+from __future__ import annotations
+
+import random
+import statistics
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils import _pytree
+
+from bench.modules.architectures import ARCHITECTURES
+from relational_tensat import Options
+from relational_tensat.adapters.torch_export import bound, exported, write
+from relational_tensat.adapters.torch_session import TorchSession
+from relational_tensat.torch import backend, optimize_module
+
+_SETS = 3
+
+
+def try_module(name: str, rounds: int) -> dict[str, Any]:
+    """Return the row of a module.
+
+    Args:
+        rounds: of timing; 0 for none, and then for little effort.
+    """
+    warnings.simplefilter("ignore")
+    architecture = ARCHITECTURES[name]
+    module = architecture.module()
+    kwargs = architecture.inputs()
+    effort = "normal" if rounds else "low"
+    start_s = time.perf_counter()
+    fast, result = optimize_module(module, (), kwargs, options=Options.of(effort=effort))
+    seconds = time.perf_counter() - start_s
+    start_s = time.perf_counter()
+    optimize_module(module, (), kwargs, options=Options.of(effort=effort))
+    again_s = time.perf_counter() - start_s
+    compiled = torch.compile(module, backend=partial(backend, options={"effort": effort}))
+    errors = {"module": 0.0, "compile": 0.0}
+    with torch.no_grad():
+        for _ in range(_SETS):
+            values = architecture.inputs()
+            expected = _tensors(module(**values))
+            for way, found in (("module", fast(**values)), ("compile", compiled(**values))):
+                errors[way] = max(errors[way], _error(expected, _tensors(found)))
+        ms = _timed(module, fast, kwargs, rounds) if rounds else {}
+    return {
+        "name": name, "errors": errors, "seconds": seconds, "again_s": again_s, "ms": ms,
+        "gain": result.gain.text, "rules": dict(result.rules_used),
+    }  # fmt: skip
+
+
+def _timed(
+    module: torch.nn.Module, fast: torch.nn.Module, kwargs: Mapping[str, Any], rounds: int
+) -> dict[str, float]:
+    """Return the median of each way's milliseconds, all ways in turn, in shuffled order."""
+    import torch._inductor.config as inductor
+
+    inductor.freezing = True
+    torch._dynamo.reset()
+    frozen = torch.compile(module)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "plain.onnx"
+        program, calls = exported(module, (), kwargs)
+        write(program, path)
+        plain = TorchSession(path)
+        tensors = calls.inputs(*bound(module, (), kwargs))
+        ways: dict[str, Callable[[], object]] = {
+            "eager": lambda: module(**kwargs),
+            "inductor": lambda: frozen(**kwargs),
+            "onnxruntime": lambda: plain(tensors),
+            "ours": lambda: fast(**kwargs),
+        }
+        for way in ways.values():
+            for _ in range(3):
+                way()
+        spent: dict[str, list[float]] = {name: [] for name in ways}
+        order = list(ways)
+        draw = random.Random(0)
+        for _ in range(rounds):
+            draw.shuffle(order)
+            for name in order:
+                ways[name]()  # what was another's leaves the caches
+                start_s = time.perf_counter()
+                for _ in range(3):
+                    ways[name]()
+                spent[name].append((time.perf_counter() - start_s) / 3 * 1e3)
+    return {name: statistics.median(times) for name, times in spent.items()}
+
+
+def _tensors(outputs: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in _pytree.tree_leaves(outputs) if isinstance(leaf, torch.Tensor)]
+
+
+def _error(expected: list[torch.Tensor], found: list[torch.Tensor]) -> float:
+    assert len(expected) == len(found) > 0
+    return max(
+        float((a.double() - b.double()).abs().max() / a.double().abs().max())
+        for a, b in zip(expected, found, strict=True)
+    )
