@@ -216,6 +216,9 @@ def _print_details(result: Result, console: Console) -> None:
         console.print(whole_line(result.whole, result.cost_profile))
     if result.machine is not None:
         console.print(result.machine.outcome)
+    if result.runtimes is not None:
+        console.print(result.runtimes.outcome)
+        console.print(f"run it by {result.runtimes.usage}")
     _print_operators(result, console)
     _print_rules(result, console)
     if result.fusion is not None:

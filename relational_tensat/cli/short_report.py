@@ -80,6 +80,8 @@ def _body(result: Result) -> list[Text]:
         form = result.machine.taken
         standing = result.machine.standings[form or result.machine.winner]
         lines.append(f"saved for this machine: {'' if form else 'no, '}{span(standing)} as fast")
+    if result.runtimes is not None:
+        lines.append(f"fastest: {result.runtimes.chosen}, by {result.runtimes.usage}")
     lines += [f"search: {search_text(result)}", verified_text(result)]
     if result.output is not None:
         is_copy = result.unchanged and not (result.machine and result.machine.taken)
@@ -186,7 +188,8 @@ _KINDS = (
     _Kind(r"not saved for this machine", _LOST, "--budget SECONDS times longer"),
     _Kind(r".*ended the search of kernels", _LOST, "--set fuse-time-limit=SECONDS gives more"),
     _Kind(r"measuring was ended|.*(are|is) estimated by", _LOST, "-v names the estimates"),
-    _Kind(r"onnxruntime is not installed", _LOST, ""),
+    _Kind(r"onnxruntime is not installed|openvino is not installed", _LOST, ""),
+    _Kind(r"runtimes not raced", _LOST, "--for onnxruntime needs no such race"),
     _Kind(r"versions raised", _REST, "--opset chooses"),
     _Kind(r"inputs with a default value", _REST, ""),
     _Kind(r"no --dim given", _REST, "--dim NAME=SIZE sets them"),

@@ -27,6 +27,7 @@ class Gain:
         measured: how many times as fast the best graph is, timed whole; None where none was timed.
         from_kernels: the sums are of kernels that were timed one by one.
         is_kept: the original is what is returned.
+        place: what the best was timed against, if not the original where the result runs.
     """
 
     on: str
@@ -36,6 +37,7 @@ class Gain:
     beside_us: tuple[float, float] = (0.0, 0.0)
     from_kernels: bool = False
     is_kept: bool = False
+    place: str = ""
 
     @property
     def basis(self) -> str:
@@ -58,7 +60,7 @@ class Gain:
             return self._modelled()
         standing = self.measured
         found = (
-            f"{standing.speedup:.3f} times as fast as the original "
+            f"{standing.speedup:.3f} times as fast as {self.place or 'the original'} "
             f"[{standing.low:.3f}, {standing.high:.3f}]"
         )
         if self.is_kept:

@@ -31,8 +31,9 @@ class PurposeOptions(OptionGroup):
 
     runs_on: str | None = option(
         None,
-        "where the result will run: onnxruntime (this CPU), cuda (the NVIDIA GPU here), or a modelled "
-        "device: t4, a100, h100, h200, a profile's .toml file; sets --cost and --backend",
+        "where the result will run: onnxruntime or openvino (this CPU), best (the fastest of these), cuda "
+        "(the NVIDIA GPU here), or a modelled device: t4, a100, h100, h200, a profile's .toml file; sets "
+        "--cost and --backend",
         flag="--for",
         metavar="PLACE",
         default_text="onnxruntime for an .onnx file, t4 for other models",

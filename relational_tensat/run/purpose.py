@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from relational_tensat.base.errors import UsageError, nearest
+from relational_tensat.base.errors import MissingDependencyError, UsageError, nearest
 from relational_tensat.base.process import processors
 from relational_tensat.cost.profile import profile_names
 from relational_tensat.formats.frontend import is_onnx
@@ -15,6 +15,13 @@ from relational_tensat.rules.backends.names import BACKENDS
 from relational_tensat.run.options import CUDA, DEFAULT_PROFILE, HIGH, LOW, ONNXRUNTIME, Options
 from relational_tensat.tensor import Graph
 
+#: Places beside backends: another runtime on this CPU, and the fastest of those that are installed.
+OPENVINO, BEST = "openvino", "best"
+_EXTRAS = {ONNXRUNTIME: "onnx", OPENVINO: "openvino"}
+_ONLY_ONNXRUNTIME = (
+    "openvino is not installed, so only onnxruntime is tried: "
+    "pip install 'relational-tensat[openvino]'"
+)
 _NOT_INSTALLED = (
     f"onnxruntime is not installed, so the run is for {DEFAULT_PROFILE}, modelled: "
     "pip install 'relational-tensat[onnx]'"
@@ -29,11 +36,13 @@ class Purpose:
         options: with costs and backend that go with it.
         text: where the result will run, for people; "" where costs were named instead.
         note: why it is for something else than usual, "" where it is not.
+        runtimes: that the original and the result race in; none where they run in one that is known.
     """
 
     options: Options
     text: str = ""
     note: str = ""
+    runtimes: tuple[str, ...] = ()
 
 
 def purpose_of(options: Options, model: Graph | str | Path) -> Purpose:
@@ -60,6 +69,8 @@ def purpose_of(options: Options, model: Graph | str | Path) -> Purpose:
         )
         if named == ONNXRUNTIME and not _has_onnxruntime():
             named, note = DEFAULT_PROFILE, _NOT_INSTALLED
+    if named in (BEST, OPENVINO):
+        return _in_runtimes(named, options, model)
     _check(named, options)
     if has_costs and backend is not None and named == CUDA:  # needs no GPU
         return Purpose(options)
@@ -69,6 +80,34 @@ def purpose_of(options: Options, model: Graph | str | Path) -> Purpose:
         runs_on=named, cost=options.costs.source or cost, backend=backend or own_backend
     )
     return Purpose(options, text if has_own else "", note)
+
+
+def _in_runtimes(named: str, options: Options, model: Graph | str | Path) -> Purpose:
+    """Return the purpose of a run whose files race in runtimes: it searches as for onnxruntime.
+
+    Raises:
+        UsageError: the model is no ONNX file.
+        MissingDependencyError: a runtime that is needed is not installed.
+    """
+    if isinstance(model, Graph) or not is_onnx(model):
+        raise UsageError(
+            f"--for {named} takes an .onnx file, expected another --for for this model"
+        )
+    if not _has_onnxruntime() or (named == OPENVINO and not _is_installed(OPENVINO)):
+        missing = ONNXRUNTIME if not _has_onnxruntime() else OPENVINO
+        raise MissingDependencyError(
+            f"--for {named} needs {missing}: pip install 'relational-tensat[{_EXTRAS[missing]}]'"
+        )
+    if options.output.this_machine:
+        raise UsageError(f"--this-machine goes with --for {ONNXRUNTIME}, not {named}")
+    effort = LOW if named == OPENVINO else options.purpose.effort  # no race in onnxruntime
+    own = purpose_of(options.replace(runs_on=ONNXRUNTIME, effort=effort), model)
+    if not _is_installed(OPENVINO):
+        return replace(own, note=_ONLY_ONNXRUNTIME)
+    threads = own.text.partition(", ")[2]
+    place = OPENVINO if named == OPENVINO else "the fastest runtime"
+    runtimes = (OPENVINO,) if named == OPENVINO else (ONNXRUNTIME, OPENVINO)
+    return replace(own, text=f"{place} on this CPU, {threads}", runtimes=runtimes)
 
 
 def _going_with(named: str, options: Options) -> tuple[str, str | None, str]:
@@ -85,7 +124,11 @@ def _going_with(named: str, options: Options) -> tuple[str, str | None, str]:
 
 
 def _has_onnxruntime() -> bool:
-    return all(importlib.util.find_spec(name) is not None for name in ("onnx", "onnxruntime"))
+    return _is_installed("onnx") and _is_installed(ONNXRUNTIME)
+
+
+def _is_installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None
 
 
 def _check_alone(options: Options) -> None:
@@ -105,7 +148,7 @@ def _check(named: str, options: Options) -> None:
     """Check that there is such a place, and that what is said of it can be."""
     purpose = options.purpose
     modelled = tuple(name for name in profile_names() if name != "cpu")
-    places = (*BACKENDS, *modelled)
+    places = (*BACKENDS, OPENVINO, BEST, *modelled)
     is_profile = named in modelled or named.endswith(".toml")
     if named not in places and not is_profile:
         hint = "; this CPU is onnxruntime" if named in ("cpu", "ort") else nearest(named, places)

@@ -135,6 +135,91 @@ def span(standing: Standing) -> str:
     return f"{standing.speedup:.3f}x [{standing.low:.3f}, {standing.high:.3f}]"
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Entrant:
+    """A file in a runtime.
+
+    Attributes:
+        which: ``original`` or ``result``.
+    """
+
+    runtime: str
+    which: str
+
+    def __str__(self) -> str:
+        return f"the {self.which} in {self.runtime}"
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeRace:
+    """What a race said of the original and the result, in one runtime or in several.
+
+    Attributes:
+        first: what the others raced against.
+        standings: of the others, how many times as fast as the first; of the winner in ``final`` heats of
+            its own.
+        noise: the first against itself.
+        chosen: the fastest beyond the noise, or what was chosen before.
+        errors: of other runtimes, how far outputs are from onnxruntime's of the original.
+        refused: why some take no part.
+    """
+
+    first: Entrant
+    standings: Mapping[Entrant, Standing]
+    winner: Entrant
+    final: Standing
+    noise: Standing
+    chosen: Entrant
+    errors: Mapping[Entrant, float]
+    refused: Mapping[Entrant, str]
+
+    @property
+    def standing(self) -> Standing | None:
+        """How many times as fast as the first the chosen one is; None if it is the first."""
+        if self.chosen == self.first:
+            return None
+        return self.final if self.chosen == self.winner else self.standings[self.chosen]
+
+    @property
+    def outcome(self) -> str:
+        """What was found, in one line."""
+        others = ", ".join(
+            f"{each} {span(self.final if each == self.winner else standing)}"
+            for each, standing in self.standings.items()
+        )
+        refused = "".join(f"; {each} takes no part: {why}" for each, why in self.refused.items())
+        return (
+            f"fastest here: {self.chosen}; measured beside {self.first}: {others}, against itself "
+            f"{span(self.noise)}{refused}"
+        )
+
+    @property
+    def is_in_one(self) -> bool:
+        """Whether only one runtime takes part."""
+        return len({each.runtime for each in (self.first, *self.standings)}) == 1
+
+    @property
+    def usage(self) -> str:
+        """How the written file is run there, in Python."""
+        if self.chosen.runtime == "openvino":
+            return "openvino.Core().compile_model(PATH, 'CPU')"
+        return "onnxruntime.InferenceSession(PATH)"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the attributes as an object."""
+        return {
+            "chosen": asdict(self.chosen),
+            "usage": self.usage,
+            "first": asdict(self.first),
+            "others": [
+                {**asdict(each), "standing": asdict(standing), "error": self.errors.get(each)}
+                for each, standing in self.standings.items()
+            ],
+            "noise": asdict(self.noise),
+            "refused": [{**asdict(each), "why": why} for each, why in self.refused.items()],
+        }
+
+
 #: The forms: as onnxruntime saves a model; the same with matrices as its products have packed them.
 SAVED, PACKED = "saved", "packed"
 

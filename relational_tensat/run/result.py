@@ -126,6 +126,7 @@ class Result:
     keeps_original = Held(lambda result: result.outcome.keeps_original)
     race = Held(lambda result: result.outcome.race)
     whole = Held(lambda result: result.outcome.whole)
+    runtimes = Held(lambda result: result.outcome.runtimes)
     output = Held(lambda result: result.files.output)
     change = Held(lambda result: result.files.change)
     machine = Held(lambda result: result.files.machine)
@@ -134,6 +135,17 @@ class Result:
     @property
     def gain(self) -> Gain:
         """What was gained, and how that is known: measured, or modelled."""
+        race = self.runtimes
+        if race is not None and (race.standing or race.is_in_one):
+            return Gain(
+                self.runs_on,
+                self.cost_before_us,
+                self.cost_after_us,
+                race.standing or race.final,
+                from_kernels=self.costs.are_found_out,
+                is_kept=race.standing is None,
+                place=str(race.first),
+            )
         measured = standing_of(self.race, self.whole.timing if self.whole else None)
         is_kept = self.unchanged
         if is_kept and self.machine is not None and self.machine.taken:
@@ -283,6 +295,7 @@ class Result:
             },
             "race": None if self.race is None else self.race.to_json(),
             "whole": None if self.whole is None else self.whole.to_json(),
+            "runtimes": None if self.runtimes is None else self.runtimes.to_json(),
             "machine": None if self.machine is None else self.machine.to_json(),
             "e_nodes": self.e_nodes,
             "e_classes": self.e_classes,

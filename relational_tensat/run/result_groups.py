@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 
     from relational_tensat.extract import Extraction
     from relational_tensat.extract.anytime import ExtractionEntry
-    from relational_tensat.run.reports import FileChange, FusionReport, MachineForm, RaceReport
+    from relational_tensat.run.reports import (
+        FileChange,
+        FusionReport,
+        MachineForm,
+        RaceReport,
+        RuntimeRace,
+    )
     from relational_tensat.verify import Verification
     from relational_tensat.view.document import RunTables
 
@@ -226,6 +232,7 @@ class Outcome:
             not raced.
         whole: original and extracted graph run whole, where costs are measured here and a graph other
             than the original was extracted; None where they were not run.
+        runtimes: which runtime runs which file fastest; None where that was not found out.
     """
 
     verification: Verification
@@ -233,6 +240,7 @@ class Outcome:
     rejections: tuple[Rejection, ...] = ()
     race: RaceReport | None = None
     whole: WholeRun | None = None
+    runtimes: RuntimeRace | None = None
 
     @property
     def keeps_original(self) -> bool:

@@ -80,6 +80,7 @@ def _result(written: WrittenRun) -> Result:
         extracted.rejections,
         extracted.race,
         checked.whole,
+        checked.runtimes,
     )
     others = filter(None, (extracted.extraction.note, *cost.notes, beside.note))
     return Result(

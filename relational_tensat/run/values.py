@@ -28,7 +28,7 @@ from relational_tensat.rules.model import Rule
 from relational_tensat.run.options import DEFAULT_PROFILE, Options, with_short_limits
 from relational_tensat.run.progress import Phases, Progress, Recording
 from relational_tensat.run.purpose import Purpose, purpose_of
-from relational_tensat.run.reports import MachineForm, RaceReport
+from relational_tensat.run.reports import MachineForm, RaceReport, RuntimeRace
 from relational_tensat.run.result_groups import Rejection, WholeRun
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.verify import Verification
@@ -393,6 +393,7 @@ class CheckedRun:
         whole: how long both take end to end; None where that was not timed.
         machine: how the result is as onnxruntime saves it; None where that was not asked for, or not found
             out. ``saved`` is the file, if it is the one to be written.
+        runtimes: which runtime runs which file fastest; None where that was not found out.
     """
 
     extracted: ExtractedRun
@@ -405,6 +406,7 @@ class CheckedRun:
     whole: WholeRun | None = None
     machine: MachineForm | None = None
     saved: Path | None = None
+    runtimes: RuntimeRace | None = None
 
     @property
     def loaded(self) -> LoadedRun:

@@ -49,7 +49,7 @@ def check(extracted: ExtractedRun) -> CheckedRun:
     database = own.loaded.egraph.database
     database.run("run/set_estimated_costs", text=own.loaded.cost.counts.estimates)
     own.loaded.run.resources.close()
-    timed = _timed(checked)
+    timed = _in_runtimes(_timed(checked))
     if not timed.loaded.run.options.output.this_machine:
         return timed
     from relational_tensat.run.stages.machine_file import save_for_machine  # few runs need it
@@ -272,6 +272,22 @@ def _timed(checked: CheckedRun) -> CheckedRun:
 
     remember_kept_original(loaded.egraph.database if path is None else path, reason)
     return kept
+
+
+def _in_runtimes(checked: CheckedRun) -> CheckedRun:
+    """Race the original and the result in the runtimes that the run is for, if it is for several."""
+    if not checked.loaded.run.purpose.runtimes:
+        return checked
+    from relational_tensat.run.stages.runtimes import race_runtimes  # few runs need it
+
+    least = checked.loaded.run.options.costs.min_speedup
+    is_smaller = not checked.extracted.is_unchanged and _is_smaller(checked)
+    raced = race_runtimes(checked, least, is_smaller=is_smaller)
+    race = raced.runtimes
+    if race is None or race.chosen.which != "original" or raced.extracted.is_unchanged:
+        return raced
+    extracted = replace(raced.extracted, notes=raced.notes).keeping_original()
+    return replace(_verified(extracted), runtimes=race)
 
 
 def _whole_timing(checked: CheckedRun, device: Device) -> WholeTiming | Unmeasurable:

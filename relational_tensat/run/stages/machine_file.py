@@ -89,7 +89,7 @@ def _saved(checked: CheckedRun, output: Path) -> CheckedRun:
     device = cast(FileDevice, racing_device(run.options, loaded.cost))  # as was checked at first
     folder = run.files.enter_context(folder_beside(output))
     with run.phases.phase("write"):
-        portable = _portable_file(checked, folder / "portable.onnx")
+        portable = portable_file(checked, folder / "portable.onnx")
         forms = _forms(portable, folder, run.options.process.threads, device)
     with run.phases.phase("whole"):
         found = _raced(checked, device, portable, forms)
@@ -107,7 +107,7 @@ def _saved(checked: CheckedRun, output: Path) -> CheckedRun:
     )
 
 
-def _portable_file(checked: CheckedRun, path: Path) -> Path:
+def portable_file(checked: CheckedRun, path: Path) -> Path:
     """Return the file that is written without, which may be the original's."""
     file = checked.loaded.model.file
     if checked.extracted.copies_file and file is not None:

@@ -1,0 +1,51 @@
+"""A model's file in OpenVINO, compiled as users are told to compile it for one request at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openvino
+
+from relational_tensat.base.errors import InputError, first_line
+from relational_tensat.tensor import Array
+
+
+class OpenVinoRun:
+    """A compiled model with its inputs."""
+
+    def __init__(self, path: Path, feeds: Mapping[str, Array], threads: int) -> None:
+        """Compile a file.
+
+        Args:
+            feeds: a value for each input.
+
+        Raises:
+            InputError: OpenVINO does not take it.
+        """
+        config: dict[str, Any] = {
+            "INFERENCE_NUM_THREADS": threads,
+            "NUM_STREAMS": 1,
+            "PERFORMANCE_HINT": "LATENCY",
+            "INFERENCE_PRECISION_HINT": "f32",  # else it rounds to bfloat16 where that is faster
+        }
+        try:
+            compiled = openvino.Core().compile_model(str(path), "CPU", config)
+            self._request = compiled.create_infer_request()
+            self._names = [output.get_any_name() for output in compiled.outputs]
+            for item in compiled.inputs:
+                value = np.ascontiguousarray(feeds[item.get_any_name()])
+                self._request.set_tensor(item, openvino.Tensor(value))
+        except Exception as error:  # OpenVINO raises RuntimeError and its own for what it cannot do
+            raise InputError(f"OpenVINO does not take it: {first_line(error)}") from error
+
+    def __call__(self) -> None:
+        """Run it once."""
+        self._request.infer()
+
+    def outputs(self) -> dict[str, Array]:
+        """Run it once; return the outputs by name."""
+        self()
+        return {name: self._request.get_tensor(name).data.copy() for name in self._names}
