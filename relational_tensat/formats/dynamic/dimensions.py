@@ -284,9 +284,10 @@ class DynamicDimensions:
 
     def ones(self, other: Sizes) -> Iterator[dict[str, int]]:
         """Yield sizes of 1: for each symbol alone, and for all; or the least that is possible."""
-        if len(self.symbols) > 1:
-            for symbol in self.symbols:
-                yield self.fitted({**other, symbol: 1})
+        single = [self.fitted({**other, symbol: 1}) for symbol in self.symbols]
+        single = single if len(self.symbols) > 1 else []
+        single = [sizes for place, sizes in enumerate(single) if sizes not in single[:place]]
+        yield from (sizes for sizes in single if sizes != other)
         yield self.fitted(dict.fromkeys(self.symbols, 1))
 
     def _default(self, symbol: str, fixed: set[int], sizes: Sizes, scale: int) -> int:

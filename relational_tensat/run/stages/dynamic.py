@@ -219,7 +219,9 @@ class _History:
         ]
         originals = [_with_shared_weights(sized.graph, self.original) for sized in self.model.all]
         graphs = as_written_alike(graphs, originals)
-        return SizedResult(tuple(graphs), write_dynamic(self.model, fold_alike(graphs), self.opset))
+        folded = fold_alike(graphs)
+        file = write_dynamic(self.model, folded, self.opset)
+        return SizedResult(tuple(graphs), tuple(folded), file)
 
     def first_unwritable(self) -> int | None:
         """Return the first step after which the graph has no dynamic form; None if it has none before."""
@@ -349,7 +351,7 @@ def compare_graphs(loaded: LoadedRun, sized: SizedResult) -> Verification:
     """Compare the graphs in float64, at the first other sizes and at 1."""
     model = loaded.model.dynamic
     assert model is not None
-    folded = fold_alike(sized.graphs) if is_compared_at_others(loaded) else None
+    folded = sized.folded if is_compared_at_others(loaded) else None
     outcome = UNCHANGED
     for place in (1, len(model.others)):
         there = model.all[place]
