@@ -396,10 +396,12 @@ class SizedResult:
 
     Attributes:
         graphs: at the base sizes first; nothing in them is folded.
+        folded: the same with what depends on weights only as weights.
         file: all of them in one, with dynamic dimensions: a skeleton, and its large weights.
     """
 
     graphs: tuple[Graph, ...]
+    folded: tuple[Graph, ...]
     file: tuple[onnx.ModelProto, Mapping[str, Array]]
 
     def save(self, path: Path) -> None:

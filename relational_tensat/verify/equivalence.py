@@ -152,7 +152,7 @@ class _Verifier:
         self.inputs = inputs
         self.varies = bool(set(original.inputs) - set(inputs))
         self.masking = Masking(original, inputs)
-        self.is_large = max(_flops(original), _flops(optimized)) > _FEW_FLOPS
+        self.is_large = max(graph_flops(original), graph_flops(optimized)) > _FEW_FLOPS
         if runs is None:
             runs = 1 if self.is_large else 2
         self.runs = runs if self.varies else 1
@@ -338,7 +338,8 @@ def _overflows(outputs: Sequence[Array]) -> bool:
     return any(a.dtype.kind == "f" and a.size > 0 and not np.isfinite(a).any() for a in outputs)
 
 
-def _flops(graph: Graph) -> int:
+def graph_flops(graph: Graph) -> int:
+    """Return how many floating-point operations a graph takes."""
     total = 0
     for node in graph.nodes:
         kinds = tuple(graph.types[name] for name in node.inputs)

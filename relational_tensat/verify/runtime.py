@@ -6,7 +6,7 @@ It also saves a model as it is after its optimizations, with the weights beside 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
@@ -49,6 +49,21 @@ class Session(Enum):
     AS_BY_DEFAULT = "onnxruntime with its optimizations"
 
 
+@dataclass(frozen=True, slots=True)
+class FileTrial:
+    """What two files are run on.
+
+    Attributes:
+        original: what the first was read as: types of inputs and outputs, data of weights.
+        inputs: real inputs by name; those missing are drawn.
+        sizes: of dynamic dimensions, for reports; "" where there are none.
+    """
+
+    original: Graph
+    inputs: Mapping[str, Array]
+    sizes: str = ""
+
+
 def verify_files(
     original: Graph,
     before: Path | bytes,
@@ -79,58 +94,155 @@ def verify_files(
     Raises:
         VerificationError: the original can be run and the optimized file cannot.
     """
+    (outcome,) = verify_files_at(
+        [FileTrial(original, inputs or {})],
+        before,
+        after,
+        seed=seed,
+        runs=runs,
+        threads=threads,
+        shrink=shrink,
+        what=what,
+        run_as=run_as,
+    )
+    return outcome
+
+
+def verify_files_at(
+    trials: Iterable[FileTrial],
+    before: Path | bytes,
+    after: Path | bytes,
+    *,
+    seed: int = 0,
+    runs: int = 1,
+    threads: int = 1,
+    shrink: int = 0,
+    what: str = "the two files",
+    run_as: Session = Session.AS_WRITTEN,
+) -> list[Verification]:
+    """Run two ONNX files as ``verify_files`` does, at several sizes; each is opened once.
+
+    Returns:
+        What was compared in each trial.
+
+    Raises:
+        VerificationError: the original can be run and the optimized file cannot.
+    """
+    trials = list(trials)
     if importlib.util.find_spec("onnxruntime") is None:
-        return not_compared("onnxruntime is not installed: the written file was not run")
-    real_inputs = inputs or {}
+        missing = "onnxruntime is not installed: the written file was not run"
+        return [not_compared(missing) for _ in trials]
+    options = _Options(before, seed, runs, threads, shrink, what, run_as)
     refusals: tuple[type[Exception], ...] = (InputError, *runtime_errors())
-    warnings: list[str] = []
     try:
-        check_memory(original)
         session = open_session(before, threads, run_as)
-        weights = RandomWeights(original, seed, shrink)
-        draws = [draw_inputs(original, seed + run, shrink, real_inputs) for run in range(runs)]
-        trials = [_Trial(Setting(f"{run_as.value}, {what}"), draws)]
-        _run_original(session, original, weights, trials[0])
     except refusals as error:
-        return not_compared(f"{run_as.value} cannot run the original: {first_line(error)}")
-    masking = Masking(original, real_inputs)
-    for masked in masking.runs(draws[0]):
-        trial = _Trial(replace(trials[0].setting, rows=masking.label), [masked])
-        try:
-            _run_original(session, original, weights, trial)
-        except refusals as error:
-            reason = f"cannot run the original with {masking.label} masked: {first_line(error)}"
-            warnings.append(f"{run_as.value} {reason}")
-        else:
-            trials.append(trial)
+        return [options.not_run(error) for _ in trials]
+    begun = [_begun(trial, session, options, refusals) for trial in trials]
     del session  # one at a time: each has a copy of the weights
     try:
-        session = open_session(after, threads, run_as)
-        for trial in trials:
-            trial.results = [
-                _arrays(session.run(None, _of_session(session, feed))) for feed in trial.feeds
-            ]
+        session = None
+        for one in begun:
+            if isinstance(one, _Runs):
+                session = session or open_session(after, threads, run_as)
+                one.finish(session)
     except refusals as error:
         raise VerificationError(
             f"{run_as.value} cannot run the optimized model: {first_line(error)}"
         ) from error
-    judge = _Judge(original, own_weights(original, weights), seed, before, threads, run_as)
-    has_random_inputs = bool(set(original.inputs) - set(real_inputs))
-    comparisons = [
-        judge.compared(trial, is_masked=number > 0, varies=runs > 1 and has_random_inputs)
-        for number, trial in enumerate(trials)
+    del session
+    return [
+        (one.verification(options) if isinstance(one, _Runs) else one).at_sizes(trial.sizes)
+        for one, trial in zip(begun, trials, strict=True)
     ]
-    smaller = describe_step(shrink, weights=False)
-    return Verification(
-        runs=sum(comparison.runs for comparison in comparisons),
-        outputs=tuple(check for comparison in comparisons for check in comparison.results()),
-        compared=tuple(
-            same[0].compared(has_random_inputs, smaller, sum(one.runs for one in same))
-            for same in (comparisons[:1], comparisons[1:])
-            if same
-        ),
-        warnings=tuple(dict.fromkeys((*warnings, *judge.warnings))),
-    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """As ``verify_files`` has them."""
+
+    before: Path | bytes
+    seed: int
+    runs: int
+    threads: int
+    shrink: int
+    what: str
+    run_as: Session
+
+    def not_run(self, error: Exception) -> Verification:
+        return not_compared(f"{self.run_as.value} cannot run the original: {first_line(error)}")
+
+
+def _begun(
+    trial: FileTrial, session: Any, options: _Options, refusals: tuple[type[Exception], ...]
+) -> _Runs | Verification:
+    """Run the original; return that, or why it cannot be."""
+    original, run_as = trial.original, options.run_as
+    try:
+        check_memory(original)
+        weights = RandomWeights(original, options.seed, options.shrink)
+        draws = [
+            draw_inputs(original, options.seed + run, options.shrink, trial.inputs)
+            for run in range(options.runs)
+        ]
+        begun = _Runs(trial, weights, [_Trial(Setting(f"{run_as.value}, {options.what}"), draws)])
+        _run_original(session, original, weights, begun.trials[0])
+    except refusals as error:
+        return options.not_run(error)
+    masking = Masking(original, trial.inputs)
+    for masked in masking.runs(draws[0]):
+        one = _Trial(replace(begun.trials[0].setting, rows=masking.label), [masked])
+        try:
+            _run_original(session, original, weights, one)
+        except refusals as error:
+            reason = f"cannot run the original with {masking.label} masked: {first_line(error)}"
+            begun.warnings.append(f"{run_as.value} {reason}")
+        else:
+            begun.trials.append(one)
+    return begun
+
+
+@dataclass
+class _Runs:
+    """All runs of one trial of files, on random inputs and on masked ones."""
+
+    given: FileTrial
+    weights: RandomWeights
+    trials: list[_Trial]
+    warnings: list[str] = field(default_factory=list)
+
+    def finish(self, session: Any) -> None:
+        """Run the optimized file."""
+        for trial in self.trials:
+            trial.results = [
+                _arrays(session.run(None, _of_session(session, feed))) for feed in trial.feeds
+            ]
+
+    def verification(self, options: _Options) -> Verification:
+        """Return what was compared."""
+        original = self.given.original
+        weights = own_weights(original, self.weights)
+        judge = _Judge(
+            original, weights, options.seed, options.before, options.threads, options.run_as
+        )
+        has_random_inputs = bool(set(original.inputs) - set(self.given.inputs))
+        comparisons = [
+            judge.compared(
+                trial, is_masked=number > 0, varies=options.runs > 1 and has_random_inputs
+            )
+            for number, trial in enumerate(self.trials)
+        ]
+        smaller = describe_step(options.shrink, weights=False)
+        return Verification(
+            runs=sum(comparison.runs for comparison in comparisons),
+            outputs=tuple(check for comparison in comparisons for check in comparison.results()),
+            compared=tuple(
+                same[0].compared(has_random_inputs, smaller, sum(one.runs for one in same))
+                for same in (comparisons[:1], comparisons[1:])
+                if same
+            ),
+            warnings=tuple(dict.fromkeys((*self.warnings, *judge.warnings))),
+        )
 
 
 @dataclass

@@ -210,12 +210,36 @@ class DynamicDimensions:
             fixed: sizes that the model has itself: a default is none of them, as what holds for equal
                 sizes only need not hold for others.
             scale: defaults are so many times as large, but for batches.
+
+        Raises:
+            InputError: given sizes do not go with each other.
         """
         sizes = self.chosen(dims)
         for symbol in sorted(self.symbols, key=lambda symbol: symbol in self.least):
             if symbol not in sizes:
                 sizes[symbol] = self._default(symbol, fixed, sizes, scale)
+        self._check_given(dims, sizes)
         return {symbol: sizes[symbol] for symbol in self.symbols}
+
+    def _check_given(self, dims: Mapping[str, int], sizes: Sizes) -> None:
+        """Check that sizes are those that were given, and go with each other."""
+        by_place = {f"{item.input}:{item.axis}": item.symbol for item in self.dimensions}
+        for key, size in dims.items():
+            name = by_place.get(key, key)
+            if name in self.derived and (follows := self.derived[name].value(sizes)) != size:
+                text = ", ".join(f"{symbol} = {size}" for symbol, size in sizes.items())
+                raise InputError(
+                    f"dimension {key!r} = {size}, expected {self.derived[name]} = {follows}, "
+                    f"as {text}"
+                )
+        fitted = self.fitted(sizes)
+        for symbol, size in sizes.items():
+            if fitted[symbol] != size:
+                bound = self.least.get(symbol, "")
+                demand = f"at least {bound} = " if bound else "a multiple: "
+                raise InputError(
+                    f"dimension {symbol!r} = {size}, expected {demand}{fitted[symbol]}"
+                )
 
     def fitted(self, sizes: Sizes) -> dict[str, int]:
         """Return sizes that are large enough, and multiples of what they have to be."""
@@ -230,24 +254,26 @@ class DynamicDimensions:
     def others(self, base: Sizes, trials: int) -> Iterator[dict[str, int]]:
         """Yield other sizes to try: of small primes, and of multiples of 32 for what is large.
 
-        Which symbol has the larger size alternates. What is at least so much is that and a little more.
+        Batches are the smallest; which other symbol has the larger size alternates. What is at
+        least so much is that and a little more.
         """
-        n_symbols = len(self.symbols)
+        batches = [symbol for symbol in self.symbols if self._is_batch(symbol)]
+        rest = [symbol for symbol in self.symbols if symbol not in batches]
         tried = [dict(base)]
         for trial in range(trials):
-            sizes = {}
-            for index, symbol in enumerate(self.symbols):
-                place = trial * n_symbols + (index if trial % 2 else n_symbols - 1 - index)
+            sizes: dict[str, int] = {}
+            order = 1 if trial % 2 else -1
+            for place, symbol in enumerate((*batches[::order], *rest[::order])):
                 if base[symbol] >= _LARGE and trial % 2 == 0:
-                    sizes[symbol] = base[symbol] + _MULTIPLE * (-(place // 2 + 1))
-                    if sizes[symbol] < _MULTIPLE:
-                        sizes[symbol] = base[symbol] + _MULTIPLE * (place // 2 + 1)
+                    steps = _MULTIPLE * ((trial * len(self.symbols) + place) // 2 + 1)
+                    smaller = base[symbol] - steps
+                    sizes[symbol] = smaller if smaller >= _MULTIPLE else base[symbol] + steps
                 else:
-                    sizes[symbol] = _next_prime(place, base[symbol])
+                    sizes[symbol] = _next_prime(trial + place, base[symbol])
                 sizes[symbol] *= self.multiples.get(symbol, 1)
             for index, (symbol, bound) in enumerate(self.least.items()):
                 sizes[symbol] = bound.value(sizes) + trial // (index + 1)
-            sizes = self.fitted(sizes)
+            sizes = self.fitted({symbol: sizes[symbol] for symbol in self.symbols})
             if sizes not in tried:
                 tried.append(sizes)
                 yield sizes
@@ -258,9 +284,10 @@ class DynamicDimensions:
 
     def ones(self, other: Sizes) -> Iterator[dict[str, int]]:
         """Yield sizes of 1: for each symbol alone, and for all; or the least that is possible."""
-        if len(self.symbols) > 1:
-            for symbol in self.symbols:
-                yield self.fitted({**other, symbol: 1})
+        single = [self.fitted({**other, symbol: 1}) for symbol in self.symbols]
+        single = single if len(self.symbols) > 1 else []
+        single = [sizes for place, sizes in enumerate(single) if sizes not in single[:place]]
+        yield from (sizes for sizes in single if sizes != other)
         yield self.fitted(dict.fromkeys(self.symbols, 1))
 
     def _default(self, symbol: str, fixed: set[int], sizes: Sizes, scale: int) -> int:
@@ -269,13 +296,16 @@ class DynamicDimensions:
         step = self.multiples.get(symbol, 1)
         if places and all(self._is_side(item) for item in places) and step == 1:
             return scale * next(side for side in _SIDES if scale * side not in avoided)
-        is_batch = "batch" in symbol.lower() or any(item.axis == 0 for item in places)
-        start = _BATCH if is_batch else scale * _SEQUENCE
+        start = _BATCH if self._is_batch(symbol) else scale * _SEQUENCE
         if symbol in self.least and self.least[symbol].symbols <= sizes.keys():
             start = self.least[symbol].value(sizes) + 1
         while start * step in avoided or not _is_prime(start):
             start += 1
         return start * step
+
+    def _is_batch(self, symbol: str) -> bool:
+        axes = [item.axis for item in self.dimensions if item.symbol == symbol]
+        return "batch" in symbol.lower() or 0 in axes
 
     def _is_side(self, item: DynamicDimension) -> bool:
         """Whether a dimension is one of an image's sides; a cache of keys has a dynamic axis of the two."""

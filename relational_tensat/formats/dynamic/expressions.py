@@ -232,6 +232,8 @@ def _traced(value: int, expression: Expression) -> int:
 _MOST_FACTORS = 3
 #: Sums of two products with quotients are looked for among so many products.
 _MOST_PRODUCTS = 40
+#: What is tried first, has no quotients in it.
+_WITHOUT_QUOTIENTS = 3
 #: Expressions are one if they are at so many sizes in a row.
 _PROBES = 128
 
@@ -241,9 +243,9 @@ def find_expression(
 ) -> Expression | None:
     """Return the simplest expression that has the given values at the given sizes; None without one.
 
-    A constant, a product of symbols with a factor and a summand, or a sum of two such products; then the
-    same with quotients among what is multiplied. Where two of these fit that differ elsewhere, neither is
-    returned.
+    A constant, a product of symbols with a factor and a summand, a sum of symbols with factors, or a sum of
+    two products; then the same with quotients among what is multiplied. Where two of these fit that differ
+    elsewhere, neither is returned.
 
     Args:
         quotients: those that occur in the model.
@@ -254,11 +256,17 @@ def find_expression(
     simple = list(_products(symbols, _MOST_FACTORS))
     long = list(_products([*symbols, *quotients], _MOST_FACTORS)) if quotients else []
     short = list(_products([*quotients, *symbols], 2))[:_MOST_PRODUCTS] if quotients else []
-    for products, count in ((simple, 1), (simple, 2), (long, 1), (short, 2)):
-        solutions = (_solve(values, sizes, chosen) for chosen in combinations(products, count))
-        found = [expression for expression in solutions if expression is not None]
+    linear = [tuple((symbol,) for symbol in symbols)]
+    choices = (
+        combinations(simple, 1), linear, combinations(simple, 2), combinations(long, 1),
+        combinations(short, 2),
+    )  # fmt: skip
+    for place, chosen in enumerate(choices):
+        found = _solved(values, sizes, list(chosen))
         if found:
-            is_one = products is simple or all(_is_same(found[0], e, sizes[0]) for e in found[1:])
+            is_one = place < _WITHOUT_QUOTIENTS or all(
+                _is_same(found[0], other, sizes[0]) for other in found[1:]
+            )
             return found[0] if is_one else None
     return None
 
@@ -267,8 +275,7 @@ def separating_sizes(quotients: Sequence[Quotient], sizes: Sequence[Sizes]) -> I
     """Yield further sizes that tell quotients apart which could be one by the sizes so far."""
     factors: list[Factor] = [*sizes[0], *quotients]
     for one, other in combinations(factors, 2):
-        known = _solve([_at(other, at) for at in sizes], sizes, [(one,)])
-        if known is not None:
+        for known in _solved([_at(other, at) for at in sizes], sizes, [((one,),)]):
             differing = (at for at in _probes(sizes[0]) if known.value(at) != _at(other, at))
             if (at := next(differing, None)) is not None:
                 yield at
@@ -288,16 +295,38 @@ def _products(factors: Sequence[Factor], longest: int) -> Iterator[Product]:
         yield from combinations_with_replacement(factors, length)
 
 
-def _solve(
-    values: Sequence[int], sizes: Sequence[Sizes], products: Sequence[Product]
-) -> Expression | None:
-    """Return the sum of given products that has the values, if whole numbers make one."""
-    rows = [[1, *(_product_at(product, at) for product in products)] for at in sizes]
-    if len(rows) <= len(products) + 1 or np.linalg.matrix_rank(rows) <= len(products):
-        return None  # others would fit as well
-    solution = np.linalg.lstsq(np.array(rows, np.float64), np.array(values, np.float64), rcond=None)
-    number, *factors = (round(factor) for factor in solution[0].tolist())
-    terms = tuple((f, p) for f, p in zip(factors, products, strict=True) if f)
-    expression = Expression(number, terms)
-    is_exact = all(expression.value(at) == v for at, v in zip(sizes, values, strict=True))
-    return expression if is_exact else None
+def _solved(
+    values: Sequence[int], sizes: Sequence[Sizes], choices: Sequence[Sequence[Product]]
+) -> list[Expression]:
+    """Return the sums of products that have the values, if whole numbers make one.
+
+    Args:
+        choices: products of each sum, as many in all of them.
+    """
+    if not choices or len(sizes) <= len(choices[0]) + 1:
+        return []  # others would fit as well
+    columns = {
+        product: np.array([_product_at(product, at) for at in sizes], np.float64)
+        for product in {product for chosen in choices for product in chosen}
+    }
+    ones = np.ones(len(sizes))
+    tables = np.stack(
+        [np.stack([ones, *(columns[p] for p in chosen)], axis=-1) for chosen in choices]
+    )
+    scales = np.abs(tables).max(axis=1)
+    scaled = tables / np.maximum(scales, 1.0)[:, None, :]
+    target = np.array(values, np.float64)
+    factors = np.linalg.pinv(scaled) @ target / np.maximum(scales, 1.0)
+    whole = np.round(factors)
+    residuals = np.abs((tables @ whole[:, :, None])[:, :, 0] - target).max(axis=1)
+    found = []
+    for place in np.flatnonzero(residuals < 0.5).tolist():
+        chosen = choices[place]
+        number, *rest = map(int, whole[place].tolist())
+        expression = Expression(
+            number, tuple((f, p) for f, p in zip(rest, chosen, strict=True) if f)
+        )
+        is_only = np.linalg.matrix_rank(scaled[place]) > len(chosen)
+        if is_only and all(expression.value(at) == v for at, v in zip(sizes, values, strict=True)):
+            found.append(expression)
+    return found

@@ -25,6 +25,8 @@ from relational_tensat.tensor import Array, TensorType, Weight
 
 #: Sizes to read at are these at first: the smallest that tell something; then the defaults.
 _SMALL = 5
+#: It is read at so many sizes more than it has.
+_MORE_READINGS = 3
 #: So many relations are derived at most, each from a reading of its own.
 _MOST_RELATIONS = 16
 #: So many equations of a node are tried, alone, and two at a time.
@@ -62,30 +64,39 @@ class RelationFinder:
     def related(self, dimensions: DynamicDimensions) -> DynamicDimensions:
         """Return the dimensions with all relations that types and known indices tell."""
         for _ in range(_MOST_RELATIONS):
-            further = self._once_more(dimensions)
-            if further is None:
+            small = dict.fromkeys(dimensions.symbols, _SMALL)
+            for base in (small, dimensions.base({}, set())):
+                sizes, readings, misfits = self._readings(dimensions, base)
+                further = self._fitting(dimensions, misfits) if misfits else None
+                if further is not None:
+                    dimensions = further
+                    break
+                if readings:
+                    return self._long_enough(dimensions, sizes, readings)
+            else:
                 break
-            dimensions = further
         return dimensions
 
-    def _once_more(self, dimensions: DynamicDimensions) -> DynamicDimensions | None:
-        small = dict.fromkeys(dimensions.symbols, _SMALL)
-        for base in (small, dimensions.base({}, set())):
-            sizes, readings, misfits = [], [], []
-            for at in dimensions.others(base, len(dimensions.symbols) + 4):
-                try:
-                    readings.append(self._read(dimensions.at(at)))
-                    sizes.append(at)
-                except MisfitError as error:
-                    misfits.append((at, error))
-                except InputError:
-                    continue
-            if misfits:
-                if further := self._fitting(dimensions, misfits):
-                    return further
-            elif readings:
-                return self._long_enough(dimensions, sizes, readings)
-        return None
+    def _readings(
+        self, dimensions: DynamicDimensions, base: Sizes
+    ) -> tuple[list[Sizes], list[Reading], list[tuple[Sizes, MisfitError]]]:
+        """Read the model at sizes that have nothing to do with each other.
+
+        Returns:
+            Sizes and what was read there; or where operands do not fit, so that none of this is all.
+        """
+        sizes: list[Sizes] = []
+        readings: list[Reading] = []
+        misfits: list[tuple[Sizes, MisfitError]] = []
+        for at in dimensions.others(base, len(dimensions.symbols) + _MORE_READINGS):
+            try:
+                readings.append(self._read(dimensions.at(at)))
+                sizes.append(at)
+            except MisfitError as error:
+                misfits.append((at, error))
+            except InputError:
+                continue
+        return sizes, readings, misfits
 
     def _fitting(
         self, dimensions: DynamicDimensions, misfits: Sequence[tuple[Sizes, MisfitError]]
@@ -171,27 +182,24 @@ class RelationFinder:
 
     def _long_enough(
         self, dimensions: DynamicDimensions, sizes: Sequence[Sizes], readings: Sequence[Reading]
-    ) -> DynamicDimensions | None:
-        """Return the dimensions with one more that is at least what is taken out of it by known indices."""
+    ) -> DynamicDimensions:
+        """Return the dimensions, each at least what is taken out of it by known indices."""
         for node in self._frame.graph.node:
             for needs, lengths in _indexed(node, readings):
-                if all(need <= length for need, length in zip(needs, lengths, strict=True)):
-                    continue
                 need, length = find_expression(needs, sizes), find_expression(lengths, sizes)
                 if need is None or length is None:
                     continue
                 symbol = next(iter(length.symbols), "")
-                if length != Expression.of(symbol) or symbol in need.symbols:
-                    continue
-                if symbol in dimensions.least:
+                is_alone = length == Expression.of(symbol) and symbol not in need.symbols
+                if not is_alone or symbol in dimensions.least:
                     continue
                 note = f"{symbol} is at least {need}: {node.output[0]!r} takes so many of it"
-                return replace(
+                dimensions = replace(
                     dimensions,
                     least={**dimensions.least, symbol: need},
                     notes=(*dimensions.notes, note),
                 )
-        return None
+        return dimensions
 
 
 def candidates(

@@ -111,7 +111,7 @@ class _SizeReader:
         try:
             base = self._valid_base(dims)
             if self._dimensions.tied(dims) is not None:
-                self._check_runs(base)
+                self._check_runs(base.sizes)
             if all(self._is_misfit(at) for at in self._dimensions.others(base.sizes, 2)):
                 return self._related_base(dims)
         except InputError:
@@ -135,11 +135,9 @@ class _SizeReader:
         finder = RelationFinder(self._read_at_dims, self._frame, str(self._path), dims)
         related = finder.related(self._dimensions)
         for self._dimensions in (related, *candidates(related, dims)):
-            base = self._dimensions.base(dims, self._fixed_sizes())
-            trials = [base, *self._dimensions.others(base, 2)]
-            if not any(map(self._refusal_at, trials)):
-                with suppress(InputError):
-                    return self._valid_base(dims)
+            with suppress(InputError):
+                self._check_runs(self._dimensions.base(dims, self._fixed_sizes()))
+                return self._valid_base(dims)
         self._dimensions = related.tied(dims) or related  # as types demand it
         return self._valid_base(dims)
 
@@ -327,15 +325,15 @@ class _SizeReader:
         copy.CopyFrom(self._frame)
         return read_in_full(copy, dims, str(self._path), self._data, unfolded, self._overridable)
 
-    def _check_runs(self, base: _Sized) -> None:
+    def _check_runs(self, base: Sizes) -> None:
         """Check that the model runs at these sizes and others: types do not say all that it needs.
 
         Raises:
             InputError: it does not.
         """
-        others = list(self._dimensions.others(base.sizes, _TRIALS))
-        for sized in (base, *(_Sized(sizes, self._read(sizes)) for sizes in others)):
-            self._check_runs_at(sized)
+        for sizes in (base, *self._dimensions.others(base, _TRIALS)):
+            if refusal := self._refusal_at(sizes):
+                raise InputError(f"{self._path}: does not run at {text_of(sizes)}: {refusal}")
 
     def _check_runs_at(self, sized: _Sized) -> None:
         refusal = self._runner.refusal(sized.reading.graph.inputs)

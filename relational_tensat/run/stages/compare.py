@@ -62,15 +62,18 @@ def compare(
     loaded, race, is_unchanged = extracted.loaded, extracted.race, extracted.is_unchanged
     with loaded.run.phases.phase("verify"):
         cautions = () if is_unchanged else _crossed(loaded, extracted.chosen)
-        folded, verification = check_result(
-            loaded.original,
-            extracted.chosen,
-            loaded.inputs,
-            loaded.run.options,
-            source=loaded.model.compared_file,
-            output=loaded.output,
-            candidate=candidate,
-        )
+        if sized is not None and _is_compared_at_others(loaded):
+            folded, verification = _compare_at_others(extracted, sized, candidate)
+        else:
+            folded, verification = check_result(
+                loaded.original,
+                extracted.chosen,
+                loaded.inputs,
+                loaded.run.options,
+                source=loaded.model.compared_file,
+                output=loaded.output,
+                candidate=candidate,
+            )
     # Kernels are counted only where it is not known that the graph is faster whole, beyond the noise.
     is_faster = race is not None and race.final.is_faster and extracted.is_raced
     quantized = verification.quantized
@@ -84,6 +87,24 @@ def compare(
         folded, candidate = loaded.original, None
     verification = replace(verification, warnings=(*verification.warnings, *cautions))
     return CheckedRun(extracted, folded, verification, extracted.notes, candidate, sized)
+
+
+def _is_compared_at_others(loaded: LoadedRun) -> bool:
+    from relational_tensat.run.stages.dynamic import is_compared_at_others  # few models need it
+
+    return is_compared_at_others(loaded)
+
+
+def _compare_at_others(
+    extracted: ExtractedRun, sized: SizedResult, candidate: Path | None
+) -> tuple[Graph, Verification]:
+    """Compare graphs at small sizes; they are too much work at those that the graph is chosen for."""
+    from relational_tensat.run.stages.dynamic import compare_graphs  # few models need it
+
+    folded = fold_weights(extracted.chosen)
+    if candidate is not None:
+        save_model(folded, candidate, extracted.loaded.run.options.output.opset)
+    return folded, compare_graphs(extracted.loaded, sized)
 
 
 def _crossed(loaded: LoadedRun, chosen: Graph) -> tuple[str, ...]:

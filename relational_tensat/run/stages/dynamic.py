@@ -5,10 +5,9 @@ Where a step holds at some sizes only, the search continues without it.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from relational_tensat.base.errors import (
     InputError,
@@ -25,6 +24,7 @@ from relational_tensat.explain.replay import UnexplainedError
 from relational_tensat.formats.dynamic.expressions import Sizes
 from relational_tensat.formats.dynamic.sized_model import (
     DynamicModel,
+    SizedGraph,
     text_of,
 )
 from relational_tensat.formats.dynamic.writer import write_dynamic
@@ -38,11 +38,13 @@ from relational_tensat.run.stages.second_search import (
     without_rule,
 )
 from relational_tensat.run.values import CheckedRun, ExtractedRun, LoadedRun
-from relational_tensat.tensor import Array, Graph, TensorType, Weight
-from relational_tensat.verify import Verification, verify, verify_files
+from relational_tensat.tensor import Graph, TensorType, Weight
+from relational_tensat.verify import Verification, verify
+from relational_tensat.verify.equivalence import graph_flops
 from relational_tensat.verify.fold import fold_alike
 from relational_tensat.verify.quantization import compare_quantized, is_quantized
-from relational_tensat.verify.runtime import Session
+from relational_tensat.verify.runtime import FileTrial, Session, verify_files_at
+from relational_tensat.verify.verification import UNCHANGED
 
 #: After so many steps that hold at some sizes only the original is returned.
 MOST_LEFT_OUT = 32
@@ -217,7 +219,9 @@ class _History:
         ]
         originals = [_with_shared_weights(sized.graph, self.original) for sized in self.model.all]
         graphs = as_written_alike(graphs, originals)
-        return SizedResult(tuple(graphs), write_dynamic(self.model, fold_alike(graphs), self.opset))
+        folded = fold_alike(graphs)
+        file = write_dynamic(self.model, folded, self.opset)
+        return SizedResult(tuple(graphs), tuple(folded), file)
 
     def first_unwritable(self) -> int | None:
         """Return the first step after which the graph has no dynamic form; None if it has none before."""
@@ -265,9 +269,11 @@ def _compare_at_all_sizes(checked: CheckedRun) -> Verification:
     loaded, sized = checked.loaded, checked.sized
     model, process = loaded.model.dynamic, loaded.run.options.process
     assert model is not None and sized is not None
-    outcome = _compare_graphs(loaded, model, sized)
-    if outcome.failure():
-        return outcome
+    outcome = UNCHANGED
+    if not is_compared_at_others(loaded):
+        outcome = compare_graphs(loaded, sized)
+        if outcome.failure():
+            return outcome
     with temporary_folder() as folder:
         file = folder / "dynamic.onnx"
         try:
@@ -295,35 +301,23 @@ def compare_file_at_all_sizes(
     """
     model = loaded.model.dynamic
     assert model is not None
-    outcome: Verification | None = None
-    compared: set[str] = set()
-    for trial in _trials(loaded, model, compared):
+    threads = loaded.run.options.process.threads
+    what = "the dynamic files"
+    outcome, compared = UNCHANGED, set[str]()
+    for trials in (_trials(loaded, model), _single_trials(model)):
         for run_as in sessions:
-            checked = verify_files(
-                trial.graph,
-                model.path,
-                file,
-                seed=seed,
-                threads=loaded.run.options.process.threads,
-                inputs=trial.inputs,
-                what="the dynamic files",
-                run_as=run_as,
-            ).at_sizes(_label(trial.sizes))
-            compared |= {_label(trial.sizes)} if checked.runs else set()
-            outcome = checked if outcome is None else outcome.joined(checked)
-    assert outcome is not None
+            outcomes = verify_files_at(
+                trials, model.path, file, seed=seed, threads=threads, what=what, run_as=run_as
+            )
+            for trial, checked in zip(trials, outcomes, strict=True):
+                compared |= {trial.sizes} if checked.runs else set()
+                outcome = outcome.joined(checked)
+        if _label(model.others[-1].sizes) in compared:  # no need to try each size of 1 alone
+            break
     if len(compared) < _FEWEST_SIZES:
         reasons = "; ".join(outcome.warnings)
         raise VerificationError(f"the files could be compared at {len(compared)} sizes: {reasons}")
     return outcome
-
-
-class _SizeTrial(NamedTuple):
-    """Sizes to run the files at, the original graph there, and what some of its inputs have to be."""
-
-    sizes: Sizes
-    graph: Graph
-    inputs: Mapping[str, Array]
 
 
 def as_constants(graph: Graph, model: DynamicModel) -> Graph:
@@ -337,20 +331,39 @@ def as_constants(graph: Graph, model: DynamicModel) -> Graph:
     return replace(graph, inputs=inputs, weights={**graph.weights, **weights})
 
 
-def _compare_graphs(loaded: LoadedRun, model: DynamicModel, sized: SizedResult) -> Verification:
+#: A model of more work at the sizes that it is optimized at is compared at others.
+_FEW_FLOPS = 5e8
+
+
+def is_compared_at_others(loaded: LoadedRun) -> bool:
+    """Whether the graphs are compared at small sizes only: each step was carried out there, too.
+
+    Inputs that were given are for the sizes that it is optimized at, and kernels on integers are looked at
+    in a file of fixed sizes.
+    """
+    model = loaded.model.dynamic
+    if model is None or set(loaded.inputs) - set(model.base.computed):
+        return False
+    return graph_flops(loaded.original) > _FEW_FLOPS and not is_quantized(loaded.original)
+
+
+def compare_graphs(loaded: LoadedRun, sized: SizedResult) -> Verification:
     """Compare the graphs in float64, at the first other sizes and at 1."""
-    outcome: Verification | None = None
+    model = loaded.model.dynamic
+    assert model is not None
+    folded = sized.folded if is_compared_at_others(loaded) else None
+    outcome = UNCHANGED
     for place in (1, len(model.others)):
         there = model.all[place]
         checked = verify(
             _with_shared_weights(there.graph, loaded.original),
             sized.graphs[place],
+            folded=None if folded is None else folded[place],
             seed=loaded.run.options.process.seed,
             runs=1,
             inputs=there.computed,
         ).at_sizes(_label(there.sizes))
-        outcome = checked if outcome is None else outcome.joined(checked)
-    assert outcome is not None
+        outcome = outcome.joined(checked)
     return outcome
 
 
@@ -368,30 +381,30 @@ def _label(sizes: Sizes) -> str:
     return text_of(sizes).replace(":", "/")
 
 
-def _trials(
-    loaded: LoadedRun, model: DynamicModel, compared: Container[str]
-) -> Iterator[_SizeTrial]:
-    """Yield sizes to run the files at: the given ones, larger ones that nothing was derived from, and 1.
-
-    Args:
-        compared: the sizes that both files ran at so far. If all sizes of 1 together are not among them,
-            each is tried alone.
-    """
+def _trials(loaded: LoadedRun, model: DynamicModel) -> list[FileTrial]:
+    """Return sizes to run the files at: small ones, the given ones, and larger ones than any so far."""
     own = loaded.model.graph
-    yield _SizeTrial(model.base.sizes, own, loaded.inputs)
-    for there in (*model.others[:2], model.others[-1]):
-        yield _SizeTrial(there.sizes, there.graph, there.computed)
-    if _label(model.others[-1].sizes) not in compared:
-        for there in model.others[2:-1]:
-            if 1 in there.sizes.values():
-                yield _SizeTrial(there.sizes, there.graph, there.computed)
+    trials = [FileTrial(own, loaded.inputs, _label(model.base.sizes))]
+    trials += [_trial(there) for there in (*model.others[:2], model.others[-1])]
     sizes = {symbol: 3 * size + 2 for symbol, size in model.base.sizes.items()}
+    sizes = model.dimensions.fitted(sizes)
+    if is_compared_at_others(loaded):  # larger ones take long
+        return trials[1:]
     try:
         graph = model.at(sizes)
     except InputError:
-        return
+        return trials
     weights = {
         **graph.weights,
         **{n: w for n, w in own.weights.items() if n in graph.weights},
     }
-    yield _SizeTrial(sizes, replace(graph, weights=weights), {})
+    return [*trials, FileTrial(replace(graph, weights=weights), {}, _label(sizes))]
+
+
+def _single_trials(model: DynamicModel) -> list[FileTrial]:
+    """Return sizes of 1 one at a time, for models that do not run with all of them 1."""
+    return [_trial(there) for there in model.others[2:-1] if 1 in there.sizes.values()]
+
+
+def _trial(there: SizedGraph) -> FileTrial:
+    return FileTrial(there.graph, there.computed, _label(there.sizes))
