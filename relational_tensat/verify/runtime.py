@@ -151,7 +151,7 @@ class _Trial:
 
 
 def _run_original(session: Any, graph: Graph, weights: RandomWeights, trial: _Trial) -> None:
-    trial.feeds = [_feeds(session, graph, draw, weights) for draw in trial.draws]
+    trial.feeds = [session_feeds(session, graph, draw, weights) for draw in trial.draws]
     trial.expected = [_arrays(session.run(None, feed)) for feed in trial.feeds]
 
 
@@ -242,12 +242,14 @@ def open_session(
     *,
     optimized: Path | None = None,
     is_packed: bool = False,
+    profile: Path | None = None,
 ) -> Any:
     """Return a session of onnxruntime.
 
     Args:
         optimized: where it writes the graph that it runs, weights beside it, in ``NAME.data``.
         is_packed: whether matrices are there as kernels have packed them, too.
+        profile: what the file begins with that it writes its nodes' times to.
     """
     import onnxruntime
 
@@ -257,6 +259,9 @@ def open_session(
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = _QUIET
+    if profile is not None:
+        options.enable_profiling = True
+        options.profile_file_prefix = utf8_name(profile)
     if optimized is not None:
         options.optimized_model_filepath = utf8_name(optimized)
         options.add_session_config_entry(_BESIDE, f"{optimized.name}.data")
@@ -284,7 +289,7 @@ def optimized_graph(model: Path | bytes) -> onnx.GraphProto:
         return onnx.load(file, load_external_data=False).graph
 
 
-def _feeds(
+def session_feeds(
     session: Any, graph: Graph, inputs: Mapping[str, Array], weights: RandomWeights
 ) -> dict[str, Array]:
     """Return a value for each input of the session; weights without data are inputs of the file."""

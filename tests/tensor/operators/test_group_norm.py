@@ -14,6 +14,7 @@ from tests.formats.onnx_tools import assert_same_results, constant
 from tests.tensor.operators.onnx_oracle import check_against_onnxruntime
 from tests.tensor.operators.test_elementwise import drawn
 
+RULES = ("rules/group_norm.rules",)
 FILTERS = drawn((4, 3, 2, 2), 3)
 
 
@@ -59,14 +60,17 @@ def test_what_is_per_channel_joins_or_goes(
     nodes: str, channels: int, opset: int, ops: list[str]
 ) -> None:
     model = _model(nodes, channels, opset, K=drawn((4, 1, 1), 5))
-    result = optimize(model, Options.of(cost="t4", rules=("rules/group_norm.rules",)))
+    result = optimize(model, Options.of(cost="t4", rules=RULES))
     assert [node.op_type for node in result.model.graph.node] == ops
     assert_same_results(model, result.model)
 
 
 def test_a_bias_that_an_instance_norm_cancels() -> None:
     model = _model("c = Conv(x, W, B) y = InstanceNormalization(c, S, B)", 3, 17, W=FILTERS)
-    result = optimize(model, Options.of(cost="analytic:cpu", rules=("rules/group_norm.rules",)))
+    result = optimize(
+        model,
+        Options.of(cost="analytic:cpu", target="onnxruntime", rules=RULES),
+    )
     conv, _ = result.model.graph.node
     assert len(conv.input) == 2
     assert_same_results(model, result.model)
@@ -74,9 +78,7 @@ def test_a_bias_that_an_instance_norm_cancels() -> None:
 
 def test_groups_are_channels_where_the_runtime_has_no_other_kernel() -> None:
     model = _model("n = GroupNormalization<num_groups=2>(x, S, B) y = Relu(n)", 4, 21)
-    options = Options.of(
-        target="onnxruntime", cost="analytic:cpu", rules=("rules/group_norm.rules",)
-    )
+    options = Options.of(target="onnxruntime", cost="analytic:cpu", rules=RULES)
     result = optimize(model, options)
     assert "GroupNormalization" not in [node.op_type for node in result.model.graph.node]
     assert_same_results(model, result.model)
