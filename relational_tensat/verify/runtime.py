@@ -16,7 +16,8 @@ import numpy as np
 
 from relational_tensat.base.errors import InputError, VerificationError, first_line
 from relational_tensat.base.folders import temporary_folder, utf8_name
-from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, numpy_dtype
+from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, numpy_dtype, tensors_of
+from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify.comparison import Comparison, Setting, as_array
 from relational_tensat.verify.equivalence import rounded_tolerance
 from relational_tensat.verify.evaluate import Weights, check_memory
@@ -34,6 +35,8 @@ from relational_tensat.verify.verification import Verification, not_compared
 if TYPE_CHECKING:
     import onnx
 
+#: Of a model that ONNX's reference evaluator runs.
+_MOST_FLOPS = 2_000_000_000
 _QUIET = 4  # onnxruntime's log level "fatal": its warnings on old models are none of ours
 
 #: Where onnxruntime puts the weights of a graph that it writes: in the file itself, they end at 2 GiB.
@@ -61,6 +64,7 @@ def verify_files(
     shrink: int = 0,
     what: str = "the two files",
     run_as: Session = Session.AS_WRITTEN,
+    by_reference: bool = False,
 ) -> Verification:
     """Run two ONNX files, or models in memory, on the same inputs in onnxruntime; compare all outputs.
 
@@ -72,6 +76,8 @@ def verify_files(
         shrink: how many steps smaller inputs and weights are drawn.
         what: how reports call what is compared.
         run_as: how both are run.
+        by_reference: instead, both are run by ONNX's reference evaluator, as they are where onnxruntime
+            cannot run the original as it is written.
 
     Returns:
         What was compared; where the original cannot be run, a warning that says why, and no runs.
@@ -84,15 +90,32 @@ def verify_files(
     real_inputs = inputs or {}
     refusals: tuple[type[Exception], ...] = (InputError, *runtime_errors())
     warnings: list[str] = []
+    what_runs = "ONNX's reference evaluator" if by_reference else run_as.value
+
+    def opened(file: Path | bytes) -> Any:
+        if not by_reference:
+            return open_session(file, threads, run_as)
+        from relational_tensat.verify.reference import ReferenceSession  # few models need it
+
+        return ReferenceSession(file)
+
     try:
         check_memory(original)
-        session = open_session(before, threads, run_as)
+        session = opened(before)
         weights = RandomWeights(original, seed, shrink)
         draws = [draw_inputs(original, seed + run, shrink, real_inputs) for run in range(runs)]
-        trials = [_Trial(Setting(f"{run_as.value}, {what}"), draws)]
+        trials = [_Trial(Setting(f"{what_runs}, {what}"), draws)]
         _run_original(session, original, weights, trials[0])
     except refusals as error:
-        return not_compared(f"{run_as.value} cannot run the original: {first_line(error)}")
+        refused = not_compared(f"{what_runs} cannot run the original: {first_line(error)}")
+        if by_reference or run_as is not Session.AS_WRITTEN or not _is_little(original):
+            return refused
+        return refused.joined(
+            verify_files(
+                original, before, after, seed=seed, runs=runs, threads=threads, inputs=inputs,
+                shrink=shrink, what=what, by_reference=True,
+            )
+        )  # fmt: skip
     masking = Masking(original, real_inputs)
     for masked in masking.runs(draws[0]):
         trial = _Trial(replace(trials[0].setting, rows=masking.label), [masked])
@@ -100,20 +123,21 @@ def verify_files(
             _run_original(session, original, weights, trial)
         except refusals as error:
             reason = f"cannot run the original with {masking.label} masked: {first_line(error)}"
-            warnings.append(f"{run_as.value} {reason}")
+            warnings.append(f"{what_runs} {reason}")
         else:
             trials.append(trial)
     del session  # one at a time: each has a copy of the weights
     try:
-        session = open_session(after, threads, run_as)
+        session = opened(after)
         for trial in trials:
             trial.results = [
                 _arrays(session.run(None, _of_session(session, feed))) for feed in trial.feeds
             ]
     except refusals as error:
-        raise VerificationError(
-            f"{run_as.value} cannot run the optimized model: {first_line(error)}"
-        ) from error
+        text = f"{what_runs} cannot run the optimized model: {first_line(error)}"
+        if by_reference:  # it lacks operators that runtimes have
+            return not_compared(text)
+        raise VerificationError(text) from error
     judge = _Judge(original, own_weights(original, weights), seed, before, threads, run_as)
     has_random_inputs = bool(set(original.inputs) - set(real_inputs))
     comparisons = [
@@ -131,6 +155,17 @@ def verify_files(
         ),
         warnings=tuple(dict.fromkeys((*warnings, *judge.warnings))),
     )
+
+
+def _is_little(graph: Graph) -> bool:
+    """Whether the arithmetic of a graph is little enough for an evaluator in NumPy."""
+    flops = 0
+    for node in graph.nodes:
+        kinds = tuple(graph.types[name] for name in node.inputs)
+        results = tuple(part for name in node.outputs for part in tensors_of(graph.types[name]))
+        output = results[0] if len(results) == 1 else results
+        flops += get_operator(node.op).flops(kinds, output, node.attrs)
+    return flops <= _MOST_FLOPS
 
 
 @dataclass

@@ -174,8 +174,8 @@ class _ProbeBuilder:
     def _draw(self, index: int, kind: TensorType) -> Array:
         """Return a constant of the file's, or random numbers.
 
-        Floats are in 0.5 to 1.5, which no operator overflows or dislikes. Integers for a whole tensor or its
-        slices are 0, as the zero points of weights: kernels on integers have faster ways for these.
+        Floats are in 0.5 to 1.5, which no operator overflows or dislikes. Integers for a whole tensor or
+        its slices are 0, as the zero points of weights: kernels on integers have faster ways for these.
         """
         shape = kind.shape
         if index in self._constants:
