@@ -16,7 +16,8 @@ import numpy as np
 
 from relational_tensat.base.errors import InputError, VerificationError, first_line
 from relational_tensat.base.folders import temporary_folder, utf8_name
-from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, numpy_dtype
+from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, numpy_dtype, tensors_of
+from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify.comparison import Comparison, Setting, as_array
 from relational_tensat.verify.equivalence import rounded_tolerance
 from relational_tensat.verify.evaluate import Weights, check_memory
@@ -34,6 +35,8 @@ from relational_tensat.verify.verification import Verification, not_compared
 if TYPE_CHECKING:
     import onnx
 
+#: Of a model that ONNX's reference evaluator runs.
+_MOST_FLOPS = 2_000_000_000
 _QUIET = 4  # onnxruntime's log level "fatal": its warnings on old models are none of ours
 
 #: Where onnxruntime puts the weights of a graph that it writes: in the file itself, they end at 2 GiB.
@@ -76,6 +79,7 @@ def verify_files(
     shrink: int = 0,
     what: str = "the two files",
     run_as: Session = Session.AS_WRITTEN,
+    by_reference: bool = False,
 ) -> Verification:
     """Run two ONNX files, or models in memory, on the same inputs in onnxruntime; compare all outputs.
 
@@ -87,6 +91,8 @@ def verify_files(
         shrink: how many steps smaller inputs and weights are drawn.
         what: how reports call what is compared.
         run_as: how both are run.
+        by_reference: instead, both are run by ONNX's reference evaluator, as they are where onnxruntime
+            cannot run the original as it is written.
 
     Returns:
         What was compared; where the original cannot be run, a warning that says why, and no runs.
@@ -104,6 +110,7 @@ def verify_files(
         shrink=shrink,
         what=what,
         run_as=run_as,
+        by_reference=by_reference,
     )
     return outcome
 
@@ -119,6 +126,7 @@ def verify_files_at(
     shrink: int = 0,
     what: str = "the two files",
     run_as: Session = Session.AS_WRITTEN,
+    by_reference: bool = False,
 ) -> list[Verification]:
     """Run two ONNX files as ``verify_files`` does, at several sizes; each is opened once.
 
@@ -132,29 +140,38 @@ def verify_files_at(
     if importlib.util.find_spec("onnxruntime") is None:
         missing = "onnxruntime is not installed: the written file was not run"
         return [not_compared(missing) for _ in trials]
-    options = _Options(before, seed, runs, threads, shrink, what, run_as)
+    options = _Options(before, seed, runs, threads, shrink, what, run_as, by_reference)
     refusals: tuple[type[Exception], ...] = (InputError, *runtime_errors())
     try:
-        session = open_session(before, threads, run_as)
+        session = options.opened(before)
     except refusals as error:
-        return [options.not_run(error) for _ in trials]
-    begun = [_begun(trial, session, options, refusals) for trial in trials]
-    del session  # one at a time: each has a copy of the weights
+        begun: list[_Runs | Verification] = [options.not_run(error) for _ in trials]
+    else:
+        begun = [_begun(trial, session, options, refusals) for trial in trials]
+        del session  # one at a time: each has a copy of the weights
     try:
-        session = None
+        after_session = None
         for one in begun:
             if isinstance(one, _Runs):
-                session = session or open_session(after, threads, run_as)
-                one.finish(session)
+                after_session = after_session or options.opened(after)
+                one.finish(after_session)
     except refusals as error:
-        raise VerificationError(
-            f"{run_as.value} cannot run the optimized model: {first_line(error)}"
-        ) from error
-    del session
-    return [
-        (one.verification(options) if isinstance(one, _Runs) else one).at_sizes(trial.sizes)
-        for one, trial in zip(begun, trials, strict=True)
-    ]
+        text = f"{options.runner} cannot run the optimized model: {first_line(error)}"
+        if by_reference:  # it lacks operators that runtimes have
+            return [not_compared(text) for _ in trials]
+        raise VerificationError(text) from error
+    del after_session
+    found = [one.verification(options) if isinstance(one, _Runs) else one for one in begun]
+    if not by_reference and run_as is Session.AS_WRITTEN:
+        for number, (one, trial) in enumerate(zip(begun, trials, strict=True)):
+            if isinstance(one, _Runs) or not _is_little(trial.original):
+                continue
+            (other,) = verify_files_at(
+                [trial], before, after, seed=seed, runs=runs, threads=threads, shrink=shrink,
+                what=what, by_reference=True,
+            )  # fmt: skip
+            found[number] = one.joined(other)
+    return [one.at_sizes(trial.sizes) for one, trial in zip(found, trials, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,16 +185,29 @@ class _Options:
     shrink: int
     what: str
     run_as: Session
+    by_reference: bool
+
+    @property
+    def runner(self) -> str:
+        """What runs both files."""
+        return "ONNX's reference evaluator" if self.by_reference else self.run_as.value
+
+    def opened(self, file: Path | bytes) -> Any:
+        if not self.by_reference:
+            return open_session(file, self.threads, self.run_as)
+        from relational_tensat.verify.reference import ReferenceSession  # few models need it
+
+        return ReferenceSession(file)
 
     def not_run(self, error: Exception) -> Verification:
-        return not_compared(f"{self.run_as.value} cannot run the original: {first_line(error)}")
+        return not_compared(f"{self.runner} cannot run the original: {first_line(error)}")
 
 
 def _begun(
     trial: FileTrial, session: Any, options: _Options, refusals: tuple[type[Exception], ...]
 ) -> _Runs | Verification:
     """Run the original; return that, or why it cannot be."""
-    original, run_as = trial.original, options.run_as
+    original = trial.original
     try:
         check_memory(original)
         weights = RandomWeights(original, options.seed, options.shrink)
@@ -185,7 +215,7 @@ def _begun(
             draw_inputs(original, options.seed + run, options.shrink, trial.inputs)
             for run in range(options.runs)
         ]
-        begun = _Runs(trial, weights, [_Trial(Setting(f"{run_as.value}, {options.what}"), draws)])
+        begun = _Runs(trial, weights, [_Trial(Setting(f"{options.runner}, {options.what}"), draws)])
         _run_original(session, original, weights, begun.trials[0])
     except refusals as error:
         return options.not_run(error)
@@ -196,7 +226,7 @@ def _begun(
             _run_original(session, original, weights, one)
         except refusals as error:
             reason = f"cannot run the original with {masking.label} masked: {first_line(error)}"
-            begun.warnings.append(f"{run_as.value} {reason}")
+            begun.warnings.append(f"{options.runner} {reason}")
         else:
             begun.trials.append(one)
     return begun
@@ -245,6 +275,17 @@ class _Runs:
         )
 
 
+def _is_little(graph: Graph) -> bool:
+    """Whether the arithmetic of a graph is little enough for an evaluator in NumPy."""
+    flops = 0
+    for node in graph.nodes:
+        kinds = tuple(graph.types[name] for name in node.inputs)
+        results = tuple(part for name in node.outputs for part in tensors_of(graph.types[name]))
+        output = results[0] if len(results) == 1 else results
+        flops += get_operator(node.op).flops(kinds, output, node.attrs)
+    return flops <= _MOST_FLOPS
+
+
 @dataclass
 class _Trial:
     """Runs that are compared together.
@@ -263,7 +304,7 @@ class _Trial:
 
 
 def _run_original(session: Any, graph: Graph, weights: RandomWeights, trial: _Trial) -> None:
-    trial.feeds = [_feeds(session, graph, draw, weights) for draw in trial.draws]
+    trial.feeds = [session_feeds(session, graph, draw, weights) for draw in trial.draws]
     trial.expected = [_arrays(session.run(None, feed)) for feed in trial.feeds]
 
 
@@ -354,12 +395,14 @@ def open_session(
     *,
     optimized: Path | None = None,
     is_packed: bool = False,
+    profile: Path | None = None,
 ) -> Any:
     """Return a session of onnxruntime.
 
     Args:
         optimized: where it writes the graph that it runs, weights beside it, in ``NAME.data``.
         is_packed: whether matrices are there as kernels have packed them, too.
+        profile: what the file begins with that it writes its nodes' times to.
     """
     import onnxruntime
 
@@ -369,6 +412,9 @@ def open_session(
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = _QUIET
+    if profile is not None:
+        options.enable_profiling = True
+        options.profile_file_prefix = utf8_name(profile)
     if optimized is not None:
         options.optimized_model_filepath = utf8_name(optimized)
         options.add_session_config_entry(_BESIDE, f"{optimized.name}.data")
@@ -396,7 +442,7 @@ def optimized_graph(model: Path | bytes) -> onnx.GraphProto:
         return onnx.load(file, load_external_data=False).graph
 
 
-def _feeds(
+def session_feeds(
     session: Any, graph: Graph, inputs: Mapping[str, Array], weights: RandomWeights
 ) -> dict[str, Array]:
     """Return a value for each input of the session; weights without data are inputs of the file."""

@@ -48,6 +48,7 @@ from relational_tensat.tensor import (
     tensors_of,
 )
 from relational_tensat.tensor.operators import Use, get_operator
+from relational_tensat.tensor.operators.opaque import array_of_constant, constants_of
 from relational_tensat.tensor.operators.shapes import NUMBER_DTYPES
 
 #: What both graphs return, so that there is something to return: the least there is. And what is read
@@ -96,7 +97,10 @@ class _ProbeBuilder:
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
         self._operator = get_operator(configuration.op)
-        weights = self._operator.weight_operands(configuration.inputs)
+        attrs = dict(configuration.attrs)
+        is_opaque = configuration.op == "opaque"
+        self._constants = constants_of(attrs) if is_opaque else {}
+        weights = (*self._operator.weight_operands(configuration.inputs), *self._constants)
         self._weight_operands = frozenset(weights).difference(configuration.computed)
         self._rng = np.random.default_rng(0)
         self._inputs: dict[str, TensorType] = {_TRIGGER: _TRIGGER_TYPE}
@@ -168,12 +172,14 @@ class _ProbeBuilder:
         return output_name
 
     def _draw(self, index: int, kind: TensorType) -> Array:
-        """Return random numbers: floats in 0.5 to 1.5, which no operator overflows or dislikes.
+        """Return a constant of the file's, or random numbers.
 
-        Integers for a whole tensor or its slices are 0, as the zero points of weights: kernels on integers
-        have faster ways for these.
+        Floats are in 0.5 to 1.5, which no operator overflows or dislikes. Integers for a whole tensor or
+        its slices are 0, as the zero points of weights: kernels on integers have faster ways for these.
         """
         shape = kind.shape
+        if index in self._constants:
+            return array_of_constant(dict(self._configuration.attrs), index, kind)
         if _TAKE_SHAPE.get(str(dict(self._configuration.attrs).get("op_type"))) == index:
             (output,) = tensors_of(self._configuration.output)
             return np.array(output.shape, numpy_dtype(kind.dtype))

@@ -22,10 +22,11 @@ from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.content import content_hash
 from relational_tensat.rules.soundness.gate import check_trust
 from relational_tensat.rules.soundness.verdict import Verdict
+from relational_tensat.run.options import LOW, ONNXRUNTIME
 from relational_tensat.run.stages.explore import with_kernel_costs
 from relational_tensat.run.stages.race import check_this_machine
 from relational_tensat.run.values import LoadedRun, Model, Run
-from relational_tensat.tensor import Graph
+from relational_tensat.tensor import Array, Graph
 from relational_tensat.tensor.operators.opaque import WITH_BODIES
 from relational_tensat.tensor.uses import distinct_nodes, share_equal_weights
 from relational_tensat.verify.inputs import load_inputs
@@ -100,6 +101,7 @@ def prepare(run: Run, model: Model, open_egraph: Callable[[Run, Graph], EGraph])
     computed = {} if model.dynamic is None else model.dynamic.base.computed
     inputs = {**load_inputs(model.graph, run.options.verification.inputs), **computed}
     untrusted = _check_rules(run, rules)
+    _time_opaque(run, model, cost, inputs)
     rewrites, note = _rewrite_bodies(run, model)
     rules = [*(rewrite.rule for rewrite in rewrites), *rules]
     shared = _share_weights(run, model.graph, cost, rules)
@@ -128,6 +130,22 @@ def load_without(loaded: LoadedRun, rule: str) -> LoadedRun:
     )  # fmt: skip
     _record(loaded)
     return loaded
+
+
+def _time_opaque(run: Run, model: Model, cost: CostSource, inputs: Mapping[str, Array]) -> None:
+    """Time the operators that nobody has a price for, where the result is for this processor, once."""
+    purpose, file = run.options.purpose, model.file
+    is_here = purpose.runs_on == ONNXRUNTIME and purpose.effort != LOW
+    has_some = any(node.op == "opaque" for node in model.graph.nodes)
+    if not is_here or not has_some or file is None or not is_onnx(file) or not cost.is_instant:
+        return
+    from relational_tensat.run.backend_costs import BackendCosts
+    from relational_tensat.run.stages.opaque_times import opaque_times_us  # few models have these
+
+    if isinstance(cost, BackendCosts):
+        with run.phases.phase("price"):
+            seed = run.options.process.seed
+            cost.know(opaque_times_us(file, model.graph, inputs, cost.n_threads, seed))
 
 
 def _rewrite_bodies(run: Run, model: Model) -> tuple[list[BodyRewrite], str]:

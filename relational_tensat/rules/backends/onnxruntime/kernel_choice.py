@@ -156,6 +156,8 @@ def _blocked(configuration: Configuration) -> list[Configuration]:
         return [gate, configuration_of("mul", inputs * 2, configuration.output, {})]
     if op == "softmax" and tensor(inputs[0], op).dtype in _FLOATS:
         return _spelled_softmax(configuration)
+    if op == "group_norm":
+        return _spelled_group_norm(configuration)
     if op not in ("conv", *_POOLS) or configuration.computed:
         return [configuration]
     x, result = tensor(inputs[0], op), tensor(configuration.output, op)
@@ -196,6 +198,27 @@ def _spelled_softmax(configuration: Configuration) -> list[Configuration]:
         configuration_of("exp", (x,), x, {}),
         configuration_of("reduce_sum", (x,), row, over),
         configuration_of("div", (x, row), x, {}),
+    ]
+
+
+def _spelled_group_norm(configuration: Configuration) -> list[Configuration]:
+    """Return the kernel of an instance norm, or what a group norm is: ONNX's function is in its place."""
+    x, attrs = tensor(configuration.inputs[0], configuration.op), dict(configuration.attrs)
+    groups = int_of(attrs, "groups")
+    if groups == x.shape[1]:
+        return [configuration]
+    rows = x.with_shape((x.shape[0], groups, x.size // max(1, x.shape[0] * groups)))
+    row = x.with_shape((*rows.shape[:2], 1))
+    column = x.with_shape((x.shape[1], *(1,) * (x.rank - 2)))
+    over: Attrs = {"axes": (2,), "keepdims": True}
+    return [
+        configuration_of("reduce_mean", (rows,), row, over),
+        configuration_of("mul", (rows, rows), rows, {}),
+        configuration_of("reduce_mean", (rows,), row, over),
+        configuration_of("sub", (rows, row), rows, {}),
+        configuration_of("div", (rows, row), rows, {}),
+        configuration_of("mul", (x, column), x, {}),
+        configuration_of("add", (x, column), x, {}),
     ]
 
 

@@ -1,0 +1,93 @@
+"""What operators take that nobody has a price for: timed once, in the original, as onnxruntime runs it.
+
+A session tells how long each of its nodes took. The least of a few runs counts. A node with bodies is left
+to its price, which follows what is in them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from relational_tensat.base.errors import InputError
+from relational_tensat.base.folders import temporary_folder
+from relational_tensat.cost import Configuration
+from relational_tensat.cost.key import configuration_of
+from relational_tensat.tensor import Array, Graph, Node
+from relational_tensat.tensor.operators.opaque import WITH_BODIES
+from relational_tensat.tensor.uses import weight_bytes
+from relational_tensat.verify.inputs import RandomWeights, draw_inputs
+from relational_tensat.verify.runtime import Session, open_session, runtime_errors, session_feeds
+
+#: The first runs are slow.
+_RUNS, _WARM_UP_RUNS = 5, 1
+#: Models with more weights are not opened once more for this.
+_MOST_BYTES = 1 << 30
+
+
+def opaque_times_us(
+    file: Path, graph: Graph, inputs: Mapping[str, Array], threads: int, seed: int
+) -> dict[Configuration, float]:
+    """Return what opaque operators of a file take, as far as onnxruntime runs it on inputs that are drawn.
+
+    Args:
+        graph: as it was read from the file, at the sizes that it is run at.
+        inputs: given ones.
+    """
+    nodes = {node.outputs[0]: node for node in graph.nodes if _is_timed(node)}
+    if not nodes or weight_bytes(graph) > _MOST_BYTES:
+        return {}
+    times_us = _node_times_us(file, graph, inputs, threads, seed)
+    by_configuration: defaultdict[Configuration, list[float]] = defaultdict(list)
+    for name, node in nodes.items():
+        if name in times_us:
+            kinds = tuple(graph.types[value] for value in node.inputs)
+            results = tuple(graph.types[value] for value in node.outputs)
+            output: Any = results
+            configuration = configuration_of(node.op, kinds, output, node.attrs)
+            by_configuration[configuration].append(times_us[name])
+    return {each: sum(us) / len(us) for each, us in by_configuration.items()}
+
+
+def _is_timed(node: Node) -> bool:
+    return node.op == "opaque" and node.attrs["op_type"] not in WITH_BODIES
+
+
+def _node_times_us(
+    file: Path, graph: Graph, inputs: Mapping[str, Array], threads: int, seed: int
+) -> dict[str, float]:
+    """Return the microseconds of a file's nodes by their first outputs; none where it cannot be run."""
+    from relational_tensat.formats.onnx_external import map_file, read_skeleton  # both need onnx
+
+    refusals: tuple[type[Exception], ...] = (InputError, *runtime_errors())
+    model, _ = read_skeleton(map_file(file))
+    if model.functions:
+        return {}
+    with temporary_folder() as folder:
+        try:
+            session = open_session(file, threads, Session.AS_WRITTEN, profile=folder / "profile")
+            feeds = session_feeds(
+                session, graph, draw_inputs(graph, seed, 0, inputs), RandomWeights(graph, seed, 0)
+            )
+            for _ in range(_WARM_UP_RUNS + _RUNS):
+                session.run(None, feeds)
+            events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
+        except refusals:
+            return {}
+    samples: defaultdict[int, list[float]] = defaultdict(list)
+    for event in events:
+        arguments = event.get("args", {})
+        if event.get("cat") == "Node" and str(event.get("name", "")).endswith("_kernel_time"):
+            place = int(arguments.get("node_index", -1))
+            if 0 <= place < len(model.graph.node):
+                is_it = arguments.get("op_name") == model.graph.node[place].op_type
+                samples[place].append(float(event["dur"]) if is_it else float("nan"))
+    return {
+        next(filter(None, model.graph.node[place].output)): min(us[_WARM_UP_RUNS:])
+        for place, us in samples.items()
+        # More, or of other operators: nodes of bodies have the same numbers.
+        if len(us) == _WARM_UP_RUNS + _RUNS and not any(one != one for one in us)
+    }
