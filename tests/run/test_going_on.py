@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -64,28 +63,6 @@ def test_a_saturated_e_graph_is_gone_on_from_until_nothing_is_left() -> None:
     assert first.best_us == pytest.approx(plain.cost_after_us)
     assert subgraphs and result.cost_after_us <= plain.cost_after_us
     assert result.verification.ok
-
-
-def test_a_search_ends_once_its_second_half_gained_too_little(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    now, ends = [100.0], []
-    monkeypatch.setattr(going_on, "now_s", lambda: now[0])
-    guard = SimpleNamespace(end_at=lambda moment_s, reason: ends.append(moment_s - 100))
-    patience = going_on.Patience(1000.0)
-
-    def ends_after(seconds: float, cost_us: float) -> float:
-        now[0] = 100 + seconds
-        patience.note(cost_us, guard)  # type: ignore[arg-type]
-        return ends[-1]
-
-    assert ends_after(0.2, 1000.0) == pytest.approx(1.2)  # a second in any case
-    assert ends_after(1.0, 900.0) == pytest.approx(2.0)  # nothing for as long as it had taken
-    assert ends_after(1.5, 950.0) == pytest.approx(2.0)  # no gain
-    assert ends_after(1.9, 895.0) == pytest.approx(3.8)
-    assert ends_after(3.0, 894.9) == pytest.approx(3.8)  # too little beside 895
-    assert ends_after(3.5, 890.0) == pytest.approx(7.0)
-    assert ends_after(6.0, 889.0) == pytest.approx(7.0)  # 0.1 % in 3.5 s
 
 
 def test_from_as_many_iterations_as_by_default_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

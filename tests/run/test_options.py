@@ -29,7 +29,7 @@ from relational_tensat.base.outputs import (
 )
 from relational_tensat.cli.parser import Parser, add_tree, written_values
 from relational_tensat.formats.frontend import check_output
-from relational_tensat.run.options import Options, with_measured_limits
+from relational_tensat.run.options import Options, with_short_limits
 from relational_tensat.run.progress import Silent
 from relational_tensat.run.values import Run
 from tests.cost.fakes import FakeDevice, plug_in
@@ -244,9 +244,9 @@ def test_with_measured_costs_searches_are_shorter_unless_it_is_said_how_long(
             options = Options.of(cost=cost, cost_cache=tmp_path / "costs.duckdb", **given)
             own = Run.begin(options, shared_matmuls(), None, None, Silent()).options
             assert (own.exploration.time_limit_s, own.extraction.time_limit_s) == limits
-    measured = with_measured_limits(Options())
-    assert with_measured_limits(measured) == measured
+    measured = with_short_limits(Options())
+    assert with_short_limits(measured) == measured
     stored = from_json(
         Options, to_json(Options.of(**DEFAULTS))
     )  # a run that is resumed has its own
-    assert with_measured_limits(stored) == stored == Options()
+    assert with_short_limits(stored) == stored == Options()

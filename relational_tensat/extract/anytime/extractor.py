@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from relational_tensat.base.deadline import now_s
+from relational_tensat.base.patience import GapPatience
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.watch import ShouldStop, Watch
 from relational_tensat.cost import CostModel, CostSource, as_source, graph_cost_us
@@ -187,13 +188,14 @@ class AnytimeExtractor:
         watch = self.watch.within(options.time_limit_s, should_stop)
         return extract(problem, options, self._process, watch=watch, start=subgraph.known).cost_us
 
-    def finish(self, iteration: int) -> Extraction:
+    def finish(self, iteration: int, patience: GapPatience | None = None) -> Extraction:
         """Extract from the explored e-graph and write the cheapest choice into ``chosen``.
 
         Where that finds nothing as cheap as an extraction before it did, it is what that found.
 
         Args:
             iteration: the last one of exploration.
+            patience: may end it before its time limit.
 
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed twice.
@@ -201,7 +203,7 @@ class AnytimeExtractor:
         """
         start_s = now_s()
         with self.watch.watching():
-            table, extraction = self._settled(self._options.time_limit_s)
+            table, extraction = self._settled(self._options.time_limit_s, patience=patience)
             is_cheaper = self._is_cheaper(extraction.cost_us)
             self._best_us = min(self._best_us, extraction.cost_us)
             entry = _entry(iteration, extraction, self._best_us, start_s, final=True)
@@ -252,7 +254,10 @@ class AnytimeExtractor:
         self._best_us = best_us
 
     def _settled(
-        self, limit_s: float, should_stop: ShouldStop | None = None
+        self,
+        limit_s: float,
+        should_stop: ShouldStop | None = None,
+        patience: GapPatience | None = None,
     ) -> tuple[TableProblem, Extraction]:
         """Return the extraction problem and what is found in it, all of whose kernels have been asked for.
 
@@ -269,7 +274,7 @@ class AnytimeExtractor:
                 self._progress.extraction(known.cost_us, known.bound_us)
                 return known
             left_s = max(limit_s - spent_s, min(LEAST_S, limit_s))
-            found = self._search(table, left_s, should_stop, start)
+            found = self._search(table, left_s, should_stop, start, patience)
             spent_s += now_s() - start_s
             return found
 
@@ -292,16 +297,25 @@ class AnytimeExtractor:
         limit_s: float,
         should_stop: ShouldStop | None = None,
         start: Ints | None = None,
+        patience: GapPatience | None = None,
     ) -> Extraction:
         options = replace(self._options, time_limit_s=limit_s)
         has_best_so_far = options.extractor == "ilp"
+
+        def progress(cost_us: float, bound_us: float) -> None:
+            if patience is not None:
+                patience.note(cost_us, bound_us)
+            self._progress.extraction(cost_us, bound_us)
+
+        if patience is not None:
+            should_stop = patience.is_over
         with nullcontext() if has_best_so_far else self.watch.final():
             return extract(
                 table.problem,
                 options,
                 self._process,
                 watch=self.watch.within(limit_s, should_stop),
-                progress=self._progress.extraction,
+                progress=progress,
                 start=self._start(table, start),
             )
 
