@@ -49,6 +49,11 @@ class Runner(Protocol):
             NoSolutionError: a process ended before it was done.
         """
 
+    def each(
+        self, compute: Callable[[_Task], _Result], tasks: Sequence[_Task]
+    ) -> Iterator[tuple[int, _Result]]:
+        """Yield the place of each task, and its result, when it is done; else as ``map``."""
+
     def stop(self) -> None:
         """Let ``is_stopping`` be true wherever parts are computed."""
 
@@ -69,6 +74,7 @@ def runner(text: str) -> Runner:
     return RUNNERS[name](argument)
 
 
+_ENDED = "another process ended before it was done; perhaps memory did not suffice"
 #: In a process of a runner, what tells that it is to stop.
 _stop: threading.Event | Event = threading.Event()
 
@@ -97,6 +103,12 @@ class Here:
     def map(self, compute: Callable[[_Task], _Result], tasks: Sequence[_Task]) -> Iterator[_Result]:
         """Compute one after the other."""
         yield from map(compute, tasks)
+
+    def each(
+        self, compute: Callable[[_Task], _Result], tasks: Sequence[_Task]
+    ) -> Iterator[tuple[int, _Result]]:
+        """Compute one after the other."""
+        yield from enumerate(map(compute, tasks))
 
     def stop(self) -> None:
         """Tell the part that is being computed."""
@@ -137,9 +149,21 @@ class _Processes:
         try:
             yield from self._begun().map(compute, tasks, chunksize=chunk)
         except BrokenProcessPool as error:
-            raise NoSolutionError(
-                "another process ended before it was done; perhaps memory did not suffice"
-            ) from error
+            raise NoSolutionError(_ENDED) from error
+
+    def each(
+        self, compute: Callable[[_Task], _Result], tasks: Sequence[_Task]
+    ) -> Iterator[tuple[int, _Result]]:
+        from concurrent.futures import as_completed
+        from concurrent.futures.process import BrokenProcessPool
+
+        try:
+            pool = self._begun()
+            places = {pool.submit(compute, task): place for place, task in enumerate(tasks)}
+            for future in as_completed(places):
+                yield places[future], future.result()
+        except BrokenProcessPool as error:
+            raise NoSolutionError(_ENDED) from error
 
     def stop(self) -> None:
         if self._stop is not None:

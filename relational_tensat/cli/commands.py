@@ -67,9 +67,12 @@ GROUPS = {
     "rules": "rewrite rules: list, show, check, derive, verify",
     "kernels": "fused kernels: find, show, verify, emit as code",
     "costs": "measured costs: show, export, import, clear",
+    "fleet": "many models: make all of a folder faster, look at what became of them",
 }
 #: Stands for its group where no second word is given.
-_DEFAULTS = {"rules": "rules list"}
+_DEFAULTS = {"rules": "rules list", "fleet": "fleet run"}
+#: Groups whose default takes any other word, too.
+_TAKES_WORDS = ("fleet",)
 
 COMMANDS = {
     name: Command(name, help, *place)
@@ -94,6 +97,10 @@ COMMANDS = {
          "models", "extract_graph", "extract_arguments"),
         ("convert", "write a model in the other format (.json or .onnx), unchanged",
          "models", "convert", "convert_arguments"),
+        ("fleet run", "make many models faster; the same command goes on",
+         "fleet", "run_fleet", "fleet_arguments"),
+        ("fleet status", "what became of the models of an output folder",
+         "fleet", "fleet_status", "status_arguments"),
         ("rules list", "list the rewrite rules",
          "rules", "list_rules", "list_arguments"),
         ("rules show", "show a rule, or the SQL that it runs",
@@ -205,7 +212,8 @@ def _in_group(group: str, words: list[str], flags: list[str]) -> tuple[str, list
     later = next((text for text in words if text in own), "")
     if word.startswith("-") and later:
         raise UsageError(f"{word}: flags come after both words: {group} {later} …")
-    if group in _DEFAULTS and (not word or word.startswith("-")):
+    takes_word = not word or word.startswith("-") or group in _TAKES_WORDS
+    if group in _DEFAULTS and takes_word:
         return _DEFAULTS[group], [*flags, *words]
     raise UsageError(
         f"unknown command '{group} {word}', expected {group} and one of {', '.join(own)}"

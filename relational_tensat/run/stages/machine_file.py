@@ -7,7 +7,6 @@ arranged when it is loaded. In return, the file is for one version and one kind 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -26,6 +25,7 @@ from relational_tensat.cost.earlier_runs import Raced, RunsBefore
 from relational_tensat.cost.key import now
 from relational_tensat.cost.race import LEAST_HEATS, RACE_VERSION, race
 from relational_tensat.formats import save_model
+from relational_tensat.formats.file_digest import file_digest
 from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.run.end_to_end import RaceClock, inputs_to_time
 from relational_tensat.run.reports import PACKED, SAVED, FileChange, MachineForm
@@ -43,7 +43,6 @@ _FORM_VERSION = 1
 _MOST_HEATS_S = 120.0
 #: Runs of the comparison: with other inputs than the result was compared with before.
 _RUNS = 2
-_READ_BYTES = 1 << 20
 
 
 def save_for_machine(checked: CheckedRun) -> CheckedRun:
@@ -159,7 +158,7 @@ def _raced(
     before = RunsBefore(CostCache(costs.cache or default_cache(), is_dispensable=True), device.key)
     inputs = loaded.run.contents.of_arrays(loaded.inputs)
     setting = json.dumps({"race": RACE_VERSION, "form": _FORM_VERSION, "inputs": inputs})
-    original = f"file {_content(portable)}"
+    original = f"file {file_digest(portable)}"
     known = {} if costs.race_again else before.raced(original, setting)
     known = {form: known[form] for form in forms if form in known}
     is_known = len(known) == len(forms)
@@ -224,18 +223,6 @@ def _check_room(files: Sequence[Path]) -> None:
         raise InputError(
             f"not timed: that takes {needed / 2**30:,.1f} GiB, the machine has {machine / 2**30:,.1f}"
         )
-
-
-def _content(model: Path) -> str:
-    """Return the hash of a model's file and of the files that its weights are in."""
-    from relational_tensat.formats.onnx_external import external_locations  # needs onnx
-
-    digest = hashlib.sha256()
-    for path in (model, *(model.parent / name for name in external_locations(model))):
-        with path.open("rb") as file:
-            while block := file.read(_READ_BYTES):
-                digest.update(block)
-    return digest.hexdigest()
 
 
 def _compared(checked: CheckedRun, saved: Path, folder: Path) -> Verification:

@@ -1,0 +1,154 @@
+"""Many models: each once, whatever ends, and one ledger."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from relational_tensat import InputError, Options, UsageError
+from relational_tensat.cli.main import main
+from relational_tensat.fleet import FleetRow, Ledger, fleet
+from relational_tensat.fleet import fleet as module_of_fleet
+from relational_tensat.fleet.task import FleetTask, carry_out
+
+INPUTS = Path(__file__).resolve().parents[2] / "bench" / "inputs"
+_QUICK = Options.of(effort="low", search="saturation", iterations=2, node_limit=500)
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Path:
+    """Return a folder with two models, one of them in a folder below, and one that is none."""
+    folder = tmp_path / "models"
+    (folder / "deep").mkdir(parents=True)
+    shutil.copy(INPUTS / "gated_mlp.onnx", folder / "one.onnx")
+    shutil.copy(INPUTS / "gated_mlp.onnx", folder / "deep" / "two.onnx")
+    (folder / "broken.onnx").write_bytes(b"no model")
+    (folder / "notes.txt").write_text("no model either")
+    return folder
+
+
+def states(rows: list[FleetRow]) -> dict[str, str]:
+    return {row.model: row.state for row in rows}
+
+
+def test_each_model_is_optimized_once(models: Path, tmp_path: Path) -> None:
+    out, noted = tmp_path / "fast", list[str]()
+    run = partial(fleet, [models], out, _QUICK, noted=lambda row: noted.append(row.model))
+    rows = run()
+    assert set(states(rows)) == {"one.onnx", "deep/two.onnx", "broken.onnx"}
+    assert states(rows)["broken.onnx"] == "refused"
+    assert (out / "deep" / "two.onnx").read_bytes() == (out / "one.onnx").read_bytes()
+    assert sorted(noted) == ["broken.onnx", "deep/two.onnx", "one.onnx"]
+    assert states(run()) == states(rows)
+    assert len(noted) == 3
+    (out / "one.onnx").unlink()
+    with (models / "broken.onnx").open("ab") as file:
+        file.write(b"!")
+    run()
+    assert sorted(noted[3:]) == ["broken.onnx", "one.onnx"]
+    fleet([models], out, _QUICK.replace(node_limit=501), noted=lambda row: noted.append(row.model))
+    assert len(noted) == 8
+
+
+def test_rows_say_what_became_of_models(models: Path, tmp_path: Path) -> None:
+    (row,) = fleet([models / "one.onnx"], tmp_path / "fast", _QUICK)
+    (kept,) = Ledger(tmp_path / "fast").rows()
+    assert kept == row_without_rules(row)
+    assert row.cost_before_us and row.cost_after_us and row.cost_after_us <= row.cost_before_us
+    assert row.basis == "modelled" and row.report and row.peak_bytes > 1 << 20
+
+
+def row_without_rules(row: FleetRow) -> FleetRow:
+    from dataclasses import replace
+
+    return replace(row, rules=())
+
+
+def test_processes_do_the_same(models: Path, tmp_path: Path) -> None:
+    here = fleet([models], tmp_path / "here", _QUICK)
+    there = fleet([models], tmp_path / "there", _QUICK, on="processes:2")
+    assert states(here) == states(there)
+    assert [row.output_digest for row in here] == [row.output_digest for row in there]
+
+
+def _killing(task: FleetTask, marks: Path) -> FleetRow:
+    """Carry a task out; the process of ``one.onnx`` is killed as often as there are marks."""
+    left = sorted(marks.iterdir())
+    if task.model == "one.onnx" and left:
+        left[0].unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return carry_out(task)
+
+
+@pytest.mark.parametrize(("kills", "state"), [(1, None), (9, "lost")])
+def test_a_process_that_is_killed_loses_no_other_model(
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kills: int, state: str | None
+) -> None:
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    for number in range(kills):
+        (marks / str(number)).touch()
+    (models / "one.onnx").write_bytes(
+        (models / "one.onnx").read_bytes() + b"\x72\x00"
+    )  # the largest
+    import importlib
+
+    module = importlib.import_module("relational_tensat.fleet.fleet")
+    monkeypatch.setattr(module, "carry_out", partial(_killing, marks=marks))
+    rows = fleet([models], tmp_path / "fast", _QUICK, on="processes:2")
+    found = states(rows)
+    assert found["broken.onnx"] == "refused"
+    assert found["deep/two.onnx"] in ("changed", "kept")
+    assert found["one.onnx"] == state or (
+        state is None and found["one.onnx"] in ("changed", "kept")
+    )
+    assert len(Ledger(tmp_path / "fast").rows()) == 3
+
+
+def test_what_cannot_be_is_one_line(models: Path, tmp_path: Path) -> None:
+    out = tmp_path / "fast"
+    with pytest.raises(UsageError, match=r"--on processes:2: .* expected --effort low"):
+        fleet([models], out, on="processes:2")
+    with pytest.raises(UsageError, match="no such file or folder"):
+        fleet([models / "absent*.onnx"], out, _QUICK)
+    with pytest.raises(UsageError, match=r"both results would be 'one\.onnx'"):
+        other = tmp_path / "other"
+        other.mkdir()
+        shutil.copy(models / "one.onnx", other / "one.onnx")
+        fleet([models, other], out, _QUICK)
+    with pytest.raises(UsageError, match="would be written over"):
+        fleet([models], models, _QUICK)
+    with pytest.raises(UsageError, match=r"unknown runner 'proceses'"):
+        fleet([models / "one.onnx"], out, _QUICK, on="proceses:2")
+    (out / "fleet.duckdb").write_text("no database")
+    with pytest.raises(InputError, match="the ledger cannot be"):
+        fleet([models], out, _QUICK)
+
+
+def test_the_command_prints_a_line_a_model_and_goes_on(
+    models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "fast")
+    line = ["fleet", f"{models}/*.onnx", "-o", out, "--effort", "low", "--search", "saturation"]
+    assert main(line) == 0
+    first = capsys.readouterr().out.splitlines()
+    assert first[-1].startswith("2 models: ") and "1 refused" in first[-1]
+    assert main(line) == 0
+    assert capsys.readouterr().out.splitlines() == [f"{first[-1]}; 2 of them done before"]
+    assert main(["fleet", "status", out]) == 0
+    assert set(capsys.readouterr().out.splitlines()) == set(first)
+    assert main(["sql", f"{out}/fleet.duckdb", "SELECT count(*) AS n FROM fleet_run", "--csv"]) == 0
+    assert capsys.readouterr().out == "n\n2\n"
+    assert main(["fleet", "status", str(models)]) == 3
+    assert "has no fleet.duckdb" in capsys.readouterr().err
+    assert main([*line, "--db", "x.duckdb"]) == 2
+    assert "--db is for one model" in capsys.readouterr().err
+
+
+def test_the_module_is_not_the_function() -> None:
+    assert callable(module_of_fleet)
