@@ -203,6 +203,7 @@ def test_mirages_concat_concat_matmul_becomes_its_concat_then_matmul(
     capsys.readouterr()
 
 
+@pytest.mark.nightly
 def test_a_search_finds_what_has_no_zeros() -> None:
     """A program of concatenations is as cheap as the sum of products that it is."""
     b = ProgramBuilder("joined", X="m=16 k=256", U="m=16 r=64", A="k=256 n=512", B="r=64 n=512")
