@@ -10,13 +10,13 @@ import pytest
 
 from bench.emulation.errors import TOLERANCES, drawn, exact, norm_error
 from bench.emulation.runs import run_kernels
+from bench.mirage.mirage_writer import to_mirage
 from relational_tensat.cli.main import main
 from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.concat_products import with_concat_products
 from relational_tensat.mugraph.graph.dims import Window
 from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.mirage_reader import from_mirage
-from relational_tensat.mugraph.graph.mirage_writer import to_mirage
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
 from relational_tensat.mugraph.graph.mugraph_json import save_mugraph
 from relational_tensat.mugraph.kernel_finder import find_kernels, made_ready

@@ -138,7 +138,9 @@ def raced(
 def run(
     tmp_path: Path, graph: Graph | None = None, rules: str = RULES, **options: object
 ) -> Result:
-    own = tmp_path.parent / "own.rules"  # one path for all: a run that repeats another has its rules
+    own = (
+        tmp_path.parent / "own.rules"
+    )  # one path for all: a run that repeats another has its rules
     own.write_text(rules)
     chosen = Options.of(
         cost="cpu",
