@@ -51,9 +51,9 @@ class Command:
                 parser.add_argument(*flags, action="store_true", help=argparse.SUPPRESS)
         add_version(parser)
 
-    def execute(self, args: argparse.Namespace) -> int:
-        """Carry it out; return the exit code."""
-        return int(self._named(self.function)(args))
+    def load(self) -> Callable[[argparse.Namespace], int]:
+        """Return the function that carries it out and returns the exit code."""
+        return self._named(self.function)
 
     def _named(self, name: str) -> Callable[[Any], Any]:
         function: Callable[[Any], Any] = getattr(

@@ -95,7 +95,13 @@ def _carried_out(arguments: list[str]) -> int:
 
         logging.basicConfig(level=logging.INFO)
     try:
-        code = _dispatch(arguments)
+        code = 0
+        name, rest = command_and_rest(arguments)
+        if name:
+            args = build_parser([name]).parse_args([name, *rest])
+            code = COMMANDS[name].load()(args)
+        else:
+            sys.stdout.write("".join(rest))
         sys.stdout.flush()
     except SystemExit as leaving:  # argparse, after --help and --version
         return int(leaving.code or 0)
@@ -128,15 +134,6 @@ def _carried_out(arguments: list[str]) -> int:
         hint = "" if shown else f" (set {_DEBUG}=1 for the traceback)"
         return _fail(f"internal error: {type(error).__name__}: {error}{hint}", _INTERNAL_ERROR)
     return code
-
-
-def _dispatch(arguments: list[str]) -> int:
-    name, rest = command_and_rest(arguments)
-    if not name:
-        sys.stdout.write("".join(rest))
-        return 0
-    args = build_parser([name]).parse_args([name, *rest])
-    return COMMANDS[name].execute(args)
 
 
 def _system_trouble(error: OSError) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Mapping
@@ -24,10 +23,8 @@ if TYPE_CHECKING:
     from relational_tensat.mugraph.graph.mugraph import MuGraph
     from relational_tensat.mugraph.kernels.emission import Emitted
 
-#: Languages of ``kernels emit``, and names of accumulators in Mirage's JSON: as the modules have them that
-#: are too heavy for ``--help``.
+#: Languages of ``kernels emit``: as the module has them, which is too heavy for ``--help``.
 TARGETS = ("triton", "cuda", "c")
-ACCUMULATORS = ("forloop_accum", "accum")
 #: Element types that kernels are made for.
 _DTYPES = ("float16", "bfloat16", "float32")
 _KEY = re.compile("k[0-9a-f]{16}")
@@ -151,18 +148,12 @@ def show_arguments(parser: Parser) -> None:
         "--plan", action="store_true",
         help="print the CUDA plan, too: statements in order, barriers, places in shared memory, layouts",
     )  # fmt: skip
-    parser.add_argument(
-        "--mirage", choices=ACCUMULATORS, metavar="NAMES",
-        help="print Mirage's JSON instead, with accumulators named forloop_accum, as in today's Mirage, or "
-        "accum, as in its saved graphs",
-    )  # fmt: skip
     add_json(parser, "it as JSON, also a file of Mirage's")
 
 
 def show_kernel(args: argparse.Namespace) -> int:
     """Print a μGraph."""
     from relational_tensat.cli.kernels_text import show_plans, show_rows, show_sql
-    from relational_tensat.mugraph.graph.mirage_writer import to_mirage
     from relational_tensat.mugraph.graph.mugraph_json import encoded
     from relational_tensat.mugraph.graph.mugraph_text import mugraph_dot, mugraph_text
     from relational_tensat.mugraph.kernels.emission import emit
@@ -171,9 +162,6 @@ def show_kernel(args: argparse.Namespace) -> int:
     graph = _read_mugraph(args)
     if args.html is not None:
         _draw(graph, args.dtype, args.html)
-    if args.mirage:
-        sys.stdout.write(f"{json.dumps([to_mirage(graph, args.mirage)])}\n")
-        return 0
     if args.dot:
         sys.stdout.write(mugraph_dot(graph))
         return 0

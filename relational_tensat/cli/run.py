@@ -98,9 +98,14 @@ def run(args: argparse.Namespace) -> int:
     limit_blas_threads(int(getattr(args, "threads", ProcessOptions().threads)))
     checked = None if args.resume is not None else _checked_options(args)
     with _progress(args) as progress:
-        result = (
-            _resumed(args, progress) if checked is None else _optimized(args, checked, progress)
-        )
+        if checked is None:
+            result = _resumed(args, progress)
+        else:
+            from relational_tensat.base.outputs import default_output
+            from relational_tensat.run.pipeline import optimize
+
+            output = args.output or default_output(args.model, force=checked.output.force)
+            result = optimize(args.model, checked, output=output, progress=progress)
     _print(result, args)
     return 0
 
@@ -156,18 +161,6 @@ def _checked_options(args: argparse.Namespace) -> Options:
 
     check_model(args.model)
     return options
-
-
-def _optimized(args: argparse.Namespace, options: Options, progress: Progress) -> Result:
-    from relational_tensat.base.outputs import default_output
-    from relational_tensat.run.pipeline import optimize
-
-    return optimize(
-        args.model,
-        options,
-        output=args.output or default_output(args.model, force=options.output.force),
-        progress=progress,
-    )
 
 
 def _progress(args: argparse.Namespace) -> AbstractContextManager[Progress]:

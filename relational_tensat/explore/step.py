@@ -203,7 +203,25 @@ class _Step:
             applications = self._matcher.multi(since, self._most_at_first(node_limit), rules)
         self._note_matched(rules)
         truncated = self._matcher.truncated
-        applied = self._apply_multi(self._candidates(applications, node_limit, has_rest=True))
+        candidates = self._candidates(applications, node_limit, has_rest=True)
+        iteration, cycle_filter = self._subgraph.steps, self._subgraph.options.cycle_filter
+        with self._database.stopwatch.phase("apply"):
+            if cycle_filter == "vanilla":
+                applied = apply_one_by_one(self._subgraph, candidates, iteration)
+            elif cycle_filter == "efficient":
+                compiled = self._subgraph.rules
+                reject = partial(
+                    reject_cyclic_applications,
+                    leaves=compiled.leaf_columns,
+                    rules=phase_rules(compiled, multi=True),
+                    roots=compiled.root_columns,
+                )
+                applied = apply_all(self._subgraph, candidates, iteration, reject)
+            else:
+                applied = apply_all(self._subgraph, candidates, iteration)
+        self.unions += applied.unions
+        self.entered += applied.entered
+        self.rejected += applied.rejected
         return applied.complete and not truncated
 
     def single(self, rules: frozenset[int], *, has_multi: bool) -> bool:
@@ -255,27 +273,6 @@ class _Step:
             yield Candidates(applications, bounds, has_rest and self._matcher.has_rest)
             with self._database.stopwatch.phase("match"):
                 applications = self._matcher.rest() if has_rest else 0
-
-    def _apply_multi(self, candidates: Iterator[Candidates]) -> ApplyReport:
-        iteration = self._subgraph.steps
-        with self._database.stopwatch.phase("apply"):
-            if self._subgraph.options.cycle_filter == "vanilla":
-                applied = apply_one_by_one(self._subgraph, candidates, iteration)
-            elif self._subgraph.options.cycle_filter == "efficient":
-                compiled = self._subgraph.rules
-                reject = partial(
-                    reject_cyclic_applications,
-                    leaves=compiled.leaf_columns,
-                    rules=phase_rules(compiled, multi=True),
-                    roots=compiled.root_columns,
-                )
-                applied = apply_all(self._subgraph, candidates, iteration, reject)
-            else:
-                applied = apply_all(self._subgraph, candidates, iteration)
-        self.unions += applied.unions
-        self.entered += applied.entered
-        self.rejected += applied.rejected
-        return applied
 
 
 _NONE: Mapping[str, Collection[str]] = MappingProxyType({})

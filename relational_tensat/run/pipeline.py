@@ -6,7 +6,8 @@ that is resumed is loaded from its database, and goes on with the same stages.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -68,15 +69,12 @@ def optimize(
         KeyboardInterrupt: Ctrl-C while measuring; what was measured is kept, as its text says.
     """
     chosen = options or Options()
-
-    def run(source: _Source, output: _Output) -> Result:
-        _check_paths(chosen, source, output)
+    with _placed(model, output, chosen) as (source, place, taken):
+        _check_paths(chosen, source, place)
         check_database(chosen.output.db, force=chosen.output.force)
         check_page(chosen.output.view)
         with shown(progress) as watcher:
-            return _carry_out(chosen, source, output, cost_model, watcher)
-
-    return _from_file(run, model, output, chosen)
+            return taken(_carry_out(chosen, source, place, cost_model, watcher))
 
 
 def resume(
@@ -114,28 +112,31 @@ def resume(
     stored = read_run(Path(db))
     options = stored.options(**changes)
     stored.check_costs(own=cost_model is not None)
-
-    def run(source: _Source, output: _Output) -> Result:
+    read = stored.path if model is None else model
+    with _placed(read, output, options) as (source, place, taken):
         given = None if model is None else source
-        _check_paths(options, given, output)
+        _check_paths(options, given, place)
         check_page(options.output.view)
         opened = partial(restore, stored=stored, model=given)
         with shown(progress) as watcher:
-            return _carry_out(options, stored.path, output, cost_model, watcher, opened)
-
-    return _from_file(run, stored.path if model is None else model, output, options)
+            return taken(_carry_out(options, stored.path, place, cost_model, watcher, opened))
 
 
-def _from_file(
-    run: Callable[[_Source, _Output], Result], model: AnyModel, output: _Output, options: Options
-) -> Result:
-    """Return the result of a run on a graph or a file, which a model in memory is made for its length."""
+@contextmanager
+def _placed(
+    model: AnyModel, output: _Output, options: Options
+) -> Iterator[tuple[_Source, _Output, Callable[[Result], Result]]]:
+    """Give the graph or file of a run, where its result goes, and what the caller makes of that.
+
+    A model in memory is in a file for the length of the run.
+    """
     if isinstance(model, Graph) or (isinstance(model, str | Path) and output is not None):
-        return run(model, output)
+        yield model, output, lambda result: result
+        return
     from relational_tensat.run.models_in_memory import placed
 
     with placed(model, output, options) as place:
-        return place.take(run(place.source, place.output))
+        yield place.source, place.output, place.take
 
 
 def _carry_out(

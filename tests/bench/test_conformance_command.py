@@ -20,7 +20,7 @@ _RULES = ("identity.rules", "pointwise.rules")
 @pytest.mark.parametrize("count", [20, pytest.param(300, marks=pytest.mark.nightly)])
 def test_a_sample_is_accepted_and_computes_the_same(count: int) -> None:
     rules = tuple(Path("rules") / name for name in _RULES)
-    options = Options.of(rules=rules, iterations=2, node_limit=200)
+    options = Options.of(rules=rules, iterations=2, node_limit=200, effort="low")
     outcomes = [try_case(case, options, limit_s=30.0) for case in sampled_cases(count, seed=0)]
     counts = Counter(outcome.status for outcome in outcomes)
     not_run = [outcome for outcome in outcomes if outcome.status == "not run"]

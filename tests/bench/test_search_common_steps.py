@@ -58,6 +58,7 @@ def test_focus_has_the_subgraphs_of_smaller_limits_first() -> None:
     assert shared(wide, narrow) is None
 
 
+@pytest.mark.nightly
 def test_saturation_that_no_limit_met_is_that_of_larger_ones() -> None:
     limited, whole, same = (run_of("saturation", 1, limit) for limit in (90, 500, 1_000))
     assert limited.stop_reason == "nodes"

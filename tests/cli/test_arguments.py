@@ -26,7 +26,6 @@ from relational_tensat.explore import ExplorationOptions
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.formats import save_model
 from relational_tensat.models import GraphBuilder
-from relational_tensat.mugraph.graph import mirage_writer
 from relational_tensat.mugraph.kernels import emission
 from relational_tensat.run.options import ModelOptions, Options, OutputOptions, RuleOptions
 from relational_tensat.verify.verification_options import VerificationOptions
@@ -292,7 +291,6 @@ def test_help_is_quick_and_imports_nothing_heavy() -> None:
 
 def test_choices_that_the_command_line_repeats_are_those_that_there_are() -> None:
     assert mugraphs.TARGETS == emission.TARGETS
-    assert mugraphs.ACCUMULATORS == mirage_writer.ACCUMULATORS
 
 
 def test_lists_of_words_load_no_database() -> None:

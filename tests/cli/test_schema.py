@@ -32,6 +32,8 @@ def test_the_examples_run_on_a_run(tmp_path: Path) -> None:
         "500",
         "--iterations",
         "2",
+        "--search",
+        "saturation",
         "--quiet",
         "--output",
         str(tmp_path / "o.json"),

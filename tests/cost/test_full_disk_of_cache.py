@@ -20,9 +20,7 @@ from tests.tiers import nightly
 _KIB = 1024
 
 
-@pytest.mark.parametrize(
-    "limit", [0, nightly(4 * _KIB), nightly(13 * _KIB), 20 * _KIB, nightly(300 * _KIB)]
-)
+@pytest.mark.parametrize("limit", [0, *map(nightly, (4 * _KIB, 13 * _KIB, 20 * _KIB, 300 * _KIB))])
 def test_what_is_measured_is_known_whatever_the_disk(
     tmp_path: Path, limit: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -135,6 +135,7 @@ def test_what_cannot_be_timed_is_returned_untimed_and_reported(
     assert sentence in result.notes
 
 
+@pytest.mark.nightly
 def test_explain_says_that_the_original_was_kept(
     device: FakeDevice,
     options: Options,

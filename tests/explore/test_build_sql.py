@@ -16,8 +16,8 @@ from relational_tensat.explore.apply.targets import (
 )
 from tests.explore.test_snapshots import SNAPSHOTS, UPDATE
 
-PATH = SNAPSHOTS / "building" / "targets.sql"
-DIRECT_PATH = SNAPSHOTS / "building" / "direct_targets.sql"
+PATH = SNAPSHOTS / "build_sql" / "targets.sql"
+DIRECT_PATH = SNAPSHOTS / "build_sql" / "direct_targets.sql"
 
 
 def generated() -> str:

@@ -110,6 +110,7 @@ def test_out_of_time_what_decides_is_estimated_and_the_choice_is_as_cheap_by_est
     assert spared.startswith("7 configurations need not be measured: ")
 
 
+@pytest.mark.nightly
 def test_a_second_time_all_is_in_the_cache(tmp_path: Path) -> None:
     counts = []
     for _ in range(2):

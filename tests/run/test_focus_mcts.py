@@ -95,6 +95,7 @@ def test_what_holds_of_subgraphs_and_trees_holds_in_its_database(
             assert connection.execute(query).fetchall() == [], name
 
 
+@pytest.mark.nightly
 def test_the_same_seed_draws_the_same(tmp_path: Path) -> None:
     rows = []
     for name in ("one", "again"):
@@ -120,6 +121,7 @@ def test_where_the_tree_search_fills_the_universe_both_its_subgraphs_are_kept() 
     assert [subgraph.kind for subgraph in result.subgraphs][-2:] == ["rollout", "decision"]
 
 
+@pytest.mark.nightly
 def test_ctrl_c_in_the_tree_keeps_what_focus_has_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,6 +163,7 @@ def test_ctrl_c_while_the_subgraphs_of_the_tree_are_kept_ends_the_search(
     assert result.cost_after_us <= min(subgraph.best_us for subgraph in result.subgraphs) + 1e-6
 
 
+@pytest.mark.nightly
 def test_a_tree_search_has_half_of_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     limits_s: list[float | None] = []
     run = TreeSearch.run

@@ -17,6 +17,7 @@ from tests.graphs import shared_matmuls
 BLOCK = Path(__file__).parents[2] / "bench" / "inputs" / "transformer_block.onnx"
 
 
+@pytest.mark.nightly
 def test_it_finds_what_optimize_finds() -> None:
     result = optimize(BLOCK, Options.of(cost="tensat_t4"))
     with EGraph.of(BLOCK) as egraph:

@@ -135,7 +135,7 @@ def test_examples_are_answered_and_plotted(browser: Any, width: int) -> None:
     assert tab.troubles == []
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1280, nightly(390)])
 def test_kernels_are_drawn_beside_what_they_replace(browser: Any, width: int) -> None:
     tab = Tab(browser, report("gated") + "#kernels", width)
     page = tab.page
@@ -146,6 +146,7 @@ def test_kernels_are_drawn_beside_what_they_replace(browser: Any, width: int) ->
     assert tab.troubles == []
 
 
+@pytest.mark.nightly
 def test_the_search_tree_is_drawn(browser: Any) -> None:
     tab = Tab(browser, report("tree") + "#search")
     page = tab.page
@@ -164,6 +165,7 @@ def test_a_rule_says_why_it_was_not_used(browser: Any) -> None:
     assert tab.troubles == []
 
 
+@pytest.mark.nightly
 def test_a_strangers_questions_are_answered_within_three_clicks(browser: Any) -> None:
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     stranger = Stranger(page, report("transposed"))
@@ -224,6 +226,7 @@ def test_the_served_page_asks_its_database(browser: Any) -> None:
     assert all("400" in text for text in foreign)
 
 
+@pytest.mark.nightly
 def test_a_notebooks_frame_can_be_walked_through(browser: Any) -> None:
     with open_database(stored_run("shared_matmuls")) as connection:
         shown = RunPage(collect(connection))._repr_html_()

@@ -141,6 +141,7 @@ def test_view_writes_the_page_beside_the_database(
     assert main(["view", str(tmp_path / "none.duckdb")]) == 3
 
 
+@pytest.mark.nightly
 def test_costs_of_another_source_stand_beside_the_runs() -> None:
     other = load_profile("a100")
     with open_database(stored_run("shared_matmuls")) as connection:

@@ -13,12 +13,10 @@ then has some.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
-from typing import Any, TypeVar
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relational_tensat.base.records import record
 from relational_tensat.base.shown_text import storable
@@ -46,8 +44,6 @@ from relational_tensat.explore.compile.search_query import (
 from relational_tensat.explore.match.extremes import Extremes, KnownOperands, Mask
 from relational_tensat.explore.match.instances import MatchInstances
 from relational_tensat.rules.text import rule_text
-
-Result = TypeVar("Result")
 
 
 @record
@@ -172,12 +168,12 @@ class Matcher:
         if not live:
             return None
 
-        def read(query: str) -> dict[str, NDArray[Any]]:
-            names = [c for c in match_columns(*self._width) if c != "stamp"]
-            text = f"-- match: {self._serves}\nSELECT {', '.join(names)} FROM (\n{query}\n)"
-            return self._database.arrays(text, "match", {"since": since})
-
-        columns = self._search("all", [live[number] for number in sorted(live)], None, read)
+        skeletons = [live[number] for number in sorted(live)]
+        query = self._query("all", skeletons)
+        names = [c for c in match_columns(*self._width) if c != "stamp"]
+        text = f"-- match: {self._serves}\nSELECT {', '.join(names)} FROM (\n{query}\n)"
+        with self._timed(skeletons, None):
+            columns = self._database.arrays(text, "match", {"since": since})
         patterns, roots, *others = columns.values()
         nodes = self._width[0]
         return Matches(
@@ -263,8 +259,11 @@ class Matcher:
     def find(self, phase: str, since: int, rules: frozenset[int] | None = None) -> int:
         """Fill ``match`` with what is new to rules of a phase, ``single`` or ``multi``; return how many."""
         live = self._live(phase, since, rules)
-        fill = partial(self._fill, "match", since=since)
-        return self._search(phase, live, rules, fill) if live else 0
+        if not live:
+            return 0
+        query = self._query(phase, live)
+        with self._timed(live, rules):
+            return self._fill("match", query, since=since)
 
     def _live(
         self, phase: str, since: int, rules: frozenset[int] | None = None
@@ -282,14 +281,8 @@ class Matcher:
                 edges.see(self._database.execute(edges.query, new, "head_edges"))
         return live_skeletons(self.compiled, phase, edges, patterns)
 
-    def _search(
-        self,
-        phase: str,
-        live: list[LiveSkeleton],
-        rules: frozenset[int] | None,
-        run: Callable[[str], Result],
-    ) -> Result:
-        """Run the query of what is new to skeletons, of ``all`` phases or one; return what that does."""
+    def _query(self, phase: str, live: list[LiveSkeleton]) -> str:
+        """Return the query of what is new to skeletons, of ``all`` phases or one."""
         self._live_patterns = frozenset().union(*(skeleton.patterns for skeleton in live))
         self._width = self.compiled.node_columns, self.compiled.leaf_columns
         if phase != "multi":  # a narrow table is planned and moved sooner
@@ -298,14 +291,11 @@ class Matcher:
                 max(len(p.nodes) for p in alive),
                 max(1, *(len(p.leaves) for p in alive)),
             )
-        started = time.perf_counter()
         if phase == "all":
             self._serves = named_rules([rule.rule.name for rule in self.compiled.rules])
         else:
             self._serves = phase_rules(self.compiled, multi=phase == "multi")
-        result = run(search_query(live, *self._width, phase))
-        self._share_time(live, rules, time.perf_counter() - started)
-        return result
+        return search_query(live, *self._width, phase)
 
     def _fill(self, table: str, query: str, **params: int) -> int:
         """Make a temporary table of a query's rows; return how many."""
@@ -345,10 +335,12 @@ class Matcher:
         if configurations:
             self.instances.judge(sorted(configurations))
 
-    def _share_time(
-        self, live: list[LiveSkeleton], rules: frozenset[int] | None, seconds: float
-    ) -> None:
-        """Share the seconds of a search among the rules that it served."""
+    @contextmanager
+    def _timed(self, live: list[LiveSkeleton], rules: frozenset[int] | None) -> Iterator[None]:
+        """Share the seconds of a search among the rules that it serves."""
+        started = time.perf_counter()
+        yield
+        seconds = time.perf_counter() - started
         patterns = {row[0] for skeleton in live for row in skeleton.rows}
         served = [
             r.id

@@ -16,7 +16,6 @@ from typing import Any
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.dims import Dim, Dims, Window
-from relational_tensat.mugraph.graph.mirage_steps import BINARY, FUNCTIONS
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     Operation,
@@ -24,6 +23,9 @@ from relational_tensat.mugraph.graph.mugraph import (
 )
 from relational_tensat.tensor.types import Attrs
 
+#: Operators that are called as ours.
+FUNCTIONS = frozenset({"exp", "square", "sqrt", "silu", "sigmoid", "gelu", "relu", "log"})
+BINARY = frozenset({"add", "sub", "mul", "div", "pow"})
 #: Operators of a number or two, which Mirage's writer leaves out.
 _WITHOUT_NUMBERS = ("clamp", "mul_scalar")
 #: Operators of parts, with the position that these lie along.

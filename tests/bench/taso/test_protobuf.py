@@ -74,6 +74,7 @@ def test_every_cut_of_a_file_is_refused(tmp_path: Path) -> None:
         assert "byte" in refused(tmp_path, data[:length])
 
 
+@pytest.mark.nightly
 def test_no_changed_byte_escapes_as_another_error(tmp_path: Path) -> None:
     data = reassociation()
     path = tmp_path / "subst.pb"

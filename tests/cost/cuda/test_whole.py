@@ -136,9 +136,10 @@ def test_graphs_race_in_heats(monkeypatch: pytest.MonkeyPatch) -> None:
     device, library = _device(monkeypatch, _LaunchTimer)
     monkeypatch.setattr(whole, "_TURN_US", 30.0)  # the double computes whatever is run
     monkeypatch.setattr(whole, "_WARM_UP_US", 60.0)
+    monkeypatch.setattr(whole, "_ROUNDS", 3)
     prepared = prepare_graphs(shared_matmuls(), [_merged()])
     first, merged = prepared.graphs
-    for seed in range(3):  # the order in which they are loaded changes nothing
+    for seed in range(2):  # the order in which they are loaded changes nothing
         ratios = device.heat([first, merged, first], prepared.inputs, seed)
         assert ratios == pytest.approx([1.0, 5.0, 1.0])  # five launches, and one
     assert library.memory.live == 0 and FakeRecording.alive == 0

@@ -162,6 +162,7 @@ def test_where_the_universe_is_full_it_ends() -> None:
     assert extraction.cost_us <= exploration.subgraphs[0].best_us + 1e-6
 
 
+@pytest.mark.nightly
 def test_subgraphs_get_wider_until_the_node_limit() -> None:
     egraph = EGraph.create(layers(3, 5))
     options = ExplorationOptions(
@@ -255,6 +256,7 @@ def test_without_costs_there_is_no_search() -> None:
         explore(EGraph.create(MODELS["vgg19"]()), [], ExplorationOptions(search="focus"))
 
 
+@pytest.mark.nightly
 def test_what_is_drawn_at_random_is_drawn_again_with_the_same_seed() -> None:
     """Another seed gives other subgraphs; neither of these searches costs more in the end."""
     plain, again, other = (varied(seed) for seed in (0, 0, 1))

@@ -118,6 +118,7 @@ def test_a_kernel_is_chosen_where_it_takes_less_than_the_operators(
     assert np.allclose(call(x, y), np.tanh((1 / (1 + np.exp(-x)) + y) * x), atol=1e-6)
 
 
+@pytest.mark.nightly
 def test_a_kernel_is_measured_once_for_its_code_and_compiler(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,

@@ -77,7 +77,8 @@ def test_attention_with_a_computed_mask_is_one_kernel(tmp_path: Path) -> None:
     assert np.allclose(by_kernel.reshape(expected.shape), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("is_added", [True, nightly(False)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("is_added", [True, False])
 def test_attention_with_bools_and_minus_infinity_is_one_kernel(
     is_added: bool, tmp_path: Path
 ) -> None:

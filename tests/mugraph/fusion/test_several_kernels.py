@@ -49,6 +49,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
         return folder, optimize(folder / "in.onnx", options, output=folder / "out.onnx")
 
 
+@pytest.mark.nightly
 def test_two_kernels_are_used_where_they_cost_less(run: tuple[Path, Result]) -> None:
     folder, result = run
     plain = optimize(folder / "in.onnx", Options.of(cost="a100", iterations=2, verify_runs=1))
@@ -65,6 +66,7 @@ def test_two_kernels_are_used_where_they_cost_less(run: tuple[Path, Result]) -> 
     assert {it.tensor for it in second.block.iterators} == {s.output for s in first.block.savers}
 
 
+@pytest.mark.nightly
 def test_what_is_written_computes_what_the_model_does(
     run: tuple[Path, Result],
 ) -> None:
@@ -87,6 +89,7 @@ def test_what_is_written_computes_what_the_model_does(
     assert [function.name for function in model.functions] == [f"fused_{key}"]
 
 
+@pytest.mark.nightly
 def test_the_database_has_it(
     run: tuple[Path, Result], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,13 +10,13 @@ import pytest
 
 from bench.emulation.errors import TOLERANCES, drawn, exact, norm_error
 from bench.emulation.runs import run_kernels
+from bench.mirage.mirage_writer import to_mirage
 from relational_tensat.cli.main import main
 from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.concat_products import with_concat_products
 from relational_tensat.mugraph.graph.dims import Window
 from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.mirage_reader import from_mirage
-from relational_tensat.mugraph.graph.mirage_writer import to_mirage
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
 from relational_tensat.mugraph.graph.mugraph_json import save_mugraph
 from relational_tensat.mugraph.kernel_finder import find_kernels, made_ready
@@ -203,6 +203,7 @@ def test_mirages_concat_concat_matmul_becomes_its_concat_then_matmul(
     capsys.readouterr()
 
 
+@pytest.mark.nightly
 def test_a_search_finds_what_has_no_zeros() -> None:
     """A program of concatenations is as cheap as the sum of products that it is."""
     b = ProgramBuilder("joined", X="m=16 k=256", U="m=16 r=64", A="k=256 n=512", B="r=64 n=512")

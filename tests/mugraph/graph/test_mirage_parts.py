@@ -13,13 +13,13 @@ import pytest
 
 from bench.emulation.errors import TOLERANCES, norm_error
 from bench.emulation.runs import DTYPES, run_kernels
+from bench.mirage.mirage_writer import ACCUMULATORS, to_mirage
 from relational_tensat.base.errors import InputError
 from relational_tensat.cli.main import main
 from relational_tensat.mugraph.fusion.chains import row_kernel
 from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.mirage_reader import from_mirage
-from relational_tensat.mugraph.graph.mirage_writer import ACCUMULATORS, to_mirage
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,

@@ -53,6 +53,7 @@ def test_kernels_compute_what_their_graphs_mean_and_no_more(tmp_path: Path, dtyp
             assert error <= TOLERANCES[dtype], graph.kernels[0].name
 
 
+@pytest.mark.nightly
 def test_without_any_one_of_its_masks_a_kernel_is_wrong_or_outside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -128,6 +128,7 @@ def test_a_region_and_a_chain_compute_what_their_nodes_compute() -> None:
     np.testing.assert_allclose(computed.reshape(4, 8), wanted, rtol=1e-6)
 
 
+@pytest.mark.nightly
 def test_in_a_run_they_are_one_kernel() -> None:
     for model in (powers_model(), absmax_linear()):
         result = optimize(model, Options.of(fuse=True, fuse_kernels=1))

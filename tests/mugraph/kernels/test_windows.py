@@ -10,6 +10,8 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from bench.emulation.errors import TOLERANCES, drawn, exact, norm_error
 from bench.emulation.runs import DTYPES, run_kernels
 from relational_tensat.mugraph.fusion.chains import row_kernel
@@ -43,6 +45,7 @@ def products() -> MuGraph:
     return best.graph
 
 
+@pytest.mark.nightly
 @needs_c
 def test_parts_of_inputs_are_loaded_from_where_they_lie(tmp_path: Path) -> None:
     for place, (graph, target) in enumerate(

@@ -33,7 +33,7 @@ PROGRAMS = {
     "gate_and_up": gate_and_up(64, 512, 512),
     "sum_and_norm": sum_and_norm(4096, 4096),
 }
-_SLOW = ("attention", "rmsnorm_linear", "gate_and_up")
+_SLOW = ("lora", "attention", "rmsnorm_linear", "gate_and_up")
 CASES = [nightly(name) if name in _SLOW else name for name in PROGRAMS]
 THREE = SearchOptions(max_kernels=3)
 EVERY = replace(THREE, disable=("bounds",))
@@ -85,6 +85,7 @@ def test_no_graph_is_cheaper_than_what_its_first_kernels_take_at_least() -> None
     assert cuts > 20
 
 
+@pytest.mark.nightly
 def test_where_the_cheapest_is_refused_what_was_left_out_is_searched(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

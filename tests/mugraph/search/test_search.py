@@ -142,6 +142,7 @@ def test_a_search_that_is_ended_returns_what_it_has() -> None:
     assert not result.routes
 
 
+@pytest.mark.nightly
 def test_what_is_switched_off_costs_work_and_loses_nothing() -> None:
     """At so few operators that the search ends without it, too."""
     for operators, every in ((1, ["pruning"]), (3, ["canonical", "merging", "variables"])):

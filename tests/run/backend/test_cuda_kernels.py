@@ -184,6 +184,7 @@ def test_kernels_are_measured_and_race_whole(
     monkeypatch.setattr(graph_times, "record_launches", FakeRecording)
     monkeypatch.setattr(graph_times, "_TURN_US", 60.0)  # the double computes whatever is run
     monkeypatch.setattr(graph_times, "_WARM_UP_US", 60.0)
+    monkeypatch.setattr(graph_times, "_ROUNDS", 3)
     library: Any = CudaDouble()
     few = Settings(warm_up_us=0.0, window=2, fewest=2, most=2, fewest_batch=2, most_batch=2)
     device = CudaDevice(library, settings=few)

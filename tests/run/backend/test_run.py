@@ -108,7 +108,7 @@ def test_what_never_pays_there_is_left_out_unless_it_is_named(tmp_path: Path) ->
     def built_by(database: str, **options: Any) -> set[str]:
         """Return the rules that built the e-nodes of a run."""
         file = tmp_path / database
-        settings = {"backend": "onnxruntime", "cost": "analytic:cpu", **options}
+        settings = {"backend": "onnxruntime", "cost": "analytic:cpu", "budget_s": 0.0, **options}
         optimize(graph, Options.of(**settings, db=file, allow_unsound=True))
         with duckdb.connect(str(file)) as connection:
             rows = connection.execute("SELECT r.name FROM enode JOIN rule r ON r.id = enode.rule")

@@ -39,6 +39,7 @@ def file_limit(n_bytes: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+@pytest.mark.nightly
 def test_a_disk_that_is_full_at_a_commit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -83,6 +83,7 @@ def test_low_effort_times_nothing(device: CountingDevice, tmp_path: Path) -> Non
     assert not device.heats and not device.requests
 
 
+@pytest.mark.nightly
 def test_high_effort_measures_kernels(device: CountingDevice, tmp_path: Path) -> None:
     result = run(tmp_path, effort="high")
     assert device.requests and result.costs.measured

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shutil import copyfile
 from types import SimpleNamespace
 
 import duckdb
@@ -94,8 +95,9 @@ CHEAPEST = ("add", "matmul", "mul", "neg", "reciprocal")
 FASTEST = ("matmul", "mul", "reciprocal", "sub")
 
 
-@pytest.fixture
-def device(monkeypatch: pytest.MonkeyPatch) -> TimedDevice:
+def plugged_in(monkeypatch: pytest.MonkeyPatch) -> TimedDevice:
+    """Return the device that runs measure on from now on."""
+
     def alone_us(configuration: Configuration) -> float:
         return ALONE_US[configuration.op]
 
@@ -108,14 +110,42 @@ def device(monkeypatch: pytest.MonkeyPatch) -> TimedDevice:
     return made
 
 
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch) -> TimedDevice:
+    return plugged_in(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def first_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, TimedDevice, Result]:
+    """Return the cache that a run with its races has left, its device, and its result."""
+    folder = tmp_path_factory.mktemp("first")
+    with pytest.MonkeyPatch.context() as patch:
+        device = plugged_in(patch)
+        return folder / "costs.duckdb", device, run(folder)
+
+
+@pytest.fixture
+def raced(
+    device: TimedDevice, first_run: tuple[Path, TimedDevice, Result], tmp_path: Path
+) -> Result:
+    """Return the result of a run whose costs and races the test's own cache has."""
+    cache, before, result = first_run
+    copyfile(cache, tmp_path / "costs.duckdb")
+    device.heats, device.requests = before.heats, list(before.requests)
+    return result
+
+
 def run(
     tmp_path: Path, graph: Graph | None = None, rules: str = RULES, **options: object
 ) -> Result:
-    (tmp_path / "own.rules").write_text(rules)
+    own = (
+        tmp_path.parent / "own.rules"
+    )  # one path for all: a run that repeats another has its rules
+    own.write_text(rules)
     chosen = Options.of(
         cost="cpu",
         cost_cache=tmp_path / "costs.duckdb",
-        rules=(tmp_path / "own.rules",),
+        rules=(own,),
         allow_unsound=True,
         verify_runs=1,
         **options,
@@ -124,9 +154,9 @@ def run(
 
 
 def test_the_first_choice_loses_and_the_second_round_finds_the_fastest(
-    device: TimedDevice, tmp_path: Path
+    first_run: tuple[Path, TimedDevice, Result],
 ) -> None:
-    result = run(tmp_path)
+    _, device, result = first_run
     race = result.race
     assert race is not None
     assert device.raced == {ops(model()), CHEAPEST, FASTEST}
@@ -141,12 +171,6 @@ def test_the_first_choice_loses_and_the_second_round_finds_the_fastest(
     assert any("corrected by what races say (2 in" in note for note in result.notes)
 
 
-def test_without_corrections_there_is_one_round(device: TimedDevice, tmp_path: Path) -> None:
-    result = run(tmp_path, learn_costs=False)
-    assert result.race is not None and result.race.rounds == 1
-    assert result.unchanged and device.raced == {ops(model()), CHEAPEST}
-
-
 def test_the_budget_ends_the_rounds(device: TimedDevice, tmp_path: Path) -> None:
     device.heat_s = 10.0
     result = run(tmp_path, budget_s=30.0)
@@ -154,8 +178,10 @@ def test_the_budget_ends_the_rounds(device: TimedDevice, tmp_path: Path) -> None
     assert result.unchanged and device.raced == {ops(model()), CHEAPEST}
 
 
-def test_what_was_timed_does_not_race_again(device: TimedDevice, tmp_path: Path) -> None:
-    first = run(tmp_path)
+def test_what_was_timed_does_not_race_again(
+    device: TimedDevice, tmp_path: Path, raced: Result
+) -> None:
+    first = raced
     heats, requests = device.heats, len(device.requests)
     again = run(tmp_path)
     assert (device.heats, len(device.requests)) == (heats, requests)  # nothing is timed
@@ -189,10 +215,10 @@ def test_a_run_that_is_repeated_has_what_time_is_left(device: TimedDevice, tmp_p
 
 
 def test_a_settled_choice_is_found_again_where_extraction_finds_another(
-    device: TimedDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    device: TimedDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raced: Result
 ) -> None:
     """Extraction that time ends may find another graph each time: none of them races in a repeated run."""
-    first = run(tmp_path)
+    first = raced
     heats = device.heats
 
     def never(*_: object) -> None:
@@ -216,10 +242,8 @@ def test_a_settled_choice_is_found_again_where_extraction_finds_another(
         nightly({"seed": 1}),
     ],
 )
-def test_another_run_looks_for_its_own_choice(
-    device: TimedDevice, tmp_path: Path, other: dict[str, object]
-) -> None:
-    run(tmp_path)
+@pytest.mark.usefixtures("raced")
+def test_another_run_looks_for_its_own_choice(tmp_path: Path, other: dict[str, object]) -> None:
     result = run(tmp_path, **other)
     assert result.race is not None and not result.race.is_remembered
 
@@ -243,16 +267,14 @@ def test_what_was_interrupted_is_not_remembered(
     assert ops(again.graph) == FASTEST
 
 
-def test_where_nothing_races_nothing_is_remembered(device: TimedDevice, tmp_path: Path) -> None:
-    assert ops(run(tmp_path).graph) == FASTEST
+def test_where_nothing_races_nothing_is_remembered(tmp_path: Path, raced: Result) -> None:
+    assert ops(raced.graph) == FASTEST
     result = run(tmp_path, budget_s=0.0, learn_costs=False)
     assert result.race is None and ops(result.graph) == CHEAPEST
 
 
-def test_where_costs_are_others_the_choice_is_looked_for_again(
-    device: TimedDevice, tmp_path: Path
-) -> None:
-    run(tmp_path)
+@pytest.mark.usefixtures("raced")
+def test_where_costs_are_others_the_choice_is_looked_for_again(tmp_path: Path) -> None:
     with duckdb.connect(tmp_path / "costs.duckdb") as connection:
         where = "configuration LIKE '%reciprocal%'"
         connection.execute(f"UPDATE measured_cost SET p10_us = 10 * p10_us WHERE {where}")
@@ -260,10 +282,12 @@ def test_where_costs_are_others_the_choice_is_looked_for_again(
     assert result.race is None and result.unchanged  # by these costs, no graph is cheaper
 
 
-def test_that_the_original_was_kept_is_remembered(
+def test_without_corrections_there_is_one_round_and_that_the_original_was_kept_is_remembered(
     device: TimedDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = run(tmp_path, learn_costs=False)
+    assert first.race is not None and first.race.rounds == 1
+    assert device.raced == {ops(model()), CHEAPEST}
     heats = device.heats
     monkeypatch.setattr(race_rounds, "candidates", None)
     again = run(tmp_path, learn_costs=False)
@@ -346,8 +370,8 @@ def test_a_few_measured_kernels_do_not_keep_the_original(
     assert ops(result.graph) == ("matmul", "sub")
 
 
-def test_another_version_of_the_runtime_races_anew(device: TimedDevice, tmp_path: Path) -> None:
-    run(tmp_path)
+@pytest.mark.usefixtures("raced")
+def test_another_version_of_the_runtime_races_again(device: TimedDevice, tmp_path: Path) -> None:
     heats = device.heats
     device.key = device.key.__class__(
         device.key.kind,

@@ -17,11 +17,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeAlias
 
-from relational_tensat.base.errors import InputError
-from relational_tensat.mugraph.graph.dims import Dims, size_of, variables
-from relational_tensat.mugraph.graph.mirage_reader import WIDE_TYPES
-from relational_tensat.mugraph.graph.mirage_steps import (
-    BINARY,
+from bench.mirage.mirage_steps import (
     MirageStep,
     check_stages,
     factor_of,
@@ -31,6 +27,10 @@ from relational_tensat.mugraph.graph.mirage_steps import (
     plain,
     with_last_sums,
 )
+from relational_tensat.base.errors import InputError
+from relational_tensat.mugraph.graph.dims import Dims, size_of, variables
+from relational_tensat.mugraph.graph.mirage_levels import BINARY
+from relational_tensat.mugraph.graph.mirage_reader import WIDE_TYPES
 from relational_tensat.mugraph.graph.mugraph import AXES, Kernel, MuGraph
 from relational_tensat.mugraph.graph.validity import (
     BlockStage,

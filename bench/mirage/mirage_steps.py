@@ -13,6 +13,7 @@ from typing import cast
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.dims import Dims, Window
+from relational_tensat.mugraph.graph.mirage_levels import BINARY, FUNCTIONS
 from relational_tensat.mugraph.graph.mu_operator import names
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
@@ -112,8 +113,6 @@ def _accumulated(kernel: Kernel, device: Mapping[str, Dims]) -> Kernel:
 
 
 #: Functions of one element, which Mirage has at both levels, and functions of two.
-FUNCTIONS = frozenset({"exp", "square", "sqrt", "silu", "sigmoid", "gelu", "relu", "log"})
-BINARY = frozenset({"add", "sub", "mul", "div", "pow"})
 
 
 @dataclass(frozen=True, slots=True)
