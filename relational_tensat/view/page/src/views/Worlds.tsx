@@ -28,7 +28,7 @@ export function Worlds({ worlds }: { worlds: WorldReport[] }) {
           .join("; ")}
         .
       </p>
-      <div class="grid">
+      <div class="charts">
         <section>
           <Lines
             title="Cheapest graph over time"
