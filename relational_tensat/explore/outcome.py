@@ -26,7 +26,7 @@ _STOP_TEXTS: Mapping[str, str] = {
     "focus": "no world had a cheaper graph than what it was grown from",
     "threshold": "a graph costs less than tree-threshold",
     "universe": "e-node limit of all worlds together reached",
-    "patience": "stopped, since the cheapest graph hardly got cheaper any more",
+    "patience": "gains became too small",
 }
 
 
