@@ -124,6 +124,7 @@ def markdown(rows: Sequence[DayRow]) -> str:
         cells = [f"{row.original_ms:.2f}", _said(row), _span(row.timed), _span(row.noise)]
         lines.append(table_row([row.name, *cells, *seconds]))
     timed = [row for row in rows if row.timed is not None]
+    said = [row for row in timed if row.basis == "measured"]
     if timed:
         logarithms = [math.log(row.timed.speedup) for row in timed if row.timed is not None]
         mean = math.exp(sum(logarithms) / len(logarithms))
@@ -132,8 +133,8 @@ def markdown(rows: Sequence[DayRow]) -> str:
             "",
             f"geometric mean {mean:.3f}; beyond the noise {faster} are faster and "
             f"{sum(row.is_slower for row in timed)} slower, of {len(timed)}",
-            f"the report and what was timed again have a value in common: "
-            f"{sum(row.agrees for row in timed)} of {len(timed)}",
+            f"of {len(said)} reports that measured, {sum(row.agrees for row in said)} have a value in "
+            "common with what was timed again",
             f"within {LIMIT_S:.0f} s: {sum(row.wall_s <= LIMIT_S for row in timed)} of {len(timed)}",
         ]
     lines += [f"{row.name}: {row.failure}" for row in rows if row.failure]

@@ -276,7 +276,7 @@ def test_a_report_is_held_against_what_is_timed_again(tmp_path: Path) -> None:
     )
     assert "3 are faster and 1 slower, of 4" in lines[-4]
     assert lines[-3:-1] == [
-        "the report and what was timed again have a value in common: 2 of 4",
+        "of 2 reports that measured, 1 have a value in common with what was timed again",
         "within 20 s: 3 of 4",
     ]
     assert lines[-1] == "none: exit code 3: no"
