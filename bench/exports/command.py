@@ -11,16 +11,17 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from bench.exports.catalogue import EXPORTS, HELD_OUT
+from bench.exports.catalogue import EXPORTS, HELD_OUT, OF_A_DAY
 from relational_tensat.base.errors import UsageError, VerificationError
 
 if TYPE_CHECKING:
     from bench.exports.cold_warm import ColdWarm
     from bench.exports.kept_timings import Kept
     from bench.exports.models import Made
+    from bench.exports.of_a_day import DayRow
     from bench.exports.times import Timing
 
-    _Row = TypeVar("_Row", bound=Timing | ColdWarm)
+    _Row = TypeVar("_Row", bound=Timing | ColdWarm | DayRow)
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -49,17 +50,23 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         action="store_true",
         help="run each twice with costs measured here instead: with an empty cache, and again",
     )
+    add(
+        "--of-a-day",
+        action="store_true",
+        help="run models that default options were tried on instead, time the files again, and hold the"
+        " reports against that",
+    )
     add("--heats", type=int, default=10, help="heats that each file is in (10)")
     add("--threads", type=int, nargs="+", default=[1], help="of onnxruntime, each in turn (1)")
     add(
         "--kept",
         type=Path,
         metavar="FILE",
-        help="with --time or --cold-warm, write here what is timed, a model after the"
+        help="with --time, --of-a-day or --cold-warm, write here what is timed, a model after the"
         " other, and do not time again what is here already: the command goes on where it was ended",
     )
-    add("--minutes", type=float, metavar="M", help="with --time or --cold-warm, begin no model later; the"
-        " table has those that were timed")  # fmt: skip
+    add("--minutes", type=float, metavar="M", help="with --time, --of-a-day or --cold-warm,"
+        " begin no model later; the table has those that were timed")  # fmt: skip
     add("--note", default="", help="what the kept table says of the machine")
     add("--option", action="append", metavar="TEXT", help="of our runs with --time, instead of"
         f" {' '.join(TIMED_OPTIONS)}, and with --cold-warm, of {' '.join(COLD_WARM_OPTIONS)}")  # fmt: skip
@@ -84,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
     from bench.exports.trial import try_model
 
     parts = options.names or [""]
-    models = HELD_OUT if options.held_out else EXPORTS
+    models = OF_A_DAY if options.of_a_day else HELD_OUT if options.held_out else EXPORTS
     exports = {e.name: e for part in parts for e in models if part in e.name}
     if not exports:
         raise UsageError(
@@ -92,6 +99,8 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.cold_warm:
         return run_all_twice(list(exports), options)
+    if options.of_a_day:
+        return try_all_of_the_day(list(exports), options)
     if options.time:
         return time_all(list(exports), options)
     outcomes = []
@@ -138,6 +147,29 @@ def time_all(names: list[str], options: argparse.Namespace) -> int:
         path = save_timings(timings, RESULTS, ours, options.note, stem=_stem(options))
         print(f"saved {path}", file=sys.stderr)
     return 0
+
+
+def try_all_of_the_day(names: list[str], options: argparse.Namespace) -> int:
+    """Run models by default options, time the files again, print the table; 4 if one is slower."""
+    from bench.exports.kept_timings import Kept
+    from bench.exports.of_a_day import markdown as table
+    from bench.exports.of_a_day import read_row, try_of_the_day
+    from bench.exports.of_a_day import save as save_rows
+
+    threads = options.threads[0]
+    ours = _own_options(options, ("--threads-at-inference", str(threads)))
+    setting = {"options": ours, "heats": options.heats, "threads": threads, "commit": _commit()}
+    kept = Kept(options.kept, setting, read_row)
+    rows = _each_once(
+        names,
+        options,
+        kept,
+        lambda made: [try_of_the_day(made, ours, options.heats, threads, options.limit)],
+    )
+    print(table(rows))
+    if options.save:
+        print(f"saved {save_rows(rows, RESULTS, ours, threads, options.note)}", file=sys.stderr)
+    return VerificationError.exit_code if any(row.failure or row.is_slower for row in rows) else 0
 
 
 def run_all_twice(names: list[str], options: argparse.Namespace) -> int:

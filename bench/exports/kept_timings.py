@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from bench.exports.cold_warm import ColdWarm, TimedRun
+from bench.exports.of_a_day import DayRow
 from bench.exports.times import Timing
 from relational_tensat.base.errors import InputError
 from relational_tensat.cost.race import Standing
 
-_Row = TypeVar("_Row", bound=Timing | ColdWarm)
+_Row = TypeVar("_Row", bound=Timing | ColdWarm | DayRow)
 
 
 class Kept(Generic[_Row]):

@@ -72,7 +72,10 @@ def time_model(
         with tempfile.TemporaryDirectory(prefix="exports-") as folder:
             own = for_threads(options, count)
             files, facts, failures = _written(made, inputs, own, Path(folder), limit_s)
-            timings.append(_timed(made.name, files, inputs, heats, count, facts, failures))
+            original_ms, standings = time_files(files, inputs, heats, count)
+            timings.append(
+                Timing(made.name, count, original_ms, standings, **facts, failures=failures)
+            )
     return timings
 
 
@@ -132,15 +135,17 @@ def _written(
     return files, facts, failures
 
 
-def _timed(
-    name: str,
-    files: Mapping[str, Path],
-    inputs: Inputs,
-    heats: int,
-    threads: int,
-    facts: Mapping[str, Any],
-    failures: Mapping[str, str],
-) -> Timing:
+def time_files(
+    files: Mapping[str, Path], inputs: Inputs, heats: int, threads: int
+) -> tuple[float, dict[str, Standing]]:
+    """Time files beside each other, the original's twice.
+
+    Args:
+        files: by who wrote them, the original's the first.
+
+    Returns:
+        Milliseconds of one run of the original, and the standings of the others by who wrote them.
+    """
     rng = np.random.default_rng(0)
     entries = [*files.items(), (AGAIN, files[ORIGINAL])]
     logarithms = np.empty((heats, len(entries)))
@@ -154,8 +159,7 @@ def _timed(
         for index, (who, _) in enumerate(entries)
         if who != ORIGINAL
     }
-    original_ms = float(np.median(original_s)) * 1e3
-    return Timing(name, threads, original_ms, standings, **facts, failures=failures)
+    return float(np.median(original_s)) * 1e3, standings
 
 
 def _heat(

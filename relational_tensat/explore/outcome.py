@@ -26,7 +26,7 @@ _STOP_TEXTS: Mapping[str, str] = {
     "focus": "no subgraph had a cheaper graph than what it was grown from",
     "threshold": "a graph costs less than tree-threshold",
     "universe": "e-node limit of all subgraphs together reached",
-    "patience": "stopped, since the cheapest graph hardly got cheaper any more",
+    "patience": "gains became too small",
 }
 
 

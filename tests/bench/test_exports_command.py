@@ -12,11 +12,12 @@ import pytest
 from onnx import TensorProto, checker, helper, numpy_helper, save_model
 
 from bench.__main__ import main
-from bench.exports import cold_warm, command
-from bench.exports.catalogue import EXPORTERS, EXPORTS, HELD_OUT, VARIANTS, Export
+from bench.exports import cold_warm, command, of_a_day
+from bench.exports.catalogue import EXPORTERS, EXPORTS, HELD_OUT, OF_A_DAY, VARIANTS, Export
 from bench.exports.cold_warm import ColdWarm, TimedRun
 from bench.exports.kept_timings import Kept, read_cold_warm, read_timing
 from bench.exports.models import Made, make_all
+from bench.exports.of_a_day import DayRow, read_row
 from bench.exports.report import markdown, save
 from bench.exports.runs import TIME_OUT, run_model
 from bench.exports.times import Timing, for_threads
@@ -254,3 +255,44 @@ def test_the_catalogue_has_what_is_asked_for() -> None:
     assert any(export.dims for export in EXPORTS)
     known = {export.architecture for export in EXPORTS}
     assert len(HELD_OUT) == 17 and not known & {export.architecture for export in HELD_OUT}
+    known |= {export.architecture for export in HELD_OUT}
+    assert len(OF_A_DAY) == 12 and not known & {export.architecture for export in OF_A_DAY}
+
+
+def test_a_report_is_held_against_what_is_timed_again(tmp_path: Path) -> None:
+    timed, noise = Standing(1.2, 1.1, 1.3, 10), Standing(1.0, 0.98, 1.02, 10)
+    row = DayRow("one", "measured", 1.25, (1.15, 1.35), 4.0, timed, noise, 12.0, 11.0, 1.1)
+    too_good = dataclasses.replace(row, reported=1.5, interval=(1.4, 1.6))
+    modelled = dataclasses.replace(row, basis="modelled", interval=None, wall_s=21.0)
+    slower = dataclasses.replace(row, basis="kept", reported=1.0, interval=None, timed=noise)
+    slower = dataclasses.replace(slower, timed=Standing(0.9, 0.85, 0.95, 10))
+    rows = [row, too_good, modelled, slower, DayRow("none", failure="exit code 3: no")]
+    assert [each.agrees for each in rows] == [True, False, True, False, False]
+    assert [each.is_slower for each in rows] == [False, False, False, True, False]
+    lines = of_a_day.markdown(rows).splitlines()
+    assert lines[2] == (
+        "| one | 4.00 | 1.250 [1.150, 1.350], measured | 1.200 [1.100, 1.300] | 1.000 [0.980, 1.020] |"
+        " 12.0 | 11.0 | 1.1 |"
+    )
+    assert "3 are faster and 1 slower, of 4" in lines[-4]
+    assert lines[-3:-1] == [
+        "of 2 reports that measured, 1 have a value in common with what was timed again",
+        "within 20 s: 3 of 4",
+    ]
+    assert lines[-1] == "none: exit code 3: no"
+    kept = Kept(tmp_path / "kept.jsonl", {}, read_row)
+    kept.keep("one", rows)
+    assert kept.of("one") == rows
+    path = of_a_day.save(rows, tmp_path, [], 2, "idle")
+    assert lines[2] in path.with_suffix(".md").read_text()
+
+
+@pytest.mark.nightly
+def test_the_command_tries_models_of_a_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "OF_A_DAY", (Export("none", "tanh", "legacy"),))
+    _write(tmp_path, "tanh-legacy", ("Tanh",))
+    assert main(["exports", "--of-a-day", "--folder", str(tmp_path), "--heats", "2"]) in (0, 4)
+    assert "| tanh-legacy | " in (printed := capsys.readouterr().out)
+    assert "| original kept | " in printed

@@ -67,7 +67,7 @@ def optimized(
     files: tuple[Path, ...] = tuple(
         resource_dir("rules") / f"{family}.rules" for family in families.split()
     )
-    options = Options.of(rules=files, multi_iterations=multi_iterations)
+    options = Options.of(rules=files, multi_iterations=multi_iterations, search="saturation")
     return optimize(made, options, cost_model=cost)
 
 

@@ -285,9 +285,8 @@ def test_a_whole_run(tmp_path: Path) -> None:
     model = tmp_path / "m.json"
     save_model(shared_matmuls(with_data=True), model)
     watcher = Watcher()
-    result = optimize(
-        model, Options.of(cost="tensat_t4"), output=tmp_path / "out.json", progress=watcher
-    )
+    options = Options.of(cost="tensat_t4", search="saturation")
+    result = optimize(model, options, output=tmp_path / "out.json", progress=watcher)
     assert result.source == str(model)
     assert result.cost_after_us < result.cost_before_us
     assert result.stop_reason == "saturated"

@@ -19,7 +19,7 @@ BLOCK = Path(__file__).parents[2] / "bench" / "inputs" / "transformer_block.onnx
 
 @pytest.mark.nightly
 def test_it_finds_what_optimize_finds() -> None:
-    result = optimize(BLOCK, Options.of(cost="tensat_t4"))
+    result = optimize(BLOCK, Options.of(cost="tensat_t4", search="saturation"))
     with EGraph.of(BLOCK) as egraph:
         exploration = egraph.explore()
         extracted = egraph.extract("tensat_t4")

@@ -59,6 +59,21 @@ def report(name: str) -> str:
     return path.as_uri()
 
 
+def holes(page: Any) -> list[Any]:
+    """Return rows of charts that leave a part of their width empty."""
+    found: list[Any] = page.evaluate("""() =>
+        [...document.querySelectorAll(".charts")].flatMap((charts) => {
+          const right = charts.getBoundingClientRect().right;
+          const ends = new Map();
+          for (const chart of charts.children) {
+            const box = chart.getBoundingClientRect();
+            ends.set(box.top, Math.max(ends.get(box.top) ?? 0, box.right));
+          }
+          return [...ends.values()].filter((end) => end < right - 2);
+        })""")
+    return found
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_change_is_drawn(browser: Any, width: int) -> None:
     tab = Tab(browser, report("shared_matmuls"), width)
@@ -99,6 +114,7 @@ def test_the_search_is_plotted(browser: Any, width: int) -> None:
     page.get_by_role("button", name="matches").click()
     assert page.locator(".rules tbody tr").count() >= 2
     assert page.locator("figure svg").count() >= 4
+    assert holes(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert tab.troubles == []
 
@@ -200,6 +216,27 @@ def test_operators_are_reached_by_the_keyboard(browser: Any) -> None:
     assert page.locator(".details").inner_text() == first
     page.keyboard.press("Escape")
     assert "Point at an operator" in page.locator(".details").inner_text()
+    assert tab.troubles == []
+
+
+def test_operators_are_found_by_name(browser: Any) -> None:
+    tab = Tab(browser, report("shared_matmuls"))
+    page = tab.page
+    box = page.get_by_label("find an operator or a value")
+    box.fill("MatMul")
+    found = page.locator(".before .node.found")
+    found.first.wait_for()
+    count = found.count()
+    assert count > 1
+    page.get_by_role("button", name="next").click()
+    assert page.get_by_role("status").inner_text().startswith("1 of ")
+    assert "matmul" in page.locator(".details").inner_text()
+    page.get_by_role("button", name="previous").click()
+    said = page.get_by_role("status").inner_text().split()
+    assert said[0] == said[2]  # the last one
+    box.fill("no such name")
+    page.locator(".found-count", has_text="no operator").wait_for()
+    assert found.count() == 0
     assert tab.troubles == []
 
 

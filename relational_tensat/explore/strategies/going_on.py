@@ -29,7 +29,7 @@ DEFAULT_ITERATIONS = ExplorationOptions().iterations
 GOING_ON_S, _GOING_ON_SHARE = 20.0, 1 / 3
 
 #: So long focus may search in any case.
-_LEAST_S = 1.0
+_LEAST_S = 2.0
 
 
 def explore_and_go_on(

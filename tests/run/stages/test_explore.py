@@ -36,7 +36,8 @@ def model(tmp_path: Path) -> Path:
 
 
 def options(**more: object) -> Options:
-    return Options.of(cost="t4", fuse=True, fuse_operators=3, iterations=3, verify_runs=1, **more)
+    limits = {"iterations": 3, "search": "saturation", "verify_runs": 1}
+    return Options.of(cost="t4", fuse=True, fuse_operators=3, **limits, **more)
 
 
 class KilledError(BaseException):

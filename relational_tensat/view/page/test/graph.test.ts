@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { align } from "../src/graph/aligned";
-import { compare } from "../src/graph/comparison";
+import { compare, named } from "../src/graph/comparison";
 import { fold, recurring } from "../src/graph/folding";
 import { visible } from "../src/graph/visible";
 import { forms, frame } from "./graphs";
@@ -125,3 +125,26 @@ test("a thousand operators are laid out", () => {
   const { slots } = compare(frame(layers(250)), frame(layers(250)), forms, ALL);
   expect(slots.length).toBe(1001);
 }, 60_000);
+
+test("operators and values are found by a part of their name, on the sides that are drawn", () => {
+  const before = frame(`
+    1 = input
+    2 = reduce_mean 1
+    3 = relu 2
+  `);
+  for (const value of before.values.slice(2)) value.names.push("/layer.0/Activation");
+  const after = frame(`
+    1 = input
+    4 = fused 1
+    3 = relu 4
+  `);
+  const { slots } = compare(before, after, forms, ALL);
+  const found = (words: string, sides: ("before" | "after")[] = ["before", "after"]) =>
+    named(slots, sides, forms, words).map((slot) => slot.key);
+  expect(found("ReduceMean")).toEqual(["2"]);
+  expect(found("ReduceMean", ["after"])).toEqual([]);
+  expect(found("fused")).toEqual(["4"]);
+  expect(found("layer.0/act", ["before"])).toEqual(["3"]);
+  expect(found("  ")).toEqual([]);
+  expect(found("no such name")).toEqual([]);
+});

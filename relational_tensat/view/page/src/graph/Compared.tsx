@@ -2,9 +2,9 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { GraphFrame as Frame, PageData } from "../data";
 import type { Slot } from "./aligned";
-import { type Choices, compare, type Comparison } from "./comparison";
+import { type Choices, compare, type Comparison, named, type Side } from "./comparison";
 import { Details } from "./Details";
-import { type Colour, Drawing, type Side } from "./Drawing";
+import { type Colour, Drawing } from "./Drawing";
 import { costOf } from "./visible";
 
 interface Props {
@@ -18,6 +18,8 @@ interface Props {
   source: number;
   sides: Side[];
   zoom: number | "fit";
+  /** Names of operators or values that are marked. */
+  words?: string;
 }
 
 /** Below this size, wide graphs stand one above the other instead of side by side. */
@@ -43,7 +45,14 @@ export function Compared(props: Props) {
   const panels = useRef<HTMLDivElement>(null);
   const width = useWidth(panels);
   useEffect(() => setPinned(null), [comparison]);
-  useMarked(panels, pinned ?? pointed);
+  const words = props.words ?? "";
+  const found = useMemo(
+    () => named(comparison.slots, sides, forms, words),
+    [comparison, sides.join(), forms, words],
+  );
+  const one = useMemo(() => [pinned ?? pointed].filter((slot) => slot !== null), [pinned, pointed]);
+  useMarked(panels, one, "marked");
+  useMarked(panels, found, "found");
   const { width: drawn, height } = comparison.layout;
   const beside = (width / sides.length - 14) / Math.max(drawn, 1);
   const isStacked = sides.length > 1 && beside < LEGIBLE && drawn > height;
@@ -58,8 +67,16 @@ export function Compared(props: Props) {
     const key = (event.target as Element).closest<SVGGElement>(".node")?.dataset.key;
     return key === undefined ? null : (slots.get(key) ?? null);
   };
+  useEffect(() => {
+    if (found[0] !== undefined) scrollTo(panels.current, found[0]);
+  }, [found]);
+  const show = (slot: Slot) => {
+    setPinned(slot);
+    scrollTo(panels.current, slot);
+  };
   return (
     <div class="compared">
+      {words === "" ? null : <Found found={found} at={pinned} onShow={show} />}
       {comparison.left > 0 ? (
         <p class="note">
           The first {comparison.slots.length} values are drawn, in the order of the computation;{" "}
@@ -102,6 +119,40 @@ export function Compared(props: Props) {
       </div>
       <Details slot={pinned ?? pointed} data={data} isPinned={pinned !== null} />
     </div>
+  );
+}
+
+/** How many there are of what was sought, and the way from one to the next. */
+function Found({
+  found,
+  at,
+  onShow,
+}: {
+  found: Slot[];
+  at: Slot | null;
+  onShow: (slot: Slot) => void;
+}) {
+  const place = at === null ? -1 : found.indexOf(at);
+  const go = (way: number) => {
+    const from = place < 0 && way < 0 ? 0 : place;
+    const next = found[(from + way + found.length) % found.length];
+    if (next !== undefined) onShow(next);
+  };
+  return (
+    <p class="found-count" role="status">
+      {found.length === 0 ? "no operator or value of that name is drawn" : null}
+      {found.length > 0 ? (
+        <>
+          {place < 0 ? `${found.length} found` : `${place + 1} of ${found.length}`}{" "}
+          <button type="button" aria-label="previous" onClick={() => go(-1)}>
+            ↑
+          </button>
+          <button type="button" aria-label="next" onClick={() => go(1)}>
+            ↓
+          </button>
+        </>
+      ) : null}
+    </p>
   );
 }
 
@@ -158,16 +209,17 @@ function useWidth(element: { current: HTMLElement | null }): number {
   return width;
 }
 
-/** Mark the boxes of a slot in all drawings, without drawing them again. */
-function useMarked(element: { current: HTMLElement | null }, slot: Slot | null): void {
+/** Mark the boxes of slots in all drawings, without drawing them again. */
+function useMarked(element: { current: HTMLElement | null }, slots: Slot[], mark: string): void {
   useEffect(() => {
-    if (slot === null) return undefined;
-    const boxes = element.current?.querySelectorAll(`[data-key="${CSS.escape(slot.key)}"]`) ?? [];
-    for (const box of boxes) box.classList.add("marked");
+    const boxes = slots.flatMap((slot) => [
+      ...(element.current?.querySelectorAll(`[data-key="${CSS.escape(slot.key)}"]`) ?? []),
+    ]);
+    for (const box of boxes) box.classList.add(mark);
     return () => {
-      for (const box of boxes) box.classList.remove("marked");
+      for (const box of boxes) box.classList.remove(mark);
     };
-  }, [element, slot]);
+  }, [element, slots, mark]);
 }
 
 /** Scroll all panels to where one of them is. */

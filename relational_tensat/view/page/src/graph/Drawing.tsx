@@ -3,11 +3,10 @@ import { memo } from "preact/compat";
 import type { OperatorForm as Form } from "../data";
 import { time } from "../format";
 import type { Slot } from "./aligned";
-import { type Comparison, title } from "./comparison";
+import { type Comparison, type Side, title } from "./comparison";
 import type { Place } from "./layout";
 import { costOf, form, type Visible } from "./visible";
 
-export type Side = "before" | "after";
 export type Colour = "change" | "cost";
 
 interface Props {

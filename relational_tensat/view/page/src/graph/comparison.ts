@@ -15,6 +15,8 @@ export interface Comparison {
   folded: { block: Block; keys: string[] }[];
 }
 
+export type Side = "before" | "after";
+
 export interface Choices {
   constants: boolean;
   folds: boolean;
@@ -57,6 +59,23 @@ export function title(item: Visible, forms: Form[]): string {
   if (op === "part") return `part ${attrs.index ?? ""}`;
   const act = attrs.act !== undefined && attrs.act !== "none" ? `+${attrs.act}` : "";
   return short(op === "opaque" ? String(attrs.op_type ?? op) : op + act, MOST_CHARACTERS);
+}
+
+/** The slots with an operator or a value of such a name on one of the sides, in the order of the computation. */
+export function named(slots: Slot[], sides: Side[], forms: Form[], words: string): Slot[] {
+  const wanted = plain(words);
+  if (wanted === "") return [];
+  const fits = (item: Visible | null) =>
+    item !== null &&
+    [title(item, forms), form(item.value, forms).op, ...item.value.names].some((name) =>
+      plain(name).includes(wanted),
+    );
+  return slots.filter((slot) => sides.some((side) => fits(slot[side])));
+}
+
+/** A name as it is compared: ReduceMean is reduce_mean. */
+function plain(name: string): string {
+  return name.toLowerCase().replace(/[\s_]/g, "");
 }
 
 function box(slot: Slot, forms: Form[]): Box {

@@ -2,7 +2,8 @@
 import { useMemo, useState } from "preact/hooks";
 import type { GraphFrame as Frame, PageData } from "../data";
 import { Compared } from "../graph/Compared";
-import type { Colour, Side } from "../graph/Drawing";
+import type { Side } from "../graph/comparison";
+import type { Colour } from "../graph/Drawing";
 import { form } from "../graph/visible";
 import { Check, Choice, Zoom } from "../parts";
 
@@ -16,6 +17,7 @@ export function Change({ data, isNarrow }: { data: PageData; isNarrow: boolean }
   const [constants, setConstants] = useState(false);
   const [folds, setFolds] = useState(true);
   const [zoom, setZoom] = useState<number | "fit">("fit");
+  const [words, setWords] = useState("");
   const before = data.original;
   const after = data.result;
   const optimized = data.summary.kept_original ? "extracted, not written" : "optimized";
@@ -47,6 +49,15 @@ export function Change({ data, isNarrow }: { data: PageData; isNarrow: boolean }
         <Check label="fold what recurs" value={folds} onChange={setFolds} />
         <Check label="weights and constants" value={constants} onChange={setConstants} />
         <Zoom value={zoom} onChange={setZoom} />
+        <input
+          type="search"
+          aria-label="find an operator or a value"
+          placeholder="find: MatMul, a value's name"
+          value={words}
+          onInput={(event) => {
+            setWords(event.currentTarget.value);
+          }}
+        />
       </div>
       <Legend colour={colour} />
       <Compared
@@ -60,6 +71,7 @@ export function Change({ data, isNarrow }: { data: PageData; isNarrow: boolean }
         source={source}
         sides={shown === "both" ? ["before", "after"] : [shown]}
         zoom={zoom}
+        words={words}
       />
       <Operators data={data} before={before} after={after} />
     </article>

@@ -23,10 +23,11 @@ export function Search({ data, source }: { data: PageData; source: Source }) {
   const { search } = data;
   return (
     <article>
-      <div class="grid">
+      <div class="charts">
         <Costs search={search} original_us={data.summary.before_us} />
         <Growth search={search} />
       </div>
+      <Missing search={search} />
       {search.subgraphs.length > 0 ? <Subgraphs subgraphs={search.subgraphs} /> : null}
       {search.tree !== null && search.tree.decisions.length > 0 ? (
         <Tree tree={search.tree} />
@@ -60,8 +61,8 @@ function Costs({ search, original_us }: { search: SearchData; original_us: numbe
   );
   return (
     <>
-      <section>
-        {overTime.length > 1 ? (
+      {overTime.length > 1 ? (
+        <section>
           <Lines
             title="Cost and bound over time"
             points={overTime}
@@ -71,12 +72,10 @@ function Costs({ search, original_us }: { search: SearchData; original_us: numbe
             unit="µs"
             zero={false}
           />
-        ) : (
-          <p>The extractor reported nothing on its way.</p>
-        )}
-      </section>
-      <section>
-        {overNodes.length > 1 ? (
+        </section>
+      ) : null}
+      {overNodes.length > 1 ? (
+        <section>
           <Lines
             title="Cost and bound over e-nodes"
             points={overNodes}
@@ -86,14 +85,26 @@ function Costs({ search, original_us }: { search: SearchData; original_us: numbe
             unit="µs"
             zero={false}
           />
-        ) : (
-          <p class="hint">
-            There was one extraction, from {count(overNodes[0]?.nodes ?? 0)} e-nodes:{" "}
-            {time(overNodes[0]?.cost)}. With <code>--set extract-every=1</code>, there is one after
-            each iteration.
-          </p>
-        )}
-      </section>
+        </section>
+      ) : null}
+    </>
+  );
+}
+
+/** What no chart can show, in words. */
+function Missing({ search }: { search: SearchData }) {
+  const { iterations, events, extractions } = search;
+  const [only] = extractions;
+  return (
+    <>
+      {events.length === 0 ? <p>The extractor reported nothing on its way.</p> : null}
+      {iterations.length === 0 ? <p>No iteration: nothing was explored.</p> : null}
+      {only !== undefined && extractions.length === 1 ? (
+        <p class="hint">
+          There was one extraction, from {count(only.e_nodes)} e-nodes: {time(only.cost_us)}. With{" "}
+          <code>--set extract-every=1</code>, there is one after each iteration.
+        </p>
+      ) : null}
     </>
   );
 }
@@ -105,7 +116,7 @@ function Growth({ search }: { search: SearchData }) {
     classes: item.e_classes,
     seconds: item.seconds,
   }));
-  if (points.length === 0) return <p>No iteration: nothing was explored.</p>;
+  if (points.length === 0) return null;
   return (
     <>
       <section>

@@ -28,7 +28,7 @@ export function Subgraphs({ subgraphs }: { subgraphs: SubgraphReport[] }) {
           .join("; ")}
         .
       </p>
-      <div class="grid">
+      <div class="charts">
         <section>
           <Lines
             title="Cheapest graph over time"
