@@ -342,7 +342,7 @@ def is_compared_at_others(loaded: LoadedRun) -> bool:
     in a file of fixed sizes.
     """
     model = loaded.model.dynamic
-    if model is None or set(loaded.inputs) - set(model.base.computed):
+    if model is None or set(loaded.inputs) - set(model.base.known_inputs):
         return False
     return graph_flops(loaded.original) > _FEW_FLOPS and not is_quantized(loaded.original)
 
@@ -361,7 +361,7 @@ def compare_graphs(loaded: LoadedRun, sized: SizedResult) -> Verification:
             folded=None if folded is None else folded[place],
             seed=loaded.run.options.process.seed,
             runs=1,
-            inputs=there.computed,
+            inputs=there.known_inputs,
         ).at_sizes(_label(there.sizes))
         outcome = outcome.joined(checked)
     return outcome
@@ -385,11 +385,14 @@ def _trials(loaded: LoadedRun, model: DynamicModel) -> list[FileTrial]:
     """Return sizes to run the files at: small ones, the given ones, and larger ones than any so far."""
     own = loaded.model.graph
     trials = [FileTrial(own, loaded.inputs, _label(model.base.sizes))]
-    trials += [_trial(there) for there in (*model.others[:2], model.others[-1])]
+    ran = [there for there in model.others[:-1] if there.fitting] or model.others
+    trials += [_trial(there) for there in (*ran[:2], model.others[-1])]
     sizes = {symbol: 3 * size + 2 for symbol, size in model.base.sizes.items()}
     sizes = model.dimensions.fitted(sizes)
     if is_compared_at_others(loaded):  # larger ones take long
         return trials[1:]
+    if model.base.fitting:  # what these are there is not known
+        return trials
     try:
         graph = model.at(sizes)
     except InputError:
@@ -407,4 +410,4 @@ def _single_trials(model: DynamicModel) -> list[FileTrial]:
 
 
 def _trial(there: SizedGraph) -> FileTrial:
-    return FileTrial(there.graph, there.computed, _label(there.sizes))
+    return FileTrial(there.graph, there.known_inputs, _label(there.sizes))

@@ -27,7 +27,7 @@ from relational_tensat.run.stages.race import check_this_machine
 from relational_tensat.run.values import LoadedRun, Model, Run
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.uses import distinct_nodes, share_equal_weights
-from relational_tensat.verify.inputs import load_inputs
+from relational_tensat.verify.inputs import load_inputs, read_array
 from relational_tensat.view.document import RunTables
 
 
@@ -57,8 +57,10 @@ def read_model(run: Run, source: Graph | str | Path) -> Model:
         need_onnx()
         from relational_tensat.formats.dynamic.sized_model import SizeError
 
+        given = run.options.verification.inputs
+        arrays = {name: read_array(file) for name, file in given.items()}
         try:
-            model = load_dynamic(path, dims, keep_overridable=keeps)
+            model = load_dynamic(path, dims, keep_overridable=keeps, inputs=arrays)
         except SizeError as error:
             if error.base is None:
                 raise
@@ -93,8 +95,8 @@ def prepare(run: Run, model: Model, open_egraph: Callable[[Run, Graph], EGraph])
     target = check_output(run.output, model.source)
     _check_opset(run.options.output.opset, target)
     check_this_machine(run.options, cost, target)
-    computed = {} if model.dynamic is None else model.dynamic.base.computed
-    inputs = {**load_inputs(model.graph, run.options.verification.inputs), **computed}
+    known = {} if model.dynamic is None else model.dynamic.base.known_inputs
+    inputs = {**known, **load_inputs(model.graph, run.options.verification.inputs)}
     untrusted = _check_rules(run, rules)
     shared = _share_weights(run, model.graph, cost, rules)
     with run.phases.phase("explore"):
