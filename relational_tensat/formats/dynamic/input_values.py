@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, islice, product
+from pathlib import Path
 
 import numpy as np
 
@@ -22,7 +23,7 @@ _MOST_TRIED = 300
 #: Values of so many inputs are looked for.
 _MOST_INPUTS = 3
 #: The element types of such inputs.
-WHOLE_NUMBERS = ("int32", "int64")
+_WHOLE_NUMBERS = ("int32", "int64")
 
 
 class InputValues:
@@ -32,8 +33,8 @@ class InputValues:
         given: arrays by input, for the sizes to optimize at.
     """
 
-    def __init__(self, runner: OnesRunner, given: Mapping[str, Array]) -> None:
-        self._runner = runner
+    def __init__(self, path: Path, given: Mapping[str, Array]) -> None:
+        self._runner = OnesRunner(path)
         self._given = given
         #: The sizes that the given ones are for.
         self._base: Sizes = {}
@@ -58,7 +59,7 @@ class InputValues:
         names = [
             name
             for name, kind in inputs.items()
-            if kind.dtype in WHOLE_NUMBERS and kind.rank <= 1 and name not in fitting
+            if kind.dtype in _WHOLE_NUMBERS and kind.rank <= 1 and name not in fitting
         ]
         names = names if len(names) <= _MOST_INPUTS else []
         refusal = ""

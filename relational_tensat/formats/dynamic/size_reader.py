@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
@@ -18,7 +19,6 @@ from relational_tensat.formats.dynamic.dimensions import (
     fix_dims,
 )
 from relational_tensat.formats.dynamic.expressions import Quotient, Sizes, separating_sizes
-from relational_tensat.formats.dynamic.input_values import WHOLE_NUMBERS, InputValues
 from relational_tensat.formats.dynamic.sized_model import (
     DynamicModel,
     SizedGraph,
@@ -27,7 +27,7 @@ from relational_tensat.formats.dynamic.sized_model import (
 )
 from relational_tensat.formats.onnx_frame import default_inputs
 from relational_tensat.formats.onnx_metadata import weights_without_data
-from relational_tensat.formats.onnx_node import MisfitError, OnesRunner
+from relational_tensat.formats.onnx_node import MisfitError
 from relational_tensat.formats.onnx_read import Reading, parse_onnx, read_in_full
 from relational_tensat.formats.onnx_types import from_type_proto, is_tensor_of_unknown_shape
 from relational_tensat.tensor import (
@@ -39,6 +39,9 @@ from relational_tensat.tensor import (
     build_graph,
     tensors_of,
 )
+
+if TYPE_CHECKING:
+    from relational_tensat.formats.dynamic.input_values import InputValues
 
 #: What is folded at one size and not at another is folded at none; finding it takes few rounds.
 _MOST_ROUNDS = 10
@@ -95,7 +98,8 @@ class _SizeReader:
         self._initialized |= weights_without_data(frame)
         self._initialized.difference_update(overridable)
         self._readings: dict[tuple[tuple[str, int], ...], Reading] = {}
-        self._values = InputValues(OnesRunner(path), given)
+        self._given = given
+        self._found_values: InputValues | None = None
 
     def read(self, dims: Mapping[str, int]) -> DynamicModel:
         """Read the model; see ``read_dynamic``."""
@@ -144,11 +148,22 @@ class _SizeReader:
         for self._dimensions in (related, *candidates(related, dims)):
             with suppress(InputError):
                 base = self._dimensions.base(dims, self._fixed_sizes())
-                self._values.begin(base)
                 self._check_runs(base)
                 return self._valid_base(dims)
         self._dimensions = related.tied(dims) or related  # as types demand it
         return self._valid_base(dims)
+
+    @property
+    def _values(self) -> InputValues:
+        """Runs the model; few are run."""
+        if self._found_values is None:
+            from relational_tensat.formats.dynamic.input_values import InputValues
+
+            self._found_values = InputValues(self._path, self._given)
+        return self._found_values
+
+    def _values_at(self, sizes: Sizes) -> Mapping[str, Array]:
+        return {} if self._found_values is None else self._found_values.at(sizes)
 
     def _refusal_at(self, sizes: Sizes) -> str:
         """Run the model on ones at some sizes; return why that is refused, "" if it is not."""
@@ -171,11 +186,11 @@ class _SizeReader:
         smaller: _Sized | None = None
         for scale in _SCALES:
             sizes = self._dimensions.base(dims, fixed, scale)
-            self._values.begin(sizes)
             try:
                 base = _Sized(sizes, self._read(sizes))
                 self._check_not_emptied(base)
                 if _has_unknown_shapes(base):
+                    self._values.begin(sizes)
                     self._check_runs_at(base)
                 smaller = smaller or base
                 if not self._has_little_left(base):
@@ -234,11 +249,11 @@ class _SizeReader:
                 graphs.remove(other)
         computed = self._computed(graphs)
         weights = first.reading.graph.weights
-        if self._values.at(base.sizes):  # it does not run without
+        if self._values_at(base.sizes):  # it does not run without
             for graph in graphs:
                 self._values.refusal(self._dimensions, graph.sizes, graph.reading.graph.inputs)
         alike = [
-            graph.with_inputs(computed, weights, self._values.at(graph.sizes)) for graph in graphs
+            graph.with_inputs(computed, weights, self._values_at(graph.sizes)) for graph in graphs
         ]
         return DynamicModel(
             self._path,
@@ -347,6 +362,7 @@ class _SizeReader:
         Raises:
             InputError: it does not.
         """
+        self._values.begin(base)
         for sizes in (base, *self._dimensions.others(base, _TRIALS)):
             if refusal := self._refusal_at(sizes):
                 raise InputError(f"{self._path}: does not run at {text_of(sizes)}: {refusal}")
@@ -454,7 +470,7 @@ def _has_unknown_shapes(sized: _Sized) -> bool:
 def _takes_numbers(sized: _Sized) -> bool:
     """Whether an input has few whole numbers, which may have to fit the sizes."""
     kinds = sized.reading.graph.inputs.values()
-    return any(kind.dtype in WHOLE_NUMBERS and kind.rank <= 1 for kind in kinds)
+    return any(kind.dtype in ("int32", "int64") and kind.rank <= 1 for kind in kinds)
 
 
 def _check_alike(one: _Sized, other: _Sized) -> None:
