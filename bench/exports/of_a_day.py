@@ -19,9 +19,9 @@ from typing import Any
 import onnxruntime
 
 from bench.common.machine import describe_commit, describe_machine
-from bench.common.saving import save_with_table
+from bench.common.result_file import save_with_table
 from bench.common.table import table_row
-from bench.conformance.running import sizes
+from bench.conformance.runs import sizes
 from bench.exports.models import Made
 from bench.exports.runs import run_model
 from bench.exports.times import AGAIN, ORIGINAL, OURS, time_files

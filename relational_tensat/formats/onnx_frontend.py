@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import onnx
 
     from relational_tensat.formats.dynamic.sized_model import DynamicModel
-    from relational_tensat.tensor import Graph
+    from relational_tensat.tensor import Array, Graph
 
 
 class OnnxFrontend:
@@ -43,13 +43,18 @@ class OnnxFrontend:
 
 
 def load_dynamic(
-    path: Path, dims: Mapping[str, int] | None = None, *, keep_overridable: bool = False
+    path: Path,
+    dims: Mapping[str, int] | None = None,
+    *,
+    keep_overridable: bool = False,
+    inputs: Mapping[str, Array] | None = None,
 ) -> DynamicModel | Graph:
     """Read an ONNX file with dynamic dimensions at several sizes; one without as ``load_model`` does.
 
     Args:
         dims: sizes to optimize at; others get defaults.
         keep_overridable: as for ``load_model``.
+        inputs: what some have at these sizes, if the model runs with certain numbers only.
 
     Raises:
         UsageError, InputError, MissingDependencyError: as ``load_model``.
@@ -58,7 +63,7 @@ def load_dynamic(
     need_onnx()
     from relational_tensat.formats.dynamic.size_reader import read_dynamic
 
-    return read_dynamic(path, dims or {}, keep_overridable=keep_overridable)
+    return read_dynamic(path, dims or {}, keep_overridable=keep_overridable, inputs=inputs)
 
 
 def from_onnx_model(

@@ -202,10 +202,15 @@ class OnesRunner:
         self._session: onnxruntime.InferenceSession | None = None
         self._is_taken = True
 
-    def refusal(self, inputs: Mapping[str, TensorType]) -> str:
+    def refusal(
+        self, inputs: Mapping[str, TensorType], values: Mapping[str, Array] | None = None
+    ) -> str:
         """Run it; return why that is refused, "" if it is not.
 
         Where onnxruntime does not take the file at all, or no numbers, nothing is known: "".
+
+        Args:
+            values: of inputs that are not ones.
         """
         if any(kind.dtype not in DTYPE_BYTES for kind in inputs.values()):
             return ""
@@ -218,7 +223,7 @@ class OnesRunner:
             return ""
         feeds = {name: np.ones(k.shape, numpy_dtype(k.dtype)) for name, k in inputs.items()}
         try:
-            self._session.run(None, feeds)
+            self._session.run(None, {**feeds, **(values or {})})
         except _RUNTIME_ERRORS as error:
             return condense(first_line(error))
         return ""

@@ -81,6 +81,14 @@ def _holds_floats(proto: onnx.TypeProto) -> bool:
     return False
 
 
+def element_type(kind: TensorType) -> str:
+    """Return the element type of a tensor, also where its shape is not known; "" where it is no tensor."""
+    if not is_carried(kind):
+        return kind.dtype
+    proto = to_type_proto(kind)
+    return dtype_name(proto.tensor_type.elem_type) if proto.HasField("tensor_type") else ""
+
+
 def is_fixed(dim: onnx.TensorShapeProto.Dimension) -> bool:
     """Whether a dimension has a size; some exporters write -1 for none."""
     return bool(dim.HasField("dim_value") and dim.dim_value >= 0)

@@ -35,7 +35,20 @@ def _load(graph: Graph, name: str, path: Path) -> Array:
         names = ", ".join(graph.inputs) or "none"
         hint = nearest(name, graph.inputs)
         raise UsageError(f"the model has no input {name!r}, its inputs are {names}{hint}")
-    kind = graph.inputs[name]
+    kind, array = graph.inputs[name], read_array(path)
+    is_number = kind.dtype in DTYPE_BYTES  # strings come in many widths
+    if array.shape != kind.shape or (is_number and array.dtype != numpy_dtype(kind.dtype)):
+        actual = f"{array.dtype}[{','.join(map(str, array.shape))}]"
+        raise InputError(f"{path}: holds {actual}, the input {name!r} is {kind}")
+    return array
+
+
+def read_array(path: Path) -> Array:
+    """Return the array of a ``.npy`` file.
+
+    Raises:
+        InputError: the file is missing or malformed.
+    """
     try:
         array = np.load(path, allow_pickle=False)
     except OSError as error:
@@ -44,10 +57,6 @@ def _load(graph: Graph, name: str, path: Path) -> Array:
         raise InputError(f"{path}: not a .npy file of numbers: {error}") from error
     if not isinstance(array, np.ndarray):
         raise InputError(f"{path}: an archive of arrays, expected a .npy file of one")
-    is_number = kind.dtype in DTYPE_BYTES  # strings come in many widths
-    if array.shape != kind.shape or (is_number and array.dtype != numpy_dtype(kind.dtype)):
-        actual = f"{array.dtype}[{','.join(map(str, array.shape))}]"
-        raise InputError(f"{path}: holds {actual}, the input {name!r} is {kind}")
     return array
 
 

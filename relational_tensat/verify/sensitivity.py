@@ -19,7 +19,16 @@ from typing import Any
 import numpy as np
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.tensor import Array, Graph, Node, TensorType, ValueType, Weight, tensors_of
+from relational_tensat.tensor import (
+    DTYPE_BYTES,
+    Array,
+    Graph,
+    Node,
+    TensorType,
+    ValueType,
+    Weight,
+    tensors_of,
+)
 from relational_tensat.tensor.floats import FLOAT_FORMATS
 from relational_tensat.tensor.mask_inputs import find_masks
 from relational_tensat.tensor.operators import get_operator
@@ -154,7 +163,16 @@ def _floats(graph: Graph, node: Node) -> list[str]:
 
 
 def _has_floats(kind: ValueType) -> bool:
-    return any(part.is_float for part in tensors_of(kind))
+    return any(part.is_float or _has_unknown_floats(part) for part in tensors_of(kind))
+
+
+def _has_unknown_floats(kind: TensorType) -> bool:
+    """Whether a tensor has floats whose shape is not known."""
+    if kind.dtype in DTYPE_BYTES:
+        return False
+    from relational_tensat.formats.onnx_types import element_type  # few graphs have these
+
+    return TensorType(element_type(kind), ()).is_float
 
 
 def _leading_to_integers(graph: Graph) -> set[str]:

@@ -156,6 +156,13 @@ class DynamicDimensions:
         all_sizes = {**sizes, **{name: found.value(sizes) for name, found in self.derived.items()}}
         return {name: size for name, size in all_sizes.items() if name in names}
 
+    @property
+    def may_be_related(self) -> bool:
+        """Whether inputs have sizes of different names on one axis."""
+        axis = {item.symbol: item.axis for item in reversed(self.dimensions)}
+        axes = [axis[symbol] for symbol in self.symbols if symbol in axis]
+        return len(set(axes)) < len(axes)
+
     def deriving(self, name: str, expression: Expression, note: str) -> DynamicDimensions:
         """Return the same where a symbol follows from others."""
         values = {name: expression}
@@ -257,7 +264,7 @@ class DynamicDimensions:
         Batches are the smallest; which other symbol has the larger size alternates. What is at
         least so much is that and a little more.
         """
-        batches = [symbol for symbol in self.symbols if self._is_batch(symbol)]
+        batches = [symbol for symbol in self.symbols if self.is_batch(symbol)]
         rest = [symbol for symbol in self.symbols if symbol not in batches]
         tried = [dict(base)]
         for trial in range(trials):
@@ -296,14 +303,15 @@ class DynamicDimensions:
         step = self.multiples.get(symbol, 1)
         if places and all(self._is_side(item) for item in places) and step == 1:
             return scale * next(side for side in _SIDES if scale * side not in avoided)
-        start = _BATCH if self._is_batch(symbol) else scale * _SEQUENCE
+        start = _BATCH if self.is_batch(symbol) else scale * _SEQUENCE
         if symbol in self.least and self.least[symbol].symbols <= sizes.keys():
             start = self.least[symbol].value(sizes) + 1
         while start * step in avoided or not _is_prime(start):
             start += 1
         return start * step
 
-    def _is_batch(self, symbol: str) -> bool:
+    def is_batch(self, symbol: str) -> bool:
+        """Whether a symbol is how many inputs there are at a time."""
         axes = [item.axis for item in self.dimensions if item.symbol == symbol]
         return "batch" in symbol.lower() or 0 in axes
 

@@ -320,12 +320,11 @@ def _solved(
     whole = np.round(factors)
     residuals = np.abs((tables @ whole[:, :, None])[:, :, 0] - target).max(axis=1)
     found = []
-    for place in np.flatnonzero(residuals < 0.5).tolist():
+    for place in map(int, np.flatnonzero(residuals < 0.5)):
         chosen = choices[place]
         number, *rest = map(int, whole[place].tolist())
-        expression = Expression(
-            number, tuple((f, p) for f, p in zip(rest, chosen, strict=True) if f)
-        )
+        products = (tuple(sorted(product, key=repr)) for product in chosen)
+        expression = _of_sums(number, dict(zip(products, rest, strict=True)))
         is_only = np.linalg.matrix_rank(scaled[place]) > len(chosen)
         if is_only and all(expression.value(at) == v for at, v in zip(sizes, values, strict=True)):
             found.append(expression)

@@ -109,33 +109,20 @@ class RelationFinder:
         if operands is None:
             return None
         node = same[0][1].node
-        found = [
-            further
-            for pair in _pairs(operands)
-            if (further := self._equated(dimensions, *pair, str(node.op_type))) is not None
-        ]
-        equated = list({tuple(one.derived.items()): one for one in found}.values())
-        equated = equated[:_MOST_EQUATIONS]
-        for further in equated:
-            if self._fits(node, operands, further):
-                return further
-        for one, other in [*combinations(equated, 2)][:_MOST_PAIRS]:
-            both = _both(dimensions, one, other)
-            if both is not None and self._fits(node, operands, both):
-                return both
-        for step in _MULTIPLES:
-            for symbol in dimensions.symbols:
-                if step % dimensions.multiples.get(symbol, 1):
-                    continue
-                note = f"{symbol} is a multiple of {step}: the model does not run with other sizes"
-                further = replace(
-                    dimensions,
-                    multiples={**dimensions.multiples, symbol: step},
-                    notes=(*dimensions.notes, note),
-                )
-                if self._fits(node, operands, further):
-                    return further
-        return None
+        between, to_numbers = (
+            [
+                further
+                for one, other in _pairs(operands)
+                if bool(one.terms and other.terms) is has_two
+                and (further := self._equated(dimensions, one, other, node.op_type)) is not None
+            ][:_MOST_EQUATIONS]
+            for has_two in (True, False)
+        )
+        between = list({tuple(one.derived.items()): one for one in between}.values())
+        pairs = [_both(dimensions, *pair) for pair in combinations(between, 2)][:_MOST_PAIRS]
+        both = [further for further in pairs if further is not None]
+        tried = (*between, *both, *_multiples(dimensions), *to_numbers)
+        return next((further for further in tried if self._fits(node, operands, further)), None)
 
     def _equated(
         self, dimensions: DynamicDimensions, one: Expression, other: Expression, op_type: str
@@ -299,10 +286,20 @@ def _pairs(operands: Sequence[_Operand]) -> Iterator[tuple[Expression, Expressio
         )
     ]
     pairs += [(a, b) for one, other in permutations(rows, 2) for a in one for b in other]
-    both = [pair for pair in pairs if pair[0].terms and pair[1].terms]
-    for one, other in (*both, *(pair for pair in pairs if pair not in both)):
-        if one != other:
-            yield one, other
+    yield from ((one, other) for one, other in dict.fromkeys(pairs) if one != other)
+
+
+def _multiples(dimensions: DynamicDimensions) -> Iterator[DynamicDimensions]:
+    """Yield the dimensions with one that is a multiple of a number, the smallest numbers first."""
+    for step in _MULTIPLES:
+        for symbol in dimensions.symbols:
+            if step % dimensions.multiples.get(symbol, 1) == 0:
+                note = f"{symbol} is a multiple of {step}: the model does not run with other sizes"
+                yield replace(
+                    dimensions,
+                    multiples={**dimensions.multiples, symbol: step},
+                    notes=(*dimensions.notes, note),
+                )
 
 
 def _both(

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
@@ -26,7 +27,7 @@ from relational_tensat.formats.dynamic.sized_model import (
 )
 from relational_tensat.formats.onnx_frame import default_inputs
 from relational_tensat.formats.onnx_metadata import weights_without_data
-from relational_tensat.formats.onnx_node import MisfitError, OnesRunner
+from relational_tensat.formats.onnx_node import MisfitError
 from relational_tensat.formats.onnx_read import Reading, parse_onnx, read_in_full
 from relational_tensat.formats.onnx_types import from_type_proto, is_tensor_of_unknown_shape
 from relational_tensat.tensor import (
@@ -39,6 +40,9 @@ from relational_tensat.tensor import (
     tensors_of,
 )
 
+if TYPE_CHECKING:
+    from relational_tensat.formats.dynamic.input_values import InputValues
+
 #: What is folded at one size and not at another is folded at none; finding it takes few rounds.
 _MOST_ROUNDS = 10
 #: So many sizes are tried for each that is needed: a model need not be valid at all of them.
@@ -48,13 +52,18 @@ _SCALES = (1, 4, 16, 64, 256)
 
 
 def read_dynamic(
-    path: Path, dims: Mapping[str, int], *, keep_overridable: bool = False
+    path: Path,
+    dims: Mapping[str, int],
+    *,
+    keep_overridable: bool = False,
+    inputs: Mapping[str, Array] | None = None,
 ) -> DynamicModel | Graph:
     """Read an ONNX file; as a graph if all its dimensions are fixed.
 
     Args:
         dims: sizes to optimize at, by symbol or ``INPUT:AXIS``; others get defaults.
         keep_overridable: inputs with a default value stay inputs with one.
+        inputs: what some have at the sizes to optimize at.
 
     Raises:
         UsageError: ``dims`` names a dimension that the model lacks.
@@ -68,7 +77,7 @@ def read_dynamic(
     if model.functions:
         model = inliner.inline_local_functions(model)
     check_names(_own_inputs(model, overridable), dims, str(path))
-    return _SizeReader(model, data, path, overridable).read(dims)
+    return _SizeReader(model, data, path, overridable, inputs or {}).read(dims)
 
 
 class _SizeReader:
@@ -78,6 +87,7 @@ class _SizeReader:
         data: Mapping[str, memoryview],
         path: Path,
         overridable: tuple[str, ...],
+        given: Mapping[str, Array],
     ) -> None:
         self._frame = frame
         self._data = data
@@ -88,7 +98,8 @@ class _SizeReader:
         self._initialized |= weights_without_data(frame)
         self._initialized.difference_update(overridable)
         self._readings: dict[tuple[tuple[str, int], ...], Reading] = {}
-        self._runner = OnesRunner(path)
+        self._given = given
+        self._found_values: InputValues | None = None
 
     def read(self, dims: Mapping[str, int]) -> DynamicModel:
         """Read the model; see ``read_dynamic``."""
@@ -110,7 +121,7 @@ class _SizeReader:
         """
         try:
             base = self._valid_base(dims)
-            if self._dimensions.tied(dims) is not None:
+            if self._dimensions.may_be_related or _takes_numbers(base):
                 self._check_runs(base.sizes)
             if all(self._is_misfit(at) for at in self._dimensions.others(base.sizes, 2)):
                 return self._related_base(dims)
@@ -136,17 +147,31 @@ class _SizeReader:
         related = finder.related(self._dimensions)
         for self._dimensions in (related, *candidates(related, dims)):
             with suppress(InputError):
-                self._check_runs(self._dimensions.base(dims, self._fixed_sizes()))
+                base = self._dimensions.base(dims, self._fixed_sizes())
+                self._check_runs(base)
                 return self._valid_base(dims)
         self._dimensions = related.tied(dims) or related  # as types demand it
         return self._valid_base(dims)
+
+    @property
+    def _values(self) -> InputValues:
+        """Runs the model; few are run."""
+        if self._found_values is None:
+            from relational_tensat.formats.dynamic.input_values import InputValues
+
+            self._found_values = InputValues(self._path, self._given)
+        return self._found_values
+
+    def _values_at(self, sizes: Sizes) -> Mapping[str, Array]:
+        return {} if self._found_values is None else self._found_values.at(sizes)
 
     def _refusal_at(self, sizes: Sizes) -> str:
         """Run the model on ones at some sizes; return why that is refused, "" if it is not."""
         copy = onnx.GraphProto(input=_own_inputs(self._frame, self._overridable))
         fix_dims(copy.input, (), self._dimensions.at(sizes), str(self._path))
         kinds = {value.name: from_type_proto(value.type) for value in copy.input}
-        return self._runner.refusal({name: kind for name, kind in kinds.items() if kind})
+        known = {name: kind for name, kind in kinds.items() if kind is not None}
+        return self._values.refusal(self._dimensions, sizes, known)
 
     def _valid_base(self, dims: Mapping[str, int]) -> _Sized:
         """Read the model at the sizes that are given, and the smallest defaults that are large enough.
@@ -165,6 +190,7 @@ class _SizeReader:
                 base = _Sized(sizes, self._read(sizes))
                 self._check_not_emptied(base)
                 if _has_unknown_shapes(base):
+                    self._values.begin(sizes)
                     self._check_runs_at(base)
                 smaller = smaller or base
                 if not self._has_little_left(base):
@@ -223,7 +249,12 @@ class _SizeReader:
                 graphs.remove(other)
         computed = self._computed(graphs)
         weights = first.reading.graph.weights
-        alike = [graph.with_inputs(computed, weights) for graph in graphs]
+        if self._values_at(base.sizes):  # it does not run without
+            for graph in graphs:
+                self._values.refusal(self._dimensions, graph.sizes, graph.reading.graph.inputs)
+        alike = [
+            graph.with_inputs(computed, weights, self._values_at(graph.sizes)) for graph in graphs
+        ]
         return DynamicModel(
             self._path,
             self._frame,
@@ -331,12 +362,14 @@ class _SizeReader:
         Raises:
             InputError: it does not.
         """
+        self._values.begin(base)
         for sizes in (base, *self._dimensions.others(base, _TRIALS)):
             if refusal := self._refusal_at(sizes):
                 raise InputError(f"{self._path}: does not run at {text_of(sizes)}: {refusal}")
 
     def _check_runs_at(self, sized: _Sized) -> None:
-        refusal = self._runner.refusal(sized.reading.graph.inputs)
+        inputs = sized.reading.graph.inputs
+        refusal = self._values.refusal(self._dimensions, sized.sizes, inputs)
         if refusal:
             raise InputError(f"{self._path}: does not run at {text_of(sized.sizes)}: {refusal}")
 
@@ -384,7 +417,12 @@ class _Sized:
     def constant(self, name: str) -> Weight:
         return self.reading.constants[name]
 
-    def with_inputs(self, computed: Sequence[str], weights: Mapping[str, Weight]) -> SizedGraph:
+    def with_inputs(
+        self,
+        computed: Sequence[str],
+        weights: Mapping[str, Weight],
+        fitting: Mapping[str, Array],
+    ) -> SizedGraph:
         """Return the graph whose computed values are inputs, and whose weights are the given ones."""
         graph = self.reading.graph
         kept = {name: weights[name] for name in graph.weights if name not in computed}
@@ -404,7 +442,7 @@ class _Sized:
             graph.metadata,
             origin=graph.origin,
         )
-        return SizedGraph(self.sizes, graph, values, self.reading.constants)
+        return SizedGraph(self.sizes, graph, values, self.reading.constants, fitting)
 
 
 def _all_types(reading: Reading) -> dict[str, ValueType]:
@@ -429,6 +467,12 @@ def _has_unknown_shapes(sized: _Sized) -> bool:
     return any(is_tensor_of_unknown_shape(part) for kind in kinds for part in tensors_of(kind))
 
 
+def _takes_numbers(sized: _Sized) -> bool:
+    """Whether an input has few whole numbers, which may have to fit the sizes."""
+    kinds = sized.reading.graph.inputs.values()
+    return any(kind.dtype in ("int32", "int64") and kind.rank <= 1 for kind in kinds)
+
+
 def _check_alike(one: _Sized, other: _Sized) -> None:
     """Check that two graphs are the same but for sizes.
 
@@ -450,7 +494,8 @@ def _check_alike(one: _Sized, other: _Sized) -> None:
 
 
 def _form(kind: TensorType) -> tuple[str, int]:
-    return kind.dtype, kind.rank
+    # what is known of an unknown shape may be sizes
+    return "" if is_tensor_of_unknown_shape(kind) else kind.dtype, kind.rank
 
 
 def _equal(a: Weight, b: Weight) -> bool:

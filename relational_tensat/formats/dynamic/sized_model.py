@@ -37,12 +37,19 @@ class SizedGraph:
     Attributes:
         graph: values computed from sizes alone are inputs after its own, ``computed`` by name.
         constants: the values that are known before inference, those that no node takes included.
+        fitting: values of inputs that the model does not run without at these sizes.
     """
 
     sizes: Sizes
     graph: Graph
     computed: Mapping[str, Array]
     constants: Mapping[str, Weight]
+    fitting: Mapping[str, Array]
+
+    @property
+    def known_inputs(self) -> Mapping[str, Array]:
+        """What is not drawn."""
+        return {**self.computed, **self.fitting}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

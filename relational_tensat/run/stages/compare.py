@@ -90,7 +90,9 @@ def compare(
 
 
 def _is_compared_at_others(loaded: LoadedRun) -> bool:
-    from relational_tensat.run.stages.dynamic import is_compared_at_others  # few models need it
+    from relational_tensat.run.stages.compare_sizes import (
+        is_compared_at_others,  # few models need it
+    )
 
     return is_compared_at_others(loaded)
 
@@ -99,7 +101,7 @@ def _compare_at_others(
     extracted: ExtractedRun, sized: SizedResult, candidate: Path | None
 ) -> tuple[Graph, Verification]:
     """Compare graphs at small sizes; they are too much work at those that the graph is chosen for."""
-    from relational_tensat.run.stages.dynamic import compare_graphs  # few models need it
+    from relational_tensat.run.stages.compare_sizes import compare_graphs  # few models need it
 
     folded = fold_weights(extracted.chosen)
     if candidate is not None:

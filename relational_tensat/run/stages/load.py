@@ -29,7 +29,7 @@ from relational_tensat.run.values import LoadedRun, Model, Run
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.tensor.operators.opaque import WITH_BODIES
 from relational_tensat.tensor.uses import distinct_nodes, share_equal_weights
-from relational_tensat.verify.inputs import load_inputs
+from relational_tensat.verify.inputs import load_inputs, read_array
 from relational_tensat.view.document import RunTables
 
 if TYPE_CHECKING:
@@ -62,8 +62,10 @@ def read_model(run: Run, source: Graph | str | Path) -> Model:
         need_onnx()
         from relational_tensat.formats.dynamic.sized_model import SizeError
 
+        given = run.options.verification.inputs
+        arrays = {name: read_array(file) for name, file in given.items()}
         try:
-            model = load_dynamic(path, dims, keep_overridable=keeps)
+            model = load_dynamic(path, dims, keep_overridable=keeps, inputs=arrays)
         except SizeError as error:
             if error.base is None:
                 raise
@@ -98,8 +100,8 @@ def prepare(run: Run, model: Model, open_egraph: Callable[[Run, Graph], EGraph])
     output = check_output(run.output, model.source)
     _check_opset(run.options.output.opset, output)
     check_this_machine(run.options, cost, output)
-    computed = {} if model.dynamic is None else model.dynamic.base.computed
-    inputs = {**load_inputs(model.graph, run.options.verification.inputs), **computed}
+    known = {} if model.dynamic is None else model.dynamic.base.known_inputs
+    inputs = {**known, **load_inputs(model.graph, run.options.verification.inputs)}
     untrusted = _check_rules(run, rules)
     _time_opaque(run, model, cost, inputs)
     rewrites, note = _rewrite_bodies(run, model)

@@ -238,7 +238,7 @@ def _compared(checked: CheckedRun, saved: Path, folder: Path) -> Verification:
     is_on_integers = is_quantized(loaded.original)
     sessions = (Session.AS_BY_DEFAULT,) if is_on_integers else tuple(Session)
     if loaded.model.dynamic is not None:
-        from relational_tensat.run.stages.dynamic import (
+        from relational_tensat.run.stages.compare_sizes import (
             compare_file_at_all_sizes,  # few models need it
         )
 

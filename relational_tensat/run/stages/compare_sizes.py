@@ -1,0 +1,163 @@
+"""Graphs and files of a dynamic model compared at several sizes, in float64 and in onnxruntime."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from relational_tensat.base.errors import InputError, ModelError, VerificationError
+from relational_tensat.base.folders import temporary_folder
+from relational_tensat.formats.dynamic.expressions import Sizes
+from relational_tensat.formats.dynamic.sized_model import DynamicModel, SizedGraph, text_of
+from relational_tensat.run.reports import SizedResult
+from relational_tensat.run.values import CheckedRun, LoadedRun
+from relational_tensat.tensor import Graph
+from relational_tensat.verify import Verification, verify
+from relational_tensat.verify.equivalence import graph_flops
+from relational_tensat.verify.quantization import compare_quantized, is_quantized
+from relational_tensat.verify.runtime import FileTrial, Session, verify_files_at
+from relational_tensat.verify.verification import UNCHANGED
+
+#: Files that were compared at fewer sizes are not returned.
+_FEWEST_SIZES = 3
+#: A model of more work at the sizes that it is optimized at is compared at others.
+_FEW_FLOPS = 5e8
+
+
+def is_compared_at_others(loaded: LoadedRun) -> bool:
+    """Whether the graphs are compared at small sizes only: each step was carried out there, too.
+
+    Inputs that were given are for the sizes that it is optimized at, and kernels on integers are looked at
+    in a file of fixed sizes.
+    """
+    model = loaded.model.dynamic
+    if model is None or set(loaded.inputs) - set(model.base.known_inputs):
+        return False
+    return graph_flops(loaded.original) > _FEW_FLOPS and not is_quantized(loaded.original)
+
+
+def compare_graphs(loaded: LoadedRun, sized: SizedResult) -> Verification:
+    """Compare the graphs in float64, at the first other sizes and at 1."""
+    model = loaded.model.dynamic
+    assert model is not None
+    folded = sized.folded if is_compared_at_others(loaded) else None
+    outcome = UNCHANGED
+    for place in (1, len(model.others)):
+        there = model.all[place]
+        checked = verify(
+            with_shared_weights(there.graph, loaded.original),
+            sized.graphs[place],
+            folded=None if folded is None else folded[place],
+            seed=loaded.run.options.process.seed,
+            runs=1,
+            inputs=there.known_inputs,
+        ).at_sizes(_label(there.sizes))
+        outcome = outcome.joined(checked)
+    return outcome
+
+
+def compare_at_all_sizes(checked: CheckedRun) -> Verification:
+    """Compare the dynamic files, and the graphs, at three sizes of each dimension, 1 among them.
+
+    Raises:
+        VerificationError: the dynamic file is not valid, cannot be run, or at no size.
+    """
+    loaded, sized = checked.loaded, checked.sized
+    model, process = loaded.model.dynamic, loaded.run.options.process
+    assert model is not None and sized is not None
+    outcome = UNCHANGED
+    if not is_compared_at_others(loaded):
+        outcome = compare_graphs(loaded, sized)
+        if outcome.failure():
+            return outcome
+    with temporary_folder() as folder:
+        file = folder / "dynamic.onnx"
+        try:
+            sized.save(file)
+        except ModelError as error:
+            raise VerificationError(str(error).removeprefix(f"{file}: ")) from None
+        if is_quantized(loaded.original):
+            check = compare_quantized(model.path, file, process.threads)
+            if check is not None and check.gain:
+                raise VerificationError(check.gain)
+        compared = compare_file_at_all_sizes(loaded, file, tuple(Session), process.seed)
+        return outcome.joined(compared)
+
+
+def compare_file_at_all_sizes(
+    loaded: LoadedRun, file: Path, sessions: Sequence[Session], seed: int
+) -> Verification:
+    """Compare a dynamic file with the model's at three sizes of each dimension, 1 among them.
+
+    Args:
+        sessions: how both are run.
+
+    Raises:
+        VerificationError: it cannot be run, or at too few sizes.
+    """
+    model = loaded.model.dynamic
+    assert model is not None
+    threads = loaded.run.options.process.threads
+    what = "the dynamic files"
+    outcome, compared = UNCHANGED, set[str]()
+    for trials in (_trials(loaded, model), _single_trials(model)):
+        for run_as in sessions:
+            outcomes = verify_files_at(
+                trials, model.path, file, seed=seed, threads=threads, what=what, run_as=run_as
+            )
+            for trial, checked in zip(trials, outcomes, strict=True):
+                compared |= {trial.sizes} if checked.runs else set()
+                outcome = outcome.joined(checked)
+        if _label(model.others[-1].sizes) in compared:  # no need to try each size of 1 alone
+            break
+    if len(compared) < _FEWEST_SIZES:
+        reasons = "; ".join(outcome.warnings)
+        raise VerificationError(f"the files could be compared at {len(compared)} sizes: {reasons}")
+    return outcome
+
+
+def with_shared_weights(there: Graph, original: Graph) -> Graph:
+    """Return the original at other sizes, with one weight in place of equal ones as in the explored one."""
+    inputs = {node.outputs: node.inputs for node in original.nodes}
+    nodes = tuple(replace(node, inputs=inputs[node.outputs]) for node in there.nodes)
+    types = {name: kind for name, kind in there.types.items() if name not in there.weights}
+    types |= {name: weight.type for name, weight in original.weights.items()}
+    return replace(there, nodes=nodes, weights=original.weights, types=types)
+
+
+def _label(sizes: Sizes) -> str:
+    """Return sizes as reports name them; a colon in a report ends what is compared."""
+    return text_of(sizes).replace(":", "/")
+
+
+def _trials(loaded: LoadedRun, model: DynamicModel) -> list[FileTrial]:
+    """Return sizes to run the files at: small ones, the given ones, and larger ones than any so far."""
+    own = loaded.model.graph
+    trials = [FileTrial(own, loaded.inputs, _label(model.base.sizes))]
+    ran = [there for there in model.others[:-1] if there.fitting] or model.others
+    trials += [_trial(there) for there in (*ran[:2], model.others[-1])]
+    sizes = {symbol: 3 * size + 2 for symbol, size in model.base.sizes.items()}
+    sizes = model.dimensions.fitted(sizes)
+    if is_compared_at_others(loaded):  # larger ones take long
+        return trials[1:]
+    if model.base.fitting:  # what these are there is not known
+        return trials
+    try:
+        graph = model.at(sizes)
+    except InputError:
+        return trials
+    weights = {
+        **graph.weights,
+        **{n: w for n, w in own.weights.items() if n in graph.weights},
+    }
+    return [*trials, FileTrial(replace(graph, weights=weights), {}, _label(sizes))]
+
+
+def _single_trials(model: DynamicModel) -> list[FileTrial]:
+    """Return sizes of 1 one at a time, for models that do not run with all of them 1."""
+    return [_trial(there) for there in model.others[2:-1] if 1 in there.sizes.values()]
+
+
+def _trial(there: SizedGraph) -> FileTrial:
+    return FileTrial(there.graph, there.known_inputs, _label(there.sizes))
