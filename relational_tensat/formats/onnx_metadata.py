@@ -12,6 +12,7 @@ from functools import cache
 
 import onnx
 
+from relational_tensat.formats.frontend import DATA_KEY
 from relational_tensat.formats.onnx_names import all_nodes, subgraphs
 
 #: What ONNX's inference raises: a class of its own for what does not fit, another for what cannot be.
@@ -139,6 +140,8 @@ def _domain(name: str) -> str:
 WEIGHTS_KEY = "relational_tensat.weights"
 #: In a model's metadata while it is in memory: its large tensors are in a file beside its own.
 _BESIDE_KEY = "relational_tensat.beside"
+#: As what a file beside the model's is known that has its name.
+_BESIDE = "beside"
 
 _MODEL_TEXTS = ("producer_name", "producer_version", "domain", "doc_string")
 
@@ -153,8 +156,9 @@ def read_metadata(model: onnx.ModelProto) -> dict[str, str]:
         metadata["onnx.metadata_props"] = json.dumps(properties)
     if model.model_version:
         metadata["onnx.model_version"] = str(model.model_version)
-    if any(item.key == _BESIDE_KEY for item in model.metadata_props):
-        metadata["onnx.data"] = "beside"
+    beside = [item.value for item in model.metadata_props if item.key == _BESIDE_KEY]
+    if beside:
+        metadata[DATA_KEY] = beside[0] or _BESIDE
     metadata["onnx.opset_import"] = json.dumps(read_imports(model.opset_import))
     metadata["onnx.outputs"] = json.dumps([value.name for value in model.graph.output])
     return {key: value for key, value in metadata.items() if value}
@@ -180,22 +184,31 @@ def write_metadata(
     names = list(weights)
     if names:
         properties[WEIGHTS_KEY] = json.dumps(names)
-    if "onnx.data" in metadata:
-        properties[_BESIDE_KEY] = ""
+    if DATA_KEY in metadata:
+        properties[_BESIDE_KEY] = metadata[DATA_KEY]
     onnx.helper.set_model_props(model, properties)
 
 
-def mark_beside(model: onnx.ModelProto) -> None:
-    """Let a model say that its large tensors are in a file beside its own, and are to be so again."""
-    model.metadata_props.add(key=_BESIDE_KEY)
+def mark_beside(model: onnx.ModelProto, name: str = _BESIDE) -> None:
+    """Let a model say that its large tensors are in a file beside its own, and are to be so again.
+
+    Args:
+        name: of the file, if it has not the model's name.
+    """
+    model.metadata_props.add(key=_BESIDE_KEY, value=name)
 
 
-def take_beside(model: onnx.ModelProto) -> bool:
-    """Return whether a model says so; it says no more."""
+def take_beside(model: onnx.ModelProto, own_name: str) -> str:
+    """Return in which file a model says so, "" if it does not; it says no more.
+
+    Args:
+        own_name: of the file that has the model's name.
+    """
     places = [i for i, item in enumerate(model.metadata_props) if item.key == _BESIDE_KEY]
+    names = [model.metadata_props[place].value for place in places]
     for place in reversed(places):
         del model.metadata_props[place]
-    return bool(places)
+    return {"": "", _BESIDE: own_name}.get(names[0], names[0]) if names else ""
 
 
 def weights_without_data(model: onnx.ModelProto) -> set[str]:

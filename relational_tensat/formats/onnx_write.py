@@ -13,7 +13,7 @@ from onnx import checker
 from relational_tensat.base.errors import ModelError, UsageError
 from relational_tensat.base.files import write_aside
 from relational_tensat.formats.onnx_emit import Emitter
-from relational_tensat.formats.onnx_external import with_weights_as_inputs
+from relational_tensat.formats.onnx_external import mapped_array, with_weights_as_inputs
 from relational_tensat.formats.onnx_frame import FrameParts, NamePlan, frame, plan_names
 from relational_tensat.formats.onnx_keep import Kept, find_kept, kept_alike
 from relational_tensat.formats.onnx_lineage import hand_on
@@ -22,6 +22,7 @@ from relational_tensat.formats.onnx_metadata import (
     OLDEST_POSSIBLE_OPSET,
     OLDEST_WRITTEN_OPSET,
     checkable,
+    mark_beside,
     take_beside,
     written_imports,
     written_outputs,
@@ -61,7 +62,7 @@ def write_model(graph: Graph, opset: int | None = None) -> onnx.ModelProto:
         ModelError: no version of ONNX's operators has all that the graph's opaque nodes need.
     """
     model, large_weights = write_skeleton(graph, opset)
-    take_beside(model)
+    take_beside(model, "")
     for tensor in model.graph.initializer:
         if tensor.name in large_weights:
             tensor.raw_data = large_weights[tensor.name].tobytes()
@@ -367,12 +368,14 @@ def save_skeleton(model: onnx.ModelProto, weights: Mapping[str, Array], path: Pa
     Raises:
         InputError, ModelError: as ``save_onnx``.
     """
-    is_beside = take_beside(model) and bool(weights)
+    own_name = f"{path.name}.data"
+    beside = take_beside(model, own_name)
+    is_large = sum(weight.nbytes for weight in weights.values()) >= _EXTERNAL_FROM_BYTES
     checked = with_weights_as_inputs(model, weights)
     with write_aside(path) as aside:
         target = aside / path.name
-        if is_beside or sum(w.nbytes for w in weights.values()) >= _EXTERNAL_FROM_BYTES:
-            _write_beside(model, weights, aside / f"{path.name}.data")
+        if weights and (beside or is_large):
+            _write_beside(model, weights, aside / (beside or own_name))
             weights = {}
         data = {name: memoryview(weight.data).cast("B") for name, weight in weights.items()}
         with target.open("wb") as file:
@@ -383,6 +386,25 @@ def save_skeleton(model: onnx.ModelProto, weights: Mapping[str, Array], path: Pa
             raise ModelError(
                 f"{path}: not written, the result is no valid ONNX model: {condense(str(error))}"
             ) from None
+
+
+def copy_with_data(source: Path, target: Path, name: str) -> None:
+    """Copy a valid model with its large weights in another place, and nothing else changed.
+
+    Args:
+        name: of the file beside the model that they go to; "" for the model itself.
+
+    Raises:
+        InputError, ModelError: it cannot be read, or written.
+    """
+    from relational_tensat.formats.onnx_read import parse_onnx  # a writer seldom reads
+
+    model, data = parse_onnx(source)
+    take_beside(model, "")
+    if name:
+        mark_beside(model, name)
+    tensors = {tensor.name: tensor for tensor in model.graph.initializer}
+    save_skeleton(model, {each: mapped_array(tensors[each], data[each]) for each in data}, target)
 
 
 def _write_beside(model: onnx.ModelProto, weights: Mapping[str, Array], path: Path) -> None:

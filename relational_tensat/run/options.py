@@ -22,6 +22,8 @@ _TIMED_EXPLORATION_S, _TIMED_EXTRACTION_S = 8.0, 3.0
 ONNXRUNTIME, CUDA = "onnxruntime", "cuda"
 #: The profile of what no place is named for.
 DEFAULT_PROFILE = "t4"
+#: Where large weights go: as the model has them, or into the model's file; else into a file of that name.
+KEEP, INSIDE = "keep", "inside"
 LOW, NORMAL, HIGH = "low", "normal", "high"
 
 
@@ -123,6 +125,13 @@ class OutputOptions(OptionGroup):
         "the version of the ONNX operator set to write",
         minimum=1,
         default_text="the model's own, or a later one if the result needs it",
+    )
+    external_data: str = option(
+        KEEP,
+        "where large weights go: keep, as the model has them; inside, into the .onnx file, up to 1.5 GB; "
+        "or a file of this name beside it",
+        metavar="keep|inside|FILE",
+        default_text="keep",
     )
 
 

@@ -129,6 +129,8 @@ class Model:
             the one at the sizes that it is optimized at, with what is computed from sizes as inputs.
         returns_original: it has dynamic dimensions that are to stay, and is another graph at other
             sizes: no other file than its own is the result.
+        moved_data: the file beside the result that large weights go to, "" for the result itself; None
+            where they stay as they were.
         notes: on how it was read.
     """
 
@@ -136,6 +138,7 @@ class Model:
     graph: Graph
     dynamic: DynamicModel | None = None
     returns_original: bool = False
+    moved_data: str | None = None
     notes: tuple[str, ...] = ()
 
     @property

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
+from relational_tensat.base.errors import UsageError
 from relational_tensat.formats.onnx_external import move_with_data
 from relational_tensat.run.options import Options
 from relational_tensat.run.pipeline import optimize
@@ -132,3 +133,45 @@ def test_large_weights_stay_where_they_were(tmp_path: Path, *, is_beside: bool) 
     assert target.with_name("out.onnx.data").exists() == is_beside
     (read,) = onnx.load(target).graph.initializer
     assert np.array_equal(onnx.numpy_helper.to_array(read), weight.astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("place", "names"),
+    [
+        ("keep", ["out.onnx", "out.onnx.data"]),
+        ("inside", ["out.onnx"]),
+        ("w.bin", ["out.onnx", "w.bin"]),
+    ],
+)
+@pytest.mark.parametrize("is_better", [True, False])
+@pytest.mark.parametrize("rows", ["2", "N"])
+def test_where_large_weights_go(
+    place: str, names: list[str], is_better: bool, rows: str, tmp_path: Path
+) -> None:
+    """Whether the result is another graph or the original, and dynamic or not."""
+    source = tmp_path / "in" / "model.onnx"
+    source.parent.mkdir()
+    nodes = "a = Relu(x) b = Relu(a) y = MatMul(b, W)" if is_better else "y = MatMul(x, W)"
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]>'
+        f"g (float[{rows},512] x) => (float[{rows},512] y) {{ {nodes} }}"
+    )
+    weight = np.random.default_rng(0).normal(size=(512, 512)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "W"))
+    onnx.save(model, source, save_as_external_data=True, location="model.data", size_threshold=0)
+    target = tmp_path / "out" / "out.onnx"
+    target.parent.mkdir()
+    options = Options.of(cost="t4", only=("drop-second-application",), external_data=place)
+    optimize(source, options, output=target)
+    there = files(target.parent)
+    assert there == (["model.data", "out.onnx"] if place == "keep" and not is_better else names)
+    result = onnx.load(target)
+    assert len(result.graph.node) == (2 if is_better else 1)
+    np.testing.assert_array_equal(onnx.numpy_helper.to_array(result.graph.initializer[0]), weight)
+
+
+@pytest.mark.parametrize("place", ["../w.bin", "out.onnx"])
+def test_data_is_beside_the_result(place: str, tmp_path: Path) -> None:
+    path, _ = saved(tmp_path, "a.onnx", 1.0)
+    with pytest.raises(UsageError, match="--external-data"):
+        optimize(path, Options.of(cost="t4", external_data=place), output=tmp_path / "out.onnx")

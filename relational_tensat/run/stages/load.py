@@ -15,14 +15,14 @@ from relational_tensat.base.outputs import DefaultOutput
 from relational_tensat.cost import CostSource, ask_for_graph
 from relational_tensat.egraph import EGraph
 from relational_tensat.formats import load_dynamic, load_model, need_onnx
-from relational_tensat.formats.frontend import check_output, is_onnx
+from relational_tensat.formats.frontend import DATA_KEY, check_output, is_onnx
 from relational_tensat.rules.backends.backend import load_backend
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.content import content_hash
 from relational_tensat.rules.soundness.gate import check_trust
 from relational_tensat.rules.soundness.verdict import Verdict
-from relational_tensat.run.options import LOW, ONNXRUNTIME
+from relational_tensat.run.options import INSIDE, KEEP, LOW, ONNXRUNTIME
 from relational_tensat.run.stages.explore import with_kernel_costs
 from relational_tensat.run.stages.race import check_this_machine
 from relational_tensat.run.values import LoadedRun, Model, Run
@@ -40,7 +40,7 @@ def load(run: Run) -> LoadedRun:
     """Read the model, the rules and the inputs, check where the result is to go, and make the e-graph."""
     if name := run.options.rules.backend:
         load_backend(name)  # a file may have kernels of it
-    loaded = prepare(run, read_model(run, run.source), _new_egraph)
+    loaded = prepare(run, with_data_moved(run, read_model(run, run.source)), _new_egraph)
     _record(loaded)
     return loaded
 
@@ -77,6 +77,39 @@ def read_model(run: Run, source: Graph | str | Path) -> Model:
     sizes = ",".join(f"{key}={size}" for key, size in defaults.items())
     note = f"no --dim given: sizes chosen are {sizes}" if defaults else ""
     return Model(source, model.base.graph, model, notes=(note, *model.notes))
+
+
+def with_data_moved(run: Run, model: Model) -> Model:
+    """Let a model's large weights go where the options say.
+
+    Raises:
+        UsageError: the file that they are to go to is none beside the result.
+    """
+    place, target = run.options.output.external_data, check_output(run.output, model.source)
+    if place == KEEP:
+        return model
+    if place != INSIDE and (
+        Path(place).name != place or (target is not None and place == target.name)
+    ):
+        raise UsageError(
+            f"--external-data {place}: expected {KEEP}, {INSIDE}, or the name of a file beside the result"
+        )
+    if target is None or not is_onnx(target):
+        raise UsageError(f"--external-data {place} is for .onnx files")
+    if place != INSIDE and target.with_name(place).exists() and not run.options.output.force:
+        raise UsageError(f"{target.with_name(place)} exists: give --force to replace it")
+    name = "" if place == INSIDE else place
+
+    def moved(graph: Graph) -> Graph:
+        others = {key: text for key, text in graph.metadata.items() if key != DATA_KEY}
+        return replace(graph, metadata={**others, **({DATA_KEY: name} if name else {})})
+
+    dynamic = model.dynamic
+    if dynamic is not None:
+        base, *rest = (replace(sized, graph=moved(sized.graph)) for sized in dynamic.all)
+        dynamic = replace(dynamic, base=base, others=tuple(rest))
+    graph = moved(model.graph) if dynamic is None else dynamic.base.graph
+    return replace(model, graph=graph, dynamic=dynamic, moved_data=name)
 
 
 def _stays_dynamic(run: Run, path: Path) -> bool:
