@@ -107,8 +107,9 @@ def _write_file(checked: CheckedRun, output: Path, *, with_candidate: bool) -> _
     if loaded.model.moved_data is not None:
         from relational_tensat.formats.onnx_write import copy_with_data  # few runs need it
 
-        copy_with_data(loaded.model.file, target, loaded.model.moved_data)
-        return _File(("the written file is the original, with its large weights in another place",))
+        copy_with_data(loaded.model.file, output, loaded.model.moved_data)
+        note = "the written file is the original, with its large weights in another place"
+        return _File((note,))
     try:
         copied = copy_model(loaded.model.file, output)
     except OtherDataError as error:
