@@ -23,7 +23,7 @@ _LIMITS: dict[str, Any] = {
 MODES: dict[str, dict[str, Any]] = {
     "onnxruntime": {"backend": "onnxruntime", "cost": "analytic:cpu", "budget_s": 0.0},
     "cuda": {"backend": "cuda", "cost": "h100"},
-    "fuse": {"fuse": True, "cost": "a100", "fuse_time_limit_s": 5.0},
+    "fuse": {"fuse": True, "cost": "a100", "fuse_time_limit_s": 0.5},
 }
 
 
