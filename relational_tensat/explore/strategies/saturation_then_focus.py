@@ -3,7 +3,7 @@
 What saturation found stays: the first graph that focus grows from is the cheapest of its e-graph, and the
 last extraction chooses from all that the two have built. So the result costs no more than saturation's.
 Focus has the time that is left, and e-nodes of its own beside saturation's. Where iterations ended it with
-hardly anything left to do, it first does that (``Saturation.grow_out``). Where fewer iterations than by
+hardly anything left to do, it first does that (``extend_while_converging``). Where fewer iterations than by
 default ended it, nothing goes on: so few were asked for. Where time did, none is left.
 """
 
@@ -23,7 +23,7 @@ from relational_tensat.rules.model import Rule
 DEFAULT_ITERATIONS = ExplorationOptions().iterations
 
 
-def explore_and_go_on(
+def saturate_then_focus(
     egraph: EGraph,
     rules: Sequence[Rule],
     search: SearchSettings,
@@ -44,7 +44,7 @@ def explore_and_go_on(
     with saturation.watching() as guard:
         reason = saturation.grow(guard)
         if reason == "iterations" and _can_go_on(reason, options):
-            reason = saturation.grow_out(guard)
+            reason = saturation.extend_while_converging(guard)
         if guard.reason is None and _can_go_on(reason, options):
             from relational_tensat.explore.strategies.focus.focus import search_subgraphs
 
