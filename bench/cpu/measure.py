@@ -86,7 +86,7 @@ def measure_model(name: str, path: Path, options: Options, rounds: int, seconds:
     original = reseed(model, RandomWeights(model, options.process.seed))
     result = optimize(original, options)
     graphs = (fold_weights(original), result.graph)
-    device = OnnxRuntimeDevice().suited(weight_bytes(original))  # as the run has it
+    device = OnnxRuntimeDevice().adapted(weight_bytes(original))  # as the run has it
     feeds = unmasked(draw_inputs(original, options.process.seed, 0, {}))
     return CpuRun(
         model=name,

@@ -206,7 +206,7 @@ def _print_details(result: Result, console: Console) -> None:
     if result.gain.with_run:
         console.print(result.gain.with_run)
     console.print(size_text(result))
-    if result.costs.are_found_out:
+    if result.costs.any_measured:
         console.print(counts_line(result))
     if result.lists_kernels:
         print_kernels(result.kernels_us, console)

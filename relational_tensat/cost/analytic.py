@@ -73,7 +73,7 @@ def _times(rates: Mapping[str, float], factor: float) -> Mapping[str, float]:
     return {name: rate * factor for name, rate in rates.items()}
 
 
-def as_found(profile: Profile, graph: Graph, prices: Prices = profile_us) -> Profile:
+def with_cache_state(profile: Profile, graph: Graph, prices: Prices = profile_us) -> Profile:
     """Return a profile as a graph finds its caches that runs, for some milliseconds, in turn with others.
 
     Of the runs of a turn the first finds next to nothing there, the second half of it, the fourth nearly
@@ -133,11 +133,11 @@ class AnalyticSource(CostSource):
         self._prices, self.tells_computed = in_threads(prices), True
         self._answers.clear()
 
-    def suit(self, graph: Graph) -> bool:
+    def adapt_to(self, graph: Graph) -> bool:
         """Take the profile as a graph finds its weights."""
         if not isinstance(self._given, Profile):
             return False
-        suited = as_found(self._given, graph, self._prices)
+        suited = with_cache_state(self._given, graph, self._prices)
         if suited == self._model:
             return False
         self._model = suited

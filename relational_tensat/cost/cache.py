@@ -37,7 +37,7 @@ from relational_tensat.cost.key import TIME_COLUMNS, Record, configuration_text,
 from relational_tensat.cost.race import RACE_VERSION, RaceOutcome
 
 
-class Postponed:
+class DeferredInterrupt:
     """Holds Ctrl-C back while its block runs, and lets it happen at the end.
 
     Signals reach only the main thread; in others this does nothing.
@@ -49,7 +49,7 @@ class Postponed:
         self._taken = ctrl_c_taken(self._on_signal)
         self._previous: Any = None
 
-    def __enter__(self) -> Postponed:
+    def __enter__(self) -> DeferredInterrupt:
         self._previous = self._taken.__enter__()
         return self
 
@@ -286,7 +286,7 @@ class CostCache:
     @contextmanager
     def opened(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Attach the file for a statement or two; make it, and its table, where they are missing."""
-        with Postponed() as interruption, _ENGINE_LOCK:
+        with DeferredInterrupt() as interruption, _ENGINE_LOCK:
             if self._is_dispensable and self.path in _IN_MEMORY:
                 yield _IN_MEMORY[self.path]
                 return
@@ -304,7 +304,7 @@ class CostCache:
         return True
 
     @contextmanager
-    def _attached(self, interruption: Postponed) -> Iterator[duckdb.DuckDBPyConnection]:
+    def _attached(self, interruption: DeferredInterrupt) -> Iterator[duckdb.DuckDBPyConnection]:
         try:
             engine = _engine(self.path)
             self._attach(engine, interruption)
@@ -341,7 +341,7 @@ class CostCache:
                 f"{self.path}: cannot be made: {first_line(error)}; {_ANOTHER}"
             ) from error
 
-    def _attach(self, engine: duckdb.DuckDBPyConnection, interruption: Postponed) -> None:
+    def _attach(self, engine: duckdb.DuckDBPyConnection, interruption: DeferredInterrupt) -> None:
         if not self.path.exists():
             self._make()
         check_own(self.path)

@@ -173,7 +173,7 @@ class Device(Protocol):
     def statistic(self) -> str:
         """Which of a sample's figures is the cost: ``median_us`` or ``p10_us``."""
 
-    def suited(self, weights_bytes: int) -> Device:
+    def adapted(self, weights_bytes: int) -> Device:
         """Return the device as a graph finds it whose weights are so many bytes; itself or another.
 
         Weights that all fit into a cache may stay there from one run to the next.

@@ -105,7 +105,7 @@ def devices_here(kinds: Sequence[str], threads: Collection[str] = ()) -> list[De
                 device = open_device(name)
             except (MissingDependencyError, UsageError):  # its times are another machine's
                 continue
-            keys += [device.key, device.suited(0).key, device.suited(_MANY_BYTES).key]
+            keys += [device.key, device.adapted(0).key, device.adapted(_MANY_BYTES).key]
     return keys
 
 

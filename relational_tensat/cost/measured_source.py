@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.cost.analytic import as_found
+from relational_tensat.cost.analytic import with_cache_state
 from relational_tensat.cost.bound import MARGIN, LeastCosts
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.calibration import (
@@ -235,10 +235,10 @@ class MeasuredSource(CostSource):
         """Return what a configuration costs by what is known of it, corrected."""
         return self._uncorrected_us(configuration) * self.corrections.of(configuration.op)
 
-    def suit(self, graph: Graph) -> bool:
+    def adapt_to(self, graph: Graph) -> bool:
         """Take the device as this graph finds it; what was asked of it in another state is forgotten."""
         self._graph, self._found = graph, None
-        suited = self._opened.suited(weight_bytes(graph))
+        suited = self._opened.adapted(weight_bytes(graph))
         is_other = suited.key != self._device.key
         if is_other:
             self._device, self._calibration, self._corrections = suited, None, None
@@ -258,7 +258,7 @@ class MeasuredSource(CostSource):
         """Return what the profile says whose figures are nearest to the device's."""
         if self._found is None:
             base, graph = nearest_profile(self._device.key), self._graph
-            self._found = base if graph is None else as_found(base, graph, self._prices)
+            self._found = base if graph is None else with_cache_state(base, graph, self._prices)
         return self._prices(self._found, configuration)
 
     def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, CostAnswer]:

@@ -219,7 +219,7 @@ class Profile:
         weight_cache_us: of what a model reads that takes so long nothing is in a cache any more when it
             runs again, of one that takes half of it, half; 0: nothing at all.
         weight_cache_bandwidth_bytes_per_s: of that cache.
-        cached: the part that is there, of 1, where a model is known: ``as_found``.
+        cached: the part that is there, of 1, where a model is known: ``with_cache_state``.
         view_us: what it costs to name the same elements again.
         run: what a run costs beside kernels.
         threads: what several threads change; with a speed-up of 0 where that is not known.

@@ -120,7 +120,7 @@ def corrections_of(outcomes: Sequence[RaceOutcome]) -> Corrections:
 
 
 #: Numbers of graphs in; how many times as fast as the first of them each is, out.
-Heat: TypeAlias = Callable[[Sequence[int]], Sequence[float]]
+TimingRound: TypeAlias = Callable[[Sequence[int]], Sequence[float]]
 
 #: Raised whenever results of before no longer count: graphs are run, or written, in another way.
 RACE_VERSION = 2
@@ -207,7 +207,7 @@ class RaceResult:
         return self.final.is_as_fast
 
 
-def race(heat: Heat, count: int, is_over: Callable[[float], bool]) -> RaceResult:
+def race(heat: TimingRound, count: int, is_over: Callable[[float], bool]) -> RaceResult:
     """Race graphs against the original.
 
     Args:
@@ -245,7 +245,10 @@ def mean_and_half_width(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _run(
-    heat: Heat, numbers: Sequence[int], logarithms: dict[int, list[float]], noise: list[float]
+    heat: TimingRound,
+    numbers: Sequence[int],
+    logarithms: dict[int, list[float]],
+    noise: list[float],
 ) -> None:
     *ratios, again = heat([0, *numbers, 0])[1:]
     for number, ratio in zip(numbers, ratios, strict=True):

@@ -83,14 +83,14 @@ class CostCounts:
     spared: int = 0
 
     @property
-    def are_found_out(self) -> bool:
+    def any_measured(self) -> bool:
         """Whether costs are from where kernels ran; else all are modelled."""
         return any((self.measured, self.cached, self.recorded))
 
     @property
     def estimates(self) -> str:
         """How many are estimates where others are not: "3 of 20 are estimated", or ""."""
-        if not self.are_found_out or not self.estimated:
+        if not self.any_measured or not self.estimated:
             return ""
         return f"{self.estimated:,} of {self.total:,} are estimated"
 
@@ -185,10 +185,10 @@ class CostSource(ABC):
 
     @property
     def asks_for_runs(self) -> bool:
-        """Whether ``suit`` asks how long a run of the graph takes: it is best given its kernels."""
+        """Whether ``adapt_to`` asks how long a run of the graph takes: it is best given its kernels."""
         return False
 
-    def suit(self, graph: Graph) -> bool:
+    def adapt_to(self, graph: Graph) -> bool:
         """Answer from now on for this graph, where costs depend on what a graph leaves in the caches.
 
         Returns:

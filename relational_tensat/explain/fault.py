@@ -26,11 +26,11 @@ _IMPORTS = (
 )
 #: Kernels of a target are compared as they are written.
 _IMPORTS_OF_KERNELS = (
-    "from relational_tensat.rules.backends.as_written import as_written",
+    "from relational_tensat.rules.backends.expand_to_onnx import expand_to_onnx",
     "from relational_tensat.rules.backends.backend import know_kernels",
     "know_kernels()",
 )
-_KERNELS_WRITTEN = ("before, after = (as_written(graph, before) for graph in (before, after))",)
+_KERNELS_WRITTEN = ("before, after = (expand_to_onnx(graph, before) for graph in (before, after))",)
 _COMPARISON = (
     "files = [to_onnx_model(graph).SerializeToString() for graph in (before, after)]",
     "print(verify(before, after).failure() or verify_files(before, *files).failure())",

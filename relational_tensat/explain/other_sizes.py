@@ -27,7 +27,7 @@ from relational_tensat.tensor.types import AttrItems, AttrValue, TensorType, Val
 _LISTS_OF_SIZES = ("shape", "sizes")
 
 
-class HoldsHereOnlyError(Exception):
+class ShapeSpecificError(Exception):
     """A step holds at the explained sizes, and not at others.
 
     Attributes:
@@ -63,18 +63,18 @@ def at_other_sizes(explanation: Explanation, graph: Graph) -> dict[int, Counterp
         The counterparts of all terms, those of the result included.
 
     Raises:
-        HoldsHereOnlyError: a step does not hold there.
+        ShapeSpecificError: a step does not hold there.
     """
     replay = _Replay(explanation)
     try:
         replay.begin(graph)
     except _ConflictError as conflict:
-        raise HoldsHereOnlyError(-1, str(conflict)) from None
+        raise ShapeSpecificError(-1, str(conflict)) from None
     for index, rewrite in enumerate(explanation.rewrites):
         try:
             replay.follow(rewrite)
         except (_ConflictError, RelationalTensatError) as error:
-            raise HoldsHereOnlyError(index, str(error)) from None
+            raise ShapeSpecificError(index, str(error)) from None
     return replay.counterparts
 
 

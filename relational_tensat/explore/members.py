@@ -151,7 +151,7 @@ class Members:
         """Go back to a state."""
         self.size, self._next_place, self._applications = state
 
-    def find_entering(self) -> int:
+    def stage_entering(self) -> int:
         """Fill ``entering`` with what built applications would bring into the subgraph; return how many."""
         return self._database.change("subgraphs/entering", subgraph=self.subgraph)
 

@@ -153,15 +153,15 @@ class BackendCosts(CostSource):
         """Those about single kernels."""
         return self._kernels.notes
 
-    def suit(self, graph: Graph) -> bool:
+    def adapt_to(self, graph: Graph) -> bool:
         """Take the device as this graph finds it."""
-        is_other = self._kernels.suit(graph)
+        is_other = self._kernels.adapt_to(graph)
         self._forget()
         if not self._kernels.asks_for_runs:
             return is_other
         with self._ways_to_run(graph) as kernels:
             as_run = kernels()
-            if self._kernels.suit(as_run):
+            if self._kernels.adapt_to(as_run):
                 self._forget()
                 as_run = kernels()
         self._as_run[graph] = as_run

@@ -142,7 +142,7 @@ class Result:
                 self.cost_before_us,
                 self.cost_after_us,
                 race.standing or race.final,
-                from_kernels=self.costs.are_found_out,
+                from_kernels=self.costs.any_measured,
                 is_kept=race.standing is None,
                 place=str(race.first),
             )
@@ -156,14 +156,14 @@ class Result:
             self.cost_after_us,
             measured,
             (self.run_us, self.run_after_us),
-            from_kernels=self.costs.are_found_out,
+            from_kernels=self.costs.any_measured,
             is_kept=is_kept,
         )
 
     @property
     def cost_basis(self) -> str:
         """What costs rest on, and what is proven of them: modelled, measured, partly estimated."""
-        if not self.costs.are_found_out:
+        if not self.costs.any_measured:
             return "modelled"
         return "partly estimated" if self.costs.estimated else "measured"
 

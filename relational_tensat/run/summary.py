@@ -70,7 +70,7 @@ def _result(written: WrittenRun) -> Result:
         from relational_tensat.run.stages.dynamic import as_constants  # few models need it
 
         original, graph = (as_constants(each, model.dynamic) for each in (original, graph))
-    beside = beside_kernels(checked, len(original.inputs) + len(original.outputs))
+    beside = kernel_overhead(checked, len(original.inputs) + len(original.outputs))
     price = _price(checked, beside)
     is_large = loaded.tables.memory is not None and extracted.e_nodes > MOST_KEPT_ENODES
     tables = None if is_large else loaded.tables
@@ -122,7 +122,7 @@ def _price(checked: CheckedRun, beside: BesideKernels) -> Price:
         beside.after_us,
         cost.counts,
         dict(sorted(both.items(), key=lambda item: (-max(item[1]), item[0]))),
-        lists_kernels=cost.gives_kernels or cost.counts.are_found_out,
+        lists_kernels=cost.gives_kernels or cost.counts.any_measured,
     )
 
 
@@ -169,7 +169,7 @@ class BesideKernels(NamedTuple):
     note: str = ""
 
 
-def beside_kernels(checked: CheckedRun, values: int) -> BesideKernels:
+def kernel_overhead(checked: CheckedRun, values: int) -> BesideKernels:
     """Return what an inference takes beside kernels, before and after; 0 where costs do not tell.
 
     Args:

@@ -265,7 +265,7 @@ class ExploredRun:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Settled:
+class CachedChoice:
     """The choice of a run before, in the e-graph of this one.
 
     Attributes:
@@ -291,7 +291,7 @@ class Start:
     """
 
     by_profile: Seed | None = None
-    settled: Settled | None = None
+    settled: CachedChoice | None = None
 
     def __bool__(self) -> bool:
         return self.by_profile is not None or self.settled is not None

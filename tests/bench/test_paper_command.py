@@ -56,11 +56,11 @@ def test_writes_every_table_and_plot(tmp_path: Path, capsys: pytest.CaptureFixtu
     for name in plotted:
         assert (out / name).read_bytes().startswith(b"\x89PNG")
         assert f"]({name})" in printed
-    runs = json.loads((out / "runs.json").read_text())
+    kept = json.loads((out / "runs.json").read_text())
     assert {"date", "commit", "machine", "versions", "load_average", "settings", "runs"} == set(
-        runs
+        kept
     )
-    assert len(runs["runs"]) == len(list((out / "cells").iterdir()))
+    assert len(kept["runs"]) == len(list((out / "cells").iterdir()))
 
 
 def test_one_model_and_one_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -77,7 +77,7 @@ class FakeDevice:
     speed: Callable[[Graph], float] | None = None
     timed: list[tuple[tuple[Graph, Graph], Mapping[str, Array]]] = field(default_factory=list)
 
-    def suited(self, weights_bytes: int) -> FakeDevice:
+    def adapted(self, weights_bytes: int) -> FakeDevice:
         """Return another device for graphs whose weights are fewer than ``small_bytes``."""
         self.suited_to.append(weights_bytes)
         if weights_bytes >= self.small_bytes:

@@ -13,7 +13,7 @@ import pytest
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.folders import CACHE_VARIABLE
 from relational_tensat.cost import cache as cache_module
-from relational_tensat.cost.cache import CostCache, Postponed, default_cache
+from relational_tensat.cost.cache import CostCache, DeferredInterrupt, default_cache
 from relational_tensat.cost.measured_source import MeasuredSource
 from tests.cost.fakes import CPU, FakeDevice, products
 
@@ -159,15 +159,15 @@ def test_where_the_users_own_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_ctrl_c_waits_until_a_row_is_written(tmp_path: Path) -> None:
     reached = []
-    with pytest.raises(KeyboardInterrupt), Postponed():
+    with pytest.raises(KeyboardInterrupt), DeferredInterrupt():
         signal.raise_signal(signal.SIGINT)
         reached.append("the end")
     assert reached
-    with pytest.raises(KeyboardInterrupt), Postponed() as interruption:
+    with pytest.raises(KeyboardInterrupt), DeferredInterrupt() as interruption:
         interruption.check()
         signal.raise_signal(signal.SIGINT)
         interruption.check()
         pytest.fail("went on waiting for another process")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    with Postponed():
+    with DeferredInterrupt():
         pass  # nobody pressed anything

@@ -45,15 +45,15 @@ def _with_weight(size: int) -> Graph:
 def test_a_small_graph_has_times_of_its_own(cache: CostCache) -> None:
     device = FakeDevice(small_bytes=4 * 100)
     source = MeasuredSource("cpu", device, cache)
-    source.suit(_with_weight(11))
+    source.adapt_to(_with_weight(11))
     source.ask(products(2))
     assert source.notes == ()
-    source.suit(_with_weight(9))
+    source.adapt_to(_with_weight(9))
     source.ask(products(1))
     assert device.requests == [products(2), products(1)]  # what was known is of larger graphs
     assert source.counts == CostCounts(measured=1)
     assert source.notes == ("the size of the model's weights asks for costs of Fake 9000, small",)
-    source.suit(_with_weight(11))
+    source.adapt_to(_with_weight(11))
     source.ask(products(2))
     assert source.counts == CostCounts(cached=2)
     assert device.suited_to == [4 * 121, 4 * 81, 4 * 121]

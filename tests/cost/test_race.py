@@ -15,9 +15,9 @@ from relational_tensat.cost.race import (
     LEAST_HEATS,
     MOST,
     MOST_HEATS,
-    Heat,
     RaceOutcome,
     Standing,
+    TimingRound,
     corrections_of,
     race,
 )
@@ -151,7 +151,7 @@ def test_of_kernels_that_are_not_measured_less_is_learnt(tmp_path: Path) -> None
     assert errors["in one"] > 0.03
 
 
-def heats(speeds: Sequence[float], noise: float, seed: int) -> tuple[Heat, list[list[int]]]:
+def heats(speeds: Sequence[float], noise: float, seed: int) -> tuple[TimingRound, list[list[int]]]:
     """Return heats of graphs that are so many times as fast as the original, and who was in each."""
     rng = np.random.default_rng(seed)
     run: list[list[int]] = []

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from relational_tensat.cost import AnalyticSource, load_profile
-from relational_tensat.cost.analytic import as_found
+from relational_tensat.cost.analytic import with_cache_state
 from relational_tensat.cost.profile import Profile
 from relational_tensat.cost.source import graph_cost_us
 from relational_tensat.tensor import Graph, Node, Weight, build_graph
@@ -22,13 +22,13 @@ def products(count: int) -> Graph:
 
 
 def part_of(profile: Profile, count: int) -> float:
-    return as_found(profile, products(count)).cached
+    return with_cache_state(profile, products(count)).cached
 
 
 def test_a_run_takes_what_it_is_said_to_take() -> None:
     """The part is that of the time which the graph takes with that part: it is at rest."""
     profile = load_profile("cpu")
-    found = as_found(profile, products(6))
+    found = with_cache_state(profile, products(6))
     assert 0 < found.cached < 1
     run_us = graph_cost_us(products(6), AnalyticSource(found))
     assert found.cached == pytest.approx(1 - run_us / profile.weight_cache_us)

@@ -10,7 +10,7 @@ import pytest
 from relational_tensat.base.errors import InputError, NoSolutionError
 from relational_tensat.explain.explanation import Explanation, explain
 from relational_tensat.explain.graphs import graph_of
-from relational_tensat.explain.other_sizes import HoldsHereOnlyError, at_other_sizes
+from relational_tensat.explain.other_sizes import ShapeSpecificError, at_other_sizes
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.tensor import Graph, Node, build_graph
 from tests.explain.runs import choose_at_random, explained, explored, random_graph, shape_of
@@ -57,7 +57,7 @@ def test_what_is_built_has_the_sizes_there(n: int) -> None:
 def test_a_condition_that_holds_here_only() -> None:
     explanation = of(chain, 5, RELUS.format(" (where (= (dim ?a 0) 10))"))
     assert result_at(explanation, chain(5)).count_ops()["relu"] == 1
-    with pytest.raises(HoldsHereOnlyError, match="its condition does not hold there") as caught:
+    with pytest.raises(ShapeSpecificError, match="its condition does not hold there") as caught:
         at_other_sizes(explanation, chain(4))
     assert caught.value.step == 0
 
@@ -79,7 +79,7 @@ def test_values_that_are_one_here_and_two_there() -> None:
         return build_graph("g", {"x": f32(n, 6)}, {}, nodes, ["y", "z"])
 
     explanation = of(twins, 2, RELUS.format(""))
-    with pytest.raises(HoldsHereOnlyError, match="computed as another value is") as caught:
+    with pytest.raises(ShapeSpecificError, match="computed as another value is") as caught:
         at_other_sizes(explanation, twins(4))
     assert caught.value.step == -1
 
@@ -98,7 +98,7 @@ def test_values_that_a_step_makes_one_here_only() -> None:
         return build_graph("g", {"x": f32(n, 2, 3)}, {}, nodes, ["y", "z"])
 
     explanation = of(twins, 2, RESHAPES)
-    with pytest.raises(HoldsHereOnlyError, match="one at the sizes given") as caught:
+    with pytest.raises(ShapeSpecificError, match="one at the sizes given") as caught:
         at_other_sizes(explanation, twins(4))
     assert caught.value.step == 0
 

@@ -84,7 +84,7 @@ class Both:
         patterns = phase_patterns(self.compiled, phase)
         expected = Counter(row for p in patterns for row in self._expected(p) if row[2] >= since)
         rows: Counter[Row] = Counter()
-        if self.sql.find(phase, since):
+        if self.sql.fill_matches(phase, since):
             columns = [row[0] for row in self._fetch("DESCRIBE match")]  # as many as are live
             nodes, leaves_ = (
                 ", ".join(c for c in columns if c[0] == x and c[1:].isdigit()) for x in "gv"

@@ -94,7 +94,7 @@ class OnnxRuntimeDevice:
         #: Of races: graphs as ONNX writes them, once for all heats.
         self._models: dict[Graph, bytes] = {}
 
-    def suited(self, weights_bytes: int) -> OnnxRuntimeDevice:
+    def adapted(self, weights_bytes: int) -> OnnxRuntimeDevice:
         """Return the processor as a graph finds it whose weights are so many bytes.
 
         Those of a small graph stay in the L2 cache from one run to the next; a single operator that had

@@ -131,7 +131,7 @@ class CudaDevice:
             protocol=PROTOCOLS[KIND].version,
         )
 
-    def suited(self, weights_bytes: int) -> CudaDevice:
+    def adapted(self, weights_bytes: int) -> CudaDevice:
         """Return the GPU itself: weights are never taken to stay in its caches."""
         return self
 

@@ -190,7 +190,7 @@ def _build_within(subgraph: Subgraph, iteration: int, batch: _Batch, *, has_pair
 
 def _fits_in(members: Members, bounds: Bounds) -> bool:
     """Whether the subgraph may have what was built."""
-    return members.find_entering() <= bounds.node_limit - members.size
+    return members.stage_entering() <= bounds.node_limit - members.size
 
 
 def _build_beside(subgraph: Subgraph, iteration: int, bounds: Bounds) -> bool:
@@ -213,7 +213,7 @@ def _build_beside(subgraph: Subgraph, iteration: int, bounds: Bounds) -> bool:
     fits = egraph.e_nodes <= limit
     last = None if fits else _last_that_fits(egraph, next_id, limit - before)
     if members is not None:
-        over = members.find_entering() > bounds.node_limit - members.size
+        over = members.stage_entering() > bounds.node_limit - members.size
         if over:
             last_in = members.last_that_fits(bounds.node_limit - members.size)
             last = last_in if last is None else min(last, last_in)
@@ -222,7 +222,7 @@ def _build_beside(subgraph: Subgraph, iteration: int, bounds: Bounds) -> bool:
             return False
         _unbuild(egraph, next_id, last)
         if members is not None:
-            members.find_entering()
+            members.stage_entering()
     egraph.e_classes += egraph.e_nodes - before
     if egraph.e_nodes > before:
         _make_classes(egraph, next_id, bounds)

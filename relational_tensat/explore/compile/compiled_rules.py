@@ -190,7 +190,7 @@ class CompiledRules:
         skeleton.equal_leaves[pattern_id] = [(i, j) for j, i in enumerate(pattern.leaves) if i != j]
         return pattern_id
 
-    def see_heads(self) -> None:
+    def register_heads(self) -> None:
         """Note which rows of skeletons the heads seen since the last call make possible."""
         first_new = self._head_count
         self._head_count = len(self.heads.examples)
@@ -211,7 +211,7 @@ def note_examples(compiled: CompiledRules) -> None:
     for pattern in compiled.patterns:
         for node in pattern.nodes:
             compiled.heads(node.example())
-    compiled.see_heads()
+    compiled.register_heads()
 
 
 def named_rules(names: Sequence[str]) -> str:

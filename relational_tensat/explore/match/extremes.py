@@ -88,7 +88,7 @@ class Extremes:
                 hidden=self._egraph.is_universe,
             )
 
-    def left_out(self, rules: Ints, leaves: Sequence[Ints]) -> Mask | None:
+    def excluded_mask(self, rules: Ints, leaves: Sequence[Ints]) -> Mask | None:
         """Return which applications are left out; None where there are none. See ``refresh``.
 
         Args:
@@ -247,7 +247,7 @@ class KnownOperands:
                 places = (rule.slots[names.index(name)] for name in rule.rule.known)
                 self._leaves[rule.id] = tuple(places)
 
-    def left_out(self, rules: Ints, leaves: Sequence[Ints]) -> Mask | None:
+    def excluded_mask(self, rules: Ints, leaves: Sequence[Ints]) -> Mask | None:
         """Return which applications are left out; None where no rule asks.
 
         Args:

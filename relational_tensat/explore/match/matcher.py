@@ -117,7 +117,7 @@ class Matcher:
         Args:
             rules: those that take part; None for all of them.
         """
-        if not self.find("single", since, rules):
+        if not self.fill_matches("single", since, rules):
             return 0
         nodes, leaves = self._width
         signatures = [f"g{i}" for i in range(nodes)]
@@ -215,7 +215,7 @@ class Matcher:
         The sources are matched in full; a pair is new if one of the two is (semi-naive).
         """
         self.truncated = False
-        if not self.find("multi", 0, rules):
+        if not self.fill_matches("multi", 0, rules):
             return 0
         groups = [
             group
@@ -237,7 +237,7 @@ class Matcher:
         """Let rules, by name, take extreme constants for some of their variables: masks, say."""
         self._extremes.allow(variables_of)
 
-    def left_out(self, rules: Ints, leaves: Sequence[Ints]) -> Mask:
+    def excluded_mask(self, rules: Ints, leaves: Sequence[Ints]) -> Mask:
         """Return which applications what they bind rules out: extreme constants, and what is not known.
 
         Args:
@@ -247,7 +247,7 @@ class Matcher:
         self._extremes.refresh()
         out = np.zeros(len(rules), np.bool_)
         for reason in (self._extremes, self._known):
-            mask = reason.left_out(rules, leaves)
+            mask = reason.excluded_mask(rules, leaves)
             if mask is not None:
                 out |= mask
         return out
@@ -256,7 +256,7 @@ class Matcher:
         """Write down the instances that unions name, as far as that is not done."""
         self._database.execute(self._instances_text, name="log_instances")
 
-    def find(self, phase: str, since: int, rules: frozenset[int] | None = None) -> int:
+    def fill_matches(self, phase: str, since: int, rules: frozenset[int] | None = None) -> int:
         """Fill ``match`` with what is new to rules of a phase, ``single`` or ``multi``; return how many."""
         live = self._live(phase, since, rules)
         if not live:
@@ -269,7 +269,7 @@ class Matcher:
         self, phase: str, since: int, rules: frozenset[int] | None = None
     ) -> list[LiveSkeleton]:
         """Return the skeletons that can match something new to rules of a phase."""
-        self.compiled.see_heads()
+        self.compiled.register_heads()
         patterns = None if rules is None else self.compiled.patterns_of(rules)
         edges = None
         if phase == "single":  # sources of multi-pattern rules are few and matched in full
@@ -313,7 +313,7 @@ class Matcher:
         return frozenset(n for n in rules if alive.issuperset(self.compiled.rule(n).patterns))
 
     def _fill_applications(self, query: str, leaves: Sequence[str], rules: frozenset[int]) -> int:
-        """Fill ``application``, without what is ruled out by what it binds: see ``left_out``.
+        """Fill ``application``, without what is ruled out by what it binds: see ``excluded_mask``.
 
         Args:
             leaves: the columns of the classes that a match binds.

@@ -21,7 +21,7 @@ STRATEGIES: Registry[Any] = Registry(
     "search",
     {
         "saturation": f"{__name__}.saturation:explore_whole",
-        "auto": f"{__name__}.going_on:explore_and_go_on",
+        "auto": f"{__name__}.saturation_then_focus:saturate_then_focus",
         "focus": f"{_FOCUS}:explore_focus",
         "focus-mcts": f"{_FOCUS}:explore_focus",
         "mcts": f"{__name__}.mcts.decisions:explore_tree",

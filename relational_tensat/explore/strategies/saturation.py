@@ -39,7 +39,7 @@ from relational_tensat.explore.subgraph import Subgraph, begin_subgraph, end_exp
 from relational_tensat.rules.model import Rule
 
 #: Exploration dies out where an iteration works on so few matches for each e-node, or on so few and fewer
-#: than one of the three before; see ``grow_out``.
+#: than one of the three before; see ``extend_while_converging``.
 _FEW_MATCHES, _FEWER_MATCHES = 0.01, 0.1
 
 
@@ -189,20 +189,20 @@ class Saturation:
             reason = self._follow(iteration, reason, guard)
         return reason or "iterations"
 
-    def grow_out(self, guard: Guard) -> str:
+    def extend_while_converging(self, guard: Guard) -> str:
         """Iterate beyond the limit, up to a third as often again, while exploration dies out.
 
         Images in blocks spread by one operator in an iteration, so deep networks need some more.
         """
         reason, policy = "iterations", self._policy
-        while reason == "iterations" and guard.reason is None and self._dies_out:
+        while reason == "iterations" and guard.reason is None and self._is_converging:
             policy.more = self.iteration + 1 - policy.offset - self._options.iterations
             reason = self.grow(guard)
         policy.more = 0
         return reason
 
     @property
-    def _dies_out(self) -> bool:
+    def _is_converging(self) -> bool:
         """Whether the last iterations worked on few matches, and some more are allowed."""
         done = self.iteration - self._policy.offset
         if done >= 4 * self._options.iterations // 3 or len(self._journal.log) < 2:

@@ -17,7 +17,7 @@ from relational_tensat.explore.subgraphs.node_arrays import (
     some_subgraph,
     unpacked,
 )
-from relational_tensat.explore.subgraphs.pairs import Looked
+from relational_tensat.explore.subgraphs.pairs import SeenVersions
 from relational_tensat.explore.subgraphs.universe import Universe
 
 #: Stands for no rule: a subgraph in which nothing fires.
@@ -73,7 +73,7 @@ class Subgraphs:
         self.masks = masks
         self.node_limit = node_limit
         self.is_done: Flags = np.zeros(masks.subgraphs, np.bool_)
-        self._looked = Looked(looked)
+        self._looked = SeenVersions(looked)
         self._candidates: NDArray[np.intp] = np.zeros(0, np.intp)
         self._live: Bits = np.zeros((0, masks.bits.shape[1]), np.uint64)
         self.look()

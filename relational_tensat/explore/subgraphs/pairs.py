@@ -52,7 +52,7 @@ class PairSources:
     is_complete: bool = True
 
 
-class Looked:
+class SeenVersions:
     """Which matches some subgraphs had when pairs were last looked for in them.
 
     Attributes:
@@ -143,7 +143,7 @@ class _Matches:
             self.versions[changed] = self.version
         self.roots[:] = roots
 
-    def present(self, masks: Masks, pattern: int, looked: Looked) -> _Present:
+    def present(self, masks: Masks, pattern: int, looked: SeenVersions) -> _Present:
         """Return the matches that subgraphs have by now, and note them; those that have changed are new."""
         having = masks.have_all(self.sources)
         had = np.zeros_like(having)
@@ -187,7 +187,7 @@ class Pairs:
         for matches in self._matches.values():
             matches.follow(arrays)
 
-    def find(self, masks: Masks, looked: Looked, arrays: NodeArrays) -> Iterator[PairSources]:
+    def find(self, masks: Masks, looked: SeenVersions, arrays: NodeArrays) -> Iterator[PairSources]:
         """Yield the pairs that some of the subgraphs have and that were not found before.
 
         Their order depends on their e-nodes only, not on when their matches were found.

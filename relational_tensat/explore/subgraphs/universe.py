@@ -31,7 +31,7 @@ from relational_tensat.explore.subgraphs.node_arrays import (
     NodeArrays,
     SourceFinder,
 )
-from relational_tensat.explore.subgraphs.pairs import Looked, Pairs, PairSources
+from relational_tensat.explore.subgraphs.pairs import Pairs, PairSources, SeenVersions
 from relational_tensat.rules.model import Rule
 
 #: Most pairs of matches of multi-pattern rules that are recorded.
@@ -86,7 +86,7 @@ class Universe:
 
     @property
     def match_versions(self) -> dict[int, int]:
-        """How often the matches of the sources of multi-pattern rules have changed; see ``Looked``."""
+        """How often matches of the sources of multi-pattern rules have changed; see ``SeenVersions``."""
         return self._pairs.versions
 
     def original(self) -> Ints:
@@ -117,7 +117,7 @@ class Universe:
         if matches is not None:
             self._add_matches(matches)
 
-    def pair(self, masks: Masks, looked: Looked) -> None:
+    def pair(self, masks: Masks, looked: SeenVersions) -> None:
         """Find the applications of multi-pattern rules that some subgraphs have all sources of.
 
         Args:
@@ -170,7 +170,7 @@ class Universe:
         rows = np.tile(np.arange(len(kind)), len(found.rules))
         leaves = found.leaves[rows]
         is_valid = self.templates.roots(instances)[:, 0] > 0
-        is_valid &= ~self.subgraph.matcher.left_out(rules, list(leaves.T))
+        is_valid &= ~self.subgraph.matcher.excluded_mask(rules, list(leaves.T))
         valid = np.flatnonzero(is_valid)
         if found.roots is not None:  # of a rule, the youngest classes come first
             youngest = -found.roots[rows[valid]]

@@ -66,8 +66,8 @@ class AnytimeExtractor:
         spent_s: wall seconds of the extractions between iterations.
         original_us: cost of the original graph.
         watch: the run's: whether Ctrl-C was pressed; once is enough for all of them.
-        is_of_last: whether the graph that is chosen is the last extraction's, and not an earlier one's that
-            was cheaper: then another extraction may find less.
+        chose_latest: whether the graph that is chosen is the last extraction's, and not an earlier one's
+            that was cheaper: then another extraction may find less.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class AnytimeExtractor:
         self._kept: KeptChoice | None = None
         self._last: tuple[TableProblem, Extraction] | None = None
         self._stalled = 0
-        self.is_of_last = False
+        self.chose_latest = False
 
     def go_on(self) -> None:
         """Begin with what the tables have of extractions before, the cheapest graph of them above all."""
@@ -212,7 +212,7 @@ class AnytimeExtractor:
                     1 + COST_TOLERANCE
                 ):
                     choose(self._egraph, table, extraction.choice)
-                    self.is_of_last = True
+                    self.chose_latest = True
                     if is_cheaper and self._egraph.database.is_file:  # whence others may go on
                         KeptChoice.keep(self._egraph, seed_of(table, extraction), iteration)
                 else:

@@ -134,9 +134,9 @@ class KernelCosts(CostSource):
         """Those about operators."""
         return self.operators.notes
 
-    def suit(self, graph: Graph) -> bool:
+    def adapt_to(self, graph: Graph) -> bool:
         """Take the device as this graph finds it."""
-        is_other = self.operators.suit(graph)
+        is_other = self.operators.adapt_to(graph)
         self._answers.clear()
         return is_other
 

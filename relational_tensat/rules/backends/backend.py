@@ -1,7 +1,7 @@
 """What a backend is: what a runtime makes of operators, what that costs, and where it is timed.
 
 ``names.BACKENDS`` has them by name. What is written for a backend is the operators that it makes its
-kernels of (``as_written``). ``docs/extending.md`` has an example.
+kernels of (``expand_to_onnx``). ``docs/extending.md`` has an example.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ _MEANING = (
 )  # fmt: skip
 #: What is in these folders and changes no verdict: keeping, printing, loading, and what runs and costs.
 _NO_MEANING = frozenset({
-    "as_written.py", "content.py", "diagnosis.py", "failure_text.py", "gate.py", "kernel_choice.py",
+    "expand_to_onnx.py", "content.py", "diagnosis.py", "failure_text.py", "gate.py", "kernel_choice.py",
     "library.py", "parallel.py", "quantized_convolutions.py", "saved_kernels.py", "smallest.py", "store.py",
     "text.py",
 })  # fmt: skip

@@ -39,8 +39,8 @@ from relational_tensat.extract.tables import (
     rules_of_chosen,
 )
 from relational_tensat.extract.tables import choose as write_choice
-from relational_tensat.rules.backends.as_written import as_written
 from relational_tensat.rules.backends.backend import load_backend
+from relational_tensat.rules.backends.expand_to_onnx import expand_to_onnx
 from relational_tensat.run.values import ExtractedRun, LoadedRun
 from relational_tensat.tensor import Graph
 
@@ -166,7 +166,7 @@ def _cheapest(
 def graph_of(loaded: LoadedRun, table: TableProblem, choice: Ints) -> Graph:
     """Return the graph of a choice, which the table ``chosen`` has then."""
     write_choice(loaded.egraph, table, choice)
-    return as_written(chosen_graph(loaded.egraph), loaded.original)
+    return expand_to_onnx(chosen_graph(loaded.egraph), loaded.original)
 
 
 def _by_profile(extracted: ExtractedRun, table: TableProblem) -> FamilyChoice | None:

@@ -16,14 +16,14 @@ from relational_tensat.base.errors import (
 from relational_tensat.explain.explanation import Explanation, explain
 from relational_tensat.explain.fault import Fault, fault_at
 from relational_tensat.explain.graphs import graph_of, names_after
-from relational_tensat.explain.other_sizes import Counterpart, HoldsHereOnlyError, at_other_sizes
+from relational_tensat.explain.other_sizes import Counterpart, ShapeSpecificError, at_other_sizes
 from relational_tensat.explain.replay import UnexplainedError
 from relational_tensat.formats.dynamic.sized_model import (
     DynamicModel,
     text_of,
 )
 from relational_tensat.formats.dynamic.writer import write_dynamic
-from relational_tensat.rules.backends.as_written import as_written_alike
+from relational_tensat.rules.backends.expand_to_onnx import expand_alike
 from relational_tensat.run.reports import SizedResult
 from relational_tensat.run.stages.compare_sizes import compare_at_all_sizes, with_shared_weights
 from relational_tensat.run.stages.extract import extract_again
@@ -169,7 +169,7 @@ def _result_at_all_sizes(loaded: LoadedRun) -> SizedResult:
     for other in model.others:
         try:
             counterparts.append(at_other_sizes(explanation, other.graph))
-        except HoldsHereOnlyError as error:
+        except ShapeSpecificError as error:
             fault = fault_at(explanation, error.step, original) if error.step >= 0 else None
             raise NotDynamicError(f"at {text_of(other.sizes)} {error.reason}", fault) from None
     opset = loaded.run.options.output.opset
@@ -207,7 +207,7 @@ class _History:
             for sized, there in zip(self.model.all, self.counterparts, strict=True)
         ]
         originals = [with_shared_weights(sized.graph, self.original) for sized in self.model.all]
-        graphs = as_written_alike(graphs, originals)
+        graphs = expand_alike(graphs, originals)
         folded = fold_alike(graphs)
         file = write_dynamic(self.model, folded, self.opset)
         return SizedResult(tuple(graphs), tuple(folded), file)

@@ -20,7 +20,7 @@ from relational_tensat.extract.tables import (
     extraction_problem,
     rules_of_chosen,
 )
-from relational_tensat.rules.backends.as_written import as_written
+from relational_tensat.rules.backends.expand_to_onnx import expand_to_onnx
 from relational_tensat.run.options import Options
 from relational_tensat.run.progress import write_course
 from relational_tensat.run.stages.explore import extractor_of
@@ -61,11 +61,11 @@ def extract(
         if start.settled is not None:
             extractor.note(start.settled.seed, iteration)
         extraction = extractor.finish(iteration, _patience(run.options))
-        if extractor.is_of_last and start.settled is None and loaded.cost.renew():
+        if extractor.chose_latest and start.settled is None and loaded.cost.renew():
             forget_costs(egraph)
             extractor = extractor_of(loaded, extractor.log, limits)
             extraction = extractor.finish(iteration, _patience(run.options))
-        graph = as_written(chosen_graph(egraph), loaded.original)
+        graph = expand_to_onnx(chosen_graph(egraph), loaded.original)
         e_nodes, e_classes = egraph.counts()
         rules_used = rules_of_chosen(egraph)
     time_spent = stopwatch.spent()

@@ -301,7 +301,7 @@ def _share_weights(run: Run, graph: Graph, cost: CostSource, rules: Sequence[Rul
     """Let equal weights be one; all that the graph costs is measured now, if it is measured at all."""
     with run.phases.phase("price"):
         original = share_equal_weights(graph)
-        cost.suit(original)
+        cost.adapt_to(original)
         run_hash = _run_hash(run, original, rules) if cost.is_lazy else ""
         cost.begin_run(run_hash)
         # Kernels of the file's graph are those of the original, unless equal weights make two nodes one.

@@ -20,13 +20,13 @@ from relational_tensat.extract.tables import (
 )
 from relational_tensat.extract.written_choice import find_choice, text_of_choice
 from relational_tensat.run.stages.contenders import Contestant, TimedGraphs, graph_of
-from relational_tensat.run.values import ExploredRun, LoadedRun, Settled
+from relational_tensat.run.values import CachedChoice, ExploredRun, LoadedRun
 
 #: Costs are others by now if a choice costs so much more or less beside the original than when it was made.
 _OTHER_COSTS = 0.05
 
 
-def recall(explored: ExploredRun) -> Settled | None:
+def recall(explored: ExploredRun) -> CachedChoice | None:
     """Return what a run that this repeats has chosen; None where there is none, or its costs were others.
 
     There is none either where something else is asked for: races again, or none, more measuring, more time
@@ -72,7 +72,9 @@ def remember(loaded: LoadedRun, timed: TimedGraphs, winner: str, *, has_held: bo
     timed.before.settle(loaded.run_hash, timed.setting, saved)
 
 
-def candidate_of(loaded: LoadedRun, table: TableProblem, settled: Settled) -> Contestant | None:
+def candidate_of(
+    loaded: LoadedRun, table: TableProblem, settled: CachedChoice
+) -> Contestant | None:
     """Return a choice of before as a candidate; None where it is not in the problem."""
     choice = choice_of(table, settled.seed.enodes)
     if choice is None:
@@ -82,7 +84,7 @@ def candidate_of(loaded: LoadedRun, table: TableProblem, settled: Settled) -> Co
     return Contestant(graph, found, settled.without, settled.is_by_profile)
 
 
-def _in_egraph(loaded: LoadedRun, saved: SettledChoice) -> Settled | None:
+def _in_egraph(loaded: LoadedRun, saved: SettledChoice) -> CachedChoice | None:
     """Return a choice as the e-graph of a run has it."""
     content = json.loads(saved.choice)
     enodes = find_choice(loaded.egraph, content["enodes"])
@@ -96,7 +98,7 @@ def _in_egraph(loaded: LoadedRun, saved: SettledChoice) -> Settled | None:
     ratio = cost_us / loaded.original_us
     if abs(ratio / saved.cost_ratio - 1) > _OTHER_COSTS:
         return None
-    return Settled(
+    return CachedChoice(
         saved.graph,
         Seed(cost_us, enodes),
         tuple(content["without"]),

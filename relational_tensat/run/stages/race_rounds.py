@@ -14,7 +14,7 @@ from pathlib import Path
 
 from relational_tensat.cost import CostSource, Device, Unmeasurable, ask_for_graph, graph_cost_us
 from relational_tensat.cost.key import graph_configurations
-from relational_tensat.cost.race import LEAST_HEATS, Heat, RaceResult, race
+from relational_tensat.cost.race import LEAST_HEATS, RaceResult, TimingRound, race
 from relational_tensat.cost.source import Race
 from relational_tensat.extract.cost_table import forget_costs
 from relational_tensat.extract.problem import COST_TOLERANCE
@@ -31,7 +31,7 @@ from relational_tensat.run.stages.contenders import (
 )
 from relational_tensat.run.stages.extract import extract_again, without_kept
 from relational_tensat.run.stages.race_memory import candidate_of, remember
-from relational_tensat.run.values import ExtractedRun, LoadedRun, Settled
+from relational_tensat.run.values import CachedChoice, ExtractedRun, LoadedRun
 from relational_tensat.tensor import Graph
 
 #: More graphs are never raced at once: the order of what is alike is never clear.
@@ -87,7 +87,7 @@ def race_in_rounds(
         with run.phases.phase("whole"):
             return _settled_before(extracted, settled, timed)
     clock = RaceClock(budget_s - (timed.seconds_before if is_total else 0.0))
-    learns = loaded.cost.is_lazy and extracted.explored.extractor.is_of_last
+    learns = loaded.cost.is_lazy and extracted.explored.extractor.chose_latest
     most_graphs = _MOST_GRAPHS if has_others else 1
     is_ended = True
     try:
@@ -122,7 +122,9 @@ def race_in_rounds(
     return concluded
 
 
-def _settled_before(extracted: ExtractedRun, settled: Settled, timed: TimedGraphs) -> ExtractedRun:
+def _settled_before(
+    extracted: ExtractedRun, settled: CachedChoice, timed: TimedGraphs
+) -> ExtractedRun:
     """Choose what a run has chosen that this repeats, without a race."""
     loaded = extracted.loaded
     table = extraction_problem(loaded.egraph, loaded.cost, CostSource.about)
@@ -200,7 +202,7 @@ def _heats_of(
     return raced, race(heat, len(raced), clock.is_over)
 
 
-def _seconds_of(heat: Heat) -> float:
+def _seconds_of(heat: TimingRound) -> float:
     """Return how long a heat takes with as many graphs as the last ones have."""
     start_s = time.perf_counter()
     heat([0, 1, 0])
@@ -225,7 +227,7 @@ def _too_slow(least_s: float, left_s: float) -> str:
     )
 
 
-def _heats(loaded: LoadedRun, device: Device, graphs: Sequence[Graph]) -> Heat:
+def _heats(loaded: LoadedRun, device: Device, graphs: Sequence[Graph]) -> TimingRound:
     """Return what runs heats of graphs.
 
     Raises:

@@ -16,7 +16,7 @@ from relational_tensat.base.errors import (
     VerificationError,
 )
 from relational_tensat.explain.fault import Fault, find_fault
-from relational_tensat.rules.backends.as_written import as_written
+from relational_tensat.rules.backends.expand_to_onnx import expand_to_onnx
 from relational_tensat.run.result_groups import Rejection
 from relational_tensat.run.stages.compare import check_result, is_as_quantized
 from relational_tensat.run.stages.explore import explore
@@ -103,7 +103,7 @@ def _find_fault(loaded: LoadedRun, *, is_loss: bool) -> Fault:
     compares = _is_as_quantized if is_loss else _is_right
 
     def is_right(graph: Graph) -> bool:
-        return compares(loaded, as_written(graph, loaded.original))
+        return compares(loaded, expand_to_onnx(graph, loaded.original))
 
     with loaded.run.phases.phase("verify"):
         return find_fault(loaded.egraph.database.connection, loaded.original, is_right)

@@ -20,7 +20,7 @@ import pytest
 from relational_tensat.base.errors import MissingDependencyError, UsageError
 from relational_tensat.cost import Configuration, TimingSample, Unmeasurable, cpu
 from relational_tensat.cost.cpu import onnxruntime_device as device
-from relational_tensat.cost.cpu import open_device, probe, session
+from relational_tensat.cost.cpu import open_device, probe, samples, session
 from relational_tensat.cost.cpu.onnxruntime_device import OnnxRuntimeDevice
 from relational_tensat.cost.cpu.probe import make_probe
 from relational_tensat.cost.cpu.quiet import clock_of
@@ -203,7 +203,7 @@ def test_weights_of_a_small_graph_stay_in_the_cache(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(probe, "_SAMPLE_US", 1e9)  # as many copies as there may be
     weighted = configuration("matmul", f32(4, 4), f32(4, 4))
     any_graph = OnnxRuntimeDevice()
-    large, small = any_graph.suited(513), any_graph.suited(512)
+    large, small = any_graph.adapted(513), any_graph.adapted(512)
     assert large.key == any_graph.key
     assert small.key.name == f"{any_graph.key.name}, weights in L2"
     assert small.key.libraries == {**any_graph.key.libraries, "weights": "in L2"}
@@ -211,29 +211,29 @@ def test_weights_of_a_small_graph_stay_in_the_cache(monkeypatch: pytest.MonkeyPa
     assert small_graph.pair.before is probe.leave_caches
     assert small_graph.copies == 1024 // (3 * 4 * 4 * 4)  # that is what fits
     assert any_graph.prepare(weighted).copies == 32
-    assert small.suited(513).key == any_graph.key
+    assert small.adapted(513).key == any_graph.key
 
 
 def test_weights_of_a_large_graph_come_from_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "l2_bytes", lambda: 1 << 10)
     monkeypatch.setattr(probe, "l3_bytes", lambda: 1 << 12)
     any_graph = OnnxRuntimeDevice()
-    assert any_graph.suited(1024).key == any_graph.key
-    large = any_graph.suited(1025)
+    assert any_graph.adapted(1024).key == any_graph.key
+    large = any_graph.adapted(1025)
     assert large.key.name == f"{any_graph.key.name}, weights in memory"
     assert large.key.libraries == {**any_graph.key.libraries, "weights": "in memory"}
     weighted = configuration("matmul", f32(4, 4), f32(4, 4))
     assert isinstance(large.prepare(weighted).pair.before, Evictor)
-    assert large.suited(1024).key == any_graph.key
+    assert large.adapted(1024).key == any_graph.key
 
 
 def test_a_time_of_zero_is_measured_again_and_never_reported(
     processor: OnnxRuntimeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    samples = [TimingSample(0.0, 0.0, 1.0, 30)] * 2 + [TimingSample(2.0, 1.0, 3.0, 30)]
-    monkeypatch.setattr(samples, "difference", lambda *_: samples.pop(0))
+    differences = [TimingSample(0.0, 0.0, 1.0, 30)] * 2 + [TimingSample(2.0, 1.0, 3.0, 30)]
+    monkeypatch.setattr(samples, "difference", lambda *_: differences.pop(0))
     assert _one(processor, configuration("relu", f32(4))) == TimingSample(2.0, 1.0, 3.0, 30)
-    samples += [TimingSample(0.0, 0.0, 1.0, 30)] * 3
+    differences += [TimingSample(0.0, 0.0, 1.0, 30)] * 3
     result = _one(processor, configuration("relu", f32(5)))
     assert result == Unmeasurable("relu: takes less than the noise of its operands")
 
@@ -269,7 +269,7 @@ def test_threads_are_another_device(monkeypatch: pytest.MonkeyPatch) -> None:
     assert open_by_name("cpu:threads=1").key == one.key
     assert several.key.libraries["threads"] == "4"
     assert several.key.name.endswith(", graph optimizations on, 4 threads")
-    assert several.suited(0).key.libraries["threads"] == "4"
+    assert several.adapted(0).key.libraries["threads"] == "4"
     for count in (0, 5):
         with pytest.raises(
             UsageError, match=f"threads={count}: expected 1 to 4, the processors here"

@@ -9,7 +9,7 @@ from relational_tensat.explore.strategies.mcts import rollouts
 from relational_tensat.explore.subgraphs import pairs
 from relational_tensat.explore.subgraphs.firings import Subgraphs
 from relational_tensat.explore.subgraphs.node_arrays import Masks
-from relational_tensat.explore.subgraphs.pairs import Looked
+from relational_tensat.explore.subgraphs.pairs import SeenVersions
 from relational_tensat.explore.subgraphs.universe import Universe
 from relational_tensat.rules.library import taso_rules
 from relational_tensat.rules.model import Rule
@@ -25,7 +25,7 @@ from tests.run.test_tree_search import options
 def missed(universe: Universe, masks: Masks) -> int:
     """Return how many pairs of subgraphs were not found yet."""
     return sum(
-        len(found.sources) for found in universe._pairs.find(masks, Looked(), universe.arrays)
+        len(found.sources) for found in universe._pairs.find(masks, SeenVersions(), universe.arrays)
     )
 
 
@@ -61,7 +61,7 @@ def test_a_tree_search_that_looks_at_all_again_decides_the_same(
         def look(self) -> None:
             nonlocal looks
             looks += 1
-            self._looked = Looked()
+            self._looked = SeenVersions()
             super().look()
 
     monkeypatch.setattr(rollouts, "Subgraphs", Again)

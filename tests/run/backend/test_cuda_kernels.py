@@ -23,9 +23,9 @@ from relational_tensat.cost.cuda.graph_times import prepare_graphs, verify_on_de
 from relational_tensat.cost.cuda.protocol import Settings
 from relational_tensat.cost.key import graph_configurations
 from relational_tensat.gpu.plan import plan_graph
-from relational_tensat.rules.backends.as_written import as_written
 from relational_tensat.rules.backends.backend import load_backend
 from relational_tensat.rules.backends.cuda.kernel_choice import kernels_of
+from relational_tensat.rules.backends.expand_to_onnx import expand_to_onnx
 from relational_tensat.rules.model import Apply, Term
 from relational_tensat.run.backend_costs import BackendCosts
 from relational_tensat.tensor import AttrValue, Graph, Node, TensorType, build_graph
@@ -71,14 +71,14 @@ def test_every_kernel_has_rules_and_a_cost() -> None:
         *padding, last = kernels_of(kernel)
         assert last.op == kernel.op
         assert [each.op for each in padding] in ([], ["pad"])
-        apart = as_written(graph, graph)
+        apart = expand_to_onnx(graph, graph)
         assert graph_cost_us(apart, profile) > costs().ask([kernel])[kernel].cost_us > 1.3
 
 
 @pytest.mark.parametrize("dtype", ["float32", nightly("bfloat16")])
 def test_what_is_written_for_a_kernel_is_that_kernel_again(dtype: str) -> None:
     for graph in kernel_cases(dtype):
-        kernels = costs().as_run(as_written(graph, graph))
+        kernels = costs().as_run(expand_to_onnx(graph, graph))
         assert kernels.count_ops() == graph.count_ops(), graph.nodes
 
 

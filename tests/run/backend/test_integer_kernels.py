@@ -14,8 +14,8 @@ from relational_tensat.cost import Configuration, as_source, graph_cost_us
 from relational_tensat.cost.cpu.probe import make_probe
 from relational_tensat.cost.cpu.session import prepare
 from relational_tensat.formats import to_onnx_model
-from relational_tensat.rules.backends.as_written import as_written
 from relational_tensat.rules.backends.backend import load_backend
+from relational_tensat.rules.backends.expand_to_onnx import expand_to_onnx
 from relational_tensat.rules.backends.onnxruntime.kernel_choice import kernels_of
 from relational_tensat.rules.backends.onnxruntime.saved_kernels import (
     disagreement,
@@ -188,7 +188,7 @@ def test_what_is_written_of_kernels_on_integers_costs_what_they_do(
         as_source(load_profile("cpu")), backend, backend.rules(has_fixed_shapes=True)
     )
     graph = load_model(path)
-    written = as_written(costs.as_run(graph), graph)
+    written = expand_to_onnx(costs.as_run(graph), graph)
     assert "transpose" not in written.count_ops()
     assert graph_cost_us(written, costs) == pytest.approx(graph_cost_us(graph, costs))
 

@@ -12,8 +12,8 @@ import pytest
 
 from relational_tensat import Options, load_model, load_profile, optimize, save_model
 from relational_tensat.cost import as_source, graph_cost_us
-from relational_tensat.rules.backends.as_written import as_written
 from relational_tensat.rules.backends.backend import load_backend
+from relational_tensat.rules.backends.expand_to_onnx import expand_to_onnx
 from relational_tensat.rules.backends.fused_kernel import FusedKernel
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.soundness.gate import check_trust
@@ -47,7 +47,7 @@ def test_what_is_written_for_kernels_computes_the_same_and_is_run_by_them_again(
     graph, source = make(), costs()
     kernels = source.as_run(graph)
     assert any(isinstance(get_operator(node.op), FusedKernel) for node in kernels.nodes)
-    written = as_written(kernels, graph)
+    written = expand_to_onnx(kernels, graph)
     assert not any(isinstance(get_operator(node.op), FusedKernel) for node in written.nodes)
     assert source.as_run(written).count_ops() == kernels.count_ops()
     rng = np.random.default_rng(0)
@@ -61,9 +61,11 @@ def test_what_is_written_for_kernels_computes_the_same_and_is_run_by_them_again(
 
 def test_what_a_kernel_hides_keeps_the_name_that_the_original_has_for_it() -> None:
     graph = images_in_blocks()
-    written = as_written(costs().as_run(graph), graph)
+    written = expand_to_onnx(costs().as_run(graph), graph)
     assert {*"abcdefg"} <= written.types.keys()
-    assert "j" in as_written(costs().as_run(convolutions()), convolutions()).types  # a SiLU's gate
+    assert (
+        "j" in expand_to_onnx(costs().as_run(convolutions()), convolutions()).types
+    )  # a SiLU's gate
 
 
 def test_a_kernel_of_several_operators_costs_less_than_these_and_as_much_however_it_is_written() -> (
@@ -72,7 +74,7 @@ def test_a_kernel_of_several_operators_costs_less_than_these_and_as_much_however
     graph, source = convolutions(), costs()
     before_us = graph_cost_us(graph, source)
     assert before_us < graph_cost_us(graph, load_profile("cpu"))
-    assert graph_cost_us(as_written(source.as_run(graph), graph), source) == pytest.approx(
+    assert graph_cost_us(expand_to_onnx(source.as_run(graph), graph), source) == pytest.approx(
         before_us
     )
 

@@ -18,16 +18,16 @@ _Nodes: TypeAlias = tuple[Node, ...]
 _Application: TypeAlias = tuple[str, tuple[str, ...], tuple[tuple[tuple[str, AttrValue], ...], ...]]
 
 
-def as_written(graph: Graph, original: Graph) -> Graph:
+def expand_to_onnx(graph: Graph, original: Graph) -> Graph:
     """Return a graph with the operators that its kernels are; itself where it has none of a backend.
 
     Args:
         original: the graph that it was made of: what it computes there, too, keeps its name.
     """
-    return as_written_alike([graph], [original])[0]
+    return expand_alike([graph], [original])[0]
 
 
-def as_written_alike(graphs: Sequence[Graph], originals: Sequence[Graph]) -> list[Graph]:
+def expand_alike(graphs: Sequence[Graph], originals: Sequence[Graph]) -> list[Graph]:
     """Return a graph that is known at several sizes with the operators that its kernels are, at each.
 
     All have the same nodes: two that compute the same at some sizes only stay two, and what the original

@@ -3,8 +3,8 @@
 What saturation found stays: the first graph that focus grows from is the cheapest of its e-graph, and the
 last extraction chooses from all that the two have built. So the result costs no more than saturation's.
 Focus has e-nodes of its own beside saturation's. Where iterations ended saturation with hardly anything
-left to do, it first does that (``Saturation.grow_out``). Three cases end here: the rules have nothing left
-to add, fewer iterations than by default were asked for, or the time is over.
+left to do, it first does that (``extend_while_converging``). Three cases end here: the rules have nothing
+left to add, fewer iterations than by default were asked for, or the time is over.
 
 Focus ends when it finds nothing more, after ``GOING_ON_S`` at the latest, mostly sooner: ``GainPatience``.
 """
@@ -32,7 +32,7 @@ GOING_ON_S, _GOING_ON_SHARE = 20.0, 1 / 3
 _LEAST_S = 2.0
 
 
-def explore_and_go_on(
+def saturate_then_focus(
     egraph: EGraph,
     rules: Sequence[Rule],
     search: SearchSettings,
@@ -54,7 +54,7 @@ def explore_and_go_on(
     with saturation.watching() as guard:
         reason = saturation.grow(guard)
         if reason == "iterations" and _can_go_on(reason, options):
-            reason = saturation.grow_out(guard)
+            reason = saturation.extend_while_converging(guard)
         left_s = guard.seconds_left
     if guard.reason is not None or not _can_go_on(reason, options):
         return saturation.finish(reason)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from relational_tensat.base.errors import ModelError
-from relational_tensat.rules.backends.as_written import as_written_alike
 from relational_tensat.rules.backends.backend import load_backend
+from relational_tensat.rules.backends.expand_to_onnx import expand_alike
 from relational_tensat.tensor import Graph, Node, build_graph
 from tests.graphs import f32
 
@@ -32,7 +32,7 @@ def test_what_the_original_computes_at_size_1_only_has_a_name_of_its_own_at_all_
     load_backend("onnxruntime")
     kernel = Node("ort_bias_gelu", ("v", "b"), ("y",))
     graphs, originals = zip(*((_at(n, kernel), _original(n)) for n in (3, 1)), strict=True)
-    written = as_written_alike(graphs, originals)
+    written = expand_alike(graphs, originals)
     names = [[(node.op, node.outputs) for node in graph.nodes] for graph in written]
     assert names[0] == names[1] == [("reshape", ("v",)), ("add", ("y/add",)), ("gelu", ("y",))]
     assert [graph.types["v"] for graph in written] == [f32(3, 1, 4), f32(1, 1, 4)]
@@ -42,6 +42,4 @@ def test_a_kernel_of_other_operators_at_another_size_is_refused() -> None:
     load_backend("onnxruntime")
     kernels = [Node("ort_quick_gelu", ("v",), ("y",), {"alpha": alpha}) for alpha in (1.0, 1.7)]
     with pytest.raises(ModelError, match="'y' is made of other operators at another size"):
-        as_written_alike(
-            [_at(n, kernel) for n, kernel in enumerate(kernels, 2)], [_original(2)] * 2
-        )
+        expand_alike([_at(n, kernel) for n, kernel in enumerate(kernels, 2)], [_original(2)] * 2)

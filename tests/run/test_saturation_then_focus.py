@@ -8,7 +8,7 @@ import pytest
 
 from relational_tensat import Options, optimize
 from relational_tensat.cli.main import main
-from relational_tensat.explore.strategies import going_on, saturation
+from relational_tensat.explore.strategies import saturation, saturation_then_focus
 from relational_tensat.tensor import Node, build_graph
 from tests.graphs import f32
 from tests.run.resume.models import RULES, layers
@@ -66,7 +66,7 @@ def test_a_saturated_e_graph_is_gone_on_from_until_nothing_is_left() -> None:
 
 
 def test_from_as_many_iterations_as_by_default_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(going_on, "DEFAULT_ITERATIONS", 1)
+    monkeypatch.setattr(saturation_then_focus, "DEFAULT_ITERATIONS", 1)
     limits = {**LIMITS, "node_limit": 400, "iterations": 1}
     plain = optimize(layers(2, 5), Options.of(search="saturation", **limits))
     result = optimize(layers(2, 5), Options.of(search="auto", **limits))
@@ -91,7 +91,7 @@ def test_where_iterations_end_it_with_little_left_it_is_saturated_first(
         (0.0, 3, False),  # too much is left
         (1e9, 2, False),  # more than a third as often again
     ):
-        monkeypatch.setattr(going_on, "DEFAULT_ITERATIONS", iterations)
+        monkeypatch.setattr(saturation_then_focus, "DEFAULT_ITERATIONS", iterations)
         monkeypatch.setattr(saturation, "_FEW_MATCHES", share)
         monkeypatch.setattr(saturation, "_FEWER_MATCHES", share)
         options = Options.of(search="auto", **limits, iterations=iterations)
