@@ -50,7 +50,7 @@ class ExtractionOptions(OptionGroup):
         "seconds of extraction",
         name="extract_time_limit_s",
         metavar="S",
-        default_text="60, or 3 where the result is timed here",
+        default_text="60, or 2 where the result is timed here",
         is_rare=True,
     )
     extract_every: int = option(
