@@ -20,7 +20,7 @@ from relational_tensat.tensor.operators.onnx_form import (
 )
 
 CONTRIB = "com.microsoft"
-#: What a value is computed as, by the name of the value.
+#: What a value is computed as, by the name of the value; those before it may be operands.
 Parts = Mapping[str, Mapped]
 
 _QUICK = 1.702
@@ -71,8 +71,8 @@ def _norm(node: OnnxNode, op: str, scale: int, shift: int, epsilon: float) -> Pa
     outputs = (*node.outputs, "", "", "")
     if outputs[1] or outputs[2] or input_type(node, 0).shape != input_type(node, 1).shape:
         return None
-    parts = {outputs[0]: Mapped(op, (total, *operands), attrs), outputs[3]: total}
-    return {name: mapped for name, mapped in parts.items() if name}
+    norm = Mapped(op, (outputs[3] or total, *operands), attrs)
+    return {outputs[3]: total, outputs[0]: norm} if outputs[3] else {outputs[0]: norm}
 
 
 def _skip_layer_norm(node: OnnxNode) -> Parts | None:

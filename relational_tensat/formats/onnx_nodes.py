@@ -11,6 +11,7 @@ beside their kernels.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -368,6 +369,11 @@ class NodeReader:
             if mapped is None:
                 return False
             self._place(mapped, [name], node.name, nodes, types)
+            facts = replace(
+                facts,
+                inputs=(*facts.inputs, name),
+                input_types=(*facts.input_types, types[name]),
+            )
         self._nodes += nodes
         self._types |= types
         return True

@@ -11,6 +11,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
+from relational_tensat.formats import save_model
 from relational_tensat.formats.onnx_read import read_onnx
 from relational_tensat.verify.evaluate import evaluate_graph
 
@@ -100,3 +101,11 @@ def test_parts_compute_the_same(case: Any, tmp_path: Path) -> None:
 def test_others_stay_as_they_are(case: Any, tmp_path: Path) -> None:
     path, _ = written(case, tmp_path)
     assert [node.op for node in read_onnx(path, {}).nodes] == ["opaque"]
+
+
+def test_what_nothing_is_made_of_is_written_as_it_was(tmp_path: Path) -> None:
+    """Of two outputs, too, both of which are used."""
+    path, feeds = written(CASES[1], tmp_path)
+    save_model(read_onnx(path, {}), tmp_path / "again.onnx")
+    original, result = onnx.load(path), onnx.load(tmp_path / "again.onnx")
+    assert list(result.graph.node) == list(original.graph.node) and feeds
