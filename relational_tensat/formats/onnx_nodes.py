@@ -11,6 +11,7 @@ beside their kernels.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -18,6 +19,7 @@ from onnx import AttributeProto
 
 from relational_tensat.base.errors import ModelError, ShapeError
 from relational_tensat.formats.arrays import UNIFORM_MIN_ELEMENTS
+from relational_tensat.formats.onnx_contrib import CONTRIB, check_mapped, read_parts
 from relational_tensat.formats.onnx_names import (
     FreshNames,
     all_names,
@@ -335,8 +337,10 @@ class NodeReader:
 
     def _read_as_operator(self, node: onnx.NodeProto) -> bool:
         """Read a node that an operator understands; return whether one does."""
-        if node.domain or not all(is_numeric(self._types[name]) for name in node.input if name):
+        if not all(is_numeric(self._types[name]) for name in node.input if name):
             return False
+        if node.domain:
+            return node.domain == CONTRIB and self._read_as_parts(node)
         readers = self._readers.get(node.op_type, ())
         if not readers:
             return False
@@ -351,6 +355,31 @@ class NodeReader:
                 # node as opaque reports it; else it is one of the cases that operators leave out.
                 continue
         return False
+
+    def _read_as_parts(self, node: onnx.NodeProto) -> bool:
+        """Read one of onnxruntime's operators as what it does at once; return whether that is known."""
+        facts = read_node(node, self._imports[""], self._types, self._weights, self._used)
+        try:
+            parts = read_parts(facts)
+        except (ShapeError, IndexError):
+            return False
+        if parts is None or not set(filter(None, facts.outputs)) <= parts.keys():
+            return False
+        nodes: list[Node] = []
+        types: dict[str, TensorType] = {}
+        for name, part in parts.items():
+            mapped = check_mapped(part, facts)
+            if mapped is None:
+                return False
+            self._place(mapped, [name], node.name, nodes, types)
+            facts = replace(
+                facts,
+                inputs=(*facts.inputs, name),
+                input_types=(*facts.input_types, types[name]),
+            )
+        self._nodes += nodes
+        self._types |= types
+        return True
 
     def _place_all(
         self, mapped: Mapped, node: onnx.NodeProto, used_outputs: tuple[str, ...]

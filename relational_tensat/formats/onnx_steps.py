@@ -287,9 +287,10 @@ def plan_steps(
         CyclicError: what is kept cannot be put into an order.
     """
     steps: dict[str, ReadStep] = {}
+    as_kept = {own: _kept_step(own) for own in kept.values()}  # one of several nodes, too
     for node in graph.nodes:
         own = next((kept[name] for name in node.outputs if name in kept), None)
-        step = _kept_step(own) if own else ReadStep(node.inputs, node.outputs, node=node)
+        step = as_kept[own] if own else ReadStep(node.inputs, node.outputs, node=node)
         steps.update((name, step) for name in node.outputs)
     constants = {**(origin.known if origin else {}), **graph.weights}
     given = steps.keys() | graph.inputs.keys()
