@@ -242,7 +242,7 @@ def test_with_measured_costs_searches_are_shorter_unless_it_is_said_how_long(
     ):
         for cost, limits in (("cpu", expected), ("t4", tuple({**DEFAULTS, **given}.values()))):
             options = Options.of(cost=cost, cost_cache=tmp_path / "costs.duckdb", **given)
-            own = Run.begin(options, shared_matmuls(), None, None, Silent()).options
+            own = Run.begin(options, shared_matmuls(), None, None, Silent(), optimize).options
             assert (own.exploration.time_limit_s, own.extraction.time_limit_s) == limits
     measured = with_measured_limits(Options())
     assert with_measured_limits(measured) == measured
