@@ -24,6 +24,7 @@ from bench.models import command as models
 from bench.motifs import command as motifs_command
 from bench.mutations import command as mutations_command
 from bench.onnx import command as onnx_command
+from bench.opaque import command as opaque_command
 from bench.paper import command as paper_command
 from bench.peers import command as peers_command
 from bench.public_egraphs import command as public_egraphs_command
@@ -51,6 +52,7 @@ COMMANDS = (
     gpu_command,
     anytime_command,
     record_command,
+    opaque_command,
     paper_command,
     peers_command,
     taso_command,

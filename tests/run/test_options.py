@@ -30,6 +30,7 @@ from relational_tensat.base.outputs import (
 from relational_tensat.cli.parser import Parser, add_tree, written_values
 from relational_tensat.formats.frontend import check_output
 from relational_tensat.run.options import Options, with_measured_limits
+from relational_tensat.run.pipeline import optimize
 from relational_tensat.run.progress import Silent
 from relational_tensat.run.values import Run
 from tests.cost.fakes import FakeDevice, plug_in
