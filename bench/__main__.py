@@ -25,7 +25,9 @@ from bench.modules import command as modules_command
 from bench.motifs import command as motifs_command
 from bench.mutations import command as mutations_command
 from bench.onnx import command as onnx_command
+from bench.opaque import command as opaque_command
 from bench.paper import command as paper_command
+from bench.peers import command as peers_command
 from bench.public_egraphs import command as public_egraphs_command
 from bench.record import command as record_command
 from bench.runs import command as runs_command
@@ -51,7 +53,9 @@ COMMANDS = (
     gpu_command,
     anytime_command,
     record_command,
+    opaque_command,
     paper_command,
+    peers_command,
     taso_command,
     runs_command,
     conformance_command,

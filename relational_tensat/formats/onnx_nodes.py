@@ -48,6 +48,12 @@ _FOLDED_INTEGERS = 65536
 _FOLDED_FLOATS = 1024
 
 
+#: Operators that change nothing a second time.
+_IDEMPOTENT = frozenset({"Floor", "Ceil", "Round", "Sign"})
+#: With what operators change nothing.
+_NEUTRAL = {"Mul": 1, "Div": 1, "Add": 0, "Sub": 0}
+
+
 def fold(
     node: onnx.NodeProto,
     types: Mapping[str, TensorType],
@@ -226,6 +232,7 @@ class NodeReader:
         self._made: list[set[str] | None] = []
         self._choices: dict[str, bool] = {}
         self._sequences: dict[str, tuple[str, ...]] = {}
+        self._rounded: dict[str, str] = {}
 
     def read_all(self, nodes: Sequence[onnx.NodeProto], outputs: Iterable[str]) -> None:
         """Read nodes in topological order, all that ``outputs`` need and only those.
@@ -282,6 +289,9 @@ class NodeReader:
         if node.op_type == "SequenceAt" and (element := self._element(node)):
             self._read(onnx.helper.make_node("Identity", [element], node.output))
             return True
+        if (same := self._same_as_operand(node)) and self._unfolded.isdisjoint(node.input):
+            self._read(onnx.helper.make_node("Identity", [same], node.output))
+            return True
         folded = None
         if self._unfolded.isdisjoint(node.output):
             folded = fold(node, self._types, self._weights, self._oracle)
@@ -293,6 +303,33 @@ class NodeReader:
         elif not self._read_as_operator(node):
             self._read_as_opaque(node)
         return False
+
+    def _same_as_operand(self, node: onnx.NodeProto) -> str:
+        """Return the operand that a node only gives again; "" where it does something.
+
+        That is a rounding of what is rounded so, and a product with ones of several elements, or a sum with
+        zeros: rules see single numbers.
+        """
+        if node.domain or not node.output[0] or len(node.output) > 1:
+            return ""
+        if node.op_type in _IDEMPOTENT:
+            operand = str(node.input[0])
+            is_again = self._rounded.get(operand) == node.op_type
+            self._rounded[node.output[0]] = node.op_type
+            return operand if is_again else ""
+        if node.op_type not in _NEUTRAL or len(node.input) != 2:
+            return ""
+        places = (0, 1) if node.op_type in ("Mul", "Add") else (0,)
+        for place in places:
+            kept, other = str(node.input[place]), str(node.input[1 - place])
+            data, kind = _data(self._weights, other), self._types[kept]
+            if data is None or data.size < 2 or kept in self._weights or not is_numeric(kind):
+                continue
+            sizes = zip(reversed(data.shape), reversed(kind.shape), strict=False)
+            is_smaller = data.ndim <= kind.rank and all(own in (1, whole) for own, whole in sizes)
+            if is_smaller and bool((np.asarray(data) == _NEUTRAL[node.op_type]).all()):
+                return kept
+        return ""
 
     def _element(self, node: onnx.NodeProto) -> str:
         """Return the value that is taken from a sequence of known values; "" where that is not known."""

@@ -311,6 +311,8 @@ class ExtractedRun:
         chosen: the original or the cheapest graph; where they raced, the fastest.
         race: how the cheapest graphs that differ were against the original, whole; None where they were
             not raced. ``raced`` is the graph that won.
+        rewrites_file: where the original is chosen, it is written again: its file has nodes that lead
+            nowhere, or that are known before inference.
         has_same_file: the original's file is already what the cheapest graph is written as, so that it
             costs as much, though the file has no words for some kernels.
     """
@@ -328,6 +330,7 @@ class ExtractedRun:
     notes: tuple[str, ...]
     race: RaceReport | None = None
     raced: Graph | None = None
+    rewrites_file: bool = False
     has_same_file: bool = False
 
     @property
@@ -354,7 +357,7 @@ class ExtractedRun:
     def copies_file(self) -> bool:
         """Whether what is returned is the file that the model is from, as it is."""
         file, output = self.loaded.model.file, self.loaded.output
-        if not self.is_unchanged or file is None:
+        if not self.is_unchanged or file is None or self.rewrites_file:
             return False
         if output is None:
             return True

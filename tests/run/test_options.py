@@ -30,6 +30,7 @@ from relational_tensat.base.outputs import (
 from relational_tensat.cli.parser import Parser, add_tree, written_values
 from relational_tensat.formats.frontend import check_output
 from relational_tensat.run.options import Options, with_short_limits
+from relational_tensat.run.pipeline import optimize
 from relational_tensat.run.progress import Silent
 from relational_tensat.run.values import Run
 from tests.cost.fakes import FakeDevice, plug_in
@@ -242,7 +243,7 @@ def test_with_measured_costs_searches_are_shorter_unless_it_is_said_how_long(
     ):
         for cost, limits in (("cpu", expected), ("t4", tuple({**DEFAULTS, **given}.values()))):
             options = Options.of(cost=cost, cost_cache=tmp_path / "costs.duckdb", **given)
-            own = Run.begin(options, shared_matmuls(), None, None, Silent()).options
+            own = Run.begin(options, shared_matmuls(), None, None, Silent(), optimize).options
             assert (own.exploration.time_limit_s, own.extraction.time_limit_s) == limits
     measured = with_short_limits(Options())
     assert with_short_limits(measured) == measured

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from relational_tensat.base.errors import LossError, VerificationError
+from relational_tensat.base.errors import InputError, LossError, VerificationError
 from relational_tensat.base.files import folder_beside
 from relational_tensat.cost import CostSource, Unmeasurable, graph_cost_us
 from relational_tensat.cost.device import Device, WholeTiming
@@ -17,7 +17,7 @@ from relational_tensat.extract.problem import COST_TOLERANCE
 from relational_tensat.formats import load_model
 from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.run.gain import is_worth_it, is_worth_it_modelled, standing_of
-from relational_tensat.run.reports import FileChange
+from relational_tensat.run.reports import FileChange, SizedResult
 from relational_tensat.run.result_groups import Rejection, WholeRun
 from relational_tensat.run.stages.compare import compare
 from relational_tensat.run.stages.race import race_again
@@ -105,7 +105,54 @@ def _verified(extracted: ExtractedRun) -> CheckedRun:
         if race is not None and extracted.is_raced:
             extracted = replace(extracted, race=replace(race, declined=reason))
         extracted = extracted.keeping_original().noting(f"{reason}: the original is kept")
-    return CheckedRun(extracted, extracted.loaded.model.graph, UNCHANGED, extracted.notes)
+    return _original(extracted)
+
+
+def _original(extracted: ExtractedRun) -> CheckedRun:
+    """Return the original as its file has it, or as it was read, if that is smaller and compares equal."""
+    as_it_is = CheckedRun(extracted, extracted.loaded.model.graph, UNCHANGED, extracted.notes)
+    loaded = extracted.loaded
+    file, output = loaded.model.file, loaded.output
+    if file is None or output is None or not (is_onnx(file) and is_onnx(output)):
+        return as_it_is
+    if loaded.model.returns_original or loaded.run.options.costs.min_speedup > 1:
+        return as_it_is
+    try:
+        sized = None
+        if loaded.model.dynamic is not None:
+            from relational_tensat.run.stages.dynamic import as_read  # few models need it
+
+            sized = as_read(loaded)
+        if not _is_smaller(file, loaded, sized):
+            return as_it_is
+        rewritten = replace(extracted, rewrites_file=True)
+        checked = compare(rewritten, sized, _place_beside(loaded))
+        if sized is not None and not _objection(checked.verification):
+            from relational_tensat.run.stages.dynamic import compared_or_other
+
+            compared = compared_or_other(checked)
+            if isinstance(compared, ExtractedRun):
+                return as_it_is
+            checked = compared
+    except (InputError, VerificationError):
+        return as_it_is
+    if _objection(checked.verification):
+        return as_it_is
+    return replace(checked, change=_file_change(checked))
+
+
+def _is_smaller(file: Path, loaded: LoadedRun, sized: SizedResult | None) -> bool:
+    """Whether the original is fewer nodes, and no more bytes, written as it was read.
+
+    What leads nowhere, and what is known before inference, is not read.
+    """
+    from relational_tensat.formats.onnx_frame import figures_of_file, figures_of_skeleton
+    from relational_tensat.formats.onnx_write import write_skeleton  # both need onnx
+
+    opset = loaded.run.options.output.opset
+    skeleton, weights = sized.file if sized else write_skeleton(loaded.model.graph, opset)
+    before, after = figures_of_file(file), figures_of_skeleton(skeleton, weights.values())
+    return after.nodes < before.nodes and after.bytes <= before.bytes
 
 
 def _place_beside(loaded: LoadedRun) -> Path | None:
@@ -165,7 +212,7 @@ def _worth(checked: CheckedRun) -> tuple[ExtractedRun, str]:
         return extracted, ""
     if _writes_the_same(checked):
         return replace(extracted, has_same_file=True), SAME
-    least, is_smaller = extracted.loaded.run.options.costs.min_speedup, _is_smaller(checked)
+    least, is_smaller = extracted.loaded.run.options.costs.min_speedup, _has_smaller_graph(checked)
     if extracted.race is not None and extracted.is_raced:
         if is_worth_it(extracted.race.final, least, is_smaller=is_smaller):
             return extracted, ""
@@ -183,7 +230,7 @@ def _worth(checked: CheckedRun) -> tuple[ExtractedRun, str]:
     return extracted, f"{what} cost {less}"
 
 
-def _is_smaller(checked: CheckedRun) -> bool:
+def _has_smaller_graph(checked: CheckedRun) -> bool:
     """Whether the chosen graph has fewer nodes or bytes in its file, and more of neither.
 
     Where there are no two ONNX files, its operators at inference are counted.
@@ -262,7 +309,7 @@ def _timed(checked: CheckedRun) -> CheckedRun:
         )
     standing = standing_of(None, timing)
     assert standing is not None
-    if is_worth_it(standing, options.costs.min_speedup, is_smaller=_is_smaller(checked)):
+    if is_worth_it(standing, options.costs.min_speedup, is_smaller=_has_smaller_graph(checked)):
         return checked
     reason = _loss(whole, loaded.cost.name)
     kept = _verified(replace(extracted, notes=checked.notes).keeping_original()).noting(reason)
@@ -281,7 +328,7 @@ def _in_runtimes(checked: CheckedRun) -> CheckedRun:
     from relational_tensat.run.stages.runtimes import race_runtimes  # few runs need it
 
     least = checked.loaded.run.options.costs.min_speedup
-    is_smaller = not checked.extracted.is_unchanged and _is_smaller(checked)
+    is_smaller = not checked.extracted.is_unchanged and _has_smaller_graph(checked)
     raced = race_runtimes(checked, least, is_smaller=is_smaller)
     race = raced.runtimes
     if race is None or race.chosen.which != "original" or raced.extracted.is_unchanged:

@@ -73,6 +73,20 @@ def sized_or_other(extracted: ExtractedRun) -> tuple[ExtractedRun, SizedResult |
     return replace(extracted, chosen=chosen, raced=raced), sized
 
 
+def as_read(loaded: LoadedRun) -> SizedResult:
+    """Return the original at all sizes as it was read, as one file.
+
+    Raises:
+        InputError: it has no dynamic form.
+    """
+    model = loaded.model.dynamic
+    assert model is not None
+    graphs = [with_shared_weights(sized.graph, loaded.original) for sized in model.all]
+    folded = fold_alike(graphs)
+    file = write_dynamic(model, folded, loaded.run.options.output.opset)
+    return SizedResult(tuple(graphs), tuple(folded), file)
+
+
 def compared_or_other(checked: CheckedRun) -> CheckedRun | ExtractedRun:
     """Compare what is written at several sizes; choose another graph where it computes something else.
 

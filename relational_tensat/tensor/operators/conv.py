@@ -209,15 +209,17 @@ class Conv(Operator):
         sizes, kernel, stride = x.shape[2:], w.shape[2:], ints_of(attrs, "stride")
         dilation = _dilation(attrs, len(sizes))
         begins, ends = resolve_padding(padding_of(attrs), sizes, kernel, stride, dilation)
-        result = emitter.emit(
-            "Conv",
-            list(inputs),
-            kernel_shape=list(kernel),
-            strides=list(stride),
-            dilations=list(dilation),
-            pads=[*begins, *ends],
-            group=x.shape[1] // w.shape[1],
-        )
+        ones = [1] * len(sizes)
+        written: dict[str, tuple[Any, Any]] = {
+            "strides": (list(stride), ones),
+            "dilations": (list(dilation), ones),
+            "pads": ([*begins, *ends], [0, 0] * len(sizes)),
+            "group": (x.shape[1] // w.shape[1], 1),
+        }
+        others: dict[str, Any] = {
+            n: value for n, (value, usual) in written.items() if value != usual
+        }
+        result = emitter.emit("Conv", list(inputs), **others)
         return emit_activation(emitter, result[0], str_of(attrs, "act"))
 
 
