@@ -68,7 +68,7 @@ ARCHITECTURES = {
         "LlamaModel", _ids,
     ),
     "vit": Architecture("ViTConfig", _LAYERS, "ViTModel", _pixels()),
-    "swin": Architecture("SwinConfig", {"depths": [1, 1, 2, 1], "embed_dim": 64}, "SwinModel", _pixels()),
+    "swin": Architecture("SwinConfig", {"depths": [1, 1, 2, 1], "embed_dim": 96}, "SwinModel", _pixels()),
     "convnext": Architecture("ConvNextConfig", {"depths": [1, 1, 3, 1]}, "ConvNextModel", _pixels()),
     "mobilenet_v2": Architecture("MobileNetV2Config", {}, "MobileNetV2Model", _pixels()),
     "segformer": Architecture(
