@@ -63,7 +63,7 @@ def source_of(folder: Path, name: str, limit_s: float = 1e9) -> MeasuredSource:
 @pytest.mark.parametrize(
     ("graph", "eager", "lazy"),
     [
-        (lambda: load_model(INPUTS / "transformer_block.onnx"), 27, 26),
+        nightly(lambda: load_model(INPUTS / "transformer_block.onnx"), 27, 26),
         (lambda: load_model(INPUTS / "gated_mlp.onnx"), 25, 17),
         nightly(MODELS["squeezenet"], 76, 62),
     ],

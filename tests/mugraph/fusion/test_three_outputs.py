@@ -92,6 +92,7 @@ def test_the_loader_gives_all_results(run: tuple[Path, Result]) -> None:
         np.testing.assert_allclose(results[value], wanted, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.nightly
 def test_the_database_explains_shows_and_resumes_it(
     run: tuple[Path, Result], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

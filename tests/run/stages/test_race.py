@@ -176,7 +176,7 @@ def quantized(device: FakeDevice, tmp_path: Path, **options: object) -> Result:
     )
 
 
-@pytest.mark.parametrize(("speed", "is_kept"), [(0.9, True), (1.5, False)])
+@pytest.mark.parametrize(("speed", "is_kept"), [(0.9, True), nightly(1.5, False)])
 def test_quantized_models_race_where_costs_are_modelled(
     device: FakeDevice,
     tmp_path: Path,
@@ -225,7 +225,7 @@ def test_kernels_on_integers_are_counted_where_no_race_says_more(
         assert result.race.contenders[result.race.winner].cost_us == result.cost_after_us
 
 
-@pytest.mark.parametrize("speed", [1.2, 0.8])
+@pytest.mark.parametrize("speed", [nightly(1.2), 0.8])
 def test_where_the_winner_is_not_returned_others_race(
     device: FakeDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, speed: float
 ) -> None:
