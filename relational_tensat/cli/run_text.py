@@ -265,8 +265,13 @@ def summary_line(result: Result) -> str:
     machine = f"{result.machine.outcome}; " if result.machine and result.machine.taken else ""
     return (
         f"{warning}{result.source}{where}: {result.gain.text}; {whole}{machine}{_confidence(result)}; "
-        f"{result.stop_reason}; {_verdict(result)}{_rejected(result)}"
+        f"{_stop_text(result)}; {_verdict(result)}{_rejected(result)}"
     )
+
+
+def _stop_text(result: Result) -> str:
+    is_exhaustive = result.search.exploration.is_exhaustive
+    return stop_text(result.stop_reason, is_exhaustive=is_exhaustive)
 
 
 def _verdict(result: Result) -> str:
@@ -348,8 +353,7 @@ def _print_kernels(fusion: FusionReport, console: Console) -> None:
 def _print_search(result: Result, console: Console) -> None:
     console.print(
         f"explored: {result.e_nodes:,} e-nodes in {result.e_classes:,} e-classes, "
-        f"{result.iterations} iterations; "
-        f"{stop_text(result.stop_reason, is_exhaustive=result.search.exploration.is_exhaustive)}"
+        f"{result.iterations} iterations; {_stop_text(result)}"
     )
     early = "; interrupted: this is the best so far" if result.extraction.interrupted else ""
     console.print(f"extracted: {result.extractor}, {_confidence(result)}{early}")

@@ -40,6 +40,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
 def run(model: Path, *flags: object, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
     cache = model.with_name("costs.duckdb")
     argv = ["run", model, "--force", "--cost", "cpu", "--cost-cache", cache, "--json", *ONE_RULE]
+    argv += ["--search", "saturation"]
     assert main([str(arg) for arg in (*argv, *flags)]) == 0
     return json.loads(capsys.readouterr().out)  # type: ignore[no-any-return]
 
