@@ -165,13 +165,13 @@ def _result_at_all_sizes(loaded: LoadedRun) -> SizedResult:
         unexplained = error.e_node if isinstance(error, UnexplainedError) else None
         text = f"the steps to the result are not known: {error}"
         raise NotDynamicError(text, unexplained=unexplained) from None
-    counterparts: list[Mapping[int, Counterpart] | None] = [None]
-    for other in model.others:
-        try:
-            counterparts.append(at_other_sizes(explanation, other.graph))
-        except HoldsHereOnlyError as error:
-            fault = fault_at(explanation, error.step, original) if error.step >= 0 else None
-            raise NotDynamicError(f"at {text_of(other.sizes)} {error.reason}", fault) from None
+    try:
+        elsewhere = at_other_sizes(explanation, [other.graph for other in model.others])
+    except HoldsHereOnlyError as error:
+        fault = fault_at(explanation, error.step, original) if error.step >= 0 else None
+        sizes = text_of(model.others[error.place].sizes)
+        raise NotDynamicError(f"at {sizes} {error.reason}", fault) from None
+    counterparts: list[Mapping[int, Counterpart] | None] = [None, *elsewhere]
     opset = loaded.run.options.output.opset
     history = _History(explanation, model, original, counterparts, opset)
     try:
