@@ -96,9 +96,13 @@ def sizes_note(model: DynamicModel) -> str:
     """Return what the report says of a file with dynamic dimensions."""
     others = "; ".join(dict.fromkeys(text_of(there.sizes) for there in model.others))
     base = text_of(model.base.sizes)
+    ranges = "".join(
+        f", {symbol} from {few.least} to {few.most}"
+        for symbol, few in model.dimensions.promised.items()
+    )
     return (
-        f"dynamic dimensions stay dynamic, from 1 on: optimized at {base}, each step checked again at "
-        f"{others}"
+        f"dynamic dimensions stay dynamic, from 1 on{ranges}: optimized at {base}, each step checked "
+        f"again at {others}"
     )
 
 
