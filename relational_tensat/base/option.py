@@ -184,6 +184,20 @@ class Option:
             about.check(value)
 
 
+class SizeRange(int):
+    """A size to optimize at, and those that are promised: from the least to the most."""
+
+    least: int
+    most: int
+
+    @classmethod
+    def of(cls, least: int, most: int) -> SizeRange:
+        """Return a range, with a size in the middle of its orders of magnitude."""
+        size = cls(math.isqrt(least * most))
+        size.least, size.most = least, most
+        return size
+
+
 @dataclass(frozen=True, slots=True)
 class OptionGroup:
     """A frozen dataclass of options, checked when it is made; a text may stand for a path."""

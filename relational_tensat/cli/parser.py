@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from relational_tensat.base.errors import UsageError, nearest
-from relational_tensat.base.option import Option, OptionTree, groups_of, options_of
+from relational_tensat.base.option import Option, OptionTree, SizeRange, groups_of, options_of
 from relational_tensat.base.outputs import OF_OPTIONS, Written, check_outputs
 
 _T = TypeVar("_T")
@@ -182,6 +182,21 @@ def dimensions(text: str) -> dict[str, int]:
     return dict(_pairs(text, "NAME=SIZE", whole_number))
 
 
+def dimensions_or_ranges(text: str) -> dict[str, int]:
+    """Convert ``batch=1:64,seq=128``."""
+    return dict(_pairs(text, "NAME=SIZE", _size_or_range))
+
+
+def _size_or_range(text: str) -> int:
+    least, colon, most = text.partition(":")
+    if not colon:
+        return whole_number(text)
+    first, last = whole_number(least), whole_number(most)
+    if not 0 < first <= last:
+        raise argparse.ArgumentTypeError(f"{text!r} is not LEAST:MOST, from 1 on")
+    return SizeRange.of(first, last)
+
+
 def input_file(text: str) -> dict[str, Path]:
     """Convert ``NAME=FILE.npy``."""
     name, equals, path = text.partition("=")
@@ -235,7 +250,10 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-_NAMED_VALUES: Mapping[type, Callable[[str], Any]] = {int: dimensions, Path: input_file}
+_NAMED_VALUES: Mapping[type, Callable[[str], Any]] = {
+    int: dimensions_or_ranges,
+    Path: input_file,
+}
 
 
 def add_tree(parser: Parser, tree: type[OptionTree]) -> None:

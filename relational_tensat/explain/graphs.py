@@ -11,7 +11,7 @@ from relational_tensat.egraph.catalogue import Symbol
 from relational_tensat.egraph.chosen_graph import ChosenNode, build_chosen
 from relational_tensat.explain.egraph_tables import StoredEGraph, StoredSignature
 from relational_tensat.explain.other_sizes import Counterpart
-from relational_tensat.explain.rewrite import RewriteStep
+from relational_tensat.explain.rewrite import RewriteStep, changed_terms
 from relational_tensat.explain.terms import Outputs, Terms
 from relational_tensat.tensor.graph import Graph, Weight
 from relational_tensat.tensor.types import Array, TensorType, numpy_dtype
@@ -70,10 +70,7 @@ def names_after(
     current = dict(names)
     for rewrite in rewrites:
         after = {replaced.before: replaced.after for replaced in rewrite.replaced}
-        for term in terms.of(rewrite.before):  # operands first: what takes others is another term
-            if term not in after:
-                signature, children = terms[term]
-                after[term] = terms.id_of(signature, [after[child] for child in children])
+        after |= {changed.old: changed.new for changed in changed_terms(terms, rewrite)}
         current = {name: after.get(term, term) for name, term in current.items()}
     return current
 

@@ -9,14 +9,14 @@ others, it holds at the explained sizes only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from relational_tensat.base.errors import RelationalTensatError, UnsoundRuleError
 from relational_tensat.egraph.catalogue import Symbol
 from relational_tensat.explain.explanation import Explanation
 from relational_tensat.explain.laws import Law
-from relational_tensat.explain.rewrite import RewriteStep
+from relational_tensat.explain.rewrite import ChangedTerm, RewriteStep, changed_terms
 from relational_tensat.rules.instance import Instance, instantiate
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph
@@ -31,12 +31,14 @@ class ShapeSpecificError(Exception):
     """A step holds at the explained sizes, and not at others.
 
     Attributes:
+        place: at which of the other sizes it does not.
         step: its index; -1 where values of the original are equal at the explained sizes only.
         reason: why, one clause.
     """
 
-    def __init__(self, step: int, reason: str) -> None:
+    def __init__(self, place: int, step: int, reason: str) -> None:
         super().__init__(reason)
+        self.place = place
         self.step = step
         self.reason = reason
 
@@ -53,29 +55,34 @@ class _ConflictError(Exception):
     """A term would be two things at once; the text says which."""
 
 
-def at_other_sizes(explanation: Explanation, graph: Graph) -> dict[int, Counterpart]:
+def at_other_sizes(
+    explanation: Explanation, graphs: Sequence[Graph]
+) -> list[dict[int, Counterpart]]:
     """Carry out all steps at other sizes.
 
     Args:
-        graph: the original there: the same names and operators as at the explained sizes.
+        graphs: the original at each of them: the same names and operators as at the explained sizes.
 
     Returns:
-        The counterparts of all terms, those of the result included.
+        The counterparts of all terms at each, those of the result included.
 
     Raises:
-        ShapeSpecificError: a step does not hold there.
+        ShapeSpecificError: a step does not hold at one of them.
     """
-    replay = _Replay(explanation)
-    try:
-        replay.begin(graph)
-    except _ConflictError as conflict:
-        raise ShapeSpecificError(-1, str(conflict)) from None
-    for index, rewrite in enumerate(explanation.rewrites):
+    replays = [_Replay(explanation) for _ in graphs]
+    for place, (replay, graph) in enumerate(zip(replays, graphs, strict=True)):
         try:
-            replay.follow(rewrite)
-        except (_ConflictError, RelationalTensatError) as error:
-            raise ShapeSpecificError(index, str(error)) from None
-    return replay.counterparts
+            replay.begin(graph)
+        except _ConflictError as conflict:
+            raise ShapeSpecificError(place, -1, str(conflict)) from None
+    for index, rewrite in enumerate(explanation.rewrites):
+        changed = changed_terms(explanation.terms, rewrite)
+        for place, replay in enumerate(replays):
+            try:
+                replay.follow(rewrite, changed)
+            except (_ConflictError, RelationalTensatError) as error:
+                raise ShapeSpecificError(place, index, str(error)) from None
+    return [replay.counterparts for replay in replays]
 
 
 class _Replay:
@@ -102,8 +109,12 @@ class _Replay:
                 attrs = attrs_of.get(term, self._symbol(term).attrs)
             self._apply(term, attrs)
 
-    def follow(self, rewrite: RewriteStep) -> None:
-        """Apply a step's rule, and put what it builds in place of what it replaces."""
+    def follow(self, rewrite: RewriteStep, changed: Sequence[ChangedTerm]) -> None:
+        """Apply a step's rule, and put what it builds in place of what it replaces.
+
+        Args:
+            changed: what is above that.
+        """
         law = rewrite.law
         values = self._side_terms(law, rewrite.operands, source=True)
         sources = values[law.variables :]
@@ -123,7 +134,7 @@ class _Replay:
         if instance is None:
             raise _ConflictError("its condition does not hold there")
         self._build(law, instance, rewrite.operands)
-        self._spread(rewrite)
+        self._spread(changed)
 
     def _build(self, law: Law, instance: Instance, operands: tuple[int, ...]) -> None:
         """Give what the rule builds, or finds where it is read backward, its counterparts."""
@@ -139,36 +150,15 @@ class _Replay:
         for term, node in zip(target[law.variables :], instance.nodes, strict=True):
             self._put(term, Counterpart(node.attrs, node.type))
 
-    def _spread(self, rewrite: RewriteStep) -> None:
+    def _spread(self, changed: Sequence[ChangedTerm]) -> None:
         """Give what uses a replaced value, directly or not, its counterpart: its attributes stay."""
-        replaced = {(replacement.before, replacement.after) for replacement in rewrite.replaced}
-        pairs = self._changed(rewrite, replaced)
-        for old, new in sorted(pairs, key=lambda pair: pair[1]):  # operands first
-            known = self.counterparts[old]
-            if self._operand_types(old) == self._operand_types(
-                new
-            ):  # as most are: nothing to infer
-                self._put(new, known)
+        counterparts = self.counterparts
+        for item in changed:
+            known = counterparts[item.old]
+            if all(counterparts[a].type == counterparts[b].type for a, b in item.operands):
+                self._put(item.new, known)  # as most are: nothing to infer
             else:
-                self._apply(new, known.attrs)
-
-    def _changed(
-        self, rewrite: RewriteStep, replaced: set[tuple[int, int]]
-    ) -> set[tuple[int, int]]:
-        """Return the terms above what was replaced, each with the term in its place."""
-        pending = list(zip(rewrite.before, rewrite.after, strict=True))
-        visited = set(pending)
-        changed = set()
-        while pending:
-            old, new = pair = pending.pop()
-            if old == new or pair in replaced:
-                continue
-            changed.add(pair)
-            below = zip(self._terms[old].children, self._terms[new].children, strict=True)
-            pairs_below = set(below) - visited
-            visited |= pairs_below
-            pending += pairs_below
-        return changed
+                self._apply(item.new, known.attrs)
 
     def _side_terms(self, law: Law, operands: tuple[int, ...], *, source: bool) -> list[int]:
         """Return the terms of one side of a law: its variables, then its nodes."""
@@ -210,6 +200,8 @@ class _Replay:
         return tuple(self.counterparts[child].type for child in self._terms[term].children)
 
     def _put(self, term: int, counterpart: Counterpart) -> None:
+        if self.counterparts.get(term) is counterpart:
+            return
         if term not in self.counterparts:
             here = tensors_of(self._signatures[self._terms[term].signature].type)
             for part, other in zip(here, tensors_of(counterpart.type), strict=False):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from relational_tensat.explain.laws import Law, Side
 from relational_tensat.explain.state import RewrittenNode
-from relational_tensat.explain.terms import Outputs
+from relational_tensat.explain.terms import Outputs, Terms
 from relational_tensat.explain.unions import Edge
 
 
@@ -119,3 +119,31 @@ class RewriteStep:
     replaced: tuple[ReplacedTerm, ...]
     before: Outputs
     after: Outputs
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedTerm:
+    """A term above what a step replaces, and the one in its place; operands that differ, by pairs."""
+
+    old: int
+    new: int
+    operands: tuple[tuple[int, int], ...]
+
+
+def changed_terms(terms: Terms, rewrite: RewriteStep) -> list[ChangedTerm]:
+    """Return the terms above what was replaced, each with the term in its place, operands first."""
+    replaced = {(replacement.before, replacement.after) for replacement in rewrite.replaced}
+    pending = list(zip(rewrite.before, rewrite.after, strict=True))
+    visited = set(pending)
+    changed = []
+    while pending:
+        old, new = pair = pending.pop()
+        if old == new or pair in replaced:
+            continue
+        below = zip(terms[old].children, terms[new].children, strict=True)
+        operands = tuple((a, b) for a, b in below if a != b)
+        changed.append(ChangedTerm(old, new, operands))
+        pairs_below = set(operands) - visited
+        visited |= pairs_below
+        pending += pairs_below
+    return sorted(changed, key=lambda item: item.new)

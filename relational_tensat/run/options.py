@@ -60,7 +60,8 @@ class ModelOptions(OptionGroup):
     """How a model is read."""
 
     dims: Mapping[str, int] = option(
-        factory=dict, help="sizes of dynamic dimensions, to optimize for and to compare at",
+        factory=dict, help="sizes of dynamic dimensions, to optimize for and to compare at; "
+        "NAME=LEAST:MOST are those that the result is right at",
         flag="--dim", noun="dimension", metavar="NAME=SIZE,…", minimum=0,
     )  # fmt: skip
     static: bool = option(

@@ -41,7 +41,7 @@ def of(make: Callable[[int], Graph], n: int, *rules: str) -> Explanation:
 
 def result_at(explanation: Explanation, graph: Graph) -> Graph:
     """Return what the steps lead to at the sizes of a graph."""
-    there = at_other_sizes(explanation, graph)
+    (there,) = at_other_sizes(explanation, [graph])
     terms, stored = explanation.terms, explanation.stored
     return graph_of(explanation.result, terms, stored, explanation.names, there)
 
@@ -58,7 +58,7 @@ def test_a_condition_that_holds_here_only() -> None:
     explanation = of(chain, 5, RELUS.format(" (where (= (dim ?a 0) 10))"))
     assert result_at(explanation, chain(5)).count_ops()["relu"] == 1
     with pytest.raises(ShapeSpecificError, match="its condition does not hold there") as caught:
-        at_other_sizes(explanation, chain(4))
+        at_other_sizes(explanation, [chain(4)])
     assert caught.value.step == 0
 
 
@@ -80,7 +80,7 @@ def test_values_that_are_one_here_and_two_there() -> None:
 
     explanation = of(twins, 2, RELUS.format(""))
     with pytest.raises(ShapeSpecificError, match="computed as another value is") as caught:
-        at_other_sizes(explanation, twins(4))
+        at_other_sizes(explanation, [twins(4)])
     assert caught.value.step == -1
 
 
@@ -99,7 +99,7 @@ def test_values_that_a_step_makes_one_here_only() -> None:
 
     explanation = of(twins, 2, RESHAPES)
     with pytest.raises(ShapeSpecificError, match="one at the sizes given") as caught:
-        at_other_sizes(explanation, twins(4))
+        at_other_sizes(explanation, [twins(4)])
     assert caught.value.step == 0
 
 
@@ -116,6 +116,6 @@ def test_at_the_same_sizes_the_steps_lead_where_they_did(seed: int) -> None:
     terms, stored = explanation.terms, explanation.stored
     here = graph_of(explanation.result, terms, stored, explanation.names)
     assert shape_of(result_at(explanation, egraph.graph)) == shape_of(here)
-    for term, there in at_other_sizes(explanation, egraph.graph).items():
+    for term, there in at_other_sizes(explanation, [egraph.graph])[0].items():
         signature = stored.signatures[terms[term].signature]
         assert (there.attrs, there.type) == (signature.symbol.attrs, signature.type)

@@ -15,6 +15,7 @@ from math import isqrt
 import onnx
 
 from relational_tensat.base.errors import InputError, UsageError, nearest
+from relational_tensat.base.option import SizeRange
 from relational_tensat.formats.dynamic.expressions import Expression, Sizes
 from relational_tensat.formats.onnx_types import is_fixed
 
@@ -93,6 +94,8 @@ _PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 
 #: By default: of a batch, of a sequence (or the next prime that the model has not), of an image's sides.
 _BATCH, _SEQUENCE = 3, 61
 _SIDES = (224, 192, 160, 128, 96, 256, 288, 320)
+#: Ranges of fewer sizes are too few to tell expressions of these apart.
+_FEW = 12
 #: Sizes from here on may be those of images, which are often multiples of 32 only.
 _LARGE, _MULTIPLE = 96, 32
 
@@ -126,6 +129,8 @@ class DynamicDimensions:
         derived: names that follow from symbols: the model says so, or runs with no other sizes.
         least: what symbols are at least, where the model does not run with less.
         multiples: what the sizes of symbols are multiples of, where the model runs with no others.
+        promised: the least and the most that symbols are, where that was said; of few sizes, all are
+            looked at as if it was not.
         notes: what was found out of this, a sentence each.
     """
 
@@ -134,6 +139,7 @@ class DynamicDimensions:
     derived: Mapping[str, Expression] = field(default_factory=dict)
     least: Mapping[str, Expression] = field(default_factory=dict)
     multiples: Mapping[str, int] = field(default_factory=dict)
+    promised: Mapping[str, SizeRange] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     @classmethod
@@ -156,6 +162,15 @@ class DynamicDimensions:
         all_sizes = {**sizes, **{name: found.value(sizes) for name, found in self.derived.items()}}
         return {name: size for name, size in all_sizes.items() if name in names}
 
+    def promising(self, dims: Mapping[str, int]) -> DynamicDimensions:
+        """Return the same with what ranges in given sizes promise."""
+        ranges = {
+            symbol: size
+            for symbol, size in self.chosen(dims).items()
+            if isinstance(size, SizeRange) and size.most - size.least >= _FEW
+        }
+        return replace(self, promised=ranges)
+
     @property
     def may_be_related(self) -> bool:
         """Whether inputs have sizes of different names on one axis."""
@@ -175,6 +190,7 @@ class DynamicDimensions:
             },
             least={key: bound.replaced(values) for key, bound in self.least.items() if key != name},
             multiples={key: step for key, step in self.multiples.items() if key != name},
+            promised={key: few for key, few in self.promised.items() if key != name},
             notes=(*self.notes, note),
         )
 
@@ -251,6 +267,8 @@ class DynamicDimensions:
     def fitted(self, sizes: Sizes) -> dict[str, int]:
         """Return sizes that are large enough, and multiples of what they have to be."""
         fitted = dict(sizes)
+        for symbol, few in self.promised.items():
+            fitted[symbol] = min(max(fitted[symbol], few.least), few.most)
         for symbol in sorted(fitted, key=lambda symbol: symbol in self.least):
             if symbol in self.least:
                 fitted[symbol] = max(fitted[symbol], self.least[symbol].value(fitted))
@@ -278,6 +296,8 @@ class DynamicDimensions:
                 else:
                     sizes[symbol] = _next_prime(trial + place, base[symbol])
                 sizes[symbol] *= self.multiples.get(symbol, 1)
+                if few := self.promised.get(symbol):
+                    sizes[symbol] = few.least + sizes[symbol] % (few.most - few.least)
             for index, (symbol, bound) in enumerate(self.least.items()):
                 sizes[symbol] = bound.value(sizes) + trial // (index + 1)
             sizes = self.fitted({symbol: sizes[symbol] for symbol in self.symbols})
@@ -288,6 +308,13 @@ class DynamicDimensions:
     def larger(self, base: Sizes) -> dict[str, int]:
         """Return sizes that are larger than the base, as most others are smaller."""
         return self.fitted({symbol: 2 * size + 1 for symbol, size in base.items()})
+
+    def ends(self, base: Sizes) -> list[dict[str, int]]:
+        """Return the sizes at both ends of what is promised; none where nothing is."""
+        least = {symbol: few.least for symbol, few in self.promised.items()}
+        most = {symbol: few.most for symbol, few in self.promised.items()}
+        both = [self.fitted({**base, **least}), self.fitted({**base, **most})]
+        return both if self.promised else []
 
     def ones(self, other: Sizes) -> Iterator[dict[str, int]]:
         """Yield sizes of 1: for each symbol alone, and for all; or the least that is possible."""

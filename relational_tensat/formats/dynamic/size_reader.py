@@ -103,6 +103,7 @@ class _SizeReader:
 
     def read(self, dims: Mapping[str, int]) -> DynamicModel:
         """Read the model; see ``read_dynamic``."""
+        self._dimensions = self._dimensions.promising(dims)
         base = self._base(dims)
         try:
             return self._read_at(base, frozenset(self._dimensions.chosen(dims)))
@@ -318,7 +319,16 @@ class _SizeReader:
         return find_quotients(sizes, [graph.reading.graph for graph in graphs])
 
     def _valid_extremes(self, other: Sizes, base: _Sized) -> Iterator[_Sized]:
-        """Read the model, where it is valid, at sizes that are larger than the base, and at 1."""
+        """Read the model, where it is valid, at sizes that are larger than the base, and at 1.
+
+        Raises:
+            InputError: it is not valid, or does not run, at sizes that are promised.
+        """
+        for sizes in self._dimensions.ends(base.sizes):
+            if sizes != base.sizes:
+                end = self._valid_at(sizes, base)
+                self._check_runs_at(end)
+                yield end
         extremes = [self._dimensions.larger(base.sizes), *self._dimensions.ones(other)]
         for sizes in extremes:
             with suppress(InputError):

@@ -136,7 +136,7 @@ def _trials(loaded: LoadedRun, model: DynamicModel) -> list[FileTrial]:
     own = loaded.model.graph
     trials = [FileTrial(own, loaded.inputs, _label(model.base.sizes))]
     ran = [there for there in model.others[:-1] if there.fitting] or model.others
-    trials += [_trial(there) for there in (*ran[:2], model.others[-1])]
+    trials += [_trial(there) for there in (*ran[:2], *_ends(model), model.others[-1])]
     sizes = {symbol: 3 * size + 2 for symbol, size in model.base.sizes.items()}
     sizes = model.dimensions.fitted(sizes)
     if is_compared_at_others(loaded):  # larger ones take long
@@ -152,6 +152,12 @@ def _trials(loaded: LoadedRun, model: DynamicModel) -> list[FileTrial]:
         **{n: w for n, w in own.weights.items() if n in graph.weights},
     }
     return [*trials, FileTrial(replace(graph, weights=weights), {}, _label(sizes))]
+
+
+def _ends(model: DynamicModel) -> list[SizedGraph]:
+    """Return the model at both ends of what is promised."""
+    ends = model.dimensions.ends(model.base.sizes)
+    return [there for there in model.others if there.sizes in ends]
 
 
 def _single_trials(model: DynamicModel) -> list[FileTrial]:

@@ -110,9 +110,13 @@ def sizes_note(model: DynamicModel) -> str:
     """Return what the report says of a file with dynamic dimensions."""
     others = "; ".join(dict.fromkeys(text_of(there.sizes) for there in model.others))
     base = text_of(model.base.sizes)
+    ranges = "".join(
+        f", {symbol} from {few.least} to {few.most}"
+        for symbol, few in model.dimensions.promised.items()
+    )
     return (
-        f"dynamic dimensions stay dynamic, from 1 on: optimized at {base}, each step checked again at "
-        f"{others}"
+        f"dynamic dimensions stay dynamic, from 1 on{ranges}: optimized at {base}, each step checked "
+        f"again at {others}"
     )
 
 
@@ -179,13 +183,13 @@ def _result_at_all_sizes(loaded: LoadedRun) -> SizedResult:
         unexplained = error.e_node if isinstance(error, UnexplainedError) else None
         text = f"the steps to the result are not known: {error}"
         raise NotDynamicError(text, unexplained=unexplained) from None
-    counterparts: list[Mapping[int, Counterpart] | None] = [None]
-    for other in model.others:
-        try:
-            counterparts.append(at_other_sizes(explanation, other.graph))
-        except ShapeSpecificError as error:
-            fault = fault_at(explanation, error.step, original) if error.step >= 0 else None
-            raise NotDynamicError(f"at {text_of(other.sizes)} {error.reason}", fault) from None
+    try:
+        elsewhere = at_other_sizes(explanation, [other.graph for other in model.others])
+    except ShapeSpecificError as error:
+        fault = fault_at(explanation, error.step, original) if error.step >= 0 else None
+        sizes = text_of(model.others[error.place].sizes)
+        raise NotDynamicError(f"at {sizes} {error.reason}", fault) from None
+    counterparts: list[Mapping[int, Counterpart] | None] = [None, *elsewhere]
     opset = loaded.run.options.output.opset
     history = _History(explanation, model, original, counterparts, opset)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from relational_tensat.base.option import SizeRange
 from relational_tensat.formats.dynamic.dimensions import DynamicDimensions
 from tests.formats.onnx_tools import tensor
 
@@ -48,3 +49,14 @@ def test_other_sizes_differ_from_the_base_and_from_each_other() -> None:
         {"batch": 5, "seq": 1},
         {"batch": 1, "seq": 1},
     ]
+
+
+def test_sizes_that_are_promised_are_all_that_are_looked_at() -> None:
+    dims = DynamicDimensions.of([tensor("x", ["batch", "seq"])])
+    dims = dims.promising({"batch": SizeRange.of(4, 64), "seq": 9})
+    base = dims.base({"batch": SizeRange.of(4, 64), "seq": 9}, set())
+    assert base == {"batch": 16, "seq": 9}
+    assert [sizes["batch"] for sizes in dims.ends(base)] == [4, 64]
+    looked_at = [*dims.others(base, 12), dims.larger(base), *dims.ones(base)]
+    assert all(4 <= sizes["batch"] <= 64 for sizes in looked_at)
+    assert len({sizes["batch"] for sizes in looked_at}) > 6 and looked_at[-1]["batch"] == 4

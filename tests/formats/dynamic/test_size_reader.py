@@ -9,6 +9,7 @@ import pytest
 from onnx import helper
 
 from relational_tensat.base.errors import InputError, UsageError
+from relational_tensat.base.option import SizeRange
 from relational_tensat.formats.dynamic.size_reader import read_dynamic
 from relational_tensat.formats.dynamic.sized_model import DynamicModel, SizeError
 from relational_tensat.tensor import Graph
@@ -132,3 +133,14 @@ def test_defaults_grow_until_the_model_is_valid(tmp_path: Path) -> None:
     nodes = [node("Conv", ["x", "w"], ["y"])]
     file = model(nodes, [tensor("x", ["n", 1, "time"])], [tensor("y", ["n", 2, "t"])], [weight])
     assert read(saved(file, tmp_path)).base.sizes["time"] >= 200
+
+
+def test_a_promise_is_kept_at_both_ends(tmp_path: Path) -> None:
+    """Positions are a table of 256 rows."""
+    path = saved(attention(), tmp_path)
+    sized = read_dynamic(path, {"seq": SizeRange.of(2, 200)})
+    assert isinstance(sized, DynamicModel)
+    looked_at = {there.sizes["seq"] for there in sized.all}
+    assert {2, 20, 200} <= looked_at and max(looked_at) == 200 and min(looked_at) == 2
+    with pytest.raises(InputError, match=r"does not run at batch=3,seq=300"):
+        read_dynamic(path, {"seq": SizeRange.of(2, 300)})
