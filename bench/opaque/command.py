@@ -73,13 +73,11 @@ def _row(name: str, model: onnx.ModelProto, budget_s: float) -> tuple[Value, ...
             result = optimize(source, options, output=target)
         except RelationalTensatError as error:
             return name, len(model.graph.node), None, None, "", "", str(error)
-    before, after = (
-        cost_us + beside_us
-        for cost_us, beside_us in (
-            (result.cost_before_us, result.run_us),
-            (result.cost_after_us, result.run_after_us),
-        )
-    )
+    race = result.race
+    sums_us = result.cost_before_us, result.cost_after_us
+    if race is not None:
+        sums_us = race.original_us, race.contenders[race.winner - 1].cost_us
+    before, after = sums_us[0] + result.run_us, sums_us[1] + result.run_after_us
     predicted, standing = before / after, result.gain.measured
     if standing is None or (result.unchanged and result.race is None):
         return name, len(model.graph.node), predicted, None, "", "", "not timed"

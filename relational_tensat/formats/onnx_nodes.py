@@ -1,11 +1,7 @@
 """Reading the nodes of an ONNX graph, one after the other: folded, understood, or opaque.
 
-Constants that are known before inference become weights. Folded are constants in all spellings, shapes
-(``Shape`` and ``Size`` of any tensor), uniform tensors (``ConstantOfShape``, ``Expand`` of one number; kept
-as broadcast views), and nodes of the default operator set whose operands are all known, as long as they are
-cheap: the arithmetic around shapes and small tables. Large computations on weights stay nodes, for the
-optimizer to see, and quantized weights stay quantized, however small: runtimes look for DequantizeLinear
-beside their kernels.
+A choice whose condition is known is its branch, a loop of few turns these turns, an element of a sequence
+that is known that element.
 """
 
 from __future__ import annotations
@@ -15,180 +11,34 @@ from dataclasses import replace
 
 import numpy as np
 import onnx
-from onnx import AttributeProto
 
 from relational_tensat.base.errors import ModelError, ShapeError
-from relational_tensat.formats.arrays import UNIFORM_MIN_ELEMENTS
 from relational_tensat.formats.onnx_contrib import CONTRIB, check_mapped, read_parts
+from relational_tensat.formats.onnx_fold import data_of, fold
 from relational_tensat.formats.onnx_names import (
     FreshNames,
     all_names,
+    all_nodes,
     defined_names,
     rename_node,
-    subgraphs,
 )
-from relational_tensat.formats.onnx_node import NodeOracle, attribute_value, label, read_node
+from relational_tensat.formats.onnx_node import NodeOracle, label, read_node
 from relational_tensat.formats.onnx_opaque import encode, input_names, is_deterministic
 from relational_tensat.formats.onnx_types import (
     UNKNOWN,
-    dense_weight,
     from_type_proto,
     is_carried,
     is_numeric,
-    is_tensor_of_unknown_shape,
-    type_of,
 )
 from relational_tensat.tensor import Node, TensorType, Weight, numpy_dtype, tensors_of
 from relational_tensat.tensor.operators import Operator, get_operator, map_onnx, operators
 from relational_tensat.tensor.operators.onnx_form import Mapped
 from relational_tensat.tensor.types import Array
 
-#: Largest operands and results that are folded: integers describe shapes, floats are computed.
-_FOLDED_INTEGERS = 65536
-_FOLDED_FLOATS = 1024
-
-
 #: Operators that change nothing a second time.
 _IDEMPOTENT = frozenset({"Floor", "Ceil", "Round", "Sign"})
 #: With what operators change nothing.
 _NEUTRAL = {"Mul": 1, "Div": 1, "Add": 0, "Sub": 0}
-
-
-def fold(
-    node: onnx.NodeProto,
-    types: Mapping[str, TensorType],
-    weights: Mapping[str, Weight],
-    oracle: NodeOracle,
-) -> dict[str, Weight] | None:
-    """Return the node's outputs as weights, or None when it is no constant or costs too much.
-
-    Args:
-        types: of the values known so far.
-        weights: the values known before inference, some without data.
-    """
-    if node.domain or not all(node.output):
-        return None
-    match node.op_type:
-        case "Constant":
-            return _constant(node)
-        case "Shape" | "Size":
-            return _shape(node, types)
-        case "QuantizeLinear":  # four times as small as what it is made of
-            return _computed(node, types, weights, oracle, of_any_size=True)
-        case "ConstantOfShape" | "Expand":
-            uniform = _uniform(node, weights)
-            if uniform is not None:
-                return uniform
-    return _computed(node, types, weights, oracle)
-
-
-def _constant(node: onnx.NodeProto) -> dict[str, Weight] | None:
-    attribute = node.attribute[0]
-    value = attribute_value(attribute)
-    match attribute.type:
-        case AttributeProto.TENSOR:
-            kind = type_of(attribute.t)
-            if not is_numeric(kind):
-                return None
-        case AttributeProto.INT | AttributeProto.INTS:
-            value = np.array(value, np.int64)
-            kind = TensorType("int64", value.shape)
-        case AttributeProto.FLOAT | AttributeProto.FLOATS:
-            value = np.array(value, np.float32)
-            kind = TensorType("float32", value.shape)
-        case AttributeProto.SPARSE_TENSOR:
-            weight = dense_weight(attribute.sparse_tensor)
-            return None if weight is None else {node.output[0]: weight}
-        case _:  # strings: an opaque node
-            return None
-    return {node.output[0]: Weight(kind, value)}
-
-
-def _shape(node: onnx.NodeProto, types: Mapping[str, TensorType]) -> dict[str, Weight] | None:
-    kind = types[node.input[0]]
-    if is_carried(kind):
-        return None
-    shape = kind.shape
-    if node.op_type == "Size":
-        return _integers(node, np.array(kind.size, np.int64))
-    bounds = {item.name: item.i for item in node.attribute}
-    return _integers(node, np.array(shape[bounds.get("start", 0) : bounds.get("end")], np.int64))
-
-
-def _integers(node: onnx.NodeProto, value: Array) -> dict[str, Weight]:
-    return {node.output[0]: Weight(TensorType("int64", value.shape), value)}
-
-
-def _uniform(node: onnx.NodeProto, weights: Mapping[str, Weight]) -> dict[str, Weight] | None:
-    """Return ConstantOfShape, and Expand of one number, without making the tensor."""
-    expands = node.op_type == "Expand"
-    shape = _data(weights, node.input[1 if expands else 0])
-    if shape is None:
-        return None
-    sizes, dtype = tuple(int(size) for size in shape), "float32"
-    element: Array = np.zeros((), np.float32)
-    if expands:
-        value = _data(weights, node.input[0])
-        if value is None or value.size != 1:
-            return None
-        element, dtype = value, weights[node.input[0]].type.dtype
-        sizes = (1,) * (element.ndim - len(sizes)) + sizes
-    for attribute in node.attribute:  # ConstantOfShape's value
-        element, dtype = np.asarray(attribute_value(attribute)), type_of(attribute.t).dtype
-    kind = TensorType(dtype, sizes)
-    if not is_numeric(kind) or kind.size < UNIFORM_MIN_ELEMENTS:
-        return None
-    return {node.output[0]: Weight(kind, np.broadcast_to(element.reshape(()), kind.shape))}
-
-
-def _computed(
-    node: onnx.NodeProto,
-    types: Mapping[str, TensorType],
-    weights: Mapping[str, Weight],
-    oracle: NodeOracle,
-    *,
-    of_any_size: bool = False,
-) -> dict[str, Weight] | None:
-    """Return what a cheap node of known operands computes."""
-    is_cheap = is_numeric if of_any_size else _is_cheap
-    operands = [name for name in node.input if name]
-    if any(_data(weights, name) is None or not is_cheap(types[name]) for name in operands):
-        return None
-    if node.op_type == "DequantizeLinear":
-        return None
-    if not is_deterministic(node) or any(True for _ in subgraphs(node)):
-        return None
-    outputs = oracle.output_types(node, types, weights)
-    types_of = {name: kind for name, kind in outputs.items() if kind is not None}
-    if len(types_of) < len(outputs):
-        return None
-    if not all(is_cheap(kind) or is_tensor_of_unknown_shape(kind) for kind in types_of.values()):
-        return None
-    if all(is_numeric(kind) and kind.size == 0 for kind in types_of.values()):
-        # Nothing to compute; kernels of onnxruntime may crash on tensors without elements.
-        return {
-            name: Weight(kind, np.empty(kind.shape, numpy_dtype(kind.dtype)))
-            for name, kind in types_of.items()
-        }
-    values = oracle.evaluate(node, {**types, **types_of}, weights)
-    if values is None:
-        return None
-    folded = {
-        name: Weight(TensorType(str(value.dtype), value.shape), value)
-        for name, value in values.items()
-    }
-    return folded if all(is_cheap(weight.type) for weight in folded.values()) else None
-
-
-def _is_cheap(kind: TensorType) -> bool:
-    if not is_numeric(kind) or kind.dtype == "bfloat16":
-        return False
-    return kind.size <= (_FOLDED_FLOATS if kind.is_float else _FOLDED_INTEGERS)
-
-
-def _data(weights: Mapping[str, Weight], name: str) -> Array | None:
-    weight = weights.get(name)
-    return None if weight is None else weight.data
 
 
 class NodeReader:
@@ -218,6 +68,7 @@ class NodeReader:
         self._unfolded = frozenset(unfolded)
         self._imports = {"": 1, **imports}
         self._weights = dict(weights)
+        #: Those that are the file's own, at all sizes.
         self._given = dict(weights)
         self._types = {**inputs, **{name: weight.type for name, weight in weights.items()}}
         self._where = where
@@ -280,10 +131,17 @@ class NodeReader:
             self._read_as_opaque(node)
             return False
         if node.op_type == "If" and not node.domain:
-            chosen = _data(self._weights, node.input[0])
+            chosen = data_of(self._weights, node.input[0])
             if chosen is not None and node.input[0] not in self._unfolded:
                 self._read_branch(node, is_true=bool(chosen))
                 return True
+        if (
+            node.op_type == "Loop"
+            and not node.domain
+            and (turns := self._few_turns(node)) is not None
+        ):
+            self._read_turns(node, turns)
+            return True
         if node.op_type == "SequenceConstruct":
             self._sequences[node.output[0]] = tuple(node.input)
         if node.op_type == "SequenceAt" and (element := self._element(node)):
@@ -304,6 +162,72 @@ class NodeReader:
             self._read_as_opaque(node)
         return False
 
+    def _few_turns(self, node: onnx.NodeProto) -> int | None:
+        """Return how often a loop runs, if that is known and its turns are no more nodes than it has."""
+        if not self._unfolded.isdisjoint(node.input):
+            return None
+        # Of the file's constants: what is computed from sizes is another number at other sizes.
+        count, first = (data_of(self._given, name) if name else None for name in node.input[:2])
+        is_begun = not node.input[1] or (first is not None and bool(first))
+        (body,) = (attribute.g for attribute in node.attribute if attribute.HasField("g"))
+        n_carried = len(node.input) - 2
+        if count is None or not is_begun or len(body.output) != 1 + n_carried:
+            return None
+        going_on = {body.input[1].name}
+        others = []
+        for one in body.node:
+            if one.op_type == "Identity" and one.input[0] in going_on:
+                going_on.add(one.output[0])
+            elif one.op_type != "Constant":
+                others.append(one)
+        is_short = int(count) * len(list(all_nodes(others))) <= 1 + len(list(all_nodes(body.node)))
+        is_endless = body.output[0].name in going_on
+        names = {name for one in others for name in input_names(one)}
+        return int(count) if is_short and is_endless and going_on.isdisjoint(names) else None
+
+    def _read_turns(self, node: onnx.NodeProto, count: int) -> None:
+        """Read the turns of a loop, one after the other, with names that nothing else has."""
+        (body,) = (attribute.g for attribute in node.attribute if attribute.HasField("g"))
+        carried = list(node.input[2:])
+        for turn in range(count):
+            number = self._fresh.new(f"{node.output[0]}/turn")
+            shape = [1] * len(body.input[0].type.tensor_type.shape.dim)
+            value = onnx.numpy_helper.from_array(np.full(shape, turn, np.int64))
+            self._read(onnx.helper.make_node("Constant", [], [number], value=value))
+            names = dict(zip((v.name for v in body.input[2:]), carried, strict=True))
+            names |= {body.input[0].name: number}
+            own = sorted(defined_names(body) - {v.name for v in body.input})
+            names |= {name: self._fresh.new(name) for name in own}
+            kept = [one for one in body.node if body.input[1].name not in one.input]
+            self._read_copies(body, kept, names)
+            carried = [names.get(v.name, v.name) for v in body.output[1:]]
+        for value_name, result in zip(carried, node.output, strict=True):
+            if result:
+                self._used.add(value_name)
+                self._read(onnx.helper.make_node("Identity", [value_name], [result]))
+
+    def _read_copies(
+        self, body: onnx.GraphProto, nodes: Iterable[onnx.NodeProto], names: Mapping[str, str]
+    ) -> None:
+        """Read a body's constants and nodes under other names."""
+        constants = [
+            onnx.helper.make_node("Constant", [], [tensor.name], value=tensor)
+            for tensor in body.initializer
+        ]
+        constants += [
+            onnx.helper.make_node("Constant", [], [sparse.values.name], sparse_value=sparse)
+            for sparse in body.sparse_initializer
+        ]
+        copies = []
+        for one in (*constants, *nodes):
+            copy = onnx.NodeProto()
+            copy.CopyFrom(one)
+            rename_node(copy, names, (), self._fresh)
+            copies.append(_in_default_domain(copy))
+        self._used |= {value for one in copies for value in input_names(one)}
+        for one in copies:
+            self._read(one)
+
     def _same_as_operand(self, node: onnx.NodeProto) -> str:
         """Return the operand that a node only gives again; "" where it does something.
 
@@ -322,7 +246,7 @@ class NodeReader:
         places = (0, 1) if node.op_type in ("Mul", "Add") else (0,)
         for place in places:
             kept, other = str(node.input[place]), str(node.input[1 - place])
-            data, kind = _data(self._weights, other), self._types[kept]
+            data, kind = data_of(self._given, other), self._types[kept]
             if data is None or data.size < 2 or kept in self._weights or not is_numeric(kind):
                 continue
             sizes = zip(reversed(data.shape), reversed(kind.shape), strict=False)
@@ -334,7 +258,7 @@ class NodeReader:
     def _element(self, node: onnx.NodeProto) -> str:
         """Return the value that is taken from a sequence of known values; "" where that is not known."""
         elements = self._sequences.get(node.input[0], ())
-        position = _data(self._weights, node.input[1])
+        position = data_of(self._weights, node.input[1])
         if position is None or not -len(elements) <= int(position) < len(elements):
             return ""
         return elements[int(position)]
@@ -345,32 +269,12 @@ class NodeReader:
         name = "then_branch" if is_true else "else_branch"
         branch = next(attribute.g for attribute in node.attribute if attribute.name == name)
         names = {value: self._fresh.new(value) for value in sorted(defined_names(branch))}
-        inner = [
-            *(
-                onnx.helper.make_node("Constant", [], [tensor.name], value=tensor)
-                for tensor in branch.initializer
-            ),
-            *(
-                onnx.helper.make_node("Constant", [], [sparse.values.name], sparse_value=sparse)
-                for sparse in branch.sparse_initializer
-            ),
-            *branch.node,
-        ]
-        nodes = []
-        for one in inner:
-            copy = onnx.NodeProto()
-            copy.CopyFrom(one)
-            rename_node(copy, names, (), self._fresh)
-            nodes.append(_in_default_domain(copy))
         given = [names.get(value.name, value.name) for value in branch.output]
-        nodes += [
-            onnx.helper.make_node("Identity", [value], [result])
-            for value, result in zip(given, node.output, strict=True)
-            if result
-        ]
-        self._used |= {value for one in nodes for value in input_names(one)}
-        for one in nodes:
-            self._read(one)
+        self._used |= set(given)
+        self._read_copies(branch, branch.node, names)
+        for value_name, result in zip(given, node.output, strict=True):
+            if result:
+                self._read(onnx.helper.make_node("Identity", [value_name], [result]))
 
     def _read_as_operator(self, node: onnx.NodeProto) -> bool:
         """Read a node that an operator understands; return whether one does."""

@@ -11,8 +11,10 @@ import onnxruntime
 import pytest
 from onnx.parser import parse_model
 
+from relational_tensat.formats import from_onnx_model, to_onnx_model
 from relational_tensat.run.options import Options
 from relational_tensat.run.pipeline import optimize
+from tests.formats.onnx_tools import assert_same_results
 
 _HEAD = '<ir_version: 8, opset_import: ["": 17]>\n'
 _IF = """r{i} = If (c) <
@@ -108,3 +110,35 @@ def test_an_element_of_known_values_is_that_value(tmp_path: Path) -> None:
     source, target, ops = _optimized(tmp_path, _SEQUENCE)
     assert ops == ["Relu"]
     _same(source, target, (2, 3), (2, 3))
+
+
+@pytest.mark.parametrize(
+    ("turns", "body", "ops"),
+    [
+        (0, "q = Exp(p)", ["relu"]),
+        (1, "u = Exp(p) q = Sin(u)", ["exp", "relu", "sin"]),
+        (2, "q = Exp(p)", ["exp", "exp", "relu"]),
+        (2, "f = Cast<to=1>(i) q = Add(p, f)", ["add", "add", "relu"]),
+        (5, "u = Exp(p) q = Sin(u)", ["opaque", "relu"]),
+    ],
+)
+def test_a_loop_of_few_turns_is_its_turns(turns: int, body: str, ops: list[str]) -> None:
+    """Where they are no more nodes than the loop; the number of a turn is known in it."""
+    text = f"""<ir_version: 8, opset_import: ["" : 17]> g (float[3] x) => (float[3] y) {{
+      n = Constant<value = int64 {{{turns}}}>()
+      a = Loop (n, "", x) <body = b (int64 i, bool c, float[3] p) => (bool o, float[3] q) {{
+        o = Identity(c) {body} }}>
+      y = Relu(a) }}"""
+    proto = parse_model(text)
+    graph = from_onnx_model(proto)
+    assert sorted(node.op for node in graph.nodes if node.op != "identity") == ops
+    assert_same_results(proto, to_onnx_model(graph))
+
+
+def test_a_loop_that_may_end_before_stays() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[3] x, bool e) => (float[3] y) {
+      n = Constant<value = int64 {1}>()
+      y = Loop (n, e, x) <body = b (int64 i, bool c, float[3] p) => (bool o, float[3] q) {
+        o = Identity(c) q = Exp(p) }> }"""
+    (node,) = from_onnx_model(parse_model(text)).nodes
+    assert node.op == "opaque"
