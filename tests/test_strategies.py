@@ -41,7 +41,7 @@ def test_a_configuration_is_valid(configuration: RuleConfiguration | None) -> No
 
 
 @pytest.mark.parametrize("searches", [2, nightly(5)])
-@pytest.mark.parametrize("rule", [SUM, CONV])
+@pytest.mark.parametrize("rule", [SUM, nightly(CONV)])
 def test_a_configuration_shrinks(rule: Rule, searches: int) -> None:
     # Shrinking is a search that ends in local minima: the best of a few is small, not each.
     sizes = [_size_of_shrunk(rule, Random(seed)) for seed in range(searches)]

@@ -21,6 +21,7 @@ from tests.gpu.host_library import HostLibrary, compile_for_host
 from tests.gpu.runs import one_node
 from tests.gpu.small_models import small_model
 from tests.graphs import f32
+from tests.tiers import nightly
 from tests.with_compilers import needs_cpp
 
 pytestmark = needs_cpp
@@ -47,7 +48,7 @@ def _check(graph: Graph, library: HostLibrary, math: str = "fp32", scale: float 
         assert error <= scale * TOLERANCES[name], (graph.name, dict(library.bound), error)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", nightly("float16"), "bfloat16"])
 def test_every_operator(compiled: Any, dtype: str) -> None:
     met: Counter[str] = Counter()
     for graph in cases(dtype):
@@ -57,7 +58,7 @@ def test_every_operator(compiled: Any, dtype: str) -> None:
             _check(graph, HostLibrary(compiled))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", nightly("bfloat16")])
 def test_every_kernel_of_the_target(compiled: Any, dtype: str) -> None:
     for number, graph in enumerate(kernel_cases(dtype)):
         tensor_cores = graph.name.startswith(("cuda_product", "cuda_conv")) and dtype != "float32"
