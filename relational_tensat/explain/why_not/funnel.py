@@ -24,6 +24,7 @@ from relational_tensat.rules.diagnosis import OPERATORS, Check, Refusal, checks,
 from relational_tensat.rules.instance import Instance, source_nodes, tensor_vars
 from relational_tensat.rules.library import load_rules, read_rule_file
 from relational_tensat.rules.model import Apply, Rule, Var
+from relational_tensat.rules.targets.names import BACKENDS
 from relational_tensat.rules.text import written_rule
 from relational_tensat.tensor.types import Attrs, ValueType
 
@@ -245,7 +246,7 @@ class Funnels:
 
 def _not_there(name: str, rules: Sequence[Rule]) -> UsageError:
     """Return the error that there is no such rule, or that it is of a backend that the run was not for."""
-    from relational_tensat.rules.targets.backend import BACKENDS, load_backend  # answers do without
+    from relational_tensat.rules.targets.backend import load_backend  # answers do without
 
     for place in BACKENDS:
         if _rules_of_name(name, read_rule_file(load_backend(place).rule_file)):
