@@ -45,7 +45,7 @@ class GainPatience:
         """Return when the gain of the second half is first too small, in seconds since the beginning."""
         _, best_us = self._found[-1]
         for (found_s, cost_us), (next_s, _) in pairwise([*self._found, (math.inf, 0.0)]):
-            gain = 1 - best_us / cost_us
+            gain = 1 - best_us / cost_us if cost_us > 0 else 0.0
             worth_s = 2 * gain / WORTH_A_SECOND if gain >= LEAST_GAIN else 0.0
             end_s = max(2 * found_s, worth_s)
             if end_s < 2 * next_s:

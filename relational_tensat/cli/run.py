@@ -33,7 +33,7 @@ Make a model faster: find the cheapest graph that computes the same, check it, w
   --effort high         low: time nothing; normal: time the result, for at most 10 s;
                         high: time every kernel, too, for minutes [normal]
   --dim batch=1,seq=64  the sizes to optimize for, where dimensions are dynamic
-  --time-limit 30       seconds of exploration [8 for onnxruntime and cuda, else 60]
+  --time-limit 30       seconds of exploration [7 for onnxruntime and cuda, else 60]
   --fuse                make parts of the model one kernel each, modelled
   --rules mine.rules    use these rules instead of those that ship
   --db run.duckdb       keep the run, for explain, sql, inspect and view

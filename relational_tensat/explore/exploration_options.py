@@ -174,7 +174,7 @@ class ExplorationOptions(OptionGroup):
         60.0,
         "seconds of exploration",
         metavar="S",
-        default_text="60, or 8 where the result is timed here",
+        default_text="60, or 7 where the result is timed here",
     )
     cycle_filter: str = option(
         "efficient", "how cycles are kept out", choices=("efficient", "vanilla", "none")

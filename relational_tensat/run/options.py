@@ -16,7 +16,7 @@ from relational_tensat.verify.verification_options import VerificationOptions
 
 #: Where costs are measured, or the result is timed here, searches that nobody set a limit take so many
 #: seconds at most: the models that take longer gain less by it than times are off.
-_TIMED_EXPLORATION_S, _TIMED_EXTRACTION_S = 8.0, 2.0
+_TIMED_EXPLORATION_S, _TIMED_EXTRACTION_S = 7.0, 2.0
 
 #: Places that results run at, beside those that profiles describe.
 ONNXRUNTIME, CUDA = "onnxruntime", "cuda"

@@ -33,6 +33,12 @@ def test_a_search_ends_once_its_second_half_gained_too_little(clock: list[float]
     assert ends_after(6.0, 889.0) == pytest.approx(7.0)  # 0.1 % in 3.5 s
 
 
+def test_where_nothing_costs_anything_it_ends(clock: list[float]) -> None:
+    search = GainPatience(0.0, least_s=1.0)
+    clock[0] = 100.5
+    assert search.note(0.0) == pytest.approx(101.5)
+
+
 def test_it_ends_at_the_first_moment_at_which_that_is_so(clock: list[float]) -> None:
     """The rule as it is said, asked at each of many moments."""
     found = [(0.0, 1000.0), (0.5, 700.0), (0.7, 699.0), (2.0, 690.0), (2.5, 689.5), (6.0, 688.5)]

@@ -298,6 +298,8 @@ def test_both_sources_can_stand_at_a_tensor(ran: Ran) -> None:
 def test_unknown_names_get_the_nearest(ran: Ran) -> None:
     with pytest.raises(UsageError, match="unknown rule 'twise'; did you mean 'twice'"):
         why_not(ran.egraph.connection, "twise")
+    with pytest.raises(UsageError, match="'ort-silu' is used with --for onnxruntime only"):
+        why_not(ran.egraph.connection, "ort-silu")
     with pytest.raises(UsageError, match="unknown tensor 'c2'"):
         why_not(ran.egraph.connection, "twice", "c2")
 

@@ -13,16 +13,17 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from relational_tensat.base import duckdb
-from relational_tensat.base.errors import unknown
+from relational_tensat.base.errors import UsageError, unknown
 from relational_tensat.base.files import sql
 from relational_tensat.explain.egraph_tables import StoredEGraph
 from relational_tensat.explain.swaps import Swaps
 from relational_tensat.explain.why_not.outcome import STATUSES, MatchOutcome, Outcomes
 from relational_tensat.explain.why_not.source import JoinStep, most_frequent
 from relational_tensat.explain.why_not.steps import PatternSearch
+from relational_tensat.rules.backends.names import BACKENDS
 from relational_tensat.rules.diagnosis import OPERATORS, Check, Refusal, checks, diagnose
 from relational_tensat.rules.instance import Instance, source_nodes, tensor_vars
-from relational_tensat.rules.library import load_rules
+from relational_tensat.rules.library import load_rules, read_rule_file
 from relational_tensat.rules.model import Apply, Rule, Var
 from relational_tensat.rules.text import written_rule
 from relational_tensat.tensor.types import Attrs, ValueType
@@ -225,7 +226,7 @@ class Funnels:
             known_rules += load_rules()
             candidates = _rules_of_name(name, known_rules)
         if not candidates:
-            raise unknown("rule", name, [rule.name for rule in known_rules])
+            raise _not_there(name, known_rules)
         return [self._explain(rule, tensor, at) for rule in candidates]
 
     def _explain(self, rule: Rule, tensor: str, at: int) -> WhyNot:
@@ -241,6 +242,18 @@ class Funnels:
             traces=tuple(_traces(stored, rule, at, outcomes)),
             result_us=outcomes.chosen_us,
         )
+
+
+def _not_there(name: str, rules: Sequence[Rule]) -> UsageError:
+    """Return the error that there is no such rule, or that it is of a backend that the run was not for."""
+    from relational_tensat.rules.backends.backend import load_backend  # answers do without
+
+    for place in BACKENDS:
+        if _rules_of_name(name, read_rule_file(load_backend(place).rule_file)):
+            return UsageError(
+                f"the rule {name!r} is used with --for {place} only: this run was for another place"
+            )
+    return unknown("rule", name, [rule.name for rule in rules])
 
 
 def _rules_of_name(name: str, rules: Sequence[Rule]) -> list[Rule]:

@@ -17,7 +17,7 @@ from relational_tensat.verify.quantization import is_quantized
 DEFAULT_BUDGET_S = 60.0
 #: With modelled costs and normal effort: a model of which fewer heats fit into it is not raced. It is less
 #: where the run has taken long, so that the whole takes no longer than this, but never less than half.
-SHORT_BUDGET_S, _SHORT_RUN_S, _AFTER_SHORT_S = 10.0, 20.0, 2.0
+SHORT_BUDGET_S, _SHORT_RUN_S, _AFTER_SHORT_S = 10.0, 20.0, 3.0
 #: With modelled costs that were named, of quantized models.
 _QUANTIZED_BUDGET_S = 20.0
 #: A run takes no longer on an idle machine, if the race may be short enough; so long is left for what
