@@ -237,7 +237,7 @@ class _SizeReader:
         valid = self._valid(base)
         extremes = list(self._valid_extremes(valid[0].sizes, base))
         valid += self._separating([base, *valid])
-        graphs = self._read_alike([base, *valid, *extremes])
+        graphs = self._read_expressed([base, *valid, *extremes])
         first, others = graphs[0], graphs[1:]
         notes = list(self._dimensions.notes)
         for other in others:
@@ -383,13 +383,60 @@ class _SizeReader:
         if refusal:
             raise InputError(f"{self._path}: does not run at {text_of(sized.sizes)}: {refusal}")
 
-    def _read_alike(self, graphs: list[_Sized]) -> list[_Sized]:
+    def _read_expressed(self, graphs: list[_Sized]) -> list[_Sized]:
+        """Read so that each size is an expression of the inputs' sizes, or is not known.
+
+        Where one is none, what it is computed from stays computed: that is left as it was.
+
+        Raises:
+            SizeError: the model is other graphs at other sizes.
+        """
+        # few models need it
+        from relational_tensat.formats.dynamic.traced_shapes import first_unexpressed
+
+        unfolded: set[str] = set()
+        graphs = self._read_alike(graphs, unfolded)
+        for _ in range(_MOST_ROUNDS):
+            try:
+                for other in graphs[1:]:
+                    _check_alike(graphs[0], other)
+            except SizeError:  # said later, where sizes are left out
+                break
+            sizes = [graph.sizes for graph in graphs]
+            node = first_unexpressed(sizes, [graph.reading.graph for graph in graphs])
+            varying = set() if node is None else self._varying_operands(node.outputs[0], graphs)
+            if not varying - unfolded:
+                break
+            unfolded |= varying
+            graphs = self._read_alike(self._without_folding(graphs, unfolded), unfolded)
+        return graphs
+
+    def _varying_operands(self, value: str, graphs: Sequence[_Sized]) -> set[str]:
+        """Return the operands of the node of a value that are known at each size, and vary."""
+        nodes = (node for node in self._frame.graph.node if value in node.output)
+        names = {name for node in nodes for name in node.input} - self._initialized
+        return {
+            name
+            for name in names
+            if all(name in graph.reading.constants for graph in graphs)
+            and not all(_equal(g.constant(name), graphs[0].constant(name)) for g in graphs)
+        }
+
+    def _without_folding(self, graphs: Sequence[_Sized], unfolded: Collection[str]) -> list[_Sized]:
+        return [
+            _Sized(g.sizes, self._read_unfolded(self._dimensions.at(g.sizes), unfolded))
+            for g in graphs
+        ]
+
+    def _read_alike(self, graphs: list[_Sized], unfolded: set[str]) -> list[_Sized]:
         """Read again so that what is folded or chosen at one size is so at all.
+
+        Args:
+            unfolded: what stays computed; more goes into it.
 
         Raises:
             SizeError: that is not found.
         """
-        unfolded: set[str] = set()
         for _ in range(_MOST_ROUNDS):
             names = [graph.reading.constants.keys() for graph in graphs]
             uneven = set().union(*names) - set(names[0]).intersection(*names)
@@ -400,10 +447,7 @@ class _SizeReader:
             if not uneven:
                 return graphs
             unfolded |= uneven
-            graphs = [
-                _Sized(g.sizes, self._read_unfolded(self._dimensions.at(g.sizes), unfolded))
-                for g in graphs
-            ]
+            graphs = self._without_folding(graphs, unfolded)
         raise SizeError(f"{self._path}: other constants are known at other sizes")
 
     def _computed(self, graphs: Sequence[_Sized]) -> list[str]:

@@ -27,13 +27,27 @@ def find_quotients(sizes: Sequence[Sizes], graphs: Sequence[Graph]) -> tuple[Quo
     Args:
         graphs: the same graph at each of the sizes.
     """
+    return tuple(_traced(sizes, graphs).quotients)
+
+
+def first_unexpressed(sizes: Sequence[Sizes], graphs: Sequence[Graph]) -> Node | None:
+    """Return the first node whose result has a size that is no expression; None where all are.
+
+    Args:
+        graphs: the same graph at each of the sizes.
+    """
+    unknown = _traced(sizes, graphs).unexpressed
+    return next((node for node in graphs[0].nodes if unknown.intersection(node.outputs)), None)
+
+
+def _traced(sizes: Sequence[Sizes], graphs: Sequence[Graph]) -> _Trace:
     trace = _Trace(sizes, graphs)
     for name in (*graphs[0].inputs, *graphs[0].weights):
         trace.keep(name, graphs[0].types[name])
     for node in graphs[0].nodes:
         for name, kind in zip(node.outputs, trace.inferred(node), strict=True):
             trace.keep(name, kind, node.inputs)
-    return tuple(trace.quotients)
+    return trace
 
 
 #: Quotients by more are not looked for behind operators that are not understood.
@@ -47,6 +61,8 @@ class _Trace:
         self._types: dict[str, ValueType] = {}
         self._found: dict[tuple[int, ...], int] = {}
         self.quotients: dict[Quotient, None] = {}
+        #: Values with a size that is no expression.
+        self.unexpressed: set[str] = set()
 
     def inferred(self, node: Node) -> Sequence[ValueType]:
         """Return the types of a node's outputs; those that were read where the rule does not take them."""
@@ -77,6 +93,14 @@ class _Trace:
             for i, part in enumerate(traced)
         )
         self._types[name] = parts[0] if isinstance(kind, TensorType) else parts
+        for number, part in enumerate(parts):
+            columns = zip(*(kinds[number].shape for kinds in there), strict=True)
+            varying = [len(set(map(int, column))) > 1 for column in columns]
+            if any(
+                varies and not isinstance(size, TracedSize)
+                for varies, size in zip(varying, part.shape, strict=True)
+            ):
+                self.unexpressed.add(name)
 
     def _sized(
         self, traced: TensorType, kinds: Sequence[TensorType], operands: Sequence[str]

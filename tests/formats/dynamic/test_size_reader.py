@@ -12,6 +12,7 @@ from relational_tensat.base.errors import InputError, UsageError
 from relational_tensat.base.option import SizeRange
 from relational_tensat.formats.dynamic.size_reader import read_dynamic
 from relational_tensat.formats.dynamic.sized_model import DynamicModel, SizeError
+from relational_tensat.formats.dynamic.writer import write_dynamic
 from relational_tensat.tensor import Graph
 from tests.formats.dynamic.models import attention, mlp, saved
 from tests.formats.onnx_tools import constant, model, tensor
@@ -144,3 +145,24 @@ def test_a_promise_is_kept_at_both_ends(tmp_path: Path) -> None:
     assert {2, 20, 200} <= looked_at and max(looked_at) == 200 and min(looked_at) == 2
     with pytest.raises(InputError, match=r"does not run at batch=3,seq=300"):
         read_dynamic(path, {"seq": SizeRange.of(2, 300)})
+
+
+def test_a_size_that_is_no_expression_stays_computed(tmp_path: Path) -> None:
+    """How many columns are taken is a square root: Slice stays, and the rest is known."""
+    nodes = [
+        node("Shape", ["x"], ["shape"], start=1, end=2),
+        node("Cast", ["shape"], ["float"], to=1),
+        node("Sqrt", ["float"], ["root"]),
+        node("Cast", ["root"], ["k"], to=7),
+        node("Slice", ["x", "zero", "k", "one"], ["part"]),
+        node("Relu", ["part"], ["y"]),
+        node("Relu", ["x"], ["z"]),
+    ]
+    constants = [constant("zero", [0], np.int64), constant("one", [1], np.int64)]
+    outputs = [tensor("y", ["b", "m"]), tensor("z", ["b", "n"])]
+    file = model(nodes, [tensor("x", ["b", "n"])], outputs, constants)
+    sized = read(saved(file, tmp_path))
+    operators = {item.outputs[0]: item.op for item in sized.base.graph.nodes}
+    assert operators["part"] == "opaque" and "k" in operators and operators["z"] == "relu"
+    model_file, _ = write_dynamic(sized, [there.graph for there in sized.all], None)
+    assert [item.op_type for item in model_file.graph.node][-2:] == ["Relu", "Relu"]
