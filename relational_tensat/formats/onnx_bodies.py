@@ -152,7 +152,7 @@ def _replace(body: onnx.GraphProto, new: onnx.GraphProto, outer: Mapping[str, in
     made = {node.output[0]: node for node in body.node if node.op_type == "Identity"}
     for value, given in zip(body.output, new.output, strict=True):
         node = made.get(given.name)
-        taken = sum(given.name in each.input for each in body.node)
+        taken = any(given.name in input_names(each) for each in body.node)
         if value.name != given.name and node is not None and not taken:
             value.name = node.input[0]
             body.node.remove(node)

@@ -136,7 +136,8 @@ def test_the_cheaper_graph_is_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert result.cost_profile == "flat"
     assert load_model(output).count_ops() == result.graph.count_ops()
     phases = {
-        "load", "price", "fuse", "explore", "extract", "verify", "whole", "write", "measure", "total",
+        "load", "bodies", "price", "fuse", "explore", "extract", "verify", "whole", "write", "measure",
+        "total",
     }  # fmt: skip
     assert set(result.seconds) == phases
 

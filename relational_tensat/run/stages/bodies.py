@@ -73,12 +73,16 @@ def rewrite_bodies(run: Run, model: Model) -> tuple[list[BodyRewrite], str]:
 
 
 def _nodes_with_bodies(graph: Graph) -> list[list[Node]]:
-    """Return the nodes of a graph that have bodies, those with equal bodies together."""
+    """Return the nodes of a graph that have bodies, together those that one rule would match.
+
+    Rules match any types of results: nodes that differ in these alone are together.
+    """
     nodes: dict[tuple[object, ...], list[Node]] = {}
     for node in graph.nodes:
         is_one = node.op == "opaque" and has_bodies(node.attrs)
         if is_one and len(str(node.attrs["payload"])) <= _MOST_BYTES:
-            nodes.setdefault(tuple(sorted(node.attrs.items())), []).append(node)
+            others = (item for item in node.attrs.items() if item[0] != "out_types")
+            nodes.setdefault(tuple(sorted(others)), []).append(node)
     return list(nodes.values())
 
 

@@ -138,7 +138,8 @@ def _original(extracted: ExtractedRun) -> CheckedRun:
         return as_it_is
     if _objection(checked.verification):
         return as_it_is
-    return replace(checked, change=_file_change(checked))
+    note = "the original, written without nodes that lead nowhere or are known before inference"
+    return replace(checked, change=_file_change(checked)).noting(note)
 
 
 def _is_smaller(file: Path, loaded: LoadedRun, sized: SizedResult | None) -> bool:

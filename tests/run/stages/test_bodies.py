@@ -147,6 +147,21 @@ def test_equal_bodies_with_other_constants() -> None:
     _assert_same(model, result.model, x=_normal(4, 8))
 
 
+def test_equal_bodies_of_other_types() -> None:
+    """One rule would match both loops: none may know the constants of one of them."""
+    loop = """Loop (n, "", %s) <body = b (int64 i, bool c, float[M,8] p) => (bool o, float[M,8] q) {
+      o = Identity(c) t = Transpose<perm=[1,0]>(%s) m = MatMul(p, t) k = Relu(m) q = Relu(k) }>"""
+    text = f"""g (float[4,8] x, float[2,8] z) => (float[4,8] y, float[2,8] w) {{
+      n = Constant<value = int64 {{9}}>()
+      y = {loop % ("x", "A")}
+      w = {loop % ("z", "B")}
+    }}"""
+    model = _model(text, A=_normal(8, 8) / 4, B=_normal(8, 8) / 8)
+    result = _optimized(model)
+    _assert_same(model, result.model, x=_normal(4, 8), z=_normal(2, 8))
+    assert _counts(result.model)["Transpose"] == 2
+
+
 def test_outputs_that_are_no_tensors_are_compared() -> None:
     text = """g (float[5,3] x) => (seq(float[5,3]) y) {
       a = MatMul(x, W) b = Relu(a) c = Relu(b) y = SequenceConstruct(b, c)

@@ -176,7 +176,9 @@ def test_where_no_step_holds_the_original_is_returned(
     path = saved(reshaped(["batch", "seq", 2, 4]), tmp_path)
     report, _ = run(capsys, path, *with_rules(tmp_path, RELUS_OF_3))
     assert report["unchanged"] and any("left out" in note for note in report["notes"])
-    assert path.with_name("out.onnx").read_bytes() == path.read_bytes()
+    before, after = (onnx.load(file).graph.node for file in (path, path.with_name("out.onnx")))
+    assert sum(each.op_type == "Relu" for each in after) == 2
+    assert len(after) < len(before)  # what computes sizes is written shorter
 
 
 def test_values_that_are_equal_at_one_size_are_two(
