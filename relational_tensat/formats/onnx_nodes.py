@@ -19,7 +19,6 @@ from onnx import AttributeProto
 
 from relational_tensat.base.errors import ModelError, ShapeError
 from relational_tensat.formats.arrays import UNIFORM_MIN_ELEMENTS
-from relational_tensat.formats.onnx_contrib import CONTRIB, check_mapped, read_parts
 from relational_tensat.formats.onnx_names import (
     FreshNames,
     all_names,
@@ -43,6 +42,8 @@ from relational_tensat.tensor.operators import Operator, get_operator, map_onnx,
 from relational_tensat.tensor.operators.onnx_form import Mapped
 from relational_tensat.tensor.types import Array
 
+#: The domain of onnxruntime's own operators.
+_CONTRIB = "com.microsoft"
 #: Largest operands and results that are folded: integers describe shapes, floats are computed.
 _FOLDED_INTEGERS = 65536
 _FOLDED_FLOATS = 1024
@@ -337,7 +338,7 @@ class NodeReader:
         if not all(is_numeric(self._types[name]) for name in node.input if name):
             return False
         if node.domain:
-            return node.domain == CONTRIB and self._read_as_parts(node)
+            return node.domain == _CONTRIB and self._read_as_parts(node)
         readers = self._readers.get(node.op_type, ())
         if not readers:
             return False
@@ -355,6 +356,11 @@ class NodeReader:
 
     def _read_as_parts(self, node: onnx.NodeProto) -> bool:
         """Read one of onnxruntime's operators as what it does at once; return whether that is known."""
+        from relational_tensat.formats.onnx_contrib import (
+            check_mapped,
+            read_parts,
+        )  # few have these
+
         facts = read_node(node, self._imports[""], self._types, self._weights, self._used)
         try:
             parts = read_parts(facts)
