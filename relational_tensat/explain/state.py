@@ -8,9 +8,6 @@ from contextlib import contextmanager
 from relational_tensat.base.errors import NoSolutionError
 from relational_tensat.explain.terms import Terms
 
-#: More nodes never wait for their operands, but where a node is its own operand.
-_MOST_WAITING = 1_000_000
-
 
 class RewrittenNode:
     """A value of the graph.
@@ -148,19 +145,18 @@ class State:
         start: Iterable[RewrittenNode], visited: set[RewrittenNode]
     ) -> Iterator[RewrittenNode]:
         """Yield nodes that have not been seen, operands first."""
+        begun: set[RewrittenNode] = set()
         for output in start:
-            stack = [output.now()]
-            while stack:
-                node = stack[-1]
-                waiting = (
-                    [] if node in visited else [c for c in node.operands() if c not in visited]
-                )
-                if waiting:
-                    stack.extend(reversed(waiting))
-                    if len(stack) > _MOST_WAITING:
+            path: list[tuple[RewrittenNode, Iterator[RewrittenNode]]] = []
+            child: RewrittenNode | None = output.now()
+            while path or child is not None:
+                if child is not None and child not in visited:
+                    if child in begun:
                         raise NoSolutionError("no explanation found: a value depends on itself")
-                    continue
-                stack.pop()
-                if node not in visited:
+                    begun.add(child)
+                    path.append((child, iter(child.operands())))
+                child = next(path[-1][1], None) if path else None
+                if child is None and path:
+                    node, _ = path.pop()
                     visited.add(node)
                     yield node

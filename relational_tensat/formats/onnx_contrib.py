@@ -19,7 +19,6 @@ from relational_tensat.tensor.operators.onnx_form import (
     input_type,
 )
 
-CONTRIB = "com.microsoft"
 #: What a value is computed as, by the name of the value; those before it may be operands.
 Parts = Mapping[str, Mapped]
 
@@ -27,13 +26,13 @@ _QUICK = 1.702
 
 
 def read_parts(node: OnnxNode) -> Parts | None:
-    """Return what a node's outputs are computed as; None where it stays opaque.
+    """Return what the outputs of one of these are computed as; None where it stays opaque.
 
     Raises:
         ShapeError, IndexError: its operands are none that it takes.
     """
     reader = _READERS.get(node.op_type)
-    return None if reader is None or node.domain != CONTRIB else reader(node)
+    return None if reader is None else reader(node)
 
 
 class _Known(OnnxForm):

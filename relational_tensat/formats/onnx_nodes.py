@@ -13,7 +13,6 @@ import numpy as np
 import onnx
 
 from relational_tensat.base.errors import ModelError, ShapeError
-from relational_tensat.formats.onnx_contrib import CONTRIB, check_mapped, read_parts
 from relational_tensat.formats.onnx_fold import data_of, fold
 from relational_tensat.formats.onnx_names import (
     FreshNames,
@@ -35,6 +34,8 @@ from relational_tensat.tensor.operators import Operator, get_operator, map_onnx,
 from relational_tensat.tensor.operators.onnx_form import Mapped
 from relational_tensat.tensor.types import Array
 
+#: The domain of onnxruntime's own operators.
+_CONTRIB = "com.microsoft"
 #: Operators that change nothing a second time.
 _IDEMPOTENT = frozenset({"Floor", "Ceil", "Round", "Sign"})
 #: With what operators change nothing.
@@ -281,7 +282,7 @@ class NodeReader:
         if not all(is_numeric(self._types[name]) for name in node.input if name):
             return False
         if node.domain:
-            return node.domain == CONTRIB and self._read_as_parts(node)
+            return node.domain == _CONTRIB and self._read_as_parts(node)
         readers = self._readers.get(node.op_type, ())
         if not readers:
             return False
@@ -299,6 +300,11 @@ class NodeReader:
 
     def _read_as_parts(self, node: onnx.NodeProto) -> bool:
         """Read one of onnxruntime's operators as what it does at once; return whether that is known."""
+        from relational_tensat.formats.onnx_contrib import (
+            check_mapped,
+            read_parts,
+        )  # few have these
+
         facts = read_node(node, self._imports[""], self._types, self._weights, self._used)
         try:
             parts = read_parts(facts)
