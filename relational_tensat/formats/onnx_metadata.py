@@ -12,11 +12,12 @@ from functools import cache
 
 import onnx
 
-from relational_tensat.formats.frontend import DATA_KEY
 from relational_tensat.formats.onnx_names import all_nodes, subgraphs
 
 #: What ONNX's inference raises: a class of its own for what does not fit, another for what cannot be.
 INFERENCE_ERRORS = (onnx.shape_inference.InferenceError, ValueError)
+#: In a graph's metadata: large weights are in a file beside the model's, of this name.
+DATA_KEY = "onnx.data"
 #: Written where the model does not name the version that it was read from.
 DEFAULT_OPSET = 20
 #: Operators write themselves for this version of the default operator set and later ones.

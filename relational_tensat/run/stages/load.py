@@ -15,7 +15,7 @@ from relational_tensat.base.outputs import DefaultOutput
 from relational_tensat.cost import CostSource, ask_for_graph
 from relational_tensat.egraph import EGraph
 from relational_tensat.formats import load_dynamic, load_model, need_onnx
-from relational_tensat.formats.frontend import DATA_KEY, check_output, is_onnx
+from relational_tensat.formats.frontend import check_output, is_onnx
 from relational_tensat.rules.backends.backend import load_backend
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
@@ -85,19 +85,21 @@ def with_data_moved(run: Run, model: Model) -> Model:
     Raises:
         UsageError: the file that they are to go to is none beside the result.
     """
-    place, target = run.options.output.external_data, check_output(run.output, model.source)
+    place, output = run.options.output.external_data, check_output(run.output, model.source)
     if place == KEEP:
         return model
     if place != INSIDE and (
-        Path(place).name != place or (target is not None and place == target.name)
+        Path(place).name != place or (output is not None and place == output.name)
     ):
         raise UsageError(
             f"--external-data {place}: expected {KEEP}, {INSIDE}, or the name of a file beside the result"
         )
-    if target is None or not is_onnx(target):
+    if output is None or not is_onnx(output):
         raise UsageError(f"--external-data {place} is for .onnx files")
-    if place != INSIDE and target.with_name(place).exists() and not run.options.output.force:
-        raise UsageError(f"{target.with_name(place)} exists: give --force to replace it")
+    if place != INSIDE and output.with_name(place).exists() and not run.options.output.force:
+        raise UsageError(f"{output.with_name(place)} exists: give --force to replace it")
+    from relational_tensat.formats.onnx_metadata import DATA_KEY  # needs onnx
+
     name = "" if place == INSIDE else place
 
     def moved(graph: Graph) -> Graph:

@@ -69,7 +69,7 @@ def test_a_bias_that_an_instance_norm_cancels() -> None:
     model = _model("c = Conv(x, W, B) y = InstanceNormalization(c, S, B)", 3, 17, W=FILTERS)
     result = optimize(
         model,
-        Options.of(cost="analytic:cpu", target="onnxruntime", rules=RULES),
+        Options.of(cost="analytic:cpu", backend="onnxruntime", rules=RULES),
     )
     conv, _ = result.model.graph.node
     assert len(conv.input) == 2
@@ -78,7 +78,7 @@ def test_a_bias_that_an_instance_norm_cancels() -> None:
 
 def test_groups_are_channels_where_the_runtime_has_no_other_kernel() -> None:
     model = _model("n = GroupNormalization<num_groups=2>(x, S, B) y = Relu(n)", 4, 21)
-    options = Options.of(target="onnxruntime", cost="analytic:cpu", rules=RULES)
+    options = Options.of(backend="onnxruntime", cost="analytic:cpu", rules=RULES)
     result = optimize(model, options)
     assert "GroupNormalization" not in [node.op_type for node in result.model.graph.node]
     assert_same_results(model, result.model)
