@@ -122,11 +122,11 @@ def test_a_node_that_is_one_of_the_files_at_size_1_only_is_written_alike_at_all_
 
 
 def test_a_weight_of_equal_elements_is_an_initializer_at_all_sizes(tmp_path: Path) -> None:
-    """Biases that were never trained are zeros: as new constants they would be nodes."""
+    """As new constants they would be nodes."""
     nodes = [node("MatMul", ["x", "w"], ["a"]), node("Add", ["a", "bias"], ["y"])]
     weights = [
         constant("w", np.ones((4, 512)), np.float32),
-        constant("bias", [0] * 512, np.float32),
+        constant("bias", [2] * 512, np.float32),
     ]
     file = model(nodes, [tensor("x", ["n", 4])], [tensor("y", ["n", 512])], weights)
     result = written(file, tmp_path)
