@@ -6,6 +6,8 @@ import numpy as np
 
 from relational_tensat.tensor.types import Array
 
+#: In a graph's metadata: large weights are in a file beside the model's, of this name.
+DATA_KEY = "onnx.data"
 #: From this many equal elements on, an array is kept (and written) as one number.
 UNIFORM_MIN_ELEMENTS = 64
 

@@ -20,9 +20,6 @@ from relational_tensat.base.outputs import DefaultOutput, Written
 if TYPE_CHECKING:
     from relational_tensat.tensor import Graph
 
-#: In a graph's metadata: large weights are in a file beside the model's, of this name.
-DATA_KEY = "onnx.data"
-
 
 class Frontend(Protocol):
     """Reads and writes the files of one format.

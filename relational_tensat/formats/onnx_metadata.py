@@ -12,7 +12,7 @@ from functools import cache
 
 import onnx
 
-from relational_tensat.formats.frontend import DATA_KEY
+from relational_tensat.formats.arrays import DATA_KEY
 from relational_tensat.formats.onnx_names import all_nodes, subgraphs
 
 #: What ONNX's inference raises: a class of its own for what does not fit, another for what cannot be.

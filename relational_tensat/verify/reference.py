@@ -17,7 +17,7 @@ from relational_tensat.tensor import Array
 
 
 @dataclass(frozen=True, slots=True)
-class _Input:
+class _NamedInput:
     name: str
 
 
@@ -44,9 +44,9 @@ class ReferenceSession:
             for value in read.graph.input
             if value.type.tensor_type.elem_type == onnx.TensorProto.BFLOAT16
         }
-        self._inputs = [_Input(v.name) for v in read.graph.input if v.name not in constants]
+        self._inputs = [_NamedInput(v.name) for v in read.graph.input if v.name not in constants]
 
-    def get_inputs(self) -> list[_Input]:
+    def get_inputs(self) -> list[_NamedInput]:
         """Return what has a name: each input without a value."""
         return self._inputs
 

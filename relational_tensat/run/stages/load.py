@@ -15,7 +15,8 @@ from relational_tensat.base.outputs import DefaultOutput
 from relational_tensat.cost import CostSource, ask_for_graph
 from relational_tensat.egraph import EGraph
 from relational_tensat.formats import load_dynamic, load_model, need_onnx
-from relational_tensat.formats.frontend import DATA_KEY, check_output, is_onnx
+from relational_tensat.formats.arrays import DATA_KEY
+from relational_tensat.formats.frontend import check_output, is_onnx
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.content import content_hash
