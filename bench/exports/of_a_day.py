@@ -115,6 +115,11 @@ def read_row(content: dict[str, Any]) -> DayRow:
     )
 
 
+def _machine_text() -> str:
+    machine = describe_machine()
+    return f"{machine['cores']} cores of an {machine['cpu']}"
+
+
 def markdown(rows: Sequence[DayRow]) -> str:
     """Return the table, then what it comes to, and what failed."""
     heading = ["model", "ms", "the report", "timed again", "original again", "s", "CPU s", "load"]
@@ -169,7 +174,7 @@ def save(
     content |= {"rows": [asdict(row) for row in rows]}
     head = (
         "# Models of one day, by default options\n\n`python -m bench exports --of-a-day --save`, "
-        f"{date.today().isoformat()}, commit {describe_commit()}, {describe_machine()}, onnxruntime "
+        f"{date.today().isoformat()}, commit {describe_commit()}, {_machine_text()}, onnxruntime "
         f"{onnxruntime.__version__}, threads: {threads}. {note}\n\n"
     )
     versions = {"onnxruntime": onnxruntime.__version__}
