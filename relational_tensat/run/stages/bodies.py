@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import RelationalTensatError
+from relational_tensat.egraph.enode_rows import CHILD_COLUMNS
 from relational_tensat.formats.onnx_bodies import (
     Body,
     bodies_of,
@@ -107,7 +108,7 @@ class _BodyRun:
     def rewrite(self, number: int) -> BodyRewrite | None:
         """Return what became of the bodies; None if they are as they were."""
         attrs, operands = self._node.attrs, self._operands()
-        if operands is None:
+        if operands is None or len(self._node.inputs) > CHILD_COLUMNS:  # no rule matches more
             return None
         imports = written_imports(self._model.graph.metadata)
         if str(attrs["domain"]) in ("", "ai.onnx"):

@@ -118,6 +118,20 @@ def test_bodies_in_bodies_are_explained() -> None:
         _assert_same(model, result.model, x=_normal(4, 8), c=np.array(chosen))
 
 
+def test_a_node_of_many_operands_stays() -> None:
+    states = [f"s{number}" for number in range(5)]
+    text = f"""g (float[4] x) => ({", ".join(f"float[4] {state}" for state in states)}) {{
+      n = Constant<value = int64 {{3}}>()
+      {", ".join(states)} = Loop (n, "", x, x, x, x, x) <body = b (int64 i, bool c,
+        {", ".join(f"float[4] {state}i" for state in states)}) => (bool o,
+        {", ".join(f"float[4] {state}o" for state in states)}) {{
+        o = Identity(c) {" ".join(f"{state}a = Relu({state}i) {state}o = Relu({state}a)" for state in states)} }}>
+    }}"""
+    model = _model(text)
+    result = _optimized(model)
+    _assert_same(model, result.model, x=_normal(4))
+
+
 def test_scan() -> None:
     model = _model(SCAN)
     result = _optimized(model)
