@@ -120,12 +120,13 @@ def test_bodies_in_bodies_are_explained() -> None:
 
 def test_a_node_of_many_operands_stays() -> None:
     states = [f"s{number}" for number in range(5)]
+    turn = " ".join(f"{state}a = Relu({state}i) {state}o = Relu({state}a)" for state in states)
     text = f"""g (float[4] x) => ({", ".join(f"float[4] {state}" for state in states)}) {{
       n = Constant<value = int64 {{3}}>()
       {", ".join(states)} = Loop (n, "", x, x, x, x, x) <body = b (int64 i, bool c,
         {", ".join(f"float[4] {state}i" for state in states)}) => (bool o,
         {", ".join(f"float[4] {state}o" for state in states)}) {{
-        o = Identity(c) {" ".join(f"{state}a = Relu({state}i) {state}o = Relu({state}a)" for state in states)} }}>
+        o = Identity(c) {turn} }}>
     }}"""
     model = _model(text)
     result = _optimized(model)
