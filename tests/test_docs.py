@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from relational_tensat.base.runner import RUNNERS
+from relational_tensat.cli.commands import command_and_rest
 from relational_tensat.cli.main import main
 from relational_tensat.explore.strategies import STRATEGIES
 from relational_tensat.extract.extraction_options import EXTRACTORS
@@ -174,7 +175,7 @@ def test_commands_and_flags_that_a_page_names_exist(page: Path) -> None:
     known = known_flags()
     text = page.read_text(encoding="utf-8")
     for words in shown_commands(text):
-        name = next(one for one in (" ".join(words[:2]), words[0]) if one in known)
+        name, _ = command_and_rest(words)
         assert {one for one in words if re.match(r"--?[a-z]", one)} <= known[name], words
     rare = set(
         re.findall(r"^\| `([\w-]+)=", (ROOT / "docs/command-line.md").read_text("utf-8"), re.M)

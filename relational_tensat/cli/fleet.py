@@ -23,7 +23,7 @@ _OF_ONE = ("db", "view", "kernels", "force", "inputs")
 
 def fleet_arguments(parser: Parser) -> None:
     """Declare the flags of ``fleet``."""
-    parser.usage = "relational-tensat fleet MODEL… -o FOLDER [options of run]"
+    parser.usage = "relational-tensat fleet run MODEL… -o FOLDER [options of run]"
     parser.add_argument(
         "models", nargs="+", metavar="MODEL",
         help="a model, a folder (all .onnx files below it), or a quoted pattern such as 'models/*.onnx'",

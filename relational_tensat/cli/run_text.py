@@ -52,7 +52,7 @@ _LEAST_SHARE = 0.002
 #: The phases of a run in which no statements run.
 _PYTHON_ONLY = ("load", "verify", "write")
 #: Those that not all runs have.
-SOMETIMES = ("price", "fuse", "whole")
+SOMETIMES = ("bodies", "price", "fuse", "whole")
 
 
 def print_time_spent(result: Result, console: Console) -> None:

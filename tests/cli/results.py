@@ -59,6 +59,7 @@ def example_result() -> Result:
         files=Files(output=Path("models/pair.opt.json")),
         seconds={
             "load": 0.5,
+            "bodies": 0.0,
             "price": 0.0625,
             "explore": 1.0,
             "fuse": 0.0,

@@ -40,9 +40,9 @@ def _optimized(cost: CostSource | str) -> dict[str, int]:
     rule = ("merge-products-sharing-left",)
     if isinstance(cost, str):
         return count_inference_ops(
-            optimize(_two_products(), Options.of(only=rule, cost=cost)).graph
+            optimize(_two_products(), Options.of(only=rule, cost=cost, search="saturation")).graph
         )
-    result = optimize(_two_products(), Options.of(only=rule), cost_model=cost)
+    result = optimize(_two_products(), Options.of(only=rule, search="saturation"), cost_model=cost)
     return count_inference_ops(result.graph)
 
 

@@ -201,7 +201,7 @@ def test_a_folder_without_fusion_is_refused(tmp_path: Path) -> None:
 def test_costs_measured_on_a_gpu_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     from relational_tensat.run.progress import Silent
 
-    run = Run.begin(Options.of(cost="t4", fuse=True), GATED, None, None, Silent())
+    run = Run.begin(Options.of(cost="t4", fuse=True), GATED, None, None, Silent(), optimize)
     monkeypatch.setattr(
         type(run.cost),
         "device",
