@@ -21,7 +21,12 @@ if TYPE_CHECKING:
     from relational_tensat.run.reports import RaceRound
 
 #: Phases whose names do not say what is done.
-_SAID = {"bodies": "optimize bodies", "price": "price the graph", "fuse": "search kernels", "whole": "run both graphs whole"}
+_SAID = {
+    "bodies": "optimize bodies",
+    "price": "price the graph",
+    "fuse": "search kernels",
+    "whole": "run both graphs whole",
+}
 #: The solver reports more often than a person can read.
 _SECONDS_BETWEEN_BOUNDS = 0.5
 _SECONDS_BETWEEN_MEASUREMENTS = 2.0
