@@ -75,7 +75,9 @@ ARCHITECTURES = {
         "SegformerConfig", {}, "SegformerForSemanticSegmentation", _pixels(256)
     ),
     "whisper_encoder": Architecture(
-        "WhisperConfig", {"d_model": 256, "encoder_layers": 2, "decoder_layers": 1}, "WhisperModel",
+        "WhisperConfig",
+        {"d_model": 256, "encoder_layers": 2, "decoder_layers": 1, "encoder_attention_heads": 4,
+         "decoder_attention_heads": 4}, "WhisperModel",
         _spectrum, "encoder",
     ),
     "wav2vec2": Architecture("Wav2Vec2Config", {"num_hidden_layers": 2}, "Wav2Vec2Model", _sound),
