@@ -18,9 +18,11 @@ PACKAGE = ROOT / "relational_tensat"
 
 
 def modules() -> dict[str, Path]:
-    """Return the files of the package by module name."""
+    """Return the files of the package by module name; the page's folder has npm's packages, not ours."""
     imports = {}
     for path in PACKAGE.rglob("*.py"):
+        if "node_modules" in path.parts:
+            continue
         parts = path.relative_to(ROOT).with_suffix("").parts
         imports[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return imports

@@ -35,6 +35,7 @@ from relational_tensat.egraph.enode_rows import (
 from relational_tensat.egraph.rebuild import rebuild
 from relational_tensat.egraph.schema import create_subgraph, create_tables, create_working
 from relational_tensat.tensor.graph import Graph
+from relational_tensat.tensor.operators import operators
 
 
 @record
@@ -287,13 +288,16 @@ def restore_egraph(graph: Graph, database: Database) -> EGraph:
 
 def _fill(catalogue: Catalogue, database: Database) -> None:
     """Intern what is in the tables, under the ids that it has there."""
+    symbols = [
+        (str(op), str(attrs), int(arity))
+        for op, attrs, arity in database.execute("SELECT op, attrs, arity FROM symbol ORDER BY id")
+    ]
+    if not {op for op, _, _ in symbols} <= operators().keys():
+        from relational_tensat.rules.backends.backend import know_kernels  # few e-graphs have any
+
+        know_kernels()
     catalogue.restore(
-        symbols=[
-            parse_symbol(str(op), str(attrs), int(arity))
-            for op, attrs, arity in database.execute(
-                "SELECT op, attrs, arity FROM symbol ORDER BY id"
-            )
-        ],
+        symbols=[parse_symbol(*symbol) for symbol in symbols],
         types=[
             parse_type(str(text))
             for (text,) in database.execute("SELECT type FROM value_type ORDER BY id")

@@ -35,7 +35,7 @@ def read_parts(node: OnnxNode) -> Parts | None:
     return None if reader is None else reader(node)
 
 
-class _Known(OnnxForm):
+class _AlreadyMapped(OnnxForm):
     """Says what a node becomes, to have that checked."""
 
     def __init__(self, mapped: Mapped) -> None:
@@ -47,7 +47,7 @@ class _Known(OnnxForm):
 
 def check_mapped(mapped: Mapped, node: OnnxNode) -> Mapped | None:
     """Return what a node becomes with canonical attributes; None where its operators do not take it."""
-    return map_onnx(cast(Operator, _Known(mapped)), node)
+    return map_onnx(cast(Operator, _AlreadyMapped(mapped)), node)
 
 
 def _given(node: OnnxNode, place: int) -> str:

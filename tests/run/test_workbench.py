@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -108,3 +110,24 @@ def test_reprs_are_short_and_tables_are_escaped() -> None:
     assert repr(HtmlTable(("a",), tuple((n,) for n in range(30)))).endswith("… 30 rows")
     assert "<script>" not in html_table(["<script>"], [["<script>"]], "<script>")
     assert repr(Weight(TensorType("float32", (2, 3)))) == "Weight(float32[2,3])"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        Options.of(fuse=True, fuse_time_limit_s=0.0, iterations=1),
+        Options.of(runs_on="onnxruntime", effort="low", iterations=1),
+    ],
+)
+def test_a_process_that_knows_no_kernels_opens_an_e_graph_that_has_some(
+    options: Options, tmp_path: Path
+) -> None:
+    path = tmp_path / "kernels.duckdb"
+    optimize(BLOCK, options.replace(db=path))
+    code = (
+        "from relational_tensat import EGraph\n"
+        f"with EGraph.open({str(path)!r}) as egraph:\n"
+        "    print(egraph.extract('t4').cost_us > 0)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ran.stdout, ran.returncode) == ("True\n", 0), ran.stderr
