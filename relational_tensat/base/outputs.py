@@ -143,6 +143,7 @@ _BEGINNINGS = (
     ("a μGraph", re.compile(rb'\s*\{\s*"format":\s*"relational_tensat \xce\xbcGraph')),
     ("a list of kernels", re.compile(rb'\s*\{\s*"format":\s*"relational_tensat kernels ')),
     ("verdicts on rules", re.compile(rb'\s*\{\s*"meaning":')),
+    ("a certificate", re.compile(rb'\s*\{\s*"format":\s*1,\s*"made":')),
     ("an e-graph", re.compile(rb'\s*\{\s*"nodes":')),
     ("a choice of e-nodes", re.compile(rb'\s*\{\s*"cost":')),
 )
@@ -191,7 +192,9 @@ KERNELS = Written(
     is_folder=True,
     names=("kernels.json", "torch_operators.py", "fused.cuh"),
 )
+CERTIFICATE = Written("a certificate")
 OF_OPTIONS = {
+    "certificate": CERTIFICATE,
     "page": PAGE,
     "database": DATABASE,
     "folder": FOLDER,

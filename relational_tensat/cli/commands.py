@@ -81,6 +81,8 @@ COMMANDS = {
          "run", "run", "run_arguments"),
         ("example", "write a small model to try this with",
          "models", "write_example", "example_arguments"),
+        ("check", "check a result against its certificate: run --certificate FILE writes one",
+         "certificates", "check", "check_arguments"),
         ("explain", "the steps from the original graph to the result, or why a rule did not fire",
          "databases", "explain", "explain_arguments"),
         ("view", "a run as a page: before and after, every step, the search, the e-graph",

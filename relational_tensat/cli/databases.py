@@ -76,8 +76,8 @@ def schema_arguments(parser: Parser) -> None:
     """Declare the flags of ``schema``."""
     parser.add_argument(
         "db", type=Path, nargs="?", metavar="DB",
-        help="a database of run --db [the tables of any]; or options, report: the JSON schema of a run's "
-        "options, or of what run --json prints",
+        help="a database of run --db [the tables of any]; or options, report, certificate: the JSON schema "
+        "of a run's options, of what run --json prints, of what run --certificate writes",
     )  # fmt: skip
 
 
@@ -89,6 +89,12 @@ def schema(args: argparse.Namespace) -> int:
         from relational_tensat.run.options import Options
 
         sys.stdout.write(json_text(options_schema(Options)))
+        return 0
+    if args.db == Path("certificate"):
+        from relational_tensat.certificate import certificate_schema
+        from relational_tensat.cli.parser import json_text
+
+        sys.stdout.write(json_text(certificate_schema()))
         return 0
     if args.db == Path("report"):
         from relational_tensat.cli.parser import json_text

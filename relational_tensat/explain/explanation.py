@@ -224,8 +224,16 @@ class Explanation:
         return self.rewrites[-1].after if self.rewrites else self.original
 
 
-def explain(connection: duckdb.DuckDBPyConnection, most_steps: int = MOST_STEPS) -> Explanation:
+def explain(
+    connection: duckdb.DuckDBPyConnection,
+    most_steps: int = MOST_STEPS,
+    *,
+    is_original: bool = False,
+) -> Explanation:
     """Explain the last extraction of a run, and check every step.
+
+    Args:
+        is_original: what was extracted does not matter: the result is the original, after no step.
 
     Raises:
         InputError: the database is not one of a run, of another version, or nothing was extracted.
@@ -233,7 +241,7 @@ def explain(connection: duckdb.DuckDBPyConnection, most_steps: int = MOST_STEPS)
         VerificationError: a step is no application of its rule.
     """
     meta = read_meta(connection)
-    return _Explainer(StoredEGraph(connection), meta).run(most_steps)
+    return _Explainer(StoredEGraph(connection), meta).run(0 if is_original else most_steps)
 
 
 def read_meta(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
@@ -277,10 +285,12 @@ class _Explainer:
         state.add_terms(term_of, self._terms, nodes.values())
         terms = {name: term_of[node] for name, node in nodes.items()}
         original = tuple([term_of[node] for node in state.outputs])
-        extracted = self._extracted()
-        steps = Replay(self._graph, state, self._chosen, self._terms, most_steps).run()
-        rewrites = without_detours(original, steps)
-        self._check(original, rewrites, extracted)
+        rewrites: list[RewriteStep] = []
+        if most_steps:
+            extracted = self._extracted()
+            steps = Replay(self._graph, state, self._chosen, self._terms, most_steps).run()
+            rewrites = without_detours(original, steps)
+            self._check(original, rewrites, extracted)
         before_us, operators = self._costs.graph(original)
         return Explanation(
             model=self._meta.get("model", ""),

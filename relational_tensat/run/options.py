@@ -116,6 +116,14 @@ class OutputOptions(OptionGroup):
         may_change=True,
         writes="page",
     )
+    certificate: Path | None = option(
+        None,
+        "write a certificate of the result, which relational-tensat check replays without any search",
+        metavar="FILE",
+        default_text="nowhere",
+        may_change=True,
+        writes="certificate",
+    )
     this_machine: bool = option(
         False,
         "write the result as onnxruntime saves it after its own optimizations, if that is timed as faster; "

@@ -51,6 +51,10 @@ def result_of(written: WrittenRun) -> Result:
         result.gain.text,
         json.dumps(Account.of(result).to_json()),
     )
+    if options.certificate is not None:
+        from relational_tensat.run.stages.certificate import write_certificate  # few runs have one
+
+        write_certificate(written, result, options.certificate)
     if options.view is None:
         return result
     page = loaded.tables.page()
