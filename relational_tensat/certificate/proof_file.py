@@ -44,7 +44,7 @@ class ModelFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class StatedReading:
     """How the original is read: at several sizes at once, or at one; with which sizes and inputs."""
 
     is_dynamic: bool
@@ -122,7 +122,7 @@ class Certificate:
 
     original: ModelFile
     result: ModelFile
-    reading: Reading
+    reading: StatedReading
     rules: Mapping[str, StatedRule]
     operands: Sequence[Outputs]
     sizes: Sequence[StatedSize]
@@ -197,13 +197,13 @@ def certificate_of(content: Mapping[str, Any]) -> Certificate:
 
 def _reading(
     is_dynamic: bool, dims: Mapping[str, Any], keep_overridable: bool, inputs: Mapping[str, Any]
-) -> Reading:
+) -> StatedReading:
     sizes = {
         name: SizeRange.of(*map(int, size)) if isinstance(size, list) else int(size)
         for name, size in dims.items()
     }
     arrays = {name: _given(*given) for name, given in inputs.items()}
-    return Reading(is_dynamic, sizes, keep_overridable, arrays)
+    return StatedReading(is_dynamic, sizes, keep_overridable, arrays)
 
 
 def _given(dtype: str, shape: Sequence[int], elements: Sequence[int]) -> Array:

@@ -22,7 +22,7 @@ from relational_tensat.tensor.types import DTYPE_BYTES, AttrItems, TensorType, V
 _MOST_OPERANDS = 5
 
 
-class Application(NamedTuple):
+class AppliedTerm(NamedTuple):
     """An operator applied to terms, by their numbers; attributes in canonical order."""
 
     op: str
@@ -34,14 +34,14 @@ class TermTable:
     """Terms of known types; operands have lower numbers than what is computed from them."""
 
     def __init__(self) -> None:
-        self._terms: list[Application] = []
+        self._terms: list[AppliedTerm] = []
         self._types: list[ValueType] = []
-        self._numbers: dict[tuple[Application, ValueType], int] = {}
+        self._numbers: dict[tuple[AppliedTerm, ValueType], int] = {}
         self._constant: list[bool] = []
         #: The data of weights, by their terms.
         self.data: dict[int, Array] = {}
 
-    def __getitem__(self, term: int) -> Application:
+    def __getitem__(self, term: int) -> AppliedTerm:
         return self._terms[term]
 
     def type(self, term: int) -> ValueType:
@@ -67,11 +67,11 @@ class TermTable:
         own = bool(children) or operator.is_constant
         is_constant = own and operator.is_foldable(dict(attrs))
         is_constant = is_constant and all(self._constant[child] for child in children)
-        return self._add(Application(op, attrs, tuple(children)), kind, is_constant)
+        return self._add(AppliedTerm(op, attrs, tuple(children)), kind, is_constant)
 
     def input(self, name: str, kind: TensorType) -> int:
         """Return the term of an input."""
-        return self._add(Application("input", (("name", name),), ()), kind, is_constant=False)
+        return self._add(AppliedTerm("input", (("name", name),), ()), kind, is_constant=False)
 
     def weight(self, name: str, weight: Weight) -> int:
         """Return the term of a weight; a single finite number is a ``fill``, as rules see which it is."""
@@ -81,7 +81,7 @@ class TermTable:
             attrs = (("value", number), ("dtype", kind.dtype), ("shape", kind.shape))
             return self.apply("fill", attrs, ())
         key = name if data is None else f"sha256:{_digest(data)}"
-        term = self._add(Application("weight", (("name", key),), ()), weight.type, is_constant=True)
+        term = self._add(AppliedTerm("weight", (("name", key),), ()), weight.type, is_constant=True)
         if data is not None:
             self.data[term] = data
         return term
@@ -113,7 +113,7 @@ class TermTable:
             pending += new
         return sorted(reached)
 
-    def _add(self, term: Application, kind: ValueType, is_constant: bool) -> int:
+    def _add(self, term: AppliedTerm, kind: ValueType, is_constant: bool) -> int:
         number = self._numbers.setdefault((term, kind), len(self._terms))
         if number == len(self._terms):
             self._terms.append(term)

@@ -14,7 +14,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from relational_tensat import __version__
 from relational_tensat.base.errors import UsageError, VerificationError
 from relational_tensat.base.files import write_aside
 from relational_tensat.base.option import SizeRange
@@ -38,7 +37,7 @@ from relational_tensat.run.stages.compare_sizes import with_shared_weights
 from relational_tensat.run.values import LoadedRun, WrittenRun
 from relational_tensat.tensor.types import AttrItems
 
-_PACKAGES = ("duckdb", "highspy", "numpy", "onnx", "onnxruntime")
+_PACKAGES = ("relational-tensat", "duckdb", "highspy", "numpy", "onnx", "onnxruntime")
 
 
 def write_certificate(written: WrittenRun, result: Result, path: Path) -> None:
@@ -73,7 +72,7 @@ def _content(written: WrittenRun, result: Result, file: Path, output: Path) -> d
     loaded = written.checked.loaded
     is_original = written.checked.extracted.is_unchanged
     explanation = explain(loaded.egraph.connection, is_original=is_original)
-    writer = _Terms(explanation)
+    writer = _NumberedTerms(explanation)
     steps = [writer.step(number) for number in range(len(explanation.rewrites))]
     start = writer.numbers(explanation.original)
     sizes = [_size(loaded, explanation, writer, place) for place in range(_count_sizes(loaded))]
@@ -98,7 +97,7 @@ def _content(written: WrittenRun, result: Result, file: Path, output: Path) -> d
     }  # fmt: skip
 
 
-class _Terms:
+class _NumberedTerms:
     """The terms that a certificate needs, numbered as they come, operands first."""
 
     def __init__(self, explanation: Explanation) -> None:
@@ -152,7 +151,9 @@ def _count_sizes(loaded: LoadedRun) -> int:
     return 1 if loaded.model.dynamic is None else len(loaded.model.dynamic.all)
 
 
-def _size(loaded: LoadedRun, explanation: Explanation, terms: _Terms, place: int) -> dict[str, Any]:
+def _size(
+    loaded: LoadedRun, explanation: Explanation, terms: _NumberedTerms, place: int
+) -> dict[str, Any]:
     """Return the model at one of its sizes: what each term is there."""
     dynamic, stored, file = loaded.model.dynamic, explanation.stored, loaded.model.file
     assert file is not None
@@ -221,7 +222,7 @@ def _figures(result: Result) -> dict[str, Any]:
 
 def _made() -> dict[str, str]:
     """Return what the certificate was made with, and when."""
-    versions = {"relational_tensat": __version__, "python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
             versions[package] = metadata.version(package)
