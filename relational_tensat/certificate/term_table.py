@@ -91,10 +91,7 @@ class TermTable:
         terms = {name: self.input(name, kind) for name, kind in graph.inputs.items()}
         terms |= {name: self.weight(name, weight) for name, weight in graph.weights.items()}
         for node in graph.nodes:
-            operands = [terms[name] for name in node.inputs]
-            if len(operands) > _MOST_OPERANDS:
-                first = operands[: _MOST_OPERANDS - 1]
-                operands = [*first, self.apply("noop", (), operands[_MOST_OPERANDS - 1 :])]
+            operands = self._gathered([terms[name] for name in node.inputs])
             term = self.apply(node.op, tuple(node.attrs.items()), operands)
             if get_operator(node.op).multi_output:
                 for place, name in enumerate(node.outputs):
@@ -112,6 +109,12 @@ class TermTable:
             reached |= new
             pending += new
         return sorted(reached)
+
+    def _gathered(self, operands: list[int]) -> list[int]:
+        if len(operands) <= _MOST_OPERANDS:
+            return operands
+        rest = self._gathered(operands[_MOST_OPERANDS - 1 :])
+        return [*operands[: _MOST_OPERANDS - 1], self.apply("noop", (), rest)]
 
     def _add(self, term: AppliedTerm, kind: ValueType, is_constant: bool) -> int:
         number = self._numbers.setdefault((term, kind), len(self._terms))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -140,16 +141,26 @@ class UnknownOperators:
         key = (tuple(sorted(attrs.items())), types)
         if key not in self._first_way:
             self._first_way[key] = len(self._ways) if _may_be_random(attrs) else 0
+        kinds = tensors_of(get_operator(_OPAQUE).infer(types, attrs))
         for index in range(self._first_way[key], len(self._ways)):
-            try:
-                return self._ways[index](operands, types, attrs)
-            except (InputError, MissingDependencyError):
-                self._first_way[key] = index + 1
+            with suppress(InputError, MissingDependencyError):
+                results = self._ways[index](operands, types, attrs)
+                if _have_shapes(results, kinds):
+                    return results
+            self._first_way[key] = index + 1
         domain, op_type = str(attrs["domain"]), str(attrs["op_type"])
         name = f"{domain}.{op_type}" if domain else op_type
         self._stand_ins[name] = None
-        results = tensors_of(get_operator(_OPAQUE).infer(types, attrs))
-        return stand_in(f"{name} {attrs['payload']} {attrs['key']}", flatten(operands), results)
+        return stand_in(f"{name} {attrs['payload']} {attrs['key']}", flatten(operands), kinds)
+
+
+def _have_shapes(results: Sequence[Any], kinds: Sequence[TensorType]) -> bool:
+    """Whether results are as declared: not so where an operand is a stand-in of some other shape."""
+    return all(
+        np.shape(result) == kind.shape
+        for result, kind in zip(results, kinds, strict=False)
+        if kind.dtype in DTYPE_BYTES
+    )
 
 
 def _may_be_random(attrs: Attrs) -> bool:

@@ -97,3 +97,24 @@ def test_what_nobody_has(node: str) -> None:
     (first, stand_ins), (again, _) = computed(graph, x), computed(graph, x)
     assert stand_ins == ("mine.Thing" if domain else node,)
     np.testing.assert_array_equal(first, again)
+
+
+def test_what_is_computed_from_a_stand_in_has_its_declared_shape() -> None:
+    """Of the unknown value no shape is known; a cast of it is the tensor that it is said to be."""
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [
+            helper.make_node("Unknown", ["x"], ["s"], domain="mine"),
+            helper.make_node("Cast", ["s"], ["c"], to=1),
+            helper.make_node("Relu", ["c"], ["y"]),
+        ],
+        "two",
+        [value("x", 1, [2, 3])],
+        [value("y", 1, [2, 3])],
+        value_info=[value("s", 1, None), value("c", 1, [2, 3])],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("mine", 1)]
+    read = from_onnx_model(helper.make_model(graph, opset_imports=opsets, ir_version=8))
+    y, unknown = computed(read, np.ones((2, 3), np.float32))
+    assert y.shape == (2, 3)
+    assert "mine.Unknown" in unknown
