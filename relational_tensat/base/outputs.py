@@ -190,7 +190,7 @@ FOLDER = Written("a folder", is_folder=True)
 KERNELS = Written(
     "kernels",
     is_folder=True,
-    names=("kernels.json", "torch_operators.py", "fused.cuh"),
+    names=("kernels.json", "torch_operators.py", "test_torch_operators.py", "fused.cuh"),
 )
 CERTIFICATE = Written("a certificate")
 OF_OPTIONS = {

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base.errors import UsageError
-from relational_tensat.base.outputs import PAGE
+from relational_tensat.base.outputs import KERNELS, PAGE
 from relational_tensat.base.shown_text import escaped_in_code
 from relational_tensat.cli.common import add_dims, add_json, add_seed, report
 from relational_tensat.cli.parser import Parser, dimensions, merged, program_or_file, whole_number
@@ -208,6 +208,10 @@ def emit_arguments(parser: Parser) -> None:
         help="print statements with barriers, tensors with places and layouts, instead of code (cuda)",
     )  # fmt: skip
     parser.add_argument(
+        "--module", type=KERNELS, metavar="DIR",
+        help="write a folder instead: all code, a torch.nn.Module with named operands, a test of it",
+    )  # fmt: skip
+    parser.add_argument(
         "--arch", metavar="SM",
         help="compile for this architecture, too, for example sm_90; print its registers (cuda, triton)",
     )  # fmt: skip
@@ -223,6 +227,8 @@ def emit_kernels(args: argparse.Namespace) -> int:
     if args.arch and args.target == "c":
         raise UsageError("--arch goes with --backend cuda or triton")
     graph = _read_mugraph(args)
+    if args.module is not None:
+        return _write_module(graph, args.dtype or "float32", args.module)
     emitted, order = emit(graph, args.target, args.dtype), order_of_steps(graph)
     compiled = [one.compiled(args.arch) for one in emitted] if args.arch else []
     report(
@@ -240,6 +246,25 @@ def emit_kernels(args: argparse.Namespace) -> int:
                 f"{machine_code.shared_bytes} bytes of shared memory, "
                 f"{machine_code.spilled_bytes} bytes spilled\n"
             )
+    return 0
+
+
+def _write_module(graph: MuGraph, dtype: str, folder: Path) -> int:
+    """Write a folder with a kernel's code, and with it as a module of PyTorch."""
+    from relational_tensat.mugraph.fusion.kernel_files import TORCH_MODULE, TORCH_TEST, write_folder
+    from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
+    from relational_tensat.mugraph.graph.mugraph_json import content_hash
+    from relational_tensat.mugraph.graph.validity import kernel_tensors
+
+    dims = kernel_tensors(graph)
+    operands, results = (
+        tuple(tuple(dim.size for dim in dims[name]) for name in names)
+        for names in (graph.inputs, graph.outputs)
+    )
+    key = f"k{content_hash(graph)}"
+    kernel = OwnKernel(key, graph, (), dtype, operands, results, None)
+    write_folder([kernel], folder, has_torch=True)
+    sys.stdout.write(f"{folder / TORCH_MODULE}: the module\n{folder / TORCH_TEST}: its test\n")
     return 0
 
 
