@@ -110,7 +110,8 @@ def whole_content(path: Path, most_bytes: int | None = None) -> bytes:
         OSError: it cannot be read.
         InputError: it has more, is not packed as it says, or is a pipe that nobody writes into.
     """
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:  # or it waits for a writer
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # else a pipe waits for a writer
+    with os.fdopen(descriptor, "rb") as file:
         mode = os.fstat(file.fileno()).st_mode
         if stat.S_ISFIFO(mode):
             content = _limited(_Pipe(file, path), path, "", most_bytes)
