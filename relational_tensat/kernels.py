@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relational_tensat.base.errors import InputError, check_choice
+from relational_tensat.base.files import whole_content
 from relational_tensat.base.folders import check_own, temporary_folder
 from relational_tensat.mugraph.fusion.kernel_files import FORMAT, INDEX
 from relational_tensat.mugraph.graph.arithmetic import Numbers
@@ -96,7 +97,7 @@ def entries(folder: str | Path) -> dict[str, KernelEntry]:
     check_own(Path(folder))
     check_own(path)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(whole_content(path))
         if content["format"] != FORMAT:
             raise ValueError(f"format {content['format']!r}, expected {FORMAT!r}")
         return {

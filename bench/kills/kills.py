@@ -153,15 +153,20 @@ class KilledRuns:
 def broken_invariants(database: Path) -> Iterator[str]:
     """Yield the invariants that a database breaks; what a kill has left of one may have no tables yet."""
     with duckdb.connect(str(database)) as connection:
-        rows = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
-        names = {name for (name,) in rows}
-        for path in sorted((resource_dir("sql") / "invariants").rglob("*.sql")):
-            if _TABLE_OF[path.parent.name] not in names:
-                continue
-            if "subgraph" in names and path.stem in _ACYCLIC:
-                continue
-            if connection.execute(path.read_text(encoding="utf-8")).fetchall():
-                yield path.stem
+        yield from invariants_broken_in(connection)
+
+
+def invariants_broken_in(connection: duckdb.DuckDBPyConnection) -> Iterator[str]:
+    """Yield the invariants that the tables of a connection break."""
+    rows = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+    names = {name for (name,) in rows}
+    for path in sorted((resource_dir("sql") / "invariants").rglob("*.sql")):
+        if _TABLE_OF[path.parent.name] not in names:
+            continue
+        if "subgraph" in names and path.stem in _ACYCLIC:
+            continue
+        if connection.execute(path.read_text(encoding="utf-8")).fetchall():
+            yield path.stem
 
 
 def _best_us(events: Path) -> float:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from relational_tensat.base.runner import spread_over
 from relational_tensat.rules.library import read_rule_file
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.parallel import verified
@@ -24,7 +25,7 @@ def judged(seed: int, jobs: int) -> tuple[list[str], list[str]]:
     lines: list[str] = []
     mistakes: list[str] = []
     for word in ("wrong", "right"):
-        rules, on = rules_that_are(word), f"processes:{max(1, jobs)}"
+        rules, on = rules_that_are(word), spread_over(max(1, jobs))
         results = list(verified(rules, seed=seed, shrink=False, on=on))
         counts = Counter(result.verdict.status for result in results)
         seconds = sum(result.seconds for result in results)

@@ -10,11 +10,13 @@ import gzip
 import io
 import logging
 import os
+import select
 import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from io import BufferedReader
 from pathlib import Path
 from typing import IO
 
@@ -45,6 +47,8 @@ def sql(name: str) -> str:
 
 #: What is read at most of what says no size.
 MOST_BYTES = 1 << 30
+#: So long the first writer of a pipe is waited for.
+_FOR_A_WRITER_MS: int | None = 2000
 #: What packed files begin with; no JSON text does.
 _GZIP = b"\x1f\x8b"
 
@@ -104,12 +108,17 @@ def whole_content(path: Path, most_bytes: int | None = None) -> bytes:
 
     Raises:
         OSError: it cannot be read.
-        InputError: it has more, or is not packed as it says.
+        InputError: it has more, is not packed as it says, or is a pipe that nobody writes into.
     """
-    with path.open("rb") as file:
-        is_sized = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-        any_number = is_sized and most_bytes is None
-        content = file.read() if any_number else _limited(file, path, "", most_bytes)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # else a pipe waits for a writer
+    with os.fdopen(descriptor, "rb") as file:
+        mode = os.fstat(file.fileno()).st_mode
+        if stat.S_ISFIFO(mode):
+            content = _limited(_Pipe(file, path), path, "", most_bytes)
+        else:
+            os.set_blocking(file.fileno(), True)
+            any_number = stat.S_ISREG(mode) and most_bytes is None
+            content = file.read() if any_number else _limited(file, path, "", most_bytes)
     if not content.startswith(_GZIP):
         return content
     try:
@@ -119,8 +128,35 @@ def whole_content(path: Path, most_bytes: int | None = None) -> bytes:
         raise InputError(f"{path}: not packed by gzip, or truncated: {error}") from error
 
 
+class _Pipe:
+    """A pipe that does not block: it is waited for once somebody has it open to write, and no sooner."""
+
+    def __init__(self, file: BufferedReader, path: Path) -> None:
+        self._file, self._path = file, path
+
+    def read(self, most_bytes: int) -> bytes:
+        """Read until the writers have ended, or there are so many bytes.
+
+        Raises:
+            InputError: there is no writer.
+        """
+        waiting = select.poll()
+        waiting.register(self._file, select.POLLIN)
+        content, timeout_ms = bytearray(), _FOR_A_WRITER_MS
+        while len(content) < most_bytes:
+            has_event = waiting.poll(timeout_ms)
+            part = self._file.raw.read(min(1 << 16, most_bytes - len(content)))
+            if part is not None and not has_event and not part:
+                raise InputError(f"{self._path}: is a pipe that nobody writes into")
+            if part == b"":
+                break
+            content += part or b""
+            timeout_ms = None
+        return bytes(content)
+
+
 def _limited(
-    file: IO[bytes] | gzip.GzipFile, path: Path, what: str, most_bytes: int | None
+    file: IO[bytes] | gzip.GzipFile | _Pipe, path: Path, what: str, most_bytes: int | None
 ) -> bytes:
     most_bytes = most_bytes or MOST_BYTES
     content = file.read(most_bytes + 1)

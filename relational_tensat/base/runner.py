@@ -74,7 +74,9 @@ def runner(text: str) -> Runner:
     return RUNNERS[name](argument)
 
 
-_ENDED = "another process ended before it was done; perhaps memory did not suffice"
+_ENDED = (
+    "another process ended before it was done; perhaps memory did not suffice, or a library crashed"
+)
 #: In a process of a runner, what tells that it is to stop.
 _stop: threading.Event | Event = threading.Event()
 
@@ -115,13 +117,18 @@ class Here:
         _stop.set()
 
 
+def spread_over(number: int) -> str:
+    """Return the name of what computes in so many processes; in one, this one does."""
+    return "here" if number == 1 else f"processes:{number}"
+
+
 def processes(argument: str) -> Runner:
-    """Return a runner of so many processes; of one, this one."""
+    """Return a runner of so many other processes."""
     if not argument.isdecimal() or int(argument) < 1:
         raise UsageError(
             f"runner 'processes:{argument}', expected a number of processes, 1 or more"
         )
-    return Here() if int(argument) == 1 else _Processes(int(argument))
+    return _Processes(int(argument))
 
 
 class _Processes:

@@ -33,8 +33,8 @@ def fleet_arguments(parser: Parser) -> None:
         help="where the results go, and the ledger fleet.duckdb; the same command goes on there",
     )  # fmt: skip
     parser.add_argument(
-        "--on", default="here", metavar="RUNNER",
-        help="here, or processes:N; several processes need --effort low [%(default)s]",
+        "--on", default="processes:1", metavar="RUNNER",
+        help="processes:N, of which several need --effort low; or here, where a crash ends all [%(default)s]",
     )  # fmt: skip
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object a model, a line each"

@@ -168,6 +168,7 @@ def verify_arguments(parser: Parser) -> None:
 def verify_rules(args: argparse.Namespace) -> int:
     """Verify and report; 4 where a rule is unsound or untested."""
     from relational_tensat.base.process import processors
+    from relational_tensat.base.runner import spread_over
     from relational_tensat.cli.rules_text import print_verdicts, verdicts_json
     from relational_tensat.rules.backends.backend import all_rule_files, know_kernels
     from relational_tensat.rules.library import load_rules
@@ -183,7 +184,7 @@ def verify_rules(args: argparse.Namespace) -> int:
         rules,
         seed=args.seed,
         trials=DEFAULT_TRIALS if args.trials is None else args.trials,
-        on=f"processes:{args.jobs or processors()}",
+        on=spread_over(args.jobs or processors()),
     )
     timed = collect(
         results,

@@ -24,6 +24,7 @@ from relational_tensat.egraph.cycles import HEIGHT_STEP, filter_cycles
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.enode_rows import fitting_labels
+from relational_tensat.egraph.schema import create_subgraphs
 from relational_tensat.explore.outcome import SubgraphReport
 
 if TYPE_CHECKING:
@@ -215,8 +216,22 @@ def follow_members(database: Database, became: NDArray[np.int32]) -> None:
             database.run("subgraphs/merge_equal_members")
 
 
+def begin_subgraphs(egraph: EGraph) -> None:
+    """Make the tables of a search over subgraphs, unless they are there.
+
+    They say that the e-graph is a universe, in which e-nodes of several subgraphs may form cycles.
+    """
+    if egraph.is_universe:
+        return
+    with egraph.transaction():
+        create_subgraphs(egraph.database)
+    egraph.is_universe = True
+
+
 def end_search(egraph: EGraph) -> bool:
     """Forget the subgraphs of the exploration before this one; their e-nodes stay, and are all shown.
+
+    They may form cycles. So the transaction that this is a part of breaks these, or begins other subgraphs.
 
     Returns:
         whether there was an exploration, perhaps another process's.

@@ -50,7 +50,8 @@ def fleet(
         models: files, folders (all ``.onnx`` files below them), or patterns such as ``models/*.onnx``.
         out: the folder of the results, and of the ledger ``fleet.duckdb``.
         options: of each run.
-        on: ``here``, or ``processes:N``; several processes time nothing.
+        on: ``here``, or ``processes:N``; several processes time nothing. A model that ends its process, as
+            one may that onnxruntime has a defect for, ends this one where it is ``here``.
         noted: called with each row when it lands.
 
     Raises:

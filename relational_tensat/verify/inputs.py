@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from relational_tensat.base.errors import InputError, UsageError, nearest
+from relational_tensat.base.files import check_file
 from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, TensorType, Weight, numpy_dtype
 from relational_tensat.tensor.mask_inputs import MaskInput, find_masks
 from relational_tensat.tensor.uses import weight_bytes
@@ -49,6 +50,7 @@ def read_array(path: Path) -> Array:
     Raises:
         InputError: the file is missing or malformed.
     """
+    check_file(path, "a .npy file")
     try:
         array = np.load(path, allow_pickle=False)
     except OSError as error:

@@ -85,9 +85,11 @@ def _killing(task: FleetTask, marks: Path) -> FleetRow:
     return carry_out(task)
 
 
-@pytest.mark.parametrize(("kills", "state"), [(1, None), (9, "lost")])
+@pytest.mark.parametrize(
+    ("kills", "state", "on"), [(1, None, "processes:2"), (9, "lost", "processes:1")]
+)
 def test_a_process_that_is_killed_loses_no_other_model(
-    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kills: int, state: str | None
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kills: int, state: str | None, on: str
 ) -> None:
     marks = tmp_path / "marks"
     marks.mkdir()
@@ -100,7 +102,7 @@ def test_a_process_that_is_killed_loses_no_other_model(
 
     module = importlib.import_module("relational_tensat.fleet.fleet")
     monkeypatch.setattr(module, "carry_out", partial(_killing, marks=marks))
-    rows = fleet([models], tmp_path / "fast", _QUICK, on="processes:2")
+    rows = fleet([models], tmp_path / "fast", _QUICK, on=on)
     found = states(rows)
     assert found["broken.onnx"] == "refused"
     assert found["deep/two.onnx"] in ("changed", "kept")

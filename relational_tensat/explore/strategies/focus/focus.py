@@ -28,9 +28,8 @@ from random import Random
 from relational_tensat.base.watch import Guard
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.egraph.schema import create_subgraphs
 from relational_tensat.explore.exploration_options import ExplorationOptions
-from relational_tensat.explore.members import end_search, show_universe
+from relational_tensat.explore.members import begin_subgraphs, end_search, show_universe
 from relational_tensat.explore.outcome import DecisionReport, Exploration, SubgraphReport
 from relational_tensat.explore.strategies.focus.subgraphs import (
     EQUAL_COSTS,
@@ -73,7 +72,9 @@ def explore_focus(
     Raises:
         UnsoundRuleError: as ``explore``.
     """
-    is_explored = end_search(egraph)
+    with egraph.transaction():
+        is_explored = end_search(egraph)
+        begin_subgraphs(egraph)
     saturation = Saturation(egraph, rules, search.options, search.observer)
     part = None
     if search.options.search == "focus-mcts":
@@ -108,13 +109,11 @@ def search_subgraphs(
     options, chooser = search.options, search.chooser
     try:
         first = chooser.choose(saturation.iteration) if ended else None
-        with egraph.transaction():
-            create_subgraphs(egraph.database)
+        begin_subgraphs(egraph)
         limit = options.universe_limit + (egraph.e_nodes if ended else 0)
         watch = search.observer.watch
         subgraphs = GrownSubgraphs(egraph, saturation, chooser, watch, limit, started_s, noted)
         opened = subgraphs.begin_with(first, options.node_limit, ended) if first else None
-        egraph.is_universe = True
         focus = Focus(subgraphs, options, chooser.original_us, search.seed, guard, opened, tree)
         reason = focus.run()
     except SearchOver as over:

@@ -18,9 +18,10 @@ from dataclasses import replace
 from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.egraph.schema import create_search_tree, create_subgraphs, create_universe
+from relational_tensat.egraph.schema import create_search_tree, create_universe
 from relational_tensat.explore.members import (
     Seed,
+    begin_subgraphs,
     end_search,
     follow_members,
     keep_subgraph,
@@ -280,9 +281,8 @@ class TreeSearch:
         with self._egraph.transaction():
             for report, seed in found:
                 keep_subgraph(self._database, report, seed.enodes)
-            if not self._place.is_all:  # the search goes on without a tree
-                self._write_down()
-                write_applications(self._database, self._universe.applications)
+            self._write_down()
+            write_applications(self._database, self._universe.applications)
         return tuple(report for report, _ in found)
 
     def _note_undecided(self, report: IterationReport) -> None:
@@ -358,7 +358,7 @@ def explore_tree(
     with egraph.transaction():
         if is_explored := end_search(egraph):
             show_universe(egraph)
-        create_subgraphs(database)
+        begin_subgraphs(egraph)
         create_universe(database)
         create_search_tree(database)
         universe = begin_universe(egraph, rules, search.options)
@@ -367,7 +367,7 @@ def explore_tree(
         tree = TreeSearch(universe, search, journal, place, search.options.time_limit_s)
     reason, subgraphs = tree.run()
     with egraph.transaction():
-        if reason != "memory":  # then the tables have what they had before the last decision
+        if reason != "memory" and not subgraphs:  # then they are as before the last decision
             write_applications(database, universe.applications)
         ended = end_exploration(
             universe.subgraph, journal, reason, iteration + len(tree.decisions), place.started_s
