@@ -124,9 +124,7 @@ IN_THE_DEFAULT_SET: list[tuple[Any, int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("case", "opset", "op"), IN_THE_DEFAULT_SET, ids=lambda item: str(item[0] if item else item)
-)
+@pytest.mark.parametrize(("case", "opset", "op"), IN_THE_DEFAULT_SET)
 def test_onnxruntimes_operators_of_the_default_set(
     case: Any, opset: int, op: str, tmp_path: Path
 ) -> None:
