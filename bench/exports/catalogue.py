@@ -120,7 +120,9 @@ _GENERATED = {"batch": (1, 2), "past": (24, 7), "total": (25, 8)}
 _CLICKS = {"batch": (16, 5)}
 
 
-def _of(library: str, *models: tuple[str, str, Mapping[str, tuple[int, int]]]) -> tuple[Export, ...]:
+def _of(
+    library: str, *models: tuple[str, str, Mapping[str, tuple[int, int]]]
+) -> tuple[Export, ...]:
     return tuple(Export(library, name, exporter, dims=dims) for name, exporter, dims in models)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 import torch
 from torch import Generator, Tensor, nn
@@ -35,7 +36,10 @@ def interest() -> Architecture:
 def two_towers() -> Architecture:
     """Return towers of users and items, their normalized products, and the best items."""
     return Architecture(
-        _own(_TwoTowers(), "dense", "sparse"), _clicks, ("scores", "items"), {"dense": {0: "batch"}, "sparse": {0: "batch"}}
+        _own(_TwoTowers(), "dense", "sparse"),
+        _clicks,
+        ("scores", "items"),
+        {"dense": {0: "batch"}, "sparse": {0: "batch"}},
     )
 
 
@@ -101,7 +105,7 @@ def _molecules(generator: Generator, dims: Mapping[str, int]) -> dict[str, Tenso
 def _tower(*widths: int) -> nn.Sequential:
     layers = [
         part
-        for a, b in zip(widths, widths[1:], strict=False)
+        for a, b in pairwise(widths)
         for part in (nn.Linear(a, b), nn.BatchNorm1d(b), nn.ReLU())
     ]
     return nn.Sequential(*layers[:-2])

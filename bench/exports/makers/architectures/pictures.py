@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -86,13 +87,18 @@ def segformer_any() -> Architecture:
 
 def crnn() -> Architecture:
     """Return a reader of lines: convolutions, columns through LSTMs of two directions, log-softmax."""
-    return Architecture(_own(_Crnn(), "image"), _image(32, 96, 1), dims={"image": {0: "batch", 3: "width"}})
+    return Architecture(
+        _own(_Crnn(), "image"), _image(32, 96, 1), dims={"image": {0: "batch", 3: "width"}}
+    )
 
 
 def text_detector() -> Architecture:
     """Return a detector of text as DBNet is: maps of four strides summed, probabilities, a threshold."""
     return Architecture(
-        _own(_TextDetector(), "image"), _image(64, 96), ("shrunk", "binary"), {"image": {0: "batch", **_SIZES}}
+        _own(_TextDetector(), "image"),
+        _image(64, 96),
+        ("shrunk", "binary"),
+        {"image": {0: "batch", **_SIZES}},
     )
 
 
@@ -170,7 +176,12 @@ def _own(module: nn.Module, *names: str) -> Positional:
 
 def _image(height: int, width: int, channels: int = 3) -> Draw:
     def draw(generator: Generator, dims: Mapping[str, int]) -> dict[str, Tensor]:
-        shape = (dims.get("batch", 1), channels, dims.get("height", height), dims.get("width", width))
+        shape = (
+            dims.get("batch", 1),
+            channels,
+            dims.get("height", height),
+            dims.get("width", width),
+        )
         return {"image": torch.rand(shape, generator=generator)}
 
     return draw
@@ -184,7 +195,9 @@ def _pyramid() -> nn.Module:
 
 def _detector(module: nn.Module) -> Architecture:
     outputs = ("boxes", "scores", "labels")
-    return Architecture(_own(_Detector(module), "image"), _image(96, 128), outputs, {"image": _SIZES})
+    return Architecture(
+        _own(_Detector(module), "image"), _image(96, 128), outputs, {"image": _SIZES}
+    )
 
 
 def _segmenter(module: nn.Module, size: int) -> Architecture:
@@ -227,7 +240,7 @@ class _Yolo(nn.Module):
         super().__init__()
         widths = (8, 16, 32, 48, 64)
         self.stem = _block(3, widths[0], 2)
-        self.down = nn.ModuleList(_block(a, b, 2) for a, b in zip(widths, widths[1:], strict=False))
+        self.down = nn.ModuleList(_block(a, b, 2) for a, b in pairwise(widths))
         self.heads = nn.ModuleList(nn.Conv2d(w, 4 + classes, 1) for w in widths[2:])
 
     def forward(self, image: Tensor) -> tuple[Tensor, Tensor]:
@@ -256,12 +269,9 @@ class _UNet(nn.Module):
         widths = (16, 32, 64)
         self.first = _block(3, widths[0])
         self.down = nn.ModuleList(
-            nn.Sequential(nn.MaxPool2d(2), _block(a, b), _block(b, b))
-            for a, b in zip(widths, widths[1:], strict=False)
+            nn.Sequential(nn.MaxPool2d(2), _block(a, b), _block(b, b)) for a, b in pairwise(widths)
         )
-        self.up = nn.ModuleList(
-            nn.ConvTranspose2d(b, a, 2, 2) for a, b in zip(widths, widths[1:], strict=False)
-        )
+        self.up = nn.ModuleList(nn.ConvTranspose2d(b, a, 2, 2) for a, b in pairwise(widths))
         self.join = nn.ModuleList(_block(2 * a, a) for a in widths[:-1])
         self.last = nn.Conv2d(widths[0], 5, 1)
 
@@ -297,7 +307,7 @@ class _TextDetector(nn.Module):
         super().__init__()
         widths = (16, 24, 32, 48)
         self.stem = _block(3, 16, 2)
-        self.down = nn.ModuleList(_block(a, b, 2) for a, b in zip((16, *widths), widths, strict=False))
+        self.down = nn.ModuleList(_block(a, b, 2) for a, b in pairwise((16, *widths)))
         self.narrow = nn.ModuleList(nn.Conv2d(w, 24, 1, bias=False) for w in widths)
         self.smooth = nn.ModuleList(nn.Conv2d(24, 8, 3, padding=1, bias=False) for _ in widths)
         self.heads = nn.ModuleList(
@@ -337,7 +347,9 @@ class _LineTransformer(nn.Module):
 
     def forward(self, image: Tensor) -> Tensor:
         seen = self.encoder(self.patches(image).flatten(2).transpose(1, 2) + self.places)
-        return self.head(self.decoder(self.queries.expand(image.shape[0], -1, -1), seen)).softmax(-1)
+        return self.head(self.decoder(self.queries.expand(image.shape[0], -1, -1), seen)).softmax(
+            -1
+        )
 
 
 class _Residual(nn.Module):
@@ -413,7 +425,9 @@ class _DiT(nn.Module):
             nn.ModuleDict({
                 "modulation": nn.Linear(width, 6 * width),
                 "attention": nn.MultiheadAttention(width, 4, batch_first=True),
-                "mlp": nn.Sequential(nn.Linear(width, 4 * width), nn.GELU("tanh"), nn.Linear(4 * width, width)),
+                "mlp": nn.Sequential(
+                    nn.Linear(width, 4 * width), nn.GELU("tanh"), nn.Linear(4 * width, width)
+                ),
             })
             for _ in range(layers)
         )  # fmt: skip
@@ -432,5 +446,3 @@ class _DiT(nn.Module):
         pixels = self.last(functional.layer_norm(rows, (self.width,)))
         pixels = pixels.reshape(batch, height, width, 2, 2, 4).permute(0, 5, 1, 3, 2, 4)
         return pixels.reshape(batch, 4, 2 * height, 2 * width)
-
-

@@ -1,4 +1,4 @@
-"""Networks of sequences that no list above has: speech, recurrent, mixtures of experts, decoders with a cache."""
+"""Sequences that no list above has: speech, recurrence, mixtures of experts, decoders with a cache."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ _BATCH_LENGTH = {0: "batch", 1: "length"}
 
 def spectrogram() -> Architecture:
     """Return a classifier of sound: short Fourier transform, bands, logarithm, convolutions."""
-    return Architecture(_own(_Spectrogram(), "sound"), _noise("sound", 4000), dims={"sound": {0: "batch"}})
+    return Architecture(
+        _own(_Spectrogram(), "sound"), _noise("sound", 4000), dims={"sound": {0: "batch"}}
+    )
 
 
 def hubert() -> Architecture:
@@ -73,22 +75,30 @@ def mamba() -> Architecture:
 
 def forecaster() -> Architecture:
     """Return a forecast of series: dilated causal convolutions, a GRU, quantiles that do not cross."""
-    return Architecture(_own(_Forecaster(), "series"), _noise("series", 48, 6), dims={"series": {0: "batch"}})
+    return Architecture(
+        _own(_Forecaster(), "series"), _noise("series", 48, 6), dims={"series": {0: "batch"}}
+    )
 
 
 def switch() -> Architecture:
     """Return layers whose tokens go to one expert each: all are computed, and masked."""
-    return Architecture(_own(_Experts(chosen=1, gathers=False), "rows"), _rows, dims={"rows": _BATCH_LENGTH})
+    return Architecture(
+        _own(_Experts(chosen=1, gathers=False), "rows"), _rows, dims={"rows": _BATCH_LENGTH}
+    )
 
 
 def gathered_experts() -> Architecture:
     """Return layers whose tokens gather the weights of their two experts."""
-    return Architecture(_own(_Experts(chosen=2, gathers=True), "rows"), _rows, dims={"rows": _BATCH_LENGTH})
+    return Architecture(
+        _own(_Experts(chosen=2, gathers=True), "rows"), _rows, dims={"rows": _BATCH_LENGTH}
+    )
 
 
 def mixtral() -> Architecture:
     """Return Mixtral: grouped attention, rotary positions, two of four experts."""
-    config = transformers.MixtralConfig(**_decoder_sizes(), num_local_experts=4, num_experts_per_tok=2)
+    config = transformers.MixtralConfig(
+        **_decoder_sizes(), num_local_experts=4, num_experts_per_tok=2
+    )
     return _mixture(transformers.MixtralForCausalLM(config))
 
 
@@ -168,7 +178,7 @@ def _rows(generator: Generator, dims: Mapping[str, int]) -> dict[str, Tensor]:
 
 def _mixture(module: nn.Module) -> Architecture:
     module.config.use_cache = False
-    module.config._experts_implementation = "eager"
+    module.config._experts_implementation = "batched_mm"
     positional = Positional(module, ["input_ids"], lambda y: y.logits)
     return Architecture(positional, _ids("ids", 16), dims={"ids": _BATCH_LENGTH})
 
@@ -229,7 +239,8 @@ class _Conformer(nn.Module):
                 "norm": nn.LayerNorm(width), "attention": nn.MultiheadAttention(width, 4, batch_first=True),
                 "last": nn.LayerNorm(width),
                 "inner": nn.Sequential(
-                    nn.Conv1d(width, 2 * width, 1), nn.GLU(1), nn.Conv1d(width, width, 7, padding=3, groups=width),
+                    nn.Conv1d(width, 2 * width, 1), nn.GLU(1),
+                    nn.Conv1d(width, width, 7, padding=3, groups=width),
                     nn.BatchNorm1d(width), nn.SiLU(), nn.Conv1d(width, width, 1),
                 ),
             })
@@ -280,7 +291,9 @@ class _GruTagger(nn.Module):
 class _Forecaster(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.causal = nn.ModuleList(nn.Conv1d(6 if i == 0 else 32, 32, 2, dilation=2**i) for i in range(4))
+        self.causal = nn.ModuleList(
+            nn.Conv1d(6 if i == 0 else 32, 32, 2, dilation=2**i) for i in range(4)
+        )
         self.gru, self.head = nn.GRU(32, 32, batch_first=True), nn.Linear(32, 3 * 12)
 
     def forward(self, series: Tensor) -> Tensor:
