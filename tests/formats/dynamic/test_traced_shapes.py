@@ -33,9 +33,7 @@ g (float[n,3,h,w] x, float[4,3,3,3] k, float[4,4,3,3] l) => (float[n,a,b,c] y)
 }}"""
 
 
-def _loaded(
-    folder: Path, stride: int, ceil: int, text: str = _TEXT
-) -> tuple[Path, DynamicModel]:
+def _loaded(folder: Path, stride: int, ceil: int, text: str = _TEXT) -> tuple[Path, DynamicModel]:
     model = parse_model(text.format(stride=stride, ceil=ceil))
     rng = np.random.default_rng(0)
     for value in (model.graph.input[2], model.graph.input[1]):
