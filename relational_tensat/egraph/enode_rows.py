@@ -57,7 +57,7 @@ CHILD_COLUMNS = 5
 
 
 def gathered(operands: Sequence[Term]) -> tuple[Term, ...]:
-    """Return operands in a rule as an e-node has them: those that it has no column for are the last, a noop."""
+    """Return a rule's operands as an e-node has them: those that have no column are one noop, the last."""
     if len(operands) <= CHILD_COLUMNS:
         return tuple(operands)
     rest = Apply("noop", gathered(operands[CHILD_COLUMNS - 1 :]))

@@ -2,7 +2,7 @@
 
 A body's inputs are its own and the values that it takes from outside, which have indexed names in an
 opaque node's payload. What a loop carries from one turn to the next has the same shape in all turns if a
-turn that begins with its first shape ends with it. Where it does not, the sizes that differ are dynamic ones.
+turn that begins with its first shape ends with it. Where it does not, sizes that differ are dynamic ones.
 """
 
 from __future__ import annotations
