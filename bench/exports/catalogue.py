@@ -114,4 +114,91 @@ OF_A_DAY: tuple[Export, ...] = (
     Export("timm", "xcit_nano", "legacy"),
 )
 
-ALL_EXPORTS = (*EXPORTS, *HELD_OUT, *OF_A_DAY)
+_PICTURE = {"height": (96, 64), "width": (128, 160)}
+_GRAPH = {"nodes": (40, 23), "edges": (160, 77)}
+_GENERATED = {"batch": (1, 2), "past": (24, 7), "total": (25, 8)}
+_CLICKS = {"batch": (16, 5)}
+
+
+def _of(
+    library: str, *models: tuple[str, str, Mapping[str, tuple[int, int]]]
+) -> tuple[Export, ...]:
+    return tuple(Export(library, name, exporter, dims=dims) for name, exporter, dims in models)
+
+
+#: Forty models of ten families, written for this list, most of them dynamic: none is refused, none slower.
+FAMILIES: Mapping[str, tuple[Export, ...]] = {
+    "detection with NMS": _of(
+        "pictures",
+        ("retina", "legacy", {}),
+        ("faster_rcnn", "legacy", _PICTURE),
+        ("fcos", "legacy", {}),
+        ("yolo", "legacy", _PICTURE),
+    ),
+    "segmentation": _of(
+        "pictures",
+        ("deeplab", "legacy", {**_BATCH, "height": (64, 96), "width": (64, 80)}),
+        ("unet", "dynamo", {}),
+        ("dpt", "dynamo", {}),
+        ("segformer_any", "legacy", {"height": (64, 96), "width": (64, 160)}),
+    ),
+    "OCR": _of(
+        "pictures",
+        ("crnn", "legacy", {"batch": (1, 2), "width": (96, 168)}),
+        ("text_detector", "legacy", {"batch": (1, 2), **_PICTURE}),
+        ("trocr_decoder", "dynamo", {"batch": (1, 2), "sequence": (12, 7)}),
+        ("line_transformer", "dynamo", {}),
+    ),
+    "speech": _of(
+        "sequences",
+        ("spectrogram", "dynamo", {}),
+        ("hubert", "legacy", {"batch": (1, 2), "length": (4000, 5600)}),
+        ("conformer", "dynamo", {"batch": (1, 2), "length": (120, 76)}),
+        ("vocoder", "legacy", {}),
+    ),
+    "recurrent": _of(
+        "sequences",
+        ("lstm_language", "legacy", {"batch": (1, 3), "length": (20, 7)}),
+        ("gru_tagger", "legacy", {"batch": (1, 3), "length": (20, 7)}),
+        ("mamba", "dynamo", {}),
+        ("forecaster", "dynamo", {}),
+    ),
+    "recommendation": _of(
+        "entities",
+        ("dlrm", "dynamo", {}),
+        ("deep_fm", "dynamo", _CLICKS),
+        ("interest", "legacy", {"batch": (8, 3), "length": (20, 11)}),
+        ("two_towers", "legacy", _CLICKS),
+    ),
+    "graph": _of(
+        "entities",
+        ("gcn", "dynamo", _GRAPH),
+        ("gat", "dynamo", {}),
+        ("sage", "legacy", _GRAPH),
+        ("molecule", "dynamo", {}),
+    ),
+    "diffusion": _of(
+        "pictures",
+        ("diffusion_unet", "legacy", {**_BATCH, "height": (16, 24), "width": (16, 32)}),
+        ("dit", "dynamo", {}),
+        ("vae", "dynamo", {}),
+        ("clip_text", "dynamo", {"batch": (2, 3)}),
+    ),
+    "mixture of experts": _of(
+        "sequences",
+        ("switch", "dynamo", {"batch": (1, 2), "length": (24, 11)}),
+        ("gathered_experts", "legacy", {"batch": (1, 2), "length": (24, 11)}),
+        ("mixtral", "dynamo", {}),
+        ("olmoe", "dynamo", {}),
+    ),
+    "decoder with cache": _of(
+        "sequences",
+        ("llama_cache", "dynamo", _GENERATED),
+        ("qwen2_cache", "dynamo", _GENERATED),
+        ("opt_cache", "dynamo", {}),
+        ("phi_cache", "dynamo", {}),
+    ),
+}
+OF_FAMILIES = tuple(export for exports in FAMILIES.values() for export in exports)
+
+ALL_EXPORTS = (*EXPORTS, *HELD_OUT, *OF_A_DAY, *OF_FAMILIES)

@@ -11,7 +11,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from bench.exports.catalogue import EXPORTS, HELD_OUT, OF_A_DAY
+from bench.exports.catalogue import EXPORTS, HELD_OUT, OF_A_DAY, OF_FAMILIES
 from relational_tensat.base.errors import UsageError, VerificationError
 
 if TYPE_CHECKING:
@@ -68,13 +68,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add("--minutes", type=float, metavar="M", help="with --time, --of-a-day or --cold-warm,"
         " begin no model later; the table has those that were timed")  # fmt: skip
     add("--note", default="", help="what the kept table says of the machine")
-    add("--option", action="append", metavar="TEXT", help="of our runs with --time, instead of"
+    add("--option", action="append", metavar="TEXT", help="of our runs; with --time instead of"
         f" {' '.join(TIMED_OPTIONS)}, and with --cold-warm, of {' '.join(COLD_WARM_OPTIONS)}")  # fmt: skip
     add(
         "--held-out",
         action="store_true",
         help="the models that nothing was made after, instead of the 25",
     )
+    add("--families", action="store_true", help="forty models of ten families, instead of the 25")
     add("--save", action="store_true", help="keep the table in bench/results/")
     parser.set_defaults(run=run)
 
@@ -91,7 +92,9 @@ def run(options: argparse.Namespace) -> int:
     from bench.exports.trial import try_model
 
     parts = options.names or [""]
-    models = OF_A_DAY if options.of_a_day else HELD_OUT if options.held_out else EXPORTS
+    models = EXPORTS
+    for flag, others in (("of_a_day", OF_A_DAY), ("held_out", HELD_OUT), ("families", OF_FAMILIES)):
+        models = others if getattr(options, flag) else models
     exports = {e.name: e for part in parts for e in models if part in e.name}
     if not exports:
         raise UsageError(
@@ -109,7 +112,8 @@ def run(options: argparse.Namespace) -> int:
         for made in make_all(list(exports), folder, options.python):
             print(f"{made.name} ...", file=sys.stderr, flush=True)
             export = exports[made.name]
-            outcome = try_model(made, export.library, export.variant, (), options.limit)
+            ours = _own_options(options, ())
+            outcome = try_model(made, export.library, export.variant, ours, options.limit)
             outcomes.append(outcome)
             for defect in outcome.defects():
                 print(f"  {defect}", file=sys.stderr, flush=True)
@@ -195,7 +199,8 @@ def _own_options(options: argparse.Namespace, usual: tuple[str, ...]) -> list[st
 
 def _stem(options: argparse.Namespace) -> str:
     """Return what the names of kept files begin with."""
-    return "exports-held-out" if options.held_out else "exports"
+    kind = "-held-out" if options.held_out else "-families" if options.families else ""
+    return f"exports{kind}"
 
 
 def _commit() -> Any:

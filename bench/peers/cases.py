@@ -64,7 +64,6 @@ _WHY = {
     "argmax of softmax": "softmax may round two elements to one: the index of the largest is another then",
     "log of softmax": "where softmax rounds to 0 its logarithm is -inf, and LogSoftmax a number",
     "products of one operand": "one product and a Split cost more than three small products, as modelled",
-    "batch norm into transposed convolution": "ConvTranspose is carried through, never rewritten",
 }
 
 

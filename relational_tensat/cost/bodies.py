@@ -37,6 +37,6 @@ def _kernels(configuration: Configuration) -> Iterator[tuple[Configuration, floa
     imports = {"": int(str(attrs["opset"])), "ai.onnx.ml": 3, "com.microsoft": 1}
     for body in bodies_of(attrs, [(kind,) for kind in kinds], known, imports):
         with suppress(RelationalTensatError):
-            graph = read_model(body.model, {}, body.attribute)
+            graph = read_model(body.model, dict(body.sizes), body.attribute)
             for inner in graph_configurations(graph):
                 yield inner, body.turns

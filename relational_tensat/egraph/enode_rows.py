@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.egraph.catalogue import Catalogue
+from relational_tensat.rules.model import Apply, Term
 from relational_tensat.tensor.graph import Graph, Node, Weight
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import DTYPE_BYTES, Attrs, TensorType, ValueType, numpy_dtype
@@ -53,6 +54,15 @@ def distinct(values: NDArray[Integers]) -> NDArray[Integers]:
 
 #: Child columns of the e-node table. Longer operand lists end in a noop of the rest.
 CHILD_COLUMNS = 5
+
+
+def gathered(operands: Sequence[Term]) -> tuple[Term, ...]:
+    """Return a rule's operands as an e-node has them: those that have no column are one noop, the last."""
+    if len(operands) <= CHILD_COLUMNS:
+        return tuple(operands)
+    rest = Apply("noop", gathered(operands[CHILD_COLUMNS - 1 :]))
+    return (*operands[: CHILD_COLUMNS - 1], rest)
+
 
 #: Half of what the column holds: exploration lifts labels, too.
 _HIGHEST_LABEL = 2**30

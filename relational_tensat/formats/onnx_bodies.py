@@ -1,8 +1,8 @@
 """Bodies of If, Loop and Scan as models of their own, and back.
 
 A body's inputs are its own and the values that it takes from outside, which have indexed names in an
-opaque node's payload. What a loop carries from one turn to the next must have the same shape in all turns:
-that is so if a turn that begins with its first shape ends with it. Other bodies are no models.
+opaque node's payload. What a loop carries from one turn to the next has the same shape in all turns if a
+turn that begins with its first shape ends with it. Where it does not, sizes that differ are dynamic ones.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def bodies_of(
     turns = turns_of(attrs, tuple(kinds[0] for kinds in operands))
     for attribute in node.attribute:
         if attribute.HasField("g"):
-            reader = _BodyReader(node, attribute.g, operands, known, imports)
+            reader = _BodyReader(node, attribute.g, operands, known, imports, may_change=True)
             try:
                 yield Body(attribute.name, reader.model(), reader.sizes, turns)
             except NoModelError:
@@ -170,8 +170,13 @@ class _BodyReader:
         operands: Sequence[Readings],
         known: Mapping[int, Weight],
         imports: Mapping[str, int],
+        *,
+        may_change: bool = False,
     ) -> None:
         self._node, self._body = node, body
+        self._may_change = may_change
+        #: Sizes after a turn, by what is carried and the axis, where they are others than before.
+        self._changing: dict[tuple[int, int], int] = {}
         names = input_names(node)
         self._operands = dict(zip(names, operands, strict=True))
         self._known = {names[place]: weight for place, weight in known.items()}
@@ -182,8 +187,16 @@ class _BodyReader:
         """Return the model.
 
         Raises:
-            NoModelError: types are not known, or a loop carries what changes its shape.
+            NoModelError: types are not known, or a loop carries what changes its rank, or may not change.
         """
+        while True:
+            n_changing = len(self._changing)
+            model = self._model()
+            if len(self._changing) == n_changing:
+                return model
+
+    def _model(self) -> onnx.ModelProto:
+        """Return the model as far as it is known what changes; that may become more."""
         model = onnx.ModelProto(ir_version=_IR_VERSION)
         model.opset_import.extend(
             onnx.helper.make_opsetid(domain, version) for domain, version in self._imports.items()
@@ -194,6 +207,11 @@ class _BodyReader:
         graph.initializer.extend(self._body.initializer)
         graph.sparse_initializer.extend(self._body.sparse_initializer)
         own = self._own_types()
+        first = 2 if self._node.op_type == "Loop" else 0
+        for (place, axis), size in self._changing.items():
+            symbol = f"turn{place}_{axis}"
+            list(own.values())[first + place].tensor_type.shape.dim[axis].dim_param = symbol
+            self.sizes[symbol] = size
         graph.input.extend(_declared(name, kind) for name, kind in own.items())
         for name in captured_by(self._body):
             self._give(graph, name)
@@ -251,7 +269,7 @@ class _BodyReader:
         for axis, sizes in enumerate(zip(*(kind.shape for kind in kinds), strict=True)):
             if 0 in sizes:
                 raise NoModelError("an operand has no elements")
-            if len(set(sizes)) > 1:
+            if len(set(sizes)) > 1 and axis != without:
                 symbol = f"d{'_'.join(map(str, sizes))}"
                 dims[axis].dim_param = symbol
                 self.sizes[symbol] = sizes[0]
@@ -298,9 +316,25 @@ class _BodyReader:
         count = self._n_states
         before = own[2:] if is_loop else own[:count]
         after = [value.type for value in model.graph.output][int(is_loop) :][:count]
-        for old, new in zip(before, after, strict=True):
-            if _shape(old) != _shape(new) or not new.tensor_type.HasField("shape"):
+        for place, (old, new) in enumerate(zip(before, after, strict=True)):
+            self._compare(place, old, new)
+
+    def _compare(self, place: int, old: onnx.TypeProto, new: onnx.TypeProto) -> None:
+        """Note where a turn ends with another size than it begins with.
+
+        Raises:
+            NoModelError: that may not be, or nothing is known of it.
+        """
+        sizes, later = _shape(old), _shape(new)
+        if not new.tensor_type.HasField("shape") or len(later) != len(sizes):
+            raise NoModelError("a turn may end with another rank than it begins with")
+        for axis, (size, after) in enumerate(zip(sizes, later, strict=True)):
+            if size == after or (place, axis) in self._changing:
+                continue
+            if not self._may_change:
                 raise NoModelError("a turn may end with another shape than it begins with")
+            own = [number for number in (after, size) if isinstance(number, int)]
+            self._changing[place, axis] = own[0] if own else self.sizes[str(size)]
 
 
 def _declared(name: str, kind: onnx.TypeProto) -> onnx.ValueInfoProto:

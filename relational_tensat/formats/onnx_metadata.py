@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from typing import Any
 
 import onnx
 
@@ -16,6 +17,8 @@ from relational_tensat.formats.onnx_names import all_nodes, subgraphs
 
 #: What ONNX's inference raises: a class of its own for what does not fit, another for what cannot be.
 INFERENCE_ERRORS = (onnx.shape_inference.InferenceError, ValueError)
+#: In copies for the checker, the domain of what ONNX does not have.
+_RUNTIMES_DOMAIN = "runtime"
 #: In a graph's metadata: large weights are in a file beside the model's, of this name.
 DATA_KEY = "onnx.data"
 #: Written where the model does not name the version that it was read from.
@@ -33,6 +36,8 @@ def candidates(preferred: int) -> Iterator[int]:
     yield from range(first - 1, OLDEST_WRITTEN_OPSET - 1, -1)
 
 
+#: Operators that onnxruntime has in the default set in each version, and ONNX in late ones or none.
+RUNTIME_OPERATORS = frozenset({"SimplifiedLayerNormalization", "LayerNormalization"})
 #: Operators whose meaning changed in a version although the version converter takes it for none.
 CHANGED = {"PRelu": 7, "Scan": 9}
 
@@ -40,7 +45,7 @@ CHANGED = {"PRelu": 7, "Scan": 9}
 @cache
 def same_meaning(op_type: str, old: int, new: int) -> bool:
     """Whether an operator of the default set is the same in two versions of the set."""
-    if old == new:
+    if old == new or (op_type in RUNTIME_OPERATORS and old < new):
         return True
     try:
         schemas = [onnx.defs.get_schema(op_type, version, "") for version in (old, new)]
@@ -101,17 +106,47 @@ def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def checkable(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a model whose outputs all have a shape, for the checker: runtimes need none.
+    """Return a model as the checker takes it, which asks for more than runtimes do.
 
     Outputs of a shape that nobody knows get that of a number, which the checker compares with nothing.
+    Operators that onnxruntime has in the default set, and ONNX has not, get another domain.
     """
-    if not outputs_without_shape(model):
+    if not outputs_without_shape(model) and not any(_runtimes_nodes(model)):
         return model
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     for value in outputs_without_shape(copy):
         value.type.tensor_type.shape.SetInParent()
+    for node in _runtimes_nodes(copy):
+        node.domain = _RUNTIMES_DOMAIN
+    copy.opset_import.append(onnx.helper.make_opsetid(_RUNTIMES_DOMAIN, 1))
     return copy
+
+
+def _runtimes_nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+    """Yield the nodes of the default operator set that onnxruntime has there, and ONNX has not."""
+    version = read_imports(model.opset_import).get("", 0)
+    for node in all_nodes(model.graph.node):
+        if _domain(node.domain) or version > onnx.defs.onnx_opset_version():
+            continue
+        if not onnx.defs.has(node.op_type, version) and _is_runtimes(node.op_type, version):
+            yield node
+
+
+@cache
+def _is_runtimes(op_type: str, version: int) -> bool:
+    """Whether onnxruntime has an operator of the default set in a version."""
+    try:
+        from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
+    except ImportError:
+        return False
+    own = [s for s in get_all_operator_schema() if s.name == op_type and not s.domain]
+    latest = max((s for s in own if s.since_version <= version), default=None, key=_since)
+    return latest is not None and not latest.deprecated
+
+
+def _since(schema: Any) -> int:
+    return int(schema.since_version)
 
 
 def outputs_without_shape(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:

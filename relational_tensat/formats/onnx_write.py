@@ -41,7 +41,7 @@ from relational_tensat.formats.onnx_versions import (
     stays,
     tensor_types,
 )
-from relational_tensat.formats.onnx_wire import with_large_weights
+from relational_tensat.formats.onnx_wire import LARGE_BYTES, with_large_weights
 from relational_tensat.tensor import Array, Graph, Node, ValueType, Weight, numpy_dtype, tensors_of
 from relational_tensat.tensor.operators import get_operator
 
@@ -337,14 +337,16 @@ def _exotic_tensor(nodes: Sequence[onnx.NodeProto]) -> onnx.TensorProto | None:
 
 #: From this size on, large weights go to a file of their own beside the model (protobuf ends at 2 GiB).
 _EXTERNAL_FROM_BYTES = 1_500_000_000
-#: Where a weight begins in that file: what a system can map into memory by itself.
-_ALIGNMENT_BYTES = 4096
+#: Where a large weight begins in that file: what a system can map into memory by itself; and another one.
+_ALIGNMENT_BYTES, _SMALL_ALIGNMENT_BYTES = 4096, 16
+#: Of a model whose weights are beside it, those of fewer bytes are in it, as ONNX writes them.
+_BESIDE_FROM_BYTES = 1024
 
 
 def save_onnx(graph: Graph, path: Path, opset: int | None = None) -> None:
     """Write a graph as ONNX, completely or not at all.
 
-    Large weights go to ``NAME.onnx.data`` where the file that it is from had its own beside it, and where
+    Weights go to ``NAME.onnx.data`` where the file that it is from had its own beside it; large ones, where
     they are too large for one file.
 
     Args:
@@ -374,8 +376,9 @@ def save_skeleton(model: onnx.ModelProto, weights: Mapping[str, Array], path: Pa
     checked = with_weights_as_inputs(model, weights)
     with write_aside(path) as aside:
         target = aside / path.name
-        if weights and (beside or is_large):
-            _write_beside(model, weights, aside / (beside or own_name))
+        outside = {**weights, **_smaller(model)} if beside else weights if is_large else {}
+        if outside:
+            _write_beside(model, outside, aside / (beside or own_name))
             weights = {}
         data = {name: memoryview(weight.data).cast("B") for name, weight in weights.items()}
         with target.open("wb") as file:
@@ -386,6 +389,15 @@ def save_skeleton(model: onnx.ModelProto, weights: Mapping[str, Array], path: Pa
             raise ModelError(
                 f"{path}: not written, the result is no valid ONNX model: {condense(str(error))}"
             ) from None
+
+
+def _smaller(model: onnx.ModelProto) -> dict[str, Array]:
+    """Return the bytes of initializers that are in a skeleton, and go beside the model."""
+    return {
+        tensor.name: np.frombuffer(tensor.raw_data, np.uint8)
+        for tensor in model.graph.initializer
+        if len(tensor.raw_data) >= _BESIDE_FROM_BYTES
+    }
 
 
 def copy_with_data(source: Path, target: Path, name: str) -> None:
@@ -408,14 +420,16 @@ def copy_with_data(source: Path, target: Path, name: str) -> None:
 
 
 def _write_beside(model: onnx.ModelProto, weights: Mapping[str, Array], path: Path) -> None:
-    """Write large weights to a file of their own, which the model then refers to."""
+    """Write weights to a file of their own, which the model then refers to."""
     with path.open("wb") as file:
         for tensor in model.graph.initializer:
             if tensor.name not in weights:
                 continue
-            offset = -(-file.tell() // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
-            file.seek(offset)
             weight = weights[tensor.name]
+            is_large = weight.nbytes >= LARGE_BYTES
+            alignment = _ALIGNMENT_BYTES if is_large else _SMALL_ALIGNMENT_BYTES
+            offset = -(-file.tell() // alignment) * alignment
+            file.seek(offset)
             file.write(weight.data)
             tensor.ClearField("raw_data")
             tensor.data_location = onnx.TensorProto.EXTERNAL

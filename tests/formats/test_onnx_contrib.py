@@ -11,6 +11,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
+from relational_tensat.base.errors import ModelError
 from relational_tensat.formats import save_model
 from relational_tensat.formats.onnx_read import read_onnx
 from relational_tensat.verify.evaluate import evaluate_graph
@@ -62,12 +63,15 @@ OPAQUE: list[tuple[str, list[Any], dict[str, Any], list[str]]] = [
 
 
 def written(
-    case: tuple[str, list[Any], dict[str, Any], list[str]], folder: Path
+    case: tuple[str, list[Any], dict[str, Any], list[str]],
+    folder: Path,
+    domain: str = "com.microsoft",
+    opset: int = 20,
 ) -> tuple[Path, dict[str, Any]]:
     op_type, operands, attributes, outputs = case
     feeds = {f"i{place}": array for place, array in enumerate(operands) if array is not None}
     names = [f"i{place}" if array is not None else "" for place, array in enumerate(operands)]
-    node = helper.make_node(op_type, names, outputs, domain="com.microsoft", **attributes)
+    node = helper.make_node(op_type, names, outputs, domain=domain, **attributes)
     inputs = [
         helper.make_tensor_value_info(
             name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
@@ -79,7 +83,7 @@ def written(
         for name in filter(None, outputs)
     ]
     graph = helper.make_graph([node], "one", inputs, results)
-    imports = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
+    imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
     path = folder / "m.onnx"
     onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=9), path)
     return path, feeds
@@ -109,3 +113,34 @@ def test_what_nothing_is_made_of_is_written_as_it_was(tmp_path: Path) -> None:
     save_model(read_onnx(path, {}), tmp_path / "again.onnx")
     original, result = onnx.load(path), onnx.load(tmp_path / "again.onnx")
     assert list(result.graph.node) == list(original.graph.node) and feeds
+
+
+#: What onnxruntime has in the default operator set, in which version, and as what it is read.
+IN_THE_DEFAULT_SET: list[tuple[Any, int, str]] = [
+    (("SimplifiedLayerNormalization", [X, ROW], {"epsilon": 1e-2}, ["y"]), 13, "rms_norm"),
+    (("SimplifiedLayerNormalization", [X, ROW], {}, ["y", "deviation"]), 17, "opaque"),
+    (("LayerNormalization", [X, ROW, floats(8)], {"epsilon": 1e-3}, ["y"]), 14, "layer_norm"),
+    (("ScaledTanh", [X], {"alpha": 0.5, "beta": 2.0}, ["y"]), 9, "opaque"),
+]
+
+
+@pytest.mark.parametrize(("case", "opset", "op"), IN_THE_DEFAULT_SET)
+def test_onnxruntimes_operators_of_the_default_set(
+    case: Any, opset: int, op: str, tmp_path: Path
+) -> None:
+    """ONNX has none of them in these versions: its checker refuses them, and onnxruntime runs them."""
+    path, feeds = written(case, tmp_path, "", opset)
+    graph = read_onnx(path, {})
+    assert [node.op for node in graph.nodes] == [op]
+    results = evaluate_graph(graph, feeds, {})
+    save_model(graph, tmp_path / "again.onnx")
+    assert list(onnx.load(tmp_path / "again.onnx").graph.node) == list(onnx.load(path).graph.node)
+    session = onnxruntime.InferenceSession(tmp_path / "again.onnx")
+    for name, expected in zip(graph.outputs, session.run(None, feeds), strict=True):
+        np.testing.assert_allclose(results[name], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_an_operator_that_nobody_has_is_refused(tmp_path: Path) -> None:
+    path, _ = written(("Wonder", [X], {}, ["y"]), tmp_path, "", 17)
+    with pytest.raises(ModelError, match="No Op registered for Wonder"):
+        read_onnx(path, {})

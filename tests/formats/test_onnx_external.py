@@ -109,9 +109,11 @@ def test_a_model_without_data_replaces_what_is_no_model(tmp_path: Path) -> None:
     assert files(tmp_path) == ["out.onnx"] and weights_of(target) == 1.0
 
 
+@pytest.mark.parametrize("shape", [(512, 600), (16, 20)], ids=["more than a megabyte", "small"])
 @pytest.mark.parametrize("is_beside", [True, False])
-def test_large_weights_stay_where_they_were(tmp_path: Path, *, is_beside: bool) -> None:
-    shape = (512, 600)  # more than a megabyte
+def test_weights_stay_where_they_were(
+    shape: tuple[int, int], tmp_path: Path, *, is_beside: bool
+) -> None:
     weight = np.random.default_rng(0).normal(size=shape)
     nodes = [
         onnx.helper.make_node("Add", ["x", "w"], ["a"]),

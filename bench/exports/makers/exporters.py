@@ -15,6 +15,8 @@ from bench.exports.makers.architecture import Architecture
 
 #: What the exporters write by default, or, for the legacy one, what most files around have.
 _OPSETS = {"legacy": 17, "dynamo": 18}
+#: Dimensions that no other follows from: the exporter derives the others, or how they are bound.
+_FREE = ("batch", "sequence", "past")
 
 
 def write_onnx(
@@ -41,5 +43,5 @@ def write_onnx(
 
 def _dynamic(axes: Mapping[int, str]) -> dict[int, Any]:
     return {
-        axis: torch.export.Dim.DYNAMIC if name == "total" else name for axis, name in axes.items()
+        axis: name if name in _FREE else torch.export.Dim.DYNAMIC for axis, name in axes.items()
     }

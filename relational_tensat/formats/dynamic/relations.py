@@ -35,6 +35,8 @@ _MOST_EQUATIONS, _MOST_PAIRS = 60, 200
 _MOST_TRIED = 40
 #: What sizes may be multiples of.
 _MULTIPLES = (2, 3, 4, 5, 6, 7, 8, 12, 14, 16, 32, 64)
+#: What all sizes but batches may be multiples of.
+_POWERS = (2, 4, 8, 16, 32, 64)
 #: Integers of so many elements are shapes.
 _MOST_SIZES = 16
 
@@ -107,7 +109,7 @@ class RelationFinder:
         same = [pair for pair, output in zip(misfits, outputs, strict=True) if output == most]
         operands = _operands(same)
         if operands is None:
-            return None
+            return self._all_multiples(dimensions)
         node = same[0][1].node
         between, to_numbers = (
             [
@@ -122,7 +124,38 @@ class RelationFinder:
         pairs = [_both(dimensions, *pair) for pair in combinations(between, 2)][:_MOST_PAIRS]
         both = [further for further in pairs if further is not None]
         tried = (*between, *both, *_multiples(dimensions), *to_numbers)
-        return next((further for further in tried if self._fits(node, operands, further)), None)
+        fitting = (further for further in tried if self._fits(node, operands, further))
+        return next(fitting, None) or self._all_multiples(dimensions)
+
+    def _all_multiples(self, dimensions: DynamicDimensions) -> DynamicDimensions | None:
+        """Return the dimensions with multiples of a power of two, which is read where others are not.
+
+        So it is where strides halve a size that is doubled again, and meets what it was.
+        """
+        rest = [symbol for symbol in dimensions.symbols if not dimensions.is_batch(symbol)]
+        for step in _POWERS if rest else ():
+            further = replace(
+                dimensions, multiples={**dimensions.multiples, **dict.fromkeys(rest, step)}
+            )
+            if not self._is_read(further):
+                continue
+            for symbol in rest:
+                others = {key: size for key, size in further.multiples.items() if key != symbol}
+                if self._is_read(fewer := replace(further, multiples=others)):
+                    further = fewer
+            notes = (_multiple_note(symbol, step) for symbol in rest if symbol in further.multiples)
+            return replace(further, notes=(*dimensions.notes, *notes))
+        return None
+
+    def _is_read(self, dimensions: DynamicDimensions) -> bool:
+        """Whether the model is read at some sizes of its dimensions."""
+        base = dict.fromkeys(dimensions.symbols, _SMALL)
+        for sizes in dimensions.others(base, _MORE_READINGS):
+            try:
+                self._read(dimensions.at(sizes))
+            except InputError:
+                return False
+        return True
 
     def _equated(
         self, dimensions: DynamicDimensions, one: Expression, other: Expression, op_type: str
@@ -294,12 +327,15 @@ def _multiples(dimensions: DynamicDimensions) -> Iterator[DynamicDimensions]:
     for step in _MULTIPLES:
         for symbol in dimensions.symbols:
             if step % dimensions.multiples.get(symbol, 1) == 0:
-                note = f"{symbol} is a multiple of {step}: the model does not run with other sizes"
                 yield replace(
                     dimensions,
                     multiples={**dimensions.multiples, symbol: step},
-                    notes=(*dimensions.notes, note),
+                    notes=(*dimensions.notes, _multiple_note(symbol, step)),
                 )
+
+
+def _multiple_note(symbol: str, step: int) -> str:
+    return f"{symbol} is a multiple of {step}: the model does not run with other sizes"
 
 
 def _both(

@@ -42,9 +42,12 @@ def first_unexpressed(sizes: Sequence[Sizes], graphs: Sequence[Graph]) -> Node |
 
 def _traced(sizes: Sequence[Sizes], graphs: Sequence[Graph]) -> _Trace:
     trace = _Trace(sizes, graphs)
-    for name in (*graphs[0].inputs, *graphs[0].weights):
+    for name in graphs[0].inputs:
         trace.keep(name, graphs[0].types[name])
     for node in graphs[0].nodes:
+        for name in node.inputs:  # a constant's sizes may be quotients of the nodes before
+            if name in graphs[0].weights:
+                trace.keep(name, graphs[0].types[name])
         for name, kind in zip(node.outputs, trace.inferred(node), strict=True):
             trace.keep(name, kind, node.inputs)
     return trace

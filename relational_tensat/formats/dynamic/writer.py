@@ -85,7 +85,11 @@ class _Joiner:
         self._fresh = FreshNames(names | all_names(model.frame.graph))
         version = read_imports(self._file.opset_import)[""]
         self._sizes = SizeNodes(model.dimensions, version, self._fresh)
-        present = {value: name for name, value in self._values.items() if takes_shapes}
+        present = {
+            value: name
+            for name, value in self._values.items()
+            if takes_shapes and value not in model.base.computed  # these get other names
+        }
         self._computed = ComputedValues(model, version, self._sizes, self._fresh, present)
 
     def join(self) -> tuple[onnx.ModelProto, dict[str, Array]]:

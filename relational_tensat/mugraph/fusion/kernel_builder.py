@@ -16,7 +16,7 @@ from typing import cast
 import numpy as np
 
 from relational_tensat.base.errors import InputError, VerificationError
-from relational_tensat.egraph.enode_rows import CHILD_COLUMNS, single_number
+from relational_tensat.egraph.enode_rows import gathered, single_number
 from relational_tensat.mugraph.fusion.candidates import KernelCandidate
 from relational_tensat.mugraph.fusion.chains import row_kernel
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
@@ -303,7 +303,7 @@ def kernel_rule(candidate: KernelCandidate, key: str, name: str) -> Rule:
             numbers[output] = len(candidate.inputs) + len(parts) - 1
             terms[output] = Apply("part", (term,), (("index", Literal(index)),))
     sources = tuple(cast(Apply, terms[output]) for output in candidate.outputs)
-    operands = _gathered([terms[read] for read in candidate.inputs])
+    operands = gathered([terms[read] for read in candidate.inputs])
     body = body_of(parts, [numbers[output] for output in candidate.outputs])
     attrs = (("mugraph", Literal(key)), ("body", Literal(body)))
     kernel = Apply("fused", operands, attrs)
@@ -345,14 +345,6 @@ def _renamed(term: Term, names: Mapping[str, Var]) -> Term:
     if isinstance(term, Var):
         return names.get(term.name, term)
     return replace(term, children=tuple(_renamed(child, names) for child in term.children))
-
-
-def _gathered(operands: list[Term]) -> tuple[Term, ...]:
-    """Return operands as an e-node has them: those for which it has no column are a tuple, the last."""
-    if len(operands) <= CHILD_COLUMNS:
-        return tuple(operands)
-    rest = Apply("noop", _gathered(operands[CHILD_COLUMNS - 1 :]))
-    return (*operands[: CHILD_COLUMNS - 1], rest)
 
 
 def _conditions(candidate: KernelCandidate) -> Iterator[Expr]:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import RelationalTensatError
-from relational_tensat.egraph.enode_rows import CHILD_COLUMNS
+from relational_tensat.egraph.enode_rows import gathered
 from relational_tensat.formats.onnx_bodies import (
     Body,
     bodies_of,
@@ -108,7 +108,7 @@ class _BodyRun:
     def rewrite(self, number: int) -> BodyRewrite | None:
         """Return what became of the bodies; None if they are as they were."""
         attrs, operands = self._node.attrs, self._operands()
-        if operands is None or len(self._node.inputs) > CHILD_COLUMNS:  # no rule matches more
+        if operands is None:
             return None
         imports = written_imports(self._model.graph.metadata)
         if str(attrs["domain"]) in ("", "ai.onnx"):
@@ -245,7 +245,7 @@ def _law(op_type: str, before: int, after: int, steps: Sequence[str]) -> str:
 
 def _term(attrs: Mapping[str, object], places: Sequence[int] | range) -> Apply:
     """Return an opaque node as a rule has it: with any types of results, which depend on sizes."""
-    operands = tuple(Var(f"x{place}") for place in places)
+    operands = gathered([Var(f"x{place}") for place in places])
     values = tuple(
         (name, Var("types") if name == "out_types" else Literal(value))  # type: ignore[arg-type]
         for name, value in attrs.items()

@@ -18,6 +18,7 @@ from relational_tensat.tensor.operators import (
     pool,
     quantize,
     reduce,
+    transposed_conv,
 )
 from relational_tensat.tensor.operators.attributes import Attr
 from relational_tensat.tensor.operators.base import Operator
@@ -40,6 +41,7 @@ CATALOGUE = (
     comparison,
     matmul,
     conv,
+    transposed_conv,
     pool,
     norm,
     group_norm,

@@ -300,7 +300,7 @@ class RmsNorm(LayerNorm):
 
     name = "rms_norm"
     arity = (2, 2)
-    onnx = ("RMSNormalization",)
+    onnx = ("RMSNormalization", "SimplifiedLayerNormalization")  # onnxruntime's, in each version
     onnx_since = 23
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:

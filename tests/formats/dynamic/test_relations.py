@@ -102,6 +102,27 @@ def test_sizes_that_are_multiples(tmp_path: Path) -> None:
     assert all(there.sizes["n"] % 8 == 0 for there in sized.all)
 
 
+def test_sizes_that_are_halved_and_doubled_again_are_multiples(tmp_path: Path) -> None:
+    """Two strides, doubled twice, meet a skip; the width is only halved."""
+    nodes = [
+        node("MaxPool", ["x"], ["half"], kernel_shape=[1, 2], strides=[2, 2]),
+        node("MaxPool", ["half"], ["quarter"], kernel_shape=[1, 1], strides=[2, 1]),
+        node("ConvTranspose", ["quarter", "w"], ["back"], strides=[4, 1]),
+        node("MaxPool", ["x"], ["skip"], kernel_shape=[1, 2], strides=[1, 2]),
+        node("Concat", ["back", "skip"], ["y"], axis=1),
+    ]
+    file = model(
+        nodes,
+        [tensor("x", ["batch", 1, "height", "width"])],
+        [tensor("y", [None] * 4)],
+        [constant("w", np.ones((1, 1, 4, 1)), np.float32)],
+    )
+    sized = read(file, tmp_path, height=8, width=9)
+    assert dict(sized.dimensions.multiples) == {"height": 4}
+    assert "height is a multiple of 4: the model does not run with other sizes" in sized.notes
+    assert 1 in {there.sizes["width"] % 2 for there in sized.all}
+
+
 def test_what_no_type_tells_is_found_by_running(tmp_path: Path) -> None:
     """Indices that are an input's numbers: ones are too large where there is one row."""
     nodes = [node("GatherElements", ["x", "i"], ["g"], axis=1), node("Relu", ["g"], ["y"])]

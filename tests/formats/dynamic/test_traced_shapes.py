@@ -33,8 +33,8 @@ g (float[n,3,h,w] x, float[4,3,3,3] k, float[4,4,3,3] l) => (float[n,a,b,c] y)
 }}"""
 
 
-def _loaded(folder: Path, stride: int, ceil: int) -> tuple[Path, DynamicModel]:
-    model = parse_model(_TEXT.format(stride=stride, ceil=ceil))
+def _loaded(folder: Path, stride: int, ceil: int, text: str = _TEXT) -> tuple[Path, DynamicModel]:
+    model = parse_model(text.format(stride=stride, ceil=ceil))
     rng = np.random.default_rng(0)
     for value in (model.graph.input[2], model.graph.input[1]):
         shape = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
@@ -61,6 +61,16 @@ def test_sizes_behind_strides_are_those_of_the_model_at_any_size(
         assert isinstance(graph, Graph)
         offset = graph.types["f"].shape[2] - last.value({"h": h})  # type: ignore[union-attr]
         assert offset == model.base.graph.types["f"].shape[2] - last.value(model.base.sizes)  # type: ignore[union-attr]
+
+
+def test_sizes_of_constants_are_quotients_of_the_nodes_before(tmp_path: Path) -> None:
+    """As the grid of a detector: integers of its maps' sizes, too many of them as floats to be folded."""
+    grid = """z = ConstantOfShape <value: tensor = int64[1] {{7}}> (s)
+    q = Cast <to = 1> (z)
+    y = Add (f, q)"""
+    text = _TEXT.replace("z = ConstantOfShape (s)\n    y = Add (f, z)", grid)
+    _, model = _loaded(tmp_path, 2, 0, text)
+    assert "z" in model.base.computed and "q" not in model.base.computed
 
 
 def test_the_result_stays_dynamic_and_computes_the_same_at_other_sizes(tmp_path: Path) -> None:

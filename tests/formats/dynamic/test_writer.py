@@ -185,6 +185,24 @@ def test_outputs_that_follow_from_sizes_alone_are_computed(tmp_path: Path) -> No
         assert_same_results(file, result, {"x": np.ones((n, 2), np.float32)})
 
 
+def test_the_shape_of_what_is_computed_from_sizes_is_computed(tmp_path: Path) -> None:
+    """That value has another name in the file, or is not in it."""
+    nodes = [
+        node("Shape", ["x"], ["sizes"]),
+        node("ConstantOfShape", ["sizes"], ["zeros"]),
+        node("Shape", ["zeros"], ["sizes_again"]),
+        node("ConstantOfShape", ["sizes_again"], ["zeros_again"]),
+        node("ScatterElements", ["zeros_again", "places", "x"], ["spread"], axis=1),
+        node("Add", ["zeros", "spread"], ["y"]),
+    ]
+    inputs = [tensor("x", ["n", 2]), tensor("places", ["n", 2], INT64)]
+    file = model(nodes, inputs, [tensor("y", ["n", 2])], [])
+    result = written(file, tmp_path)
+    for n in (1, 6):
+        values = {"x": np.ones((n, 2), np.float32), "places": np.full((n, 2), [1, 0])}
+        assert_same_results(file, result, values)
+
+
 def test_an_attribute_that_depends_on_sizes_has_no_dynamic_form(tmp_path: Path) -> None:
     sized = read_dynamic(saved(mlp(), tmp_path), {})
     assert isinstance(sized, DynamicModel)
