@@ -74,7 +74,11 @@ def explore(
 
 def explore_whole(egraph: EGraph, rules: Sequence[Rule], search: SearchSettings) -> Exploration:
     """Explore by saturation alone: the strategy of that name."""
-    return explore(egraph, rules, search.options, observer=search.observer)
+    join_subgraphs(egraph, search.options)
+    saturation = Saturation(egraph, rules, search.options, search.observer)
+    with saturation.watching() as guard:
+        reason = saturation.grow(guard)
+    return saturation.finish(reason)
 
 
 def join_subgraphs(egraph: EGraph, options: ExplorationOptions) -> None:
