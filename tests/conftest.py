@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 from relational_tensat.base.folders import CACHE_VARIABLE
+from relational_tensat.explore.strategies import saturation_then_focus
 from relational_tensat.rules.backends.fused_kernel import FusedKernel
 from relational_tensat.tensor.operators import registry
 
@@ -41,6 +42,14 @@ def pytest_collection_finish() -> None:
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CACHE_VARIABLE, str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _little_patience() -> Iterator[None]:
+    """Let focus end soon where it gains nothing: by default it has two seconds after each saturation."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(saturation_then_focus, "LEAST_S", 0.1)
         yield
 
 

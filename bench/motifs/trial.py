@@ -22,7 +22,7 @@ from relational_tensat.run.options import Options
 from relational_tensat.run.pipeline import optimize
 from relational_tensat.verify.comparison import relative_error
 from relational_tensat.verify.outputs import compute_outputs
-from relational_tensat.verify.runtime import Session, open_session
+from relational_tensat.verify.sessions import Session, open_session
 
 #: What can become of a model, the good ends first.
 STATUSES = ("equal", "rounding", "refused", "not run", "different", "crashed")

@@ -86,54 +86,56 @@ def main(argv: Sequence[str] | None = None) -> int:
     if sys.stderr is None:
         sys.stderr = cast("TextIO", DispensableOutput(None))
     with shown_outputs():
-        return _carried_out(arguments)
+        try:
+            if _is_debugging():
+                import logging
+
+                logging.basicConfig(level=logging.INFO)
+            code = 0
+            name, rest = command_and_rest(arguments)
+            if name:
+                args = build_parser([name]).parse_args([name, *rest])
+                code = COMMANDS[name].load()(args)
+            else:
+                sys.stdout.write("".join(rest))
+            sys.stdout.flush()
+        except BaseException as error:  # the last boundary: users get a line, not a traceback
+            code = _code_of(error)
+    return code
 
 
-def _carried_out(arguments: list[str]) -> int:
-    if _is_debugging():
-        import logging
+def _code_of(error: BaseException) -> int:
+    """Return the exit code of an error, and print its line, if it has one.
 
-        logging.basicConfig(level=logging.INFO)
-    try:
-        code = 0
-        name, rest = command_and_rest(arguments)
-        if name:
-            args = build_parser([name]).parse_args([name, *rest])
-            code = COMMANDS[name].load()(args)
-        else:
-            sys.stdout.write("".join(rest))
-        sys.stdout.flush()
-    except SystemExit as leaving:  # argparse, after --help and --version
-        return int(leaving.code or 0)
-    except BrokenPipeError:  # the reader of our output has seen enough
+    Raises:
+        BaseException: it is none that a command line ends with.
+    """
+    if isinstance(error, SystemExit):  # argparse, after --help and --version
+        return int(error.code or 0)
+    if isinstance(error, BrokenPipeError):  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except KeyboardInterrupt as interruption:  # its text, if any, says what was kept
-        return _fail(str(interruption) or "interrupted", _INTERRUPTED)
-    except RelationalTensatError as error:
-        _show_traceback()
+    if isinstance(error, KeyboardInterrupt):  # its text, if any, says what was kept
+        return _fail(str(error) or "interrupted", _INTERRUPTED)
+    if not isinstance(error, Exception):
+        raise error
+    if _is_debugging():
+        traceback.print_exception(error)
+    if isinstance(error, RelationalTensatError):
         return _fail(str(error), error.exit_code)
-    except (
-        OSError
-    ) as error:  # a full disk, a folder that cannot be written, an output that is closed
-        _show_traceback()
-        if is_out_of_memory(error):
-            return _fail(f"memory does not suffice: {first_line(error)}", NoSolutionError.exit_code)
+    if not isinstance(error, OSError) and _is_ctrl_c(error):
+        return _fail("interrupted", _INTERRUPTED)
+    if is_out_of_memory(error):
+        return _fail(f"memory does not suffice: {first_line(error)}", NoSolutionError.exit_code)
+    if isinstance(error, OSError):  # a full disk, a folder or an output that takes nothing
         return _fail(_system_trouble(error), InputError.exit_code)
-    except Exception as error:  # the last boundary: users get a line, not a traceback
-        shown = _show_traceback()
-        if _is_ctrl_c(error):
-            return _fail("interrupted", _INTERRUPTED)
-        if is_out_of_memory(error):
-            return _fail(f"memory does not suffice: {first_line(error)}", NoSolutionError.exit_code)
-        if trouble := _file_trouble(error):
-            return _fail(trouble, InputError.exit_code)
-        if isinstance(error, ModuleNotFoundError) and (extra := _EXTRAS.get(error.name or "")):
-            needed = f"this needs {error.name}: pip install 'relational-tensat[{extra}]'"
-            return _fail(needed, MissingDependencyError.exit_code)
-        hint = "" if shown else f" (set {_DEBUG}=1 for the traceback)"
-        return _fail(f"internal error: {type(error).__name__}: {error}{hint}", _INTERNAL_ERROR)
-    return code
+    if trouble := _file_trouble(error):
+        return _fail(trouble, InputError.exit_code)
+    if isinstance(error, ModuleNotFoundError) and (extra := _EXTRAS.get(error.name or "")):
+        needed = f"this needs {error.name}: pip install 'relational-tensat[{extra}]'"
+        return _fail(needed, MissingDependencyError.exit_code)
+    hint = "" if _is_debugging() else f" (set {_DEBUG}=1 for the traceback)"
+    return _fail(f"internal error: {type(error).__name__}: {error}{hint}", _INTERNAL_ERROR)
 
 
 def _system_trouble(error: OSError) -> str:
@@ -164,13 +166,6 @@ def _fail(message: str, code: int) -> int:
     line = " ".join(message.split())
     print(f"{PROGRAM}: {line}", file=sys.stderr)  # noqa: T201
     return code
-
-
-def _show_traceback() -> bool:
-    """Print the traceback if the environment asks for it; return whether it does."""
-    if _is_debugging():
-        traceback.print_exc()
-    return _is_debugging()
 
 
 def _is_debugging() -> bool:

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
 from relational_tensat.base.records import record
 from relational_tensat.egraph.cycles import filter_cycles, reject_cyclic_applications
+from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.apply.application import FEWEST, ApplyReport, apply_all
 from relational_tensat.explore.apply.direct import next_waiting_text, rooted_sql
@@ -155,10 +156,26 @@ def step(subgraph: Subgraph, rules: Collection[int], budget: StepBudget) -> Delt
     with subgraph.transaction():
         subgraph.steps += 1
         running, first_id = _Step(subgraph, budget), subgraph.egraph.next_id
+        stopwatch = subgraph.egraph.database.stopwatch
         multi = subgraph.rules.multi_rules.intersection(rules)
         single = subgraph.rules.single_rules.intersection(rules)
-        multi_complete = not multi or running.multi(multi)
-        single_complete = not single or running.single(single, has_multi=bool(multi))
+        multi_complete = single_complete = True
+        if multi:
+            candidates = running.match_multi(multi)
+            is_cut = subgraph.matcher.truncated
+            with stopwatch.phase("apply"):
+                if subgraph.options.cycle_filter == "vanilla":
+                    applied = apply_one_by_one(subgraph, candidates, subgraph.steps)
+                else:
+                    applied = apply_all(subgraph, candidates, subgraph.steps, _rejecting(subgraph))
+            running.note_applied(applied)
+            multi_complete = applied.complete and not is_cut
+        if single:
+            candidates = running.match_single(single, has_multi=bool(multi))
+            with stopwatch.phase("apply"):
+                applied = apply_all(subgraph, candidates, subgraph.steps)
+            running.note_applied(applied)
+            single_complete = applied.complete
         return Delta(
             matches=running.matches,
             rejected=running.rejected,
@@ -194,44 +211,21 @@ class _Step:
             self._database.script("explore/free")
         return filtered
 
-    def multi(self, rules: frozenset[int]) -> bool:
-        """Match and apply multi-pattern rules; return whether nothing was left out."""
+    def match_multi(self, rules: frozenset[int]) -> Iterator[Candidates]:
+        """Match multi-pattern rules; return what is to be applied."""
         limit = self._budget.multi_e_nodes
         node_limit = self._budget.e_nodes if limit is None else limit
         since = self._subgraph.since(rules)
         with self._database.stopwatch.phase("match"):
             applications = self._matcher.multi(since, self._most_at_first(node_limit), rules)
         self._note_matched(rules)
-        truncated = self._matcher.truncated
-        candidates = self._candidates(applications, node_limit, has_rest=True)
-        iteration, cycle_filter = self._subgraph.steps, self._subgraph.options.cycle_filter
-        with self._database.stopwatch.phase("apply"):
-            if cycle_filter == "vanilla":
-                applied = apply_one_by_one(self._subgraph, candidates, iteration)
-            elif cycle_filter == "efficient":
-                compiled = self._subgraph.rules
-                reject = partial(
-                    reject_cyclic_applications,
-                    leaves=compiled.leaf_columns,
-                    rules=phase_rules(compiled, multi=True),
-                    roots=compiled.root_columns,
-                )
-                applied = apply_all(self._subgraph, candidates, iteration, reject)
-            else:
-                applied = apply_all(self._subgraph, candidates, iteration)
-        self.unions += applied.unions
-        self.entered += applied.entered
-        self.rejected += applied.rejected
-        return applied.complete and not truncated
+        return self._candidates(applications, node_limit, has_rest=True)
 
-    def single(self, rules: frozenset[int], *, has_multi: bool) -> bool:
+    def match_single(self, rules: frozenset[int], *, has_multi: bool) -> Iterator[Candidates]:
         """The same for single-pattern rules.
 
         Args:
             has_multi: multi-pattern rules were applied before, in the same step.
-
-        Raises:
-            Starved: something would be left out, but must not be.
         """
         above = self._budget.whole_above
         self._must_be_whole = has_multi and above is not None and self._subgraph.e_nodes > above
@@ -239,14 +233,19 @@ class _Step:
         with self._database.stopwatch.phase("match"):
             applications = self._matcher.single(since, rules)
         self._note_matched(rules)
-        candidates = self._candidates(applications, self._budget.e_nodes, has_rest=False)
-        with self._database.stopwatch.phase("apply"):
-            applied = apply_all(self._subgraph, candidates, self._subgraph.steps)
+        return self._candidates(applications, self._budget.e_nodes, has_rest=False)
+
+    def note_applied(self, applied: ApplyReport) -> None:
+        """Add what applying did.
+
+        Raises:
+            Starved: something was left out, and must not be.
+        """
         if self._must_be_whole and not applied.complete:
             raise Starved
         self.unions += applied.unions
         self.entered += applied.entered
-        return applied.complete
+        self.rejected += applied.rejected
 
     def _note_matched(self, rules: frozenset[int]) -> None:
         self._egraph.clock += 1
@@ -273,6 +272,18 @@ class _Step:
             yield Candidates(applications, bounds, has_rest and self._matcher.has_rest)
             with self._database.stopwatch.phase("match"):
                 applications = self._matcher.rest() if has_rest else 0
+
+
+def _rejecting(subgraph: Subgraph) -> Callable[[Database], int]:
+    """Return what keeps applications of multi-pattern rules out that would close cycles."""
+    if subgraph.options.cycle_filter != "efficient":
+        return lambda _: 0
+    return partial(
+        reject_cyclic_applications,
+        leaves=subgraph.rules.leaf_columns,
+        rules=phase_rules(subgraph.rules, multi=True),
+        roots=subgraph.rules.root_columns,
+    )
 
 
 _NONE: Mapping[str, Collection[str]] = MappingProxyType({})

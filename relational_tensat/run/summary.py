@@ -28,7 +28,7 @@ from relational_tensat.run.result_groups import (
 )
 from relational_tensat.run.values import CheckedRun, ExtractedRun, WrittenRun
 from relational_tensat.tensor import Graph
-from relational_tensat.verify.runtime import optimized_graph, runtime_errors
+from relational_tensat.verify.sessions import optimized_graph, runtime_errors
 
 if TYPE_CHECKING:
     import onnx

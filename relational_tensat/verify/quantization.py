@@ -22,7 +22,7 @@ from relational_tensat.base.errors import VerificationError, first_line
 from relational_tensat.base.folders import temporary_folder
 from relational_tensat.tensor import Graph, Node
 from relational_tensat.tensor.operators import get_operator
-from relational_tensat.verify.runtime import Session, open_session, runtime_errors
+from relational_tensat.verify.sessions import Session, open_session, runtime_errors
 from relational_tensat.verify.verification import QuantizedCheck
 
 _CONVERSIONS = frozenset({"QuantizeLinear", "DequantizeLinear"})

@@ -1,22 +1,17 @@
-"""The second opinion on files: onnxruntime runs the original's and the optimized one's.
-
-It also saves a model as it is after its optimizations, with the weights beside the file.
-"""
+"""The second opinion on files: onnxruntime runs the original's and the optimized one's."""
 
 from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from relational_tensat.base.errors import InputError, VerificationError, first_line
-from relational_tensat.base.folders import temporary_folder, utf8_name
-from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, numpy_dtype, tensors_of
+from relational_tensat.tensor import Array, Graph, tensors_of
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify.comparison import Comparison, Setting, as_array
 from relational_tensat.verify.equivalence import rounded_tolerance
@@ -30,26 +25,11 @@ from relational_tensat.verify.inputs import (
 )
 from relational_tensat.verify.outputs import DefinedElements, Runs, output_names, random_positions
 from relational_tensat.verify.sensitivity import excuse_rounding
+from relational_tensat.verify.sessions import Session, open_session, runtime_errors, session_feeds
 from relational_tensat.verify.verification import Verification, not_compared
-
-if TYPE_CHECKING:
-    import onnx
 
 #: Of a model that ONNX's reference evaluator runs.
 _MOST_FLOPS = 2_000_000_000
-_QUIET = 4  # onnxruntime's log level "fatal": its warnings on old models are none of ours
-
-#: Where onnxruntime puts the weights of a graph that it writes: in the file itself, they end at 2 GiB.
-_BESIDE = "session.optimized_model_external_initializers_file_name"
-#: Whether it puts there, too, what kernels have packed of them: matrices of products.
-_PACKED = "session.save_external_prepacked_constant_initializers"
-
-
-class Session(Enum):
-    """How onnxruntime runs a file: as it is, or with all its own optimizations, as by default."""
-
-    AS_WRITTEN = "onnxruntime"
-    AS_BY_DEFAULT = "onnxruntime with its optimizations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,140 +368,9 @@ class _Judge:
         return comparison
 
 
-def open_session(
-    model: Path | bytes,
-    threads: int,
-    run_as: Session,
-    *,
-    optimized: Path | None = None,
-    is_packed: bool = False,
-    profile: Path | None = None,
-) -> Any:
-    """Return a session of onnxruntime.
-
-    Args:
-        optimized: where it writes the graph that it runs, weights beside it, in ``NAME.data``.
-        is_packed: whether matrices are there as kernels have packed them, too.
-        profile: what the file begins with that it writes its nodes' times to.
-    """
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    if run_as is Session.AS_WRITTEN:
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = _QUIET
-    if profile is not None:
-        options.enable_profiling = True
-        options.profile_file_prefix = utf8_name(profile)
-    if optimized is not None:
-        options.optimized_model_filepath = utf8_name(optimized)
-        options.add_session_config_entry(_BESIDE, f"{optimized.name}.data")
-        options.add_session_config_entry(_PACKED, str(int(is_packed)))
-    return onnxruntime.InferenceSession(
-        model if isinstance(model, bytes) else utf8_name(model),
-        sess_options=options,
-        providers=["CPUExecutionProvider"],
-    )
-
-
-def optimized_graph(model: Path | bytes) -> onnx.GraphProto:
-    """Return the graph that onnxruntime runs after all its optimizations, with one thread.
-
-    Each of its nodes is a call of a kernel. Large weights have no data in it.
-
-    Raises:
-        Exception: one of ``runtime_errors``.
-    """
-    import onnx
-
-    with temporary_folder() as folder:
-        file = folder / "optimized.onnx"
-        open_session(model, 1, Session.AS_BY_DEFAULT, optimized=file)
-        return onnx.load(file, load_external_data=False).graph
-
-
-def session_feeds(
-    session: Any, graph: Graph, inputs: Mapping[str, Array], weights: RandomWeights
-) -> dict[str, Array]:
-    """Return a value for each input of the session; weights without data are inputs of the file."""
-    feeds: dict[str, Array] = {}
-    for name in (item.name for item in session.get_inputs()):
-        if name in graph.inputs:
-            feeds[name] = _typed(inputs[name], graph.inputs[name].dtype)
-        elif name in graph.weights:
-            feeds[name] = _typed(weights[name], graph.weights[name].type.dtype)
-    return feeds
-
-
 def _of_session(session: Any, feeds: Mapping[str, Array]) -> dict[str, Array]:
     return {item.name: feeds[item.name] for item in session.get_inputs() if item.name in feeds}
 
 
-def _typed(array: Array, dtype: str) -> Array:
-    if dtype not in DTYPE_BYTES:
-        return array  # strings
-    # Contiguous all the same; ``ascontiguousarray`` would make a vector of a scalar.
-    return np.asarray(array).astype(numpy_dtype(dtype), order="C")
-
-
-def runtime_errors() -> tuple[type[Exception], ...]:
-    """Return what onnxruntime raises: it has no common base class."""
-    import onnxruntime
-
-    state = onnxruntime.capi.onnxruntime_pybind11_state
-    names = (
-        "EPFail", "Fail", "InvalidArgument", "InvalidGraph", "InvalidProtobuf",
-        "NoSuchFile", "NotImplemented", "RuntimeException",
-    )  # fmt: skip
-    exceptions: list[type[Exception]] = [getattr(state, name) for name in names]
-    return (*exceptions, ValueError, RuntimeError)
-
-
 def _arrays(values: Sequence[Any]) -> list[Array]:
     return [as_array(value) for value in values]
-
-
-def save_session(
-    model: Path, target: Path, threads: int, *, is_packed: bool, properties: Mapping[str, str]
-) -> int:
-    """Save what onnxruntime makes of a model by its defaults, and check that it reads that.
-
-    Weights go to ``NAME.data``, those of less than 1 KiB aside. Filters are there in the blocks that its
-    convolutions take them in.
-
-    Args:
-        is_packed: whether constant matrices are there as its products take them, too.
-        properties: what the file is to say of itself.
-
-    Returns:
-        Bytes of weights beside the model.
-
-    Raises:
-        InputError: it does not save it, or does not read what it saved.
-    """
-    import onnx
-
-    errors: tuple[type[Exception], ...] = (*runtime_errors(), OSError, InputError)
-    try:
-        open_session(model, threads, Session.AS_BY_DEFAULT, optimized=target, is_packed=is_packed)
-        if not target.exists():
-            raise InputError("it wrote nothing")
-        saved = onnx.load(target, load_external_data=False)
-        onnx.helper.set_model_props(saved, {**_properties(saved), **properties})
-        target.write_bytes(saved.SerializeToString())
-        open_session(target, threads, Session.AS_BY_DEFAULT)
-    except errors as error:
-        raise InputError(f"onnxruntime does not save it: {first_line(error)}") from error
-    data = data_of(target)
-    return data.stat().st_size if data.exists() else 0
-
-
-def data_of(saved: Path) -> Path:
-    """Return where a saved model's weights are."""
-    return saved.with_name(f"{saved.name}.data")
-
-
-def _properties(model: object) -> dict[str, str]:
-    return {entry.key: entry.value for entry in getattr(model, "metadata_props", ())}

@@ -1,25 +1,24 @@
 -- Kept e-nodes with the cost of choosing them. What depends on weights only is folded before inference:
 -- it is free, and in a class that can be had from weights only, nothing else is worth choosing. Where operands are
--- computed that kernels usually find as constants, computed_cost holds.
+-- computed that kernels usually find as constants, computed_cost holds. What is known of classes is looked up in
+-- one list: a join for each operand took twice as long to plan as all else.
 SELECT
-    e.id, e.class, e.c0, e.c1, e.c2, e.c3, e.c4, e.iteration, class.weight_only,
-    coalesce(k0.weight_only, true) AND coalesce(k1.weight_only, true) AND coalesce(k2.weight_only, true)
-    AND coalesce(k3.weight_only, true) AND coalesce(k4.weight_only, true) AS takes_weights_only,
-    CASE WHEN class.weight_only THEN 0.0 ELSE coalesce(own.cost_us, cost.cost_us) END AS cost_us
+    e.id, e.class, e.c0, e.c1, e.c2, e.c3, e.c4, e.iteration, known.weight_only[e.class] AS weight_only,
+    coalesce(known.weight_only[e.c0], true) AND coalesce(known.weight_only[e.c1], true)
+    AND coalesce(known.weight_only[e.c2], true) AND coalesce(known.weight_only[e.c3], true)
+    AND coalesce(known.weight_only[e.c4], true) AS takes_weights_only,
+    CASE WHEN known.weight_only[e.class] THEN 0.0 ELSE coalesce(own.cost_us, cost.cost_us) END AS cost_us
 FROM enode AS e
-JOIN eclass AS class ON class.id = e.class
+CROSS JOIN (SELECT list(weight_only ORDER BY id) AS weight_only FROM eclass) AS known
 JOIN cost ON cost.signature = e.signature
 JOIN signature AS s ON s.id = e.signature
 JOIN symbol AS y ON y.id = s.symbol
-LEFT JOIN (
-    SELECT o.enode, o_cost.cost_us
-    FROM computed_operands AS o
-    JOIN computed_cost AS o_cost ON o_cost.signature = o.signature AND o_cost.computed = o.computed
-) AS own ON own.enode = e.id
-LEFT JOIN eclass AS k0 ON k0.id = e.c0
-LEFT JOIN eclass AS k1 ON k1.id = e.c1
-LEFT JOIN eclass AS k2 ON k2.id = e.c2
-LEFT JOIN eclass AS k3 ON k3.id = e.c3
-LEFT JOIN eclass AS k4 ON k4.id = e.c4
-WHERE NOT e.filtered AND (NOT class.weight_only OR (y.foldable AND takes_weights_only))
+LEFT JOIN computed_cost AS own ON own.signature = e.signature AND own.computed = s.prepared & (
+    coalesce(NOT known.weight_only[e.c0], false)::INTEGER
+    + 2 * coalesce(NOT known.weight_only[e.c1], false)::INTEGER
+    + 4 * coalesce(NOT known.weight_only[e.c2], false)::INTEGER
+    + 8 * coalesce(NOT known.weight_only[e.c3], false)::INTEGER
+    + 16 * coalesce(NOT known.weight_only[e.c4], false)::INTEGER
+)
+WHERE NOT e.filtered AND (NOT known.weight_only[e.class] OR (y.foldable AND takes_weights_only))
 ORDER BY e.id

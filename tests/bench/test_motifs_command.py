@@ -16,7 +16,7 @@ from bench.motifs.command import MODES
 from bench.motifs.drawn import MOTIFS, drawn_sketch
 from bench.motifs.sketch import as_model, feeds
 from relational_tensat.base.errors import VerificationError
-from relational_tensat.verify.runtime import Session, open_session
+from relational_tensat.verify.sessions import Session, open_session
 from tests.tiers import nightly
 
 

@@ -14,7 +14,7 @@ from relational_tensat.tensor import Array, Graph, Node, TensorType, Weight, bui
 from relational_tensat.verify import Verification, inputs, verify, verify_files
 from relational_tensat.verify.inputs import RandomWeights
 from relational_tensat.verify.random_values import SeededWeights
-from relational_tensat.verify.runtime import Session
+from relational_tensat.verify.sessions import Session
 from tests.graphs import f32, weight
 
 #: What weights of each element type take, as NumPy holds them.

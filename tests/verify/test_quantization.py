@@ -17,7 +17,7 @@ from relational_tensat.verify.quantization import (
     runtime_kernels,
     sums_saturate,
 )
-from relational_tensat.verify.runtime import Session, open_session
+from relational_tensat.verify.sessions import Session, open_session
 from tests.formats.onnx_tools import constant
 from tests.quantized_models import Quantized, two_products
 

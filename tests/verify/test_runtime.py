@@ -10,7 +10,7 @@ import pytest
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.tensor import Graph, Node, Weight, build_graph
 from relational_tensat.verify import verify_files
-from relational_tensat.verify.runtime import Session
+from relational_tensat.verify.sessions import Session
 from tests.graphs import f32
 
 onnx = pytest.importorskip("onnx")

@@ -11,8 +11,8 @@ import pytest
 from relational_tensat.base.errors import InputError
 from relational_tensat.formats import save_model
 from relational_tensat.tensor import Graph, Node, build_graph
-from relational_tensat.verify import runtime
-from relational_tensat.verify.runtime import data_of, save_session
+from relational_tensat.verify import sessions
+from relational_tensat.verify.sessions import data_of, save_session
 from tests.formats.onnx_tools import feeds, session
 from tests.graphs import f32, weight
 
@@ -58,6 +58,6 @@ def test_what_onnxruntime_does_not_save_is_one_line(
     source.write_bytes(b"no model")
     with pytest.raises(InputError, match=r"^onnxruntime does not save it: [^\n]+$"):
         save_session(source, target, 1, is_packed=False, properties={})
-    monkeypatch.setattr(runtime, "open_session", lambda *_, **__: None)
+    monkeypatch.setattr(sessions, "open_session", lambda *_, **__: None)
     with pytest.raises(InputError, match="it wrote nothing"):
         save_session(source, target, 1, is_packed=False, properties={})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 
 from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Database
@@ -18,7 +17,6 @@ from relational_tensat.explore.apply.targets import (
     new_classes_text,
     unions_text,
 )
-from relational_tensat.explore.members import Members
 from relational_tensat.explore.subgraph import Subgraph
 
 #: How many times the node budget that is left one batch of applications may build before what is too much
@@ -64,14 +62,22 @@ def apply_all(
     database = egraph.database
     direct, unions, rejected, complete = 0, 0, 0, True
     before = 0 if members is None else members.size
+    has_labels = subgraph.options.cycle_filter != "none"
     for batch in _in_batches(subgraph, candidates):
         rejected += reject(database)
-        built = _build_within(subgraph, iteration, batch, has_pairs=unions > 0)
-        complete = built.complete
-        if not complete and batch.bounds.is_whole:
+        bounds, built = batch.bounds, None
+        # Whether later applications of several sources close cycles is asked of the e-graph as it was.
+        if batch.is_all or bounds.sources == 1 or not has_labels:
+            built = build_direct(subgraph, iteration, bounds, batch.applications)
+        complete = built is not None
+        if (
+            not complete and not bounds.is_whole
+        ):  # else all of it is undone: nothing need be removed
+            complete = _build_beside(subgraph, iteration, bounds)
+        if not complete and bounds.is_whole:
             return ApplyReport(unions, complete, rejected)
-        direct += built.direct
-        unions += built.unions
+        direct += built or 0
+        unions += _ask_unions(database, bounds, more=unions > 0)
         if not complete:
             break
     entered = 0 if members is None else members.size - before
@@ -81,7 +87,7 @@ def apply_all(
             iteration=iteration,
             stamp=egraph.clock,
             classes=egraph.next_id,
-            has_labels=subgraph.options.cycle_filter != "none",
+            has_labels=has_labels,
             before_drop=None if members is None else members.merge_equal,
         )
         egraph.e_nodes -= rebuilt.dropped
@@ -102,21 +108,6 @@ class _Batch:
     bounds: Bounds
     applications: int
     is_all: bool
-
-
-@record
-class _Built:
-    """What building targets did.
-
-    Attributes:
-        complete: whether nothing was left out.
-        direct: roots that are in the classes of their sources by now.
-        unions: other pairs of classes that are asked to be one, by now in ``union_pair``.
-    """
-
-    complete: bool
-    direct: int = 0
-    unions: int = 0
 
 
 def _in_batches(subgraph: Subgraph, candidates: Iterable[Candidates]) -> Iterator[_Batch]:
@@ -155,42 +146,6 @@ def _batch_sizes(applications: int, e_nodes: int, bounds: Bounds) -> list[int]:
         remainder -= size
         size = min(2 * size, most)
     return sizes
-
-
-def _build_within(subgraph: Subgraph, iteration: int, batch: _Batch, *, has_pairs: bool) -> _Built:
-    """Build the targets, without those past the node limit, and note the unions that they ask for.
-
-    Where all of it is undone then (``Bounds.is_whole``), nothing need be removed.
-
-    Args:
-        has_pairs: whether ``union_pair`` has unions of this phase.
-    """
-    egraph, bounds = subgraph.egraph, batch.bounds
-    has_labels = subgraph.options.cycle_filter != "none"
-    # Whether later applications of several sources close cycles is asked of the e-graph as it was.
-    if batch.is_all or bounds.sources == 1 or not has_labels:
-        members = subgraph.members
-        limit, fits = bounds.node_limit, None
-        if members is not None:  # a subgraph of a universe
-            limit, fits = members.universe_limit, partial(_fits_in, members, bounds)
-        direct = build_direct(
-            egraph, iteration, bounds, batch.applications, limit, fits, has_labels=has_labels
-        )
-        if direct is not None:
-            if members is not None:
-                members.enter(iteration)
-            return _Built(True, direct, _ask_unions(egraph.database, bounds, more=has_pairs))
-        if bounds.is_whole:
-            return _Built(False)
-    is_complete = _build_beside(subgraph, iteration, bounds)
-    if not is_complete and bounds.is_whole:
-        return _Built(False)
-    return _Built(is_complete, 0, _ask_unions(egraph.database, bounds, more=has_pairs))
-
-
-def _fits_in(members: Members, bounds: Bounds) -> bool:
-    """Whether the subgraph may have what was built."""
-    return members.stage_entering() <= bounds.node_limit - members.size
 
 
 def _build_beside(subgraph: Subgraph, iteration: int, bounds: Bounds) -> bool:

@@ -10,12 +10,12 @@ roots are for as many sources as rules have.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from relational_tensat.base.files import sql
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.enode_rows import CHILD_COLUMNS
 from relational_tensat.explore.apply.targets import Bounds, has_at_most
+from relational_tensat.explore.subgraph import Subgraph
 
 
 def fresh_text(operands: int, sources: int, *, is_first: bool, roots: int = 2) -> str:
@@ -302,14 +302,7 @@ MOST_IN_ONE = 5_000
 
 
 def build_direct(
-    egraph: EGraph,
-    iteration: int,
-    bounds: Bounds,
-    applications: int,
-    limit: int,
-    fits: Callable[[], bool] | None = None,
-    *,
-    has_labels: bool,
+    subgraph: Subgraph, iteration: int, bounds: Bounds, applications: int
 ) -> int | None:
     """Build the targets of the applications; return how many roots are in their source's class.
 
@@ -317,11 +310,10 @@ def build_direct(
 
     Args:
         applications: at most so many.
-        limit: the most e-nodes of the e-graph.
-        fits: asked once they are in the table: whether a limit of the caller's allows for them, too.
-        has_labels: whether new classes get height labels: a cycle filter needs them.
     """
+    egraph, members = subgraph.egraph, subgraph.members
     database = egraph.database
+    limit = bounds.node_limit if members is None else members.universe_limit
     in_one = applications <= MOST_IN_ONE and bounds.steps > 1
     build = _build_in_one if in_one else _build_by_steps
     built = build(egraph, bounds, limit)
@@ -329,18 +321,22 @@ def build_direct(
         return None
     if built:
         database.run("apply/add_fresh", iteration=iteration, stamp=egraph.clock)
-    if fits is not None and not fits():
+    if members is not None and members.stage_entering() > bounds.node_limit - members.size:
         database.run("apply/remove_fresh", next_id=egraph.next_id)
         return None
-    if not built:
-        return 0
-    _add_classes(egraph, bounds, has_labels=has_labels)
-    text = f"-- reasons: {bounds.rules}\n{reasons_text(bounds.bound, bounds.steps, bounds.roots)}"
-    ((direct,),) = database.execute(text, {"iteration": iteration}, "reasons")
-    egraph.next_id += built
-    egraph.e_nodes += built
-    egraph.e_classes += built - int(direct)
-    return int(direct)
+    direct = 0
+    if built:
+        _add_classes(egraph, bounds, has_labels=subgraph.options.cycle_filter != "none")
+        text = (
+            f"-- reasons: {bounds.rules}\n{reasons_text(bounds.bound, bounds.steps, bounds.roots)}"
+        )
+        direct = int(database.execute(text, {"iteration": iteration}, "reasons")[0][0])
+        egraph.next_id += built
+        egraph.e_nodes += built
+        egraph.e_classes += built - direct
+    if members is not None:
+        members.enter(iteration)
+    return direct
 
 
 def _build_in_one(egraph: EGraph, bounds: Bounds, limit: int) -> int | None:

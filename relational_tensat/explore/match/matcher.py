@@ -223,14 +223,14 @@ class Matcher:
             if rules is None or not rules.isdisjoint(group.rules)
         ]
 
-        def fill(*, in_order: bool) -> int:
+        pairs = 0
+        for in_order in (False, True):
             queries = [join_query(g, self.compiled, rules, in_order=in_order) for g in groups]
-            return self._fill("pair", union_all(queries), since=since)
-
-        pairs = fill(in_order=False)
-        self.truncated = pairs >= PAIR_CAP
-        if self.truncated:  # whatever the order of rows is, the same pairs are left out
-            pairs = fill(in_order=True)
+            text = self._filling("pair", union_all(queries))
+            pairs = int(self._database.execute(text, {"since": since}, "pair")[0][0])
+            self.truncated = pairs >= PAIR_CAP
+            if not self.truncated:
+                break  # else whatever the order of rows is, the same pairs are left out
         return pairs
 
     def allow_extremes(self, variables_of: Mapping[str, Collection[str]]) -> None:
@@ -263,7 +263,8 @@ class Matcher:
             return 0
         query = self._query(phase, live)
         with self._timed(live, rules):
-            return self._fill("match", query, since=since)
+            text = self._filling("match", query)
+            return int(self._database.execute(text, {"since": since}, "match")[0][0])
 
     def _live(
         self, phase: str, since: int, rules: frozenset[int] | None = None
@@ -297,10 +298,9 @@ class Matcher:
             self._serves = phase_rules(self.compiled, multi=phase == "multi")
         return search_query(live, *self._width, phase)
 
-    def _fill(self, table: str, query: str, **params: int) -> int:
-        """Make a temporary table of a query's rows; return how many."""
-        text = f"-- {table}: {self._serves}\nCREATE OR REPLACE TEMP TABLE {table} AS\n{query}"
-        return int(self._database.execute(text, params or None, table)[0][0])
+    def _filling(self, table: str, query: str) -> str:
+        """Return the statement that makes a temporary table of a query's rows."""
+        return f"-- {table}: {self._serves}\nCREATE OR REPLACE TEMP TABLE {table} AS\n{query}"
 
     def _fill_pairs(self, query: str) -> int:
         bound = self.compiled.leaf_columns * self.compiled.root_columns
@@ -329,7 +329,9 @@ class Matcher:
                 tables.append(f", {table}")
                 ruled_out.append(f" AND NOT ({condition})")
         query = query.replace(ALSO_FROM, "".join(tables))
-        return self._fill("application", query.replace(IS_VALID, IS_VALID + "".join(ruled_out)))
+        text = query.replace(IS_VALID, IS_VALID + "".join(ruled_out))
+        rows = self._database.execute(self._filling("application", text), None, "application")
+        return int(rows[0][0])
 
     def _judge(self, configurations: Sequence[tuple[int, ...]]) -> None:
         if configurations:

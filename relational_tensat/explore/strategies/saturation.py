@@ -74,7 +74,11 @@ def explore(
 
 def explore_whole(egraph: EGraph, rules: Sequence[Rule], search: SearchSettings) -> Exploration:
     """Explore by saturation alone: the strategy of that name."""
-    return explore(egraph, rules, search.options, observer=search.observer)
+    join_subgraphs(egraph, search.options)
+    saturation = Saturation(egraph, rules, search.options, search.observer)
+    with saturation.watching() as guard:
+        reason = saturation.grow(guard)
+    return saturation.finish(reason)
 
 
 def join_subgraphs(egraph: EGraph, options: ExplorationOptions) -> None:
@@ -181,12 +185,28 @@ class Saturation:
         reason = "schedule" if schedule and schedule.rules is None else None
         if iteration > self._policy.offset:
             reason = self._follow(iteration, self._state.stopped or reason, guard)
+        self._begin_count()
         while reason is None and iteration < self._policy.last:
+            try:
+                with self._transaction():
+                    rules = self._begin_iteration(iteration + 1)
+                    delta = step(self._subgraph, rules, self._policy.budget(self._state))
+                    self._note_iteration(iteration + 1, rules, delta)
+            except Starved:
+                # Done again with the smaller budget that multi-pattern rules have where it is scarce.
+                self._state.scarce = self._state.left_out = True
+                continue
+            except (Interrupted, OutOfMemory) as error:
+                self._journal.note_iteration(self._report(iteration + 1, None))
+                memory = isinstance(error, OutOfMemory)
+                reason = "memory" if memory else guard.reason or "interrupted"
+            else:
+                reason = self._state.stopped or None
             iteration += 1
-            reason = self._iterate(iteration, guard)
             if progress is not None:
                 progress(self._journal.log[-1])
             reason = self._follow(iteration, reason, guard)
+            self._begin_count()
         return reason or "iterations"
 
     def extend_while_converging(self, guard: Guard) -> str:
@@ -233,41 +253,30 @@ class Saturation:
         except Interrupted:
             return False  # the next iteration reports why
 
-    def _iterate(self, iteration: int, guard: Guard) -> str | None:
-        """Do one iteration's step and log it; return the reason to stop, or None to continue.
-
-        Where the node limit kept single-pattern rules from what multi-pattern rules had made, it is done
-        again with the smaller budget that these have where it is scarce.
-        """
+    def _begin_count(self) -> None:
+        """Count time and statements of the next iteration, which may be done twice."""
         self._iteration_started = time.perf_counter()
         self._statements_before = self._database.statements
-        subgraph, policy = self._subgraph, self._policy
-        while True:
-            try:
-                with self._transaction():
-                    state = self._state
-                    rules = policy.rules(iteration, state)
-                    # Counted where there are no multi-pattern rules, too: else they would be waited for
-                    # without end.
-                    is_multi = policy.schedule is None and policy.wants_multi(iteration, state)
-                    state.multi_done += is_multi
-                    delta = step(subgraph, rules, policy.budget(state))
-                    state.iteration = iteration
-                    state.quiet = delta.is_empty
-                    state.left_out |= not delta.multi_complete
-                    self._has_all &= not delta.rejected and not delta.filtered
-                    state.stopped = policy.reason_to_stop(delta, rules, state)
-                    self._journal.note_matches(iteration, delta.matches)
-                    self._journal.note_iteration(self._report(iteration, delta))
-                    self._write_down()
-            except Starved:
-                self._state.scarce = self._state.left_out = True
-            except (Interrupted, OutOfMemory) as error:
-                self._journal.note_iteration(self._report(iteration, None))
-                memory = isinstance(error, OutOfMemory)
-                return "memory" if memory else guard.reason or "interrupted"
-            else:
-                return self._state.stopped or None
+
+    def _begin_iteration(self, iteration: int) -> frozenset[int]:
+        """Return the rules that take part in an iteration."""
+        state, policy = self._state, self._policy
+        rules = policy.rules(iteration, state)
+        # Counted where there are no multi-pattern rules, too: else they would be waited for without end.
+        state.multi_done += policy.schedule is None and policy.wants_multi(iteration, state)
+        return rules
+
+    def _note_iteration(self, iteration: int, rules: frozenset[int], delta: Delta) -> None:
+        """Log what an iteration did, and whether it was the last."""
+        state = self._state
+        state.iteration = iteration
+        state.quiet = delta.is_empty
+        state.left_out |= not delta.multi_complete
+        self._has_all &= not delta.rejected and not delta.filtered
+        state.stopped = self._policy.reason_to_stop(delta, rules, state)
+        self._journal.note_matches(iteration, delta.matches)
+        self._journal.note_iteration(self._report(iteration, delta))
+        self._write_down()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

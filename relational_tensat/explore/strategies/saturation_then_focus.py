@@ -28,8 +28,8 @@ DEFAULT_ITERATIONS = ExplorationOptions().iterations
 #: So many seconds focus has after saturation, or a share of the time limit, where that is more.
 GOING_ON_S, _GOING_ON_SHARE = 20.0, 1 / 3
 
-#: So long focus may search in any case.
-_LEAST_S = 2.0
+#: So long focus may search in any case, whatever it gains.
+LEAST_S = 2.0
 
 
 def saturate_then_focus(
@@ -50,7 +50,7 @@ def saturate_then_focus(
     options, started_s = search.options, time.perf_counter()
     join_subgraphs(egraph, options)
     saturation = Saturation(egraph, rules, options, search.observer)
-    patience = GainPatience(search.chooser.original_us, _LEAST_S)
+    patience = GainPatience(search.chooser.original_us, LEAST_S)
     with saturation.watching() as guard:
         reason = saturation.grow(guard)
         if reason == "iterations" and _can_go_on(reason, options):

@@ -31,8 +31,8 @@ from relational_tensat.verify.inputs import (
     reseed,
 )
 from relational_tensat.verify.quantization import compare_quantized, is_quantized
-from relational_tensat.verify.runtime import Session
 from relational_tensat.verify.sensitivity import crossing_draws, crossings
+from relational_tensat.verify.sessions import Session
 
 _NOT_RESEEDED = (
     "onnxruntime's comparison proves nothing with the model's own weights, and random ones were "

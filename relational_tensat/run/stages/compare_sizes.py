@@ -16,7 +16,8 @@ from relational_tensat.tensor import Graph
 from relational_tensat.verify import Verification, verify
 from relational_tensat.verify.equivalence import graph_flops
 from relational_tensat.verify.quantization import compare_quantized, is_quantized
-from relational_tensat.verify.runtime import FileTrial, Session, verify_files_at
+from relational_tensat.verify.runtime import FileTrial, verify_files_at
+from relational_tensat.verify.sessions import Session
 from relational_tensat.verify.verification import UNCHANGED
 
 #: Files that were compared at fewer sizes are not returned.

@@ -35,7 +35,7 @@ from relational_tensat.run.values import CheckedRun
 from relational_tensat.verify import Verification, verify_files
 from relational_tensat.verify.evaluate import memory_bytes
 from relational_tensat.verify.quantization import compare_quantized, file_bytes, is_quantized
-from relational_tensat.verify.runtime import Session, save_session
+from relational_tensat.verify.sessions import Session, save_session
 
 #: Raised whenever files are saved in another way: what races said of them no longer counts.
 _FORM_VERSION = 1

@@ -20,7 +20,7 @@ from relational_tensat.tensor import Array, Graph, Node
 from relational_tensat.tensor.operators.opaque import WITH_BODIES
 from relational_tensat.tensor.uses import weight_bytes
 from relational_tensat.verify.inputs import RandomWeights, draw_inputs
-from relational_tensat.verify.runtime import Session, open_session, runtime_errors, session_feeds
+from relational_tensat.verify.sessions import Session, open_session, runtime_errors, session_feeds
 
 #: The first runs are slow.
 _RUNS, _WARM_UP_RUNS = 5, 1

@@ -25,7 +25,7 @@ from relational_tensat.run.stages.machine_file import portable_file
 from relational_tensat.run.values import CheckedRun
 from relational_tensat.tensor import Array
 from relational_tensat.verify.comparison import relative_error
-from relational_tensat.verify.runtime import Session, open_session
+from relational_tensat.verify.sessions import Session, open_session
 
 #: Seconds of a race, and the most that its fewest heats may take.
 _BUDGET_S, _MOST_HEATS_S = 20.0, 60.0

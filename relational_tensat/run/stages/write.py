@@ -89,7 +89,7 @@ def _write_file(checked: CheckedRun, output: Path, *, with_candidate: bool) -> _
         sizes = sizes_note(loaded.model.dynamic)
     if checked.saved is not None:
         from relational_tensat.formats.onnx_external import move_with_data  # both need onnx
-        from relational_tensat.verify.runtime import data_of
+        from relational_tensat.verify.sessions import data_of
 
         saved = checked.saved
         data = move_with_data(saved, data_of(saved), output, _data_of_model(loaded.model.file))

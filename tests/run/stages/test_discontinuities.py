@@ -12,7 +12,7 @@ import pytest
 from relational_tensat import Options, optimize
 from relational_tensat.run.result import Result
 from relational_tensat.run.stages import extract
-from relational_tensat.verify.runtime import Session, open_session
+from relational_tensat.verify.sessions import Session, open_session
 from tests.formats.onnx_tools import constant, model, tensor
 
 node = onnx.helper.make_node

@@ -23,7 +23,7 @@ from relational_tensat.formats import load_model, save_model
 from relational_tensat.run.reports import PACKED, SAVED, MachineForm
 from relational_tensat.run.stages import machine_file
 from relational_tensat.tensor import Array, Graph, Node, build_graph
-from relational_tensat.verify.runtime import save_session
+from relational_tensat.verify.sessions import save_session
 from tests.formats.onnx_tools import constant, feeds, model, session, tensor
 from tests.graphs import f32, weight
 from tests.quantized_models import Quantized

@@ -12,7 +12,7 @@ import pytest
 
 from relational_tensat import Options, optimize
 from relational_tensat.verify.quantization import Kernels, runtime_kernels
-from relational_tensat.verify.runtime import Session, open_session
+from relational_tensat.verify.sessions import Session, open_session
 from tests.formats.onnx_tools import assert_same_results, constant, model, tensor
 from tests.quantized_models import Quantized
 

@@ -18,12 +18,13 @@ of the original. Until then all is as without it, so the result costs no more th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import cycle
 from random import Random
+from typing import TypeAlias
 
 from relational_tensat.base.watch import Guard
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
@@ -49,6 +50,11 @@ _RESTARTS = ("original", "original", "beside", "chosen")
 
 #: Parts of the room in a subgraph that multi-pattern rules may take, in turn.
 _SHARES = (0.25, 0.5, 0.35, 0.75)
+
+#: What is to be grown or extracted next, and what came of it; in the end, what it was grown for.
+_Request: TypeAlias = Callable[[], SubgraphReport | None]
+_Plan: TypeAlias = Generator[_Request, SubgraphReport | None, None]
+_Growing: TypeAlias = Generator[_Request, SubgraphReport | None, SubgraphReport]
 
 #: Kinds of subgraphs that were not grown by focus.
 _NOT_GROWN = ("saturation", *TREE_KINDS)
@@ -115,7 +121,15 @@ def search_subgraphs(
         subgraphs = GrownSubgraphs(egraph, saturation, chooser, watch, limit, started_s, noted)
         opened = subgraphs.begin_with(first, options.node_limit, ended) if first else None
         focus = Focus(subgraphs, options, chooser.original_us, search.seed, guard, opened, tree)
-        reason = focus.run()
+        plan = focus.plan()
+        request = next(plan, None)
+        while request is not None:
+            answer = request()
+            try:
+                request = plan.send(answer)
+            except StopIteration:
+                request = None
+        reason = "closed" if subgraphs.is_closed else "focus"
     except SearchOver as over:
         reason = str(over)
     except Interrupted:
@@ -132,7 +146,7 @@ def search_subgraphs(
 
 
 class Focus:
-    """A search that is running."""
+    """The plan of a search: what is grown next, by what has come of the subgraphs so far."""
 
     def __init__(
         self,
@@ -161,49 +175,39 @@ class Focus:
         self._more_rounds: int | None = None
         self._best = self._first = first
 
-    def run(self) -> str:
-        """Grow subgraphs; return why the last was the last.
-
-        Raises:
-            SearchOver: a limit of the search was reached.
-            Interrupted, OutOfMemory: the subgraph that was grown then stays as it was after a step.
-        """
+    def plan(self) -> _Plan:
+        """Yield one request after the other; each is answered before the next one is asked for."""
         for width in self._widths():
-            self._search(width)
+            start = self._grow_first(width) if self._first is None else self._grow("chosen", width)
+            yield from self._follow((yield from start))
+            yield from self._restart(width)
             if self._tree is not None and width == self._first_width:
-                self._search_tree(self._tree, width)
+                yield from self._search_tree(self._tree, width)
             grown = (w for w in self._subgraphs.reports if w.kind not in _NOT_GROWN)
             if all(w.stop_reason != "nodes" for w in grown if w.node_limit == width):
                 break  # wider subgraphs would be the same
-        return "closed" if self._subgraphs.is_closed else "focus"
 
-    def _search(self, width: int) -> None:
-        """Grow subgraphs of one width, until so many restarts in a row found nothing cheaper."""
-        if self._first is None:
-            self._follow(self._grow_first(width))
-        else:
-            self._follow(self._grow("chosen", width))
-        self._restart(width)
-
-    def _search_tree(self, tree: TreePart, width: int) -> None:
+    def _search_tree(self, tree: TreePart, width: int) -> _Plan:
         """Search by a tree, and begin again from the graph of its cheapest subgraph."""
         if self._subgraphs.is_closed:  # it would find nothing else
             return
-        found = self._subgraphs.grow_tree(tree, self._guard)
-        self._extract_all(width)
+        n_before = len(self._subgraphs.reports)
+        yield partial(self._subgraphs.grow_tree, tree, self._guard)
+        found = self._subgraphs.reports[n_before:]
+        yield from self._extract_all(width)
         # What the subgraphs from there find is compared among themselves: what is costly now may lead on.
         self._subgraphs.begin_again()
         self._best = origin = min(found, key=lambda subgraph: subgraph.best_us)
         self._rounds = self._more_rounds = None
-        first = self._grow_first(width, PLAIN, origin)
-        self._follow(first)
+        first = yield from self._grow_first(width, PLAIN, origin)
+        yield from self._follow(first)
         if first.stop_reason == "closed":  # restarts would find nothing else
-            self._extract_all(width)
+            yield from self._extract_all(width)
         else:
-            self._restart(width, origin)
+            yield from self._restart(width, origin)
         self._best = min(self._subgraphs.reports, key=lambda subgraph: subgraph.best_us)
 
-    def _restart(self, width: int, origin: SubgraphReport | None = None) -> None:
+    def _restart(self, width: int, origin: SubgraphReport | None = None) -> _Plan:
         """Start again, until so many restarts in a row found nothing cheaper.
 
         Args:
@@ -215,19 +219,19 @@ class Focus:
             before_us = self._best_us
             variation = self._next_variation()
             if kind == "original":
-                subgraph = self._grow_first(width, variation, origin)
+                growing = self._grow_first(width, variation, origin)
             elif kind == "chosen":
-                subgraph = self._grow_more(width, variation)
+                growing = self._grow_more(width, variation)
             else:
-                subgraph = self._grow(kind, width, variation)
-            self._follow(subgraph, variation)
-            self._extract_all(width)
+                growing = self._grow(kind, width, variation)
+            yield from self._follow((yield from growing), variation)
+            yield from self._extract_all(width)
             if _is_less(self._best_us, before_us):
                 stale = 0
             else:
                 kind, stale = next(kinds), stale + 1
 
-    def _follow(self, subgraph: SubgraphReport, variation: Variation = PLAIN) -> None:
+    def _follow(self, subgraph: SubgraphReport, variation: Variation = PLAIN) -> _Plan:
         """Grow subgraphs from a first one, each from what was chosen in the last, until one gains nothing.
 
         What a closed subgraph has, others have not more of. Nor is one grown from a graph that costs what
@@ -236,15 +240,15 @@ class Focus:
         while _is_less(subgraph.best_us, subgraph.seed_us) and not self._subgraphs.is_closed:
             if self._subgraphs.has_grown_from(subgraph.best_us, subgraph.node_limit):
                 break
-            subgraph = self._grow("chosen", subgraph.node_limit, variation, subgraph)
+            subgraph = yield from self._grow("chosen", subgraph.node_limit, variation, subgraph)
 
-    def _extract_all(self, width: int) -> None:
+    def _extract_all(self, width: int) -> _Plan:
         """Extract from all subgraphs together, and go on from there, until that has nothing cheaper."""
-        while (subgraph := self._subgraphs.extract_all(width)) is not None:
+        while (subgraph := (yield partial(self._subgraphs.extract_all, width))) is not None:
             if not _is_less(subgraph.best_us, subgraph.seed_us):
                 return
             self._note(subgraph)
-            self._follow(subgraph)
+            yield from self._follow(subgraph)
 
     def _grow(
         self,
@@ -252,7 +256,7 @@ class Focus:
         width: int,
         variation: Variation = PLAIN,
         start: SubgraphReport | None = None,
-    ) -> SubgraphReport:
+    ) -> _Growing:
         """Grow a subgraph from a graph that was chosen, the cheapest by default, or the original graph."""
         start = start or self._best
         if kind == "original" or start is None:
@@ -261,31 +265,33 @@ class Focus:
             others = self._subgraphs.original() if kind == "beside" else []
             enodes = list(dict.fromkeys([*others, *self._subgraphs.choice(start)]))
             growth = Growth(kind, enodes, start.best_us, width, variation)
-        return self._note(self._subgraphs.grow(growth, self._guard))
+        subgraph = yield partial(self._subgraphs.grow, growth, self._guard)
+        assert subgraph is not None
+        self._note(subgraph)
+        return subgraph
 
     def _grow_first(
         self, width: int, variation: Variation = PLAIN, origin: SubgraphReport | None = None
-    ) -> SubgraphReport:
+    ) -> _Growing:
         """Grow a subgraph from the original graph, or from that of an origin.
 
         Where it has room for more, multi-pattern rules take part in more iterations of the next.
         """
         kind = "original" if origin is None else "chosen"
-        subgraph = self._grow(kind, width, variation, origin)
+        subgraph = yield from self._grow(kind, width, variation, origin)
         if subgraph.stop_reason == "saturated":
             self._rounds = 2 * (self._rounds or self._options.multi_iterations)
         return subgraph
 
-    def _grow_more(self, width: int, variation: Variation) -> SubgraphReport:
+    def _grow_more(self, width: int, variation: Variation) -> _Growing:
         """Grow a subgraph from the cheapest graph, with more iterations of multi-pattern rules."""
         self._more_rounds = 2 * (self._more_rounds or self._options.multi_iterations)
         variation = replace(variation, multi_iterations=self._more_rounds)
-        return self._grow("chosen", width, variation)
+        return (yield from self._grow("chosen", width, variation))
 
-    def _note(self, subgraph: SubgraphReport) -> SubgraphReport:
+    def _note(self, subgraph: SubgraphReport) -> None:
         if self._best is None or _is_less(subgraph.best_us, self._best_us):
             self._best = subgraph
-        return subgraph
 
     @property
     def _best_us(self) -> float:

@@ -191,8 +191,8 @@ class GrownSubgraphs:
         seed = self._chooser.choose(self._saturation.iteration)
         return self._note(growth, seed, members.size, reason)
 
-    def grow_tree(self, tree: TreePart, guard: Guard) -> list[SubgraphReport]:
-        """Search by a tree from the original graph; return the subgraphs that it leaves.
+    def grow_tree(self, tree: TreePart, guard: Guard) -> SubgraphReport:
+        """Search by a tree from the original graph; note the subgraphs that it leaves, return the last.
 
         Raises:
             SearchOver: a limit of the search was reached.
@@ -204,7 +204,7 @@ class GrownSubgraphs:
             raise SearchOver(guard.reason or reason)
         if self.reports[-1].universe >= self._universe_limit:
             raise SearchOver("universe")
-        return self.reports[n_subgraphs:]
+        return self.reports[-1]
 
     def begin_with(self, seed: Seed, node_limit: int, reason: str) -> SubgraphReport:
         """Note the e-graph as it is, which was explored before, as the first subgraph.

@@ -25,7 +25,7 @@ from relational_tensat.rules.backends.onnxruntime.kernel_choice import kernels_o
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.operators.traits import NO_ACTIVATION
-from relational_tensat.verify.runtime import optimized_graph
+from relational_tensat.verify.sessions import optimized_graph
 
 _VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Shape", "Constant"})
 _PRODUCTS = frozenset({"MatMul", "Gemm"})
