@@ -108,7 +108,9 @@ class UnionsAtSizes:
             form = self._form_like(enode, wanted)
             if form is None:
                 refused[enode] = self._refusal(enode)
-                forms[owner] = wanted  # to look no further
+                forms[owner] = wanted
+                below = proof.operands(proof.first_form(enode)) if proof.forms_of(enode) else ()
+                pending += [operand for operand in below if operand in self._held]
                 continue
             forms[owner] = form
             pending += proof.operands(form)

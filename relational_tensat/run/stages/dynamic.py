@@ -191,8 +191,11 @@ def _refusal(chosen: ChosenAtSizes, model: DynamicModel) -> NotDynamicError:
     by_text: dict[str, list[str]] = {}
     for where, refusal in chosen.refused.values():
         there = text_of(model.others[refusal.place].sizes)
-        by_text.setdefault(f"at {there} {refusal.reason}", []).append(where)
-    texts = [f"{', '.join(dict.fromkeys(where))}: {text}" for text, where in by_text.items()]
+        by_text.setdefault(f"at {there}: {refusal.reason}", []).append(where)
+    texts = [
+        f"{', '.join(dict.fromkeys(where))} does not hold at all sizes: {text}"
+        for text, where in by_text.items()
+    ]
     return NotDynamicError("; ".join(texts), refused=chosen.left_out, rule=chosen.rule)
 
 
