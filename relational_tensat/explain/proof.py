@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import NamedTuple
@@ -181,12 +181,14 @@ class ProofGraph:
         nodes: per form, the e-node that it is in the end, with the form's number as its id.
         original: the nodes of the original graph by the numbers that they were given; operands first.
         edges: the unions that rules requested, in order.
+        unions: these and those by congruence, in the order in which they came about.
     """
 
     def __init__(self, stored: StoredEGraph) -> None:
         self.stored = stored
         self._classes = dict(stored.connection.execute("SELECT id, parent FROM eclass").fetchall())
         self.edges: list[Edge] = []
+        self.unions: list[Edge | Congruence] = []
         self._leaving: dict[int, list[Walk]] = defaultdict(list)
         self._forms = FormGraph(self._connect)
         #: Estimated steps from the first form of a class.
@@ -230,6 +232,10 @@ class ProofGraph:
     def first_form(self, enode: int) -> int:
         """Return the first form that an e-node had."""
         return self._forms_of[enode][0]
+
+    def forms_of(self, enode: int) -> Sequence[int]:
+        """Return all forms that an e-node had; none where no rule made it one."""
+        return self._forms_of.get(enode, ())
 
     def nearest_form(self, enode: int, form: int) -> int:
         """Return the form of an e-node that was one with another form first."""
@@ -306,7 +312,7 @@ class ProofGraph:
         classes = tuple([self._classes[name] for name in names])
         number, time = len(self.edges) + 1, self._forms.time + 1
         steps = backward, forward
-        edge = Edge(law, classes, output, source, target, start, end, steps, number, time)
+        edge = Edge(law, classes, operands, output, source, target, start, end, steps, number, time)
         self.edges.append(edge)
         self._connect(edge)
         self._forms.unite(start, end)
@@ -319,6 +325,7 @@ class ProofGraph:
         return tuple(forms[side.variables :])
 
     def _connect(self, edge: Edge | Congruence) -> None:
+        self.unions.append(edge)
         self._leaving[edge.start].append((edge, True))
         self._leaving[edge.end].append((edge, False))
         if isinstance(edge, Congruence):

@@ -14,6 +14,7 @@ class Edge:
 
     Attributes:
         operands: per tensor variable of the rule, its class.
+        bound: the form that each of these had first.
         output: which of the rule's sources is one with its target here.
         source, target: the forms that are the nodes of the law's two sides.
         start, end: the forms that the union connects. Where the rule's target is a variable, the end is
@@ -25,6 +26,7 @@ class Edge:
 
     law: Law
     operands: tuple[int, ...]
+    bound: tuple[int, ...]
     output: int
     source: tuple[int, ...]
     target: tuple[int, ...]

@@ -1,11 +1,11 @@
-"""A result at all sizes of a dynamic model: its steps carried out at each, its file, and the comparison.
+"""A result at all sizes of a dynamic model: the unions carried out at each, its file, and the comparison.
 
-Where a step holds at some sizes only, the search continues without it.
+What holds at some sizes only is left out, and another graph is extracted from the same e-graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from relational_tensat.base.errors import (
@@ -13,11 +13,12 @@ from relational_tensat.base.errors import (
     NoSolutionError,
     VerificationError,
 )
+from relational_tensat.explain.chosen_at_sizes import ChosenAtSizes
 from relational_tensat.explain.explanation import Explanation, explain
 from relational_tensat.explain.fault import Fault, fault_at
 from relational_tensat.explain.graphs import graph_of, names_after
 from relational_tensat.explain.other_sizes import Counterpart, ShapeSpecificError, at_other_sizes
-from relational_tensat.explain.replay import UnexplainedError
+from relational_tensat.explain.unions_at_sizes import UnlikeValuesError
 from relational_tensat.formats.dynamic.sized_model import (
     DynamicModel,
     text_of,
@@ -26,7 +27,6 @@ from relational_tensat.formats.dynamic.writer import write_dynamic
 from relational_tensat.rules.backends.expand_to_onnx import expand_alike
 from relational_tensat.run.reports import SizedResult
 from relational_tensat.run.stages.compare_sizes import compare_at_all_sizes, with_shared_weights
-from relational_tensat.run.stages.extract import extract_again
 from relational_tensat.run.stages.second_search import (
     NO_OTHER,
     give_up,
@@ -37,7 +37,7 @@ from relational_tensat.run.values import CheckedRun, ExtractedRun, LoadedRun
 from relational_tensat.tensor import Graph, TensorType, Weight
 from relational_tensat.verify.fold import fold_alike
 
-#: After so many steps that hold at some sizes only the original is returned.
+#: After so many times that something holds at some sizes only, the original is returned.
 MOST_LEFT_OUT = 32
 
 
@@ -46,15 +46,21 @@ class NotDynamicError(Exception):
 
     Attributes:
         fault: the step after which that is so; None where it is so from the start.
-        unexplained: an extracted e-node that no steps were found to; None where there are steps.
+        refused: the extracted e-nodes that hold at some sizes only, and all others like that.
+        rule: that makes values of the original one at some sizes only; "" where none does.
     """
 
     def __init__(
-        self, reason: str, fault: Fault | None = None, unexplained: int | None = None
+        self,
+        reason: str,
+        fault: Fault | None = None,
+        refused: frozenset[int] = frozenset(),
+        rule: str = "",
     ) -> None:
         super().__init__(reason)
         self.fault = fault
-        self.unexplained = unexplained
+        self.refused = refused
+        self.rule = rule
 
 
 def sized_or_other(extracted: ExtractedRun) -> tuple[ExtractedRun, SizedResult | None]:
@@ -121,42 +127,27 @@ def sizes_note(model: DynamicModel) -> str:
 
 
 def _search_dynamic(extracted: ExtractedRun, error: NotDynamicError) -> ExtractedRun:
-    """Leave out a step that holds at some sizes only, and choose another graph; at last, the original.
+    """Leave out what holds at some sizes only, and extract again; at last, the original is chosen.
 
-    So with an e-node that no steps were found to.
+    Only where a rule has made values of the original one that are two at other sizes, or leaving e-nodes
+    out has not helped, the model is explored again without the rule.
 
     Args:
-        error: what was found when the steps were carried out at other sizes.
+        error: what was found at other sizes.
     """
     fault, refused = error.fault, extracted.explored.refused
-    if refused.n_left_out < MOST_LEFT_OUT and error.unexplained is not None:
-        return _without_unexplained(extracted, error.unexplained, str(error))
-    if fault is None or refused.n_left_out == MOST_LEFT_OUT:
+    rule = error.rule or (fault.step.rule if fault else "")
+    if not (error.refused or rule) or refused.n_left_out == MOST_LEFT_OUT:
         return give_up(extracted, f"no dynamic result: {error}: the original is kept")
-    e_nodes = frozenset(fault.e_nodes)
-    by_rule = e_nodes <= refused.left_out  # leaving these out once did not help
-    left_out = "the rule" if by_rule else "this application"
-    note = f"{fault.text} does not hold at all sizes: {error}: {left_out} is left out"
-    extracted = _leaving_out(extracted, e_nodes, note)
+    e_nodes = error.refused or frozenset(fault.e_nodes if fault else ())
+    by_rule = e_nodes <= refused.left_out  # there are none, or leaving these out did not help
+    what = f"{fault.text} does not hold at all sizes: {error}" if fault else str(error)
+    left_out = f"the rule {rule}" if by_rule else "that"
+    extracted = _leaving_out(extracted, e_nodes, f"{what}: {left_out} is left out")
     try:
         if by_rule:
-            return without_rule(extracted, fault.step.rule)
-        return without_nodes(extracted, fault)
-    except NoSolutionError:
-        return give_up(extracted, NO_OTHER)
-
-
-def _without_unexplained(extracted: ExtractedRun, e_node: int, reason: str) -> ExtractedRun:
-    """Extract again, without an e-node that no steps were found to; the original's are not left out."""
-    database, start = extracted.loaded.egraph.database, extracted.start
-    ((by_rule,),) = database.run("run/made_by_rule", enode=e_node)
-    if not by_rule or e_node in extracted.explored.refused.left_out:
-        return give_up(extracted, f"no dynamic result: {reason}: the original is kept")
-    note = f"{reason}: another graph is extracted"
-    extracted = _leaving_out(extracted, frozenset({e_node}), note)
-    database.run("run/exclude_nodes", nodes=[e_node])
-    try:
-        return extract_again(extracted, start=replace(start, by_profile=None))
+            return without_rule(extracted, rule)
+        return without_nodes(extracted, e_nodes)
     except NoSolutionError:
         return give_up(extracted, NO_OTHER)
 
@@ -170,34 +161,70 @@ def _leaving_out(extracted: ExtractedRun, e_nodes: frozenset[int], note: str) ->
 
 
 def _result_at_all_sizes(loaded: LoadedRun) -> SizedResult:
-    """Carry out the steps to the extracted graph at all sizes, and make one file of the results.
+    """Carry out the unions of the run at all sizes, and make one file of the extracted graph there.
 
     Raises:
-        NotDynamicError: a step holds at some sizes only, or what it leads to cannot be written.
+        NotDynamicError: it holds at some sizes only, or cannot be written for all.
     """
+    model, opset = loaded.model.dynamic, loaded.run.options.output.opset
+    assert model is not None
+    others = [other.graph for other in model.others]
+    try:
+        chosen = ChosenAtSizes(loaded.egraph.database.connection, others)
+    except (InputError, UnlikeValuesError) as error:
+        raise NotDynamicError(str(error)) from None
+    if chosen.refused:
+        raise _refusal(chosen, model)
+    originals = [with_shared_weights(sized.graph, loaded.original) for sized in model.all]
+    try:
+        graphs = [
+            chosen.graph(original, None if place == 0 else place - 1)
+            for place, original in enumerate(originals)
+        ]
+        return _written(model, graphs, originals, opset)
+    except InputError as error:
+        raise NotDynamicError(str(error), _fault_of_writing(loaded)) from None
+
+
+def _refusal(chosen: ChosenAtSizes, model: DynamicModel) -> NotDynamicError:
+    """Return what of the chosen graph does not hold, by rule, and all that is not to be extracted."""
+    by_text: dict[str, list[str]] = {}
+    for where, refusal in chosen.refused.values():
+        there = text_of(model.others[refusal.place].sizes)
+        by_text.setdefault(f"at {there}: {refusal.reason}", []).append(where)
+    texts = [
+        f"{', '.join(dict.fromkeys(where))} does not hold at all sizes: {text}"
+        for text, where in by_text.items()
+    ]
+    return NotDynamicError("; ".join(texts), refused=chosen.left_out, rule=chosen.rule)
+
+
+def _written(
+    model: DynamicModel, graphs: Sequence[Graph], originals: Sequence[Graph], opset: int | None
+) -> SizedResult:
+    """Return graphs at all sizes as one file.
+
+    Raises:
+        InputError: they have none.
+    """
+    graphs = expand_alike(graphs, originals)
+    folded = fold_alike(graphs)
+    return SizedResult(tuple(graphs), tuple(folded), write_dynamic(model, folded, opset))
+
+
+def _fault_of_writing(loaded: LoadedRun) -> Fault | None:
+    """Return the first step after which a graph cannot be written for all sizes; None if none is known."""
     model, original = loaded.model.dynamic, loaded.original
     assert model is not None
     try:
         explanation = explain(loaded.egraph.database.connection)
-    except (InputError, NoSolutionError, VerificationError) as error:
-        unexplained = error.e_node if isinstance(error, UnexplainedError) else None
-        text = f"the steps to the result are not known: {error}"
-        raise NotDynamicError(text, unexplained=unexplained) from None
-    try:
         elsewhere = at_other_sizes(explanation, [other.graph for other in model.others])
-    except ShapeSpecificError as error:
-        fault = fault_at(explanation, error.step, original) if error.step >= 0 else None
-        sizes = text_of(model.others[error.place].sizes)
-        raise NotDynamicError(f"at {sizes} {error.reason}", fault) from None
-    counterparts: list[Mapping[int, Counterpart] | None] = [None, *elsewhere]
+    except (InputError, NoSolutionError, VerificationError, ShapeSpecificError):
+        return None
     opset = loaded.run.options.output.opset
-    history = _History(explanation, model, original, counterparts, opset)
-    try:
-        return history.result(len(explanation.rewrites))
-    except InputError as error:
-        step = history.first_unwritable()
-        fault = fault_at(explanation, step, original) if step is not None else None
-        raise NotDynamicError(str(error), fault) from None
+    history = _History(explanation, model, original, [None, *elsewhere], opset)
+    step = history.first_unwritable()
+    return None if step is None else fault_at(explanation, step, original)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -225,10 +252,7 @@ class _History:
             for sized, there in zip(self.model.all, self.counterparts, strict=True)
         ]
         originals = [with_shared_weights(sized.graph, self.original) for sized in self.model.all]
-        graphs = expand_alike(graphs, originals)
-        folded = fold_alike(graphs)
-        file = write_dynamic(self.model, folded, self.opset)
-        return SizedResult(tuple(graphs), tuple(folded), file)
+        return _written(self.model, graphs, originals, self.opset)
 
     def first_unwritable(self) -> int | None:
         """Return the first step after which the graph has no dynamic form; None if it has none before."""

@@ -5,6 +5,7 @@ The application at fault is found by bisecting the chain of steps to the graph.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from relational_tensat.base.errors import (
@@ -70,7 +71,7 @@ def search_again(extracted: ExtractedRun, error: VerificationError) -> Extracted
     explored = replace(extracted.explored, notes=extracted.notes).refusing(rejection)
     extracted = replace(extracted, explored=explored, notes=explored.notes)
     try:
-        return without_rule(extracted, rule) if by_rule else without_nodes(extracted, fault)
+        return without_rule(extracted, rule) if by_rule else without_nodes(extracted, fault.e_nodes)
     except NoSolutionError:
         return give_up(extracted, NO_OTHER)
 
@@ -80,10 +81,10 @@ def give_up(extracted: ExtractedRun, why: str) -> ExtractedRun:
     return extracted.keeping_original(Rejection(why))
 
 
-def without_nodes(extracted: ExtractedRun, fault: Fault) -> ExtractedRun:
-    """Extract again, without e-nodes that an application built."""
+def without_nodes(extracted: ExtractedRun, e_nodes: Collection[int]) -> ExtractedRun:
+    """Extract again, without e-nodes that applications built."""
     database = extracted.loaded.egraph.database
-    database.run("run/exclude_nodes", nodes=list(fault.e_nodes))
+    database.run("run/exclude_nodes", nodes=sorted(e_nodes))
     return extract_again(extracted)
 
 
