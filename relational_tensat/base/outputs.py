@@ -167,6 +167,7 @@ class Written:
         holds: whether a file that does not say at its beginning what it is, is of that kind.
         is_folder: whether the path is one of a folder.
         names: of files that are written into the folder.
+        is_marked: whether all of them say at their beginning what they are: no other text is replaced.
         is_new: whether the command itself refuses whatever is there.
     """
 
@@ -175,6 +176,7 @@ class Written:
     holds: Callable[[Path], bool] = lambda path: False
     is_folder: bool = False
     names: tuple[str, ...] = ()
+    is_marked: bool = False
     is_new: bool = False
 
     def __call__(self, text: str) -> Path:
@@ -192,7 +194,7 @@ KERNELS = Written(
     is_folder=True,
     names=("kernels.json", "torch_operators.py", "test_torch_operators.py", "fused.cuh"),
 )
-CERTIFICATE = Written("a certificate")
+CERTIFICATE = Written("a certificate", is_marked=True)
 OF_OPTIONS = {
     "certificate": CERTIFICATE,
     "page": PAGE,
@@ -281,7 +283,7 @@ def _check_content(path: Path, written: Written) -> None:
     is_other = bool(written.suffixes) and not path.name.lower().endswith(tuple(written.suffixes))
     if content == _UNKNOWN and written.holds(path):
         content = written.content
-    if content != written.content and (content or is_other):
+    if content != written.content and (content or is_other or written.is_marked):
         raise UsageError(
             f"{path}: exists and is not {written.content}, it is not overwritten; expected another name"
         )

@@ -77,6 +77,9 @@ LOSING = (
     "run m.onnx -o z.onnx --rules my.rules --db my.rules",
     "run m.onnx -o z.onnx --input x=e.json --db e.json",
     "run m.onnx -o k/kernels.json --fuse --kernels k",
+    "run m.onnx -o z.onnx --certificate z.onnx",
+    "run m.onnx -o z.onnx --certificate my.rules",
+    "run m.onnx -o z.onnx --certificate w.json",
     "run m.onnx -o run.duckdb",
     "run m.onnx -o z.onnx --fuse --kernels taken",
     "view page.duckdb",
@@ -132,7 +135,7 @@ def test_every_path_that_a_command_takes_is_an_input_or_an_output() -> None:
     }
     assert written == {
         "--output", "-o", "output", "--egraph-json", "--record", "--db", "--cost-cache", "--view",
-        "--kernels", "--html", "file",
+        "--kernels", "--html", "--certificate", "--module", "file",
     }  # fmt: skip
 
 
