@@ -44,9 +44,6 @@ from relational_tensat.rules.backends.expand_to_onnx import expand_to_onnx
 from relational_tensat.run.values import ExtractedRun, LoadedRun
 from relational_tensat.tensor import Graph
 
-#: Each is extracted within so many seconds.
-_EXTRACTION_S = 2.0
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contestant:
@@ -68,6 +65,7 @@ def candidates(
     table: TableProblem,
     is_enough: Callable[[Sequence[Contestant]], bool],
     is_over: Callable[[], bool],
+    limit_s: float,
 ) -> list[Contestant]:
     """Return the cheapest graphs that differ, the chosen one first, then that by the profile.
 
@@ -76,6 +74,7 @@ def candidates(
     Args:
         is_enough: whether these are all that is wanted.
         is_over: whether to look for no more.
+        limit_s: each is extracted within so many seconds.
     """
     loaded = extracted.loaded
     first = chosen_choice(loaded.egraph, table)
@@ -84,7 +83,7 @@ def candidates(
     found: list[Contestant] = []
     original_us = loaded.original_us
     try:
-        for next_ones in _cheapest(extracted, table, first, is_over):
+        for next_ones in _cheapest(extracted, table, first, is_over, limit_s):
             if found and next_ones[0].found.cost_us >= original_us:
                 break
             if found and _is_costlier_run(loaded, next_ones[0], original_us):
@@ -130,7 +129,11 @@ def costed_by_now(table: TableProblem, found: Sequence[Contestant]) -> list[Cont
 
 
 def _cheapest(
-    extracted: ExtractedRun, table: TableProblem, first: Ints, is_over: Callable[[], bool]
+    extracted: ExtractedRun,
+    table: TableProblem,
+    first: Ints,
+    is_over: Callable[[], bool],
+    limit_s: float,
 ) -> Iterator[list[Contestant]]:
     """Give graphs, no two of them alike: with the first that by the profile, if it is another, then each.
 
@@ -138,7 +141,7 @@ def _cheapest(
     """
     loaded, options = extracted.loaded, extracted.loaded.run.options
     family, names = families_of(loaded.egraph, table, _of_backend(loaded))
-    limits = replace(options.extraction, time_limit_s=_EXTRACTION_S)
+    limits = replace(options.extraction, time_limit_s=limit_s)
 
     def solve(problem: ExtractionProblem) -> Extraction:
         return extract(problem, limits, options.process)

@@ -47,6 +47,8 @@ _OF_THE_REST = 0.7
 _LEAST_RACE_S = 10.0
 #: Graphs that are run in each of the last heats: the original twice, and the winner.
 _IN_LAST_HEATS = 3
+#: Each graph that is to race is extracted within so many seconds.
+_EXTRACTION_S = 2.0
 #: To extract again takes so many seconds in any case.
 _LEAST_EXTRACTION_S = 2.0
 #: No race begins with a smaller share of the time.
@@ -152,12 +154,14 @@ def _race(
     """
     loaded = extracted.loaded
     table = extraction_problem(loaded.egraph, loaded.cost, CostSource.about)
-    is_over = RaceClock(max(clock.budget_s, _LEAST_RACE_S)).is_over
+    finding = RaceClock(clock.budget_s if is_short else max(clock.budget_s, _LEAST_RACE_S))
+    limit_s = min(_EXTRACTION_S, _FINDING / 2 * clock.budget_s) if is_short else _EXTRACTION_S
     found = candidates(
         extracted,
         table,
         lambda found: len(found) >= most_graphs or _is_enough(timed, found),
-        lambda: is_over(_FINDING),
+        lambda: finding.is_over(_FINDING),
+        limit_s,
     )
     found = [each for each in found if timed.meet(each) != timed.original]
     others = [each for each in found if timed.hash_of(each.graph) not in timed.known]
