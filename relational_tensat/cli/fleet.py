@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from relational_tensat.fleet.task import FleetRow
 
 #: Options that name one file: each model has its own.
-_OF_ONE = ("db", "view", "kernels", "force", "inputs")
+_OF_ONE = ("db", "view", "kernels", "force", "inputs", "certificate")
 
 
 def fleet_arguments(parser: Parser) -> None:
@@ -35,6 +35,10 @@ def fleet_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--on", default="processes:1", metavar="RUNNER",
         help="processes:N, of which several need --effort low; or here, where a crash ends all [%(default)s]",
+    )  # fmt: skip
+    parser.add_argument(
+        "--certificates", action="store_true",
+        help="write a certificate beside each result, NAME.proof.json: relational-tensat check replays it",
     )  # fmt: skip
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object a model, a line each"
@@ -59,7 +63,14 @@ def run_fleet(args: argparse.Namespace) -> int:
         sys.stdout.flush()
 
     try:
-        rows = fleet(args.models, args.output, Options.of(**values), on=args.on, noted=noted)
+        rows = fleet(
+            args.models,
+            args.output,
+            Options.of(**values),
+            on=args.on,
+            certificates=args.certificates,
+            noted=noted,
+        )
     except KeyboardInterrupt:
         done = sum(counted.values())
         sys.stderr.write(f"interrupted after {done} models: the same command goes on\n")

@@ -42,6 +42,7 @@ def fleet(
     options: Options | None = None,
     *,
     on: str = "here",
+    certificates: bool = False,
     noted: Callable[[FleetRow], None] | None = None,
 ) -> list[FleetRow]:
     """Optimize models into a folder, those that are not there yet; return the rows of all.
@@ -52,6 +53,7 @@ def fleet(
         options: of each run.
         on: ``here``, or ``processes:N``; several processes time nothing. A model that ends its process, as
             one may that onnxruntime has a defect for, ends this one where it is ``here``.
+        certificates: write one beside each result: NAME.proof.json, for NAME.onnx.
         noted: called with each row when it lands.
 
     Raises:
@@ -66,7 +68,7 @@ def fleet(
     options = options or Options()
     check_side_by_side(options, on)
     ledger = Ledger(Path(out))
-    plan = plan_of(models, Path(out), options, ledger)
+    plan = plan_of(models, Path(out), options, ledger, certificates=certificates)
     if plan.tasks:
         _make(Path(out))
         ledger.create()
@@ -93,13 +95,22 @@ def check_side_by_side(options: Options, on: str) -> None:
         )
 
 
-def plan_of(models: Sequence[str | Path], out: Path, options: Options, ledger: Ledger) -> Plan:
+def plan_of(
+    models: Sequence[str | Path],
+    out: Path,
+    options: Options,
+    ledger: Ledger,
+    *,
+    certificates: bool = False,
+) -> Plan:
     """Return what is to be done: models that are not in the ledger as they and the options are now.
 
     Raises:
         UsageError, InputError: as ``fleet``.
     """
-    settings = hashlib.sha256(repr(options).encode()).hexdigest()
+    settings = hashlib.sha256(
+        repr((options, *["certificates"] * certificates)).encode()
+    ).hexdigest()
     known = {row.model: row for row in ledger.rows()}
     tasks, done = [], []
     for name, source in _named(models).items():
@@ -115,7 +126,9 @@ def plan_of(models: Sequence[str | Path], out: Path, options: Options, ledger: L
         ):
             done.append(row)
         else:
-            tasks.append(FleetTask(name, source, output, options, digest, settings))
+            proof = {"certificate": output.with_suffix(".proof.json")} if certificates else {}
+            own = options.replace(**proof)
+            tasks.append(FleetTask(name, source, output, own, digest, settings))
     tasks.sort(key=lambda task: -task.source.stat().st_size)
     return Plan(tuple(tasks), tuple(done))
 

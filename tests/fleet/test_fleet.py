@@ -63,6 +63,15 @@ def test_rows_say_what_became_of_models(models: Path, tmp_path: Path) -> None:
     assert row.basis == "modelled" and row.report and row.peak_bytes > 1 << 20
 
 
+def test_each_result_may_have_a_certificate(models: Path, tmp_path: Path) -> None:
+    out = tmp_path / "fast"
+    rows = fleet([models], out, _QUICK, certificates=True)
+    assert states(rows)["broken.onnx"] == "refused"
+    for name in ("one", "deep/two"):
+        files = [models / f"{name}.onnx", out / f"{name}.onnx", out / f"{name}.proof.json"]
+        assert main(["check", *map(str, files), "-q"]) == 0
+
+
 def row_without_rules(row: FleetRow) -> FleetRow:
     from dataclasses import replace
 
@@ -89,7 +98,12 @@ def _killing(task: FleetTask, marks: Path) -> FleetRow:
     ("kills", "state", "on"), [(1, None, "processes:2"), (9, "lost", "processes:1")]
 )
 def test_a_process_that_is_killed_loses_no_other_model(
-    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kills: int, state: str | None, on: str
+    models: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kills: int,
+    state: str | None,
+    on: str,
 ) -> None:
     marks = tmp_path / "marks"
     marks.mkdir()
