@@ -89,7 +89,12 @@ def _killing(task: FleetTask, marks: Path) -> FleetRow:
     ("kills", "state", "on"), [(1, None, "processes:2"), (9, "lost", "processes:1")]
 )
 def test_a_process_that_is_killed_loses_no_other_model(
-    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kills: int, state: str | None, on: str
+    models: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kills: int,
+    state: str | None,
+    on: str,
 ) -> None:
     marks = tmp_path / "marks"
     marks.mkdir()
