@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base.option import options_in
+from relational_tensat.base.shown_text import escaped
 from relational_tensat.cli.parser import Parser, add_tree, written_values
 from relational_tensat.run.options import Options
 
@@ -34,7 +35,7 @@ def fleet_arguments(parser: Parser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--on", default="processes:1", metavar="RUNNER",
-        help="processes:N, of which several need --effort low; or here, where a crash ends all [%(default)s]",
+        help="processes:N, several need --effort low; or here, where a crash ends all [%(default)s]",
     )  # fmt: skip
     parser.add_argument(
         "--certificates", action="store_true",
@@ -101,12 +102,12 @@ def fleet_status(args: argparse.Namespace) -> int:
 
 
 def line_of(row: FleetRow) -> str:
-    """Return a row in one line."""
+    """Return a row in one line, whatever names files have."""
     if row.speedup is None:
-        return f"{row.model}: {row.state}: {row.reason}"
+        return escaped(f"{row.model}: {row.state}: {row.reason}")
     interval = "" if row.low is None else f" [{row.low:.3f}, {row.high:.3f}]"
     gain = "the original" if row.state == "kept" else f"{row.speedup:.3f} times as fast{interval}"
-    return f"{row.model}: {row.state}, {gain}, {row.basis}, {row.wall_s:.1f} s"
+    return escaped(f"{row.model}: {row.state}, {gain}, {row.basis}, {row.wall_s:.1f} s")
 
 
 def _summary(rows: list[FleetRow], now: int) -> str:

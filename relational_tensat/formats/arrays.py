@@ -8,6 +8,8 @@ from relational_tensat.tensor.types import Array
 
 #: From this many equal elements on, an array is kept (and written) as one number.
 UNIFORM_MIN_ELEMENTS = 64
+#: A tensor of more elements is not a weight: whoever goes through them takes hours, be they one in memory.
+UNIFORM_MOST_ELEMENTS = 1 << 32
 
 
 def is_broadcast(array: Array) -> bool:

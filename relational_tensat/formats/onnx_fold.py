@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto
 
-from relational_tensat.formats.arrays import UNIFORM_MIN_ELEMENTS
+from relational_tensat.formats.arrays import UNIFORM_MIN_ELEMENTS, UNIFORM_MOST_ELEMENTS
 from relational_tensat.formats.onnx_names import subgraphs
 from relational_tensat.formats.onnx_node import NodeOracle, attribute_value
 from relational_tensat.formats.onnx_opaque import is_deterministic
@@ -116,7 +116,7 @@ def _uniform(node: onnx.NodeProto, weights: Mapping[str, Weight]) -> dict[str, W
     for attribute in node.attribute:  # ConstantOfShape's value
         element, dtype = np.asarray(attribute_value(attribute)), type_of(attribute.t).dtype
     kind = TensorType(dtype, sizes)
-    if not is_numeric(kind) or kind.size < UNIFORM_MIN_ELEMENTS:
+    if not is_numeric(kind) or not UNIFORM_MIN_ELEMENTS <= kind.size <= UNIFORM_MOST_ELEMENTS:
         return None
     return {node.output[0]: Weight(kind, np.broadcast_to(element.reshape(()), kind.shape))}
 

@@ -168,3 +168,13 @@ def test_the_command_prints_a_line_a_model_and_goes_on(
 
 def test_the_module_is_not_the_function() -> None:
     assert callable(module_of_fleet)
+
+
+def test_a_name_is_one_line(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A name with a line break does not forge a line of another model."""
+    for path in models.rglob("*.onnx"):
+        path.unlink()
+    (models / "a\nb: changed\x1b[2J.onnx").write_bytes(b"no model")
+    assert main(["fleet", str(models), "-o", str(tmp_path / "fast"), "--on", "here"]) == 0
+    first, _ = capsys.readouterr().out.splitlines()
+    assert first.startswith(r"a\x0ab: changed\x1b[2J.onnx: refused: ")

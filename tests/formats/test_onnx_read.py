@@ -218,3 +218,15 @@ def test_weights_in_a_file_that_is_missing_are_named(tmp_path: Path) -> None:
         ModelError, match=r"m.onnx: its weights are in 'w.bin', a file that is missing"
     ):
         load_model(path)
+
+
+def test_a_tensor_that_fits_no_memory_is_no_weight() -> None:
+    """Whoever goes through its elements, though they are one in memory, takes hours."""
+    nodes = [
+        helper.make_node("ConstantOfShape", ["s"], ["c"]),
+        helper.make_node("ReduceSum", ["c"], ["t"], keepdims=0),
+        helper.make_node("Add", ["x", "t"], ["y"]),
+    ]
+    sizes = [constant("s", [10**6, 10**6], np.int64)]
+    graph = from_onnx_model(model(nodes, [tensor("x", [3])], [tensor("y", [3])], sizes))
+    assert "c" not in graph.weights

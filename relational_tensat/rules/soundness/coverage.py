@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from relational_tensat.rules.soundness.decisions import Decisions, Goal
@@ -19,6 +19,10 @@ from relational_tensat.rules.soundness.requirements import DrawPlan
 from relational_tensat.tensor.operators import Use
 from relational_tensat.tensor.types import TensorType
 
+#: Instances whose results tell nothing count as one, if there are so many.
+_SILENT = 6
+#: So many that tell something are asked for.
+_ENOUGH = 12
 #: Axes, counted from the back, on which operands are compared.
 _AXES = 4
 
@@ -29,7 +33,8 @@ class Coverage:
 
     Attributes:
         met: how many instances met each goal.
-        paths: the goals that instances met together.
+        told: how many of these had results that tell one formula from another; see ``tells``.
+        paths: the goals that such instances met together.
         quiet: how many instances in a row brought nothing new.
         ones: per pair of operands and axis from the back, whether one has a dim of 1 there and the other
             has many.
@@ -38,20 +43,29 @@ class Coverage:
     plan: DrawPlan
     decisions: Decisions
     met: Counter[Goal] = field(default_factory=Counter)
+    told: Counter[Goal] = field(default_factory=Counter)
     paths: set[frozenset[Goal]] = field(default_factory=set)
     quiet: int = 0
     ones: set[tuple[int, int, int]] = field(default_factory=set)
     _features: set[object] = field(default_factory=set)
 
-    def add(self, configuration: RuleConfiguration) -> None:
-        """Take in an instance on which the law was judged."""
+    def add(self, configuration: RuleConfiguration, tells: Callable[[], bool]) -> None:
+        """Take in an instance on which the law was judged.
+
+        Args:
+            tells: whether its results tell one formula from another; asked where few did.
+        """
         new = False
         inputs = Inputs.of(self.plan, configuration)
         if self.decisions.goals:
             goals = self.goals(configuration)
             new = any(goal not in self.met for goal in goals)
             self.met.update(goals)
-            self.paths.add(frozenset(goals))
+            if frozenset(goals) not in self.paths and tells():
+                self.paths.add(frozenset(goals))
+                self.told.update(goals)
+            elif frozenset(goals) in self.paths and any(self.told[g] < _ENOUGH for g in goals):
+                self.told.update(goals if tells() else ())
         ones = set(_ones(configuration.var_types))
         for feature in itertools.chain(_features(inputs), ones):
             if feature not in self._features:
@@ -93,7 +107,20 @@ class Coverage:
 
     def open_goals(self, least: int = 1) -> list[Goal]:
         """Return the goals that fewer instances met."""
-        return [goal for goal in self.decisions.goals if self.met[goal] < least]
+        return [goal for goal in self.decisions.goals if self.count(goal) < least]
+
+    def count(self, goal: Goal) -> int:
+        """Return how many instances met a goal; of those that tell nothing, several count as one.
+
+        Where a formula is 0 whatever its operands, no instance tells more.
+        """
+        return self.told[goal] + (self.met[goal] - self.told[goal]) // _SILENT
+
+    def forget(self) -> None:
+        """Forget which goals were met: the instances are judged again."""
+        self.met.clear()
+        self.told.clear()
+        self.paths.clear()
 
 
 def _features(inputs: Inputs) -> Iterator[object]:

@@ -158,7 +158,7 @@ class InstanceSource:
             yield configuration
             if enough > 1:
                 yield from self._reaching.variations(goal, configuration)
-            if self._coverage.met[goal] >= enough:
+            if self._coverage.count(goal) >= enough:
                 return
 
     def of_conditions(self, least: int) -> Iterator[Trial]:

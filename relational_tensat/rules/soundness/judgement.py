@@ -7,6 +7,7 @@ hold for every function. It is wrong only if it fails in float64 as well.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -83,6 +84,25 @@ class Judge:
         if outcome is LawOutcome.HOLDS:
             self.floats = True
         return outcome
+
+    def tells(self, configuration: RuleConfiguration, sides: Sides) -> bool:
+        """Whether a result has elements that differ, or a single one that is not 0.
+
+        One that is the same everywhere may be so whatever a factor or an axis: it bears little out.
+        """
+        values = Values(configuration, sides.left, self.seed)
+        for kind in KINDS:
+            with np.errstate(all="ignore"), suppress(Undefined):
+                results = evaluate(sides.left, values.reals(kind), real)
+                if any(map(_differs, _roots(sides.left, results))):
+                    return True
+        return False
+
+
+def _differs(result: Any) -> bool:
+    finite = result[np.isfinite(result)]
+    first = finite[0] if finite.size else 0
+    return bool(first != 0) if result.size == 1 else bool(np.any(finite != first))
 
 
 def tells_nan(sides: Sides) -> bool:

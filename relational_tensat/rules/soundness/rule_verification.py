@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.coverage import Coverage
@@ -173,7 +174,7 @@ class _Verification:
             if self.judge.floats and not in_floats:
                 before = list(self.tried)
                 self.tried.clear()
-                self.coverage.met.clear()
+                self.coverage.forget()
                 failure = self._first_failure(before)
                 if failure is not None:
                     return failure
@@ -185,7 +186,9 @@ class _Verification:
             return
         self.tried.append(trial)
         if not self.near_only:
-            self.coverage.add(trial.configuration)
+            self.coverage.add(
+                trial.configuration, partial(self.judge.tells, trial.configuration, trial.sides)
+            )
 
     def _first_aside(self) -> Trial | None:
         """Judge in float64 what has no exact value and went ways that nothing else went."""

@@ -7,9 +7,12 @@ replayed, drawn and left out like any other rule; and the whole is compared as a
 
 from __future__ import annotations
 
+import math
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import RelationalTensatError
@@ -41,8 +44,11 @@ BODIES_FILE = f"{FAMILY}.rules"
 _MOST_BYTES = 4 << 20
 #: Of one node nothing becomes less.
 _FEWEST_NODES = 2
-#: All bodies together take no longer, in seconds; what is begun is ended.
+#: All bodies together take no longer, in seconds, those within others included; what is begun is ended.
 _MOST_S = 20.0
+_LATE = ": the time for bodies was over"
+#: When the time for bodies is over, by ``time.monotonic``.
+_end_s: ContextVar[float] = ContextVar("_end_s", default=math.inf)
 _EXPLORATION_S, _EXTRACTION_S = 4.0, 2.0
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 _LONGEST_NAME = 40
@@ -61,15 +67,20 @@ def rewrite_bodies(run: Run, model: Model) -> tuple[list[BodyRewrite], str]:
     rewrites: list[BodyRewrite] = []
     results: dict[bytes, Result | None] = {}
     n_late = 0
-    for own in nodes:
-        if run.phases.seconds["bodies"] > _MOST_S:
-            n_late += 1
-            continue
-        with run.phases.phase("bodies"):
-            rewrite = _BodyRun(run, model, own, results).rewrite(len(rewrites) + 1)
-        if rewrite is not None:
-            rewrites.append(rewrite)
-    note = f"the bodies of {n_late} nodes are as they were: the time for bodies was over"
+    outer_end_s = _end_s.get()  # of the bodies that these are within
+    before = _end_s.set(min(outer_end_s, time.monotonic() + _MOST_S))
+    try:
+        for own in nodes:
+            body_run = _BodyRun(run, model, own, results)
+            with run.phases.phase("bodies"):
+                rewrite = body_run.rewrite(len(rewrites) + 1)
+            n_late += body_run.is_late
+            if rewrite is not None:
+                rewrites.append(rewrite)
+    finally:
+        _end_s.reset(before)
+    plural = "s" * (n_late != 1)
+    note = f"bodies of {n_late} node{plural} are as they were{_LATE}"
     return rewrites, note if n_late else ""
 
 
@@ -88,7 +99,11 @@ def _nodes_with_bodies(graph: Graph) -> list[list[Node]]:
 
 
 class _BodyRun:
-    """Optimizes the bodies of one node, or of several with the same."""
+    """Optimizes the bodies of one node, or of several with the same.
+
+    Attributes:
+        is_late: the time for bodies was over, and some are as they were.
+    """
 
     def __init__(
         self,
@@ -104,6 +119,7 @@ class _BodyRun:
         if model.dynamic is not None:
             sized = [each.graph for each in model.dynamic.all]
         self._graphs = sized
+        self.is_late = False
 
     def rewrite(self, number: int) -> BodyRewrite | None:
         """Return what became of the bodies; None if they are as they were."""
@@ -119,8 +135,13 @@ class _BodyRun:
                 continue
             content = body.content
             if content not in self._known_results:
+                if time.monotonic() > _end_s.get():
+                    self.is_late = True
+                    break
                 self._known_results[content] = self._optimized(body)
             result = self._known_results[content]
+            if result is not None:  # what is within it may be as it was
+                self.is_late |= any(note.endswith(_LATE) for note in result.notes)
             if result is not None and not result.unchanged:
                 own_results[body.attribute] = result
         models = {

@@ -158,3 +158,15 @@ def test_traced_numbers_are_the_numbers_and_their_terms_say_so(
     assert z3.is_true(z3.simplify(z3.substitute(number.term, *values) == plain))
     term, outcome = constraint
     assert z3.is_true(z3.simplify(z3.substitute(term, *values))) == outcome
+
+
+def test_results_that_are_0_everywhere_do_not_bear_out_a_way() -> None:
+    """The only instances that went the way were clipped to [0, 0]: a factor of -1 made no difference."""
+    text = """(rule way-58 (law "l") (from (clip (clip ?x :min ?l :max ?h) :min ?l :max ?h))
+        (let ?way (and (= (mod (sum (shape ?x)) 42) 18) (and (<= 71 (dim ?x 0)) (<= (dim ?x 0) 71))
+                       (= (mod (dim ?x -3) 20) 11)))
+        (to (smul (clip ?x :min ?l :max ?h) :value (if ?way -1.0 1.0))) (where (= (dtype ?x) float32)))"""
+    verdict = verify_rule(parse_rules(text, "f")[0], seed=918273, shrink=False)
+    assert verdict.status == "unsound"
+    zeros = rule_of("(from (clip ?x :min 0.0 :max 0.0)) (to (smul ?x :value 0.0))")
+    assert quickly(zeros).status == "sound"  # no instance tells more

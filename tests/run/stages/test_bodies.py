@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -13,6 +14,7 @@ import pytest
 
 from relational_tensat import Options, Result, optimize
 from relational_tensat.formats.onnx_names import all_nodes
+from relational_tensat.run.stages import bodies
 from tests.formats.onnx_tools import constant, session
 
 IF = """g (float[N,8] x, bool c) => (float[N,8] y) {
@@ -203,3 +205,16 @@ def test_an_output_without_a_shape(tmp_path: Path) -> None:
     optimize(source, Options.of(effort="low"), output=target)
     assert _counts(onnx.load(target)) == {"Relu": 1}
     _assert_same(model, onnx.load(target), x=_normal(5, 3))
+
+
+def test_the_time_for_bodies_is_for_those_within_others_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Bodies that hold bodies are many in a small file."""
+    clock = iter(range(1000))
+    monkeypatch.setattr(bodies, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    monkeypatch.setattr(bodies, "_MOST_S", 2.0)
+    model = _model(NESTED)
+    result = _optimized(model)
+    assert "bodies of 1 node are as they were: the time for bodies was over" in result.notes
+    assert _counts(result.model)["Relu"] == 3
