@@ -82,6 +82,12 @@ def _skip_rms_norm(node: OnnxNode) -> Parts | None:
     return _norm(node, "rms_norm", 2, 0, attr_float(node, "epsilon", 1e-12))
 
 
+def _rms_norm(node: OnnxNode) -> Parts | None:
+    """Return the norm that ONNX has as RMSNormalization since version 23."""
+    attrs = {"axis": attr_int(node, "axis", -1), "epsilon": attr_float(node, "epsilon", 1e-5)}
+    return _only(node, Mapped("rms_norm", node.inputs[:2], attrs))
+
+
 def _fast_gelu(node: OnnxNode) -> Parts | None:
     x: str | Mapped = node.inputs[0]
     if bias := _given(node, 1):
@@ -182,6 +188,7 @@ def _attention(node: OnnxNode) -> Parts | None:
 
 _READERS: Mapping[str, Callable[[OnnxNode], Parts | None]] = {
     "SkipLayerNormalization": _skip_layer_norm,
+    "SimplifiedLayerNormalization": _rms_norm,
     "SkipSimplifiedLayerNormalization": _skip_rms_norm,
     "FastGelu": _fast_gelu,
     "BiasGelu": _bias_gelu,

@@ -33,6 +33,11 @@ def candidates(preferred: int) -> Iterator[int]:
     yield from range(first - 1, OLDEST_WRITTEN_OPSET - 1, -1)
 
 
+#: onnxruntime's own that it has in the default domain, where ONNX knows of none.
+RUNTIME_OPERATORS = ("SimplifiedLayerNormalization",)
+#: Where the others are.
+RUNTIME_DOMAIN = "com.microsoft"
+
 #: Operators whose meaning changed in a version although the version converter takes it for none.
 CHANGED = {"PRelu": 7, "Scan": 9}
 
@@ -40,7 +45,7 @@ CHANGED = {"PRelu": 7, "Scan": 9}
 @cache
 def same_meaning(op_type: str, old: int, new: int) -> bool:
     """Whether an operator of the default set is the same in two versions of the set."""
-    if old == new:
+    if old == new or op_type in RUNTIME_OPERATORS:
         return True
     try:
         schemas = [onnx.defs.get_schema(op_type, version, "") for version in (old, new)]
@@ -52,6 +57,8 @@ def same_meaning(op_type: str, old: int, new: int) -> bool:
 @cache
 def _form(op_type: str, version: int) -> str | None:
     """Return how an operator of the default set is spelled in a version; None if it is not there."""
+    if op_type in RUNTIME_OPERATORS:
+        return ""
     try:
         schema = onnx.defs.get_schema(op_type, version, "")
     except onnx.defs.SchemaError:
@@ -104,14 +111,30 @@ def checkable(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a model whose outputs all have a shape, for the checker: runtimes need none.
 
     Outputs of a shape that nobody knows get that of a number, which the checker compares with nothing.
+    onnxruntime's operators of the default domain go to its own, of which the checker knows nothing.
     """
-    if not outputs_without_shape(model):
+    if is_checkable(model):
         return model
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
+    for node in _runtime_nodes(copy):
+        node.domain = RUNTIME_DOMAIN
+    if RUNTIME_DOMAIN not in read_imports(copy.opset_import):
+        copy.opset_import.append(onnx.helper.make_opsetid(RUNTIME_DOMAIN, 1))
     for value in outputs_without_shape(copy):
         value.type.tensor_type.shape.SetInParent()
     return copy
+
+
+def is_checkable(model: onnx.ModelProto) -> bool:
+    """Whether the checker knows all that a model has."""
+    return not (outputs_without_shape(model) or any(_runtime_nodes(model)))
+
+
+def _runtime_nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+    for node in all_nodes(model.graph.node):
+        if node.op_type in RUNTIME_OPERATORS and node.domain in ("", "ai.onnx"):
+            yield node
 
 
 def outputs_without_shape(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:

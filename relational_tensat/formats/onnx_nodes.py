@@ -14,6 +14,7 @@ import onnx
 
 from relational_tensat.base.errors import ModelError, ShapeError
 from relational_tensat.formats.onnx_fold import data_of, fold
+from relational_tensat.formats.onnx_metadata import RUNTIME_DOMAIN, RUNTIME_OPERATORS
 from relational_tensat.formats.onnx_names import (
     FreshNames,
     all_names,
@@ -34,8 +35,6 @@ from relational_tensat.tensor.operators import Operator, get_operator, map_onnx,
 from relational_tensat.tensor.operators.onnx_form import Mapped
 from relational_tensat.tensor.types import Array
 
-#: The domain of onnxruntime's own operators.
-_CONTRIB = "com.microsoft"
 #: Operators that change nothing a second time.
 _IDEMPOTENT = frozenset({"Floor", "Ceil", "Round", "Sign"})
 #: With what operators change nothing.
@@ -281,8 +280,8 @@ class NodeReader:
         """Read a node that an operator understands; return whether one does."""
         if not all(is_numeric(self._types[name]) for name in node.input if name):
             return False
-        if node.domain:
-            return node.domain == _CONTRIB and self._read_as_parts(node)
+        if node.domain or node.op_type in RUNTIME_OPERATORS:
+            return node.domain in ("", RUNTIME_DOMAIN) and self._read_as_parts(node)
         readers = self._readers.get(node.op_type, ())
         if not readers:
             return False

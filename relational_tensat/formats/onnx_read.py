@@ -29,8 +29,8 @@ from relational_tensat.formats.onnx_external import (
 from relational_tensat.formats.onnx_frame import default_inputs
 from relational_tensat.formats.onnx_metadata import (
     checkable,
+    is_checkable,
     mark_beside,
-    outputs_without_shape,
     read_imports,
     read_metadata,
     weights_without_data,
@@ -187,7 +187,7 @@ def parse_onnx(path: Path) -> tuple[onnx.ModelProto, dict[str, memoryview]]:
         raise ModelError(f"{where}: its weights are in {name!r}, a file that is missing beside it")
     try:
         if has_external_data(model):
-            if not outputs_without_shape(model):
+            if is_checkable(model):
                 checker.check_model(utf8_name(path))  # it knows the folder, and where files may be
                 data |= load_external_data(model, path.parent)
             else:
