@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import statistics
 import subprocess
 import time
@@ -95,6 +96,7 @@ def _pack(original: Path, packed: Path) -> None:
     """Write a model with weights of four bits."""
     from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
 
+    logging.getLogger("onnxruntime.quantization").setLevel(logging.WARNING)
     quantizer = MatMulNBitsQuantizer(onnx.load(original), bits=4, block_size=32, is_symmetric=True)
     quantizer.process()
     quantizer.model.save_model_to_file(str(packed), False)
