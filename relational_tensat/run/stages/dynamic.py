@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from relational_tensat.base.errors import (
     InputError,
     NoSolutionError,
+    RelationalTensatError,
     VerificationError,
 )
 from relational_tensat.explain.chosen_at_sizes import ChosenAtSizes
@@ -171,7 +172,7 @@ def _result_at_all_sizes(loaded: LoadedRun) -> SizedResult:
     others = [other.graph for other in model.others]
     try:
         chosen = ChosenAtSizes(loaded.egraph.database.connection, others)
-    except (InputError, UnlikeValuesError) as error:
+    except (RelationalTensatError, UnlikeValuesError) as error:
         raise NotDynamicError(str(error)) from None
     if chosen.refused:
         raise _refusal(chosen, model)
