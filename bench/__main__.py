@@ -10,6 +10,7 @@ from bench.anytime import command as anytime_command
 from bench.big import command as big_command
 from bench.conformance import command as conformance_command
 from bench.cpu import command as cpu_command
+from bench.decoder import command as decoder_command
 from bench.engines import command as engines_command
 from bench.exports import command as exports_command
 from bench.extract import command as extract_command
@@ -56,6 +57,7 @@ COMMANDS = (
     opaque_command,
     paper_command,
     peers_command,
+    decoder_command,
     taso_command,
     runs_command,
     conformance_command,

@@ -193,7 +193,9 @@ def _size_or_range(text: str) -> int:
         return whole_number(text)
     first, last = whole_number(least), whole_number(most)
     if not 0 < first <= last:
-        raise argparse.ArgumentTypeError(f"{text!r} is not LEAST:MOST, from 1 on")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not LEAST:MOST, from 1 on: nothing of size 0 is promised"
+        )
     return SizeRange.of(first, last)
 
 

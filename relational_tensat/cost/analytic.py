@@ -12,6 +12,7 @@ A cache has some of what a model reads since it ran last: weights, code and data
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -89,10 +90,11 @@ def with_cache_state(profile: Profile, graph: Graph, prices: Prices = profile_us
     most_us = profile.weight_cache_us
     if not most_us:
         return profile
-    configurations = list(graph_configurations(graph))
+    configurations = Counter(graph_configurations(graph))
     cold, warm = (replace(profile, cached=part) for part in (0.0, 1.0))
     cold_us, warm_us = (
-        sum(prices(found, each) for each in configurations) for found in (cold, warm)
+        sum(count * prices(found, each) for each, count in configurations.items())
+        for found in (cold, warm)
     )
     if cold_us >= most_us:
         return cold

@@ -1,4 +1,4 @@
-"""The chosen graph at other sizes of a model's dynamic dimensions, or the e-nodes that do not hold there."""
+"""The chosen graph at other sizes of dynamic dimensions, or the e-nodes that do not hold there."""
 
 from __future__ import annotations
 

@@ -75,8 +75,8 @@ class UnionsAtSizes:
         self._refused: dict[int, tuple[Edge, Refusal]] = {}
         self._parent: dict[int, int] = {}
         #: Equal counterparts are one object, so that equal unions are found by identity.
-        self._interned: dict[_Held, _Held] = {}
-        self._inferred: dict[tuple[str, _Attrs, tuple[_Types, ...]], _Held] = {}
+        self._interned: dict[tuple[str, _Types], _Held] = {}
+        self._inferred: dict[tuple[str, str, tuple[_Types, ...]], _Held] = {}
         self._judged: dict[tuple[int, ...], list[_Held] | Refusal] = {}
         self._everywhere: dict[int, Rule] = {}
         self._begin()
@@ -134,15 +134,10 @@ class UnionsAtSizes:
         """Whether two forms have the same value at all sizes."""
         return form == other or self._root(form) == self._root(other)
 
-    def never_holding(self) -> dict[int, Refusal]:
+    def never_holding(self) -> set[int]:
         """Return the e-nodes none of whose forms has a counterpart at all sizes."""
         proof = self._proof
-        held = {proof.enode(form) for form in self._held}
-        return {
-            proof.enode(form): refusal
-            for form, refusal in self._refusals.items()
-            if proof.enode(form) not in held
-        }
+        return {*map(proof.enode, proof.nodes)} - {*map(proof.enode, self._held)}
 
     def _form_like(self, enode: int, wanted: int) -> int | None:
         """Return a form of an e-node that has the same value as another one at all sizes."""
@@ -282,7 +277,7 @@ class UnionsAtSizes:
 
     def _inferred_held(self, op: str, attrs: _Attrs, operands: Sequence[_Held]) -> _Held:
         """Return an operator's counterparts on those of its operands."""
-        key = op, attrs, tuple([operand.types for operand in operands])
+        key = op, repr(attrs), tuple([operand.types for operand in operands])
         if key not in self._inferred:
             operator = get_operator(op)
             types = tuple(
@@ -293,7 +288,8 @@ class UnionsAtSizes:
         return self._inferred[key]
 
     def _intern(self, held: _Held) -> _Held:
-        return self._interned.setdefault(held, held)
+        # by text: 0.0 is not -0.0, nor is 1 True
+        return self._interned.setdefault((repr(held.attrs), held.types), held)
 
     def _symbol(self, form: int) -> Symbol:
         return self._signatures[self._proof.nodes[form].signature].symbol

@@ -41,8 +41,8 @@ ROUNDED_TOLERANCE = {
     "bfloat16": 5e-2,
 }
 
-#: Graphs of more work than this are run on one input per set of weights, smaller ones on two.
-_FEW_FLOPS = 5e9
+#: Graphs of more work than this, or of more nodes, are run on one input per set of weights, others on two.
+_FEW_FLOPS, _FEW_NODES = 5e9, 1000
 
 
 def verify(
@@ -66,7 +66,7 @@ def verify(
         folded: the optimized graph as it will be written, with weight-only values folded; compared
             under the model's own weights, within the rounding of the weights' element type.
         seed: of inputs and weights.
-        runs: inputs drawn per set of weights; by default 2, or 1 for graphs of over 5 Gflop.
+        runs: inputs drawn per set of weights; by default 2, or 1 for graphs of over 5 Gflop or 1,000 nodes.
         inputs: real inputs, by name, instead of random ones; those missing are drawn.
 
     Returns:
@@ -152,7 +152,10 @@ class _Verifier:
         self.inputs = inputs
         self.varies = bool(set(original.inputs) - set(inputs))
         self.masking = Masking(original, inputs)
-        self.is_large = max(graph_flops(original), graph_flops(optimized)) > _FEW_FLOPS
+        graphs = (original, optimized)
+        self.is_large = max(map(graph_flops, graphs)) > _FEW_FLOPS or (
+            max(len(graph.nodes) for graph in graphs) > _FEW_NODES
+        )
         if runs is None:
             runs = 1 if self.is_large else 2
         self.runs = runs if self.varies else 1

@@ -32,8 +32,8 @@ _NEUTRAL = frozenset({
     "NhwcMaxPool", "Pad", "ReorderInput", "ReorderOutput", "Reshape", "Shape", "Slice", "Split", "Squeeze",
     "Transpose", "Unsqueeze",
 })  # fmt: skip
-#: How much larger a file may be: names and scales of what is new, never weights that are unpacked.
-_MORE_BYTES, _FEW_BYTES = 1.001, 4096
+#: How much larger a file may be: names, metadata and scales of what is new, never unpacked weights.
+_MORE_BYTES, _FEW_BYTES = 1.005, 4096
 #: Parts of the names of kernels on integers that do not begin with Q and a capital.
 _ON_INTEGERS = ("Integer", "NBits", "Bnb4", "BlockQuantized", "DynamicQuantize")
 #: Those that quantize operands which are floats.

@@ -19,7 +19,7 @@ class VerificationOptions(OptionGroup):
     )  # fmt: skip
     runs: int | None = option(
         None, "random inputs per set of weights", name="verify_runs", metavar="N", minimum=1,
-        default_text="2, or 1 over 5 Gflop",
+        default_text="2, or 1 over 5 Gflop or 1,000 nodes",
         is_rare=True,
     )  # fmt: skip
     strict: bool = option(

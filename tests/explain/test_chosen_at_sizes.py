@@ -1,4 +1,4 @@
-"""Unions carried out at other sizes: the same as steps, one by one; what holds at some sizes only is named."""
+"""Unions carried out at other sizes: the same as by steps; what holds at some sizes only is named."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations, combinations_with_replacement
 from math import gcd, prod
 from typing import TypeAlias
@@ -252,6 +253,18 @@ def find_expression(
     """
     if len(set(values)) == 1:
         return Expression(values[0])
+    places = tuple([tuple(at.items()) for at in sizes])
+    return _found(tuple(values), places, tuple(quotients))
+
+
+@lru_cache(maxsize=1 << 12)
+def _found(
+    values: tuple[int, ...],
+    places: tuple[tuple[tuple[str, int], ...], ...],
+    quotients: tuple[Quotient, ...],
+) -> Expression | None:
+    """Search, once for the same values: equal layers have them."""
+    sizes = [dict(place) for place in places]
     symbols = list(sizes[0])
     simple = list(_products(symbols, _MOST_FACTORS))
     long = list(_products([*symbols, *quotients], _MOST_FACTORS)) if quotients else []

@@ -82,7 +82,7 @@ def _verified(extracted: ExtractedRun) -> CheckedRun:
             extracted = search_again(extracted, error)
             _record(extracted)
             continue
-        objection = _objection(checked.verification)
+        objection = _objection(checked.verification, is_final=sized is None)
         if objection and not extracted.is_unchanged:
             extracted = extracted.keeping_original(Rejection(f"{objection}: the original is kept"))
             _record(extracted)
@@ -96,6 +96,13 @@ def _verified(extracted: ExtractedRun) -> CheckedRun:
                 _record(extracted)
                 continue
             checked = compared
+            objection = _objection(checked.verification)
+            if objection and not extracted.is_unchanged:
+                extracted = extracted.keeping_original(
+                    Rejection(f"{objection}: the original is kept")
+                )
+                _record(extracted)
+                continue
         checked = replace(checked, change=_file_change(checked))
         extracted, reason = _worth(checked)
         if not reason:
@@ -169,11 +176,16 @@ def _place_beside(loaded: LoadedRun) -> Path | None:
     return folder / output.name
 
 
-def _objection(verification: Verification) -> str:
-    """Return why a graph that is right is not returned, "" where it is."""
+def _objection(verification: Verification, *, is_final: bool = True) -> str:
+    """Return why a graph that is right is not returned, "" where it is.
+
+    Args:
+        is_final: whether the file that was compared is the one to be written, and not one of fixed sizes.
+    """
     if not verification.runs:
         return f"nothing could be compared: {'; '.join(verification.warnings)}"
-    return verification.quantized.growth if verification.quantized is not None else ""
+    quantized = verification.quantized
+    return quantized.growth if quantized is not None and is_final else ""
 
 
 def _kernels(verification: Verification) -> str:

@@ -82,6 +82,7 @@ def compare_at_all_sizes(checked: CheckedRun) -> Verification:
             check = compare_quantized(model.path, file, process.threads)
             if check is not None and check.gain:
                 raise VerificationError(check.gain)
+            outcome = replace(outcome, quantized=check)
         compared = compare_file_at_all_sizes(loaded, file, tuple(Session), process.seed)
         return outcome.joined(compared)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from relational_tensat.base.errors import (
     InputError,
     NoSolutionError,
+    RelationalTensatError,
     VerificationError,
 )
 from relational_tensat.explain.chosen_at_sizes import ChosenAtSizes
@@ -137,10 +138,10 @@ def _search_dynamic(extracted: ExtractedRun, error: NotDynamicError) -> Extracte
     """
     fault, refused = error.fault, extracted.explored.refused
     rule = error.rule or (fault.step.rule if fault else "")
-    if not (error.refused or rule) or refused.n_left_out == MOST_LEFT_OUT:
-        return give_up(extracted, f"no dynamic result: {error}: the original is kept")
     e_nodes = error.refused or frozenset(fault.e_nodes if fault else ())
     by_rule = e_nodes <= refused.left_out  # there are none, or leaving these out did not help
+    if (by_rule and not rule) or refused.n_left_out == MOST_LEFT_OUT:
+        return give_up(extracted, f"no dynamic result: {error}: the original is kept")
     what = f"{fault.text} does not hold at all sizes: {error}" if fault else str(error)
     left_out = f"the rule {rule}" if by_rule else "that"
     extracted = _leaving_out(extracted, e_nodes, f"{what}: {left_out} is left out")
@@ -171,7 +172,7 @@ def _result_at_all_sizes(loaded: LoadedRun) -> SizedResult:
     others = [other.graph for other in model.others]
     try:
         chosen = ChosenAtSizes(loaded.egraph.database.connection, others)
-    except (InputError, UnlikeValuesError) as error:
+    except (RelationalTensatError, UnlikeValuesError) as error:
         raise NotDynamicError(str(error)) from None
     if chosen.refused:
         raise _refusal(chosen, model)

@@ -153,6 +153,10 @@ def _race(
     been timed, or the time is over.
     """
     loaded = extracted.loaded
+    heat_s = None
+    if is_short and timed.hash_of(extracted.graph) not in timed.known:
+        # before others are extracted, which would be in vain
+        heat_s = _short_heat_s(_heats(loaded, device, [loaded.original, extracted.graph]), clock)
     table = extraction_problem(loaded.egraph, loaded.cost, CostSource.about)
     finding = RaceClock(clock.budget_s if is_short else max(clock.budget_s, _LEAST_RACE_S))
     limit_s = min(_EXTRACTION_S, _FINDING / 2 * clock.budget_s) if is_short else _EXTRACTION_S
@@ -168,7 +172,7 @@ def _race(
     decisive = [each for each in others if each is found[0] or each.is_by_profile]
     if not found or (timed.winners and (not decisive or clock.budget_s < _LEAST_RACE_S)):
         return False
-    raced, result = _heats_of(loaded, device, others or found, clock, is_short=is_short)
+    raced, result = _heats_of(loaded, device, others or found, clock, heat_s)
     timed.add(raced, result, number)
     graphs = [_contender(timed, timed.hash_of(each.graph), each) for each in raced]
     final = result.final
@@ -189,21 +193,35 @@ def _heats_of(
     device: Device,
     found: Sequence[Contestant],
     clock: RaceClock,
-    *,
-    is_short: bool,
+    heat_s: float | None,
 ) -> tuple[Sequence[Contestant], RaceResult]:
-    """Race graphs, as many as there is time for; return these, and the result."""
+    """Race graphs, as many as there is time for; return these, and the result.
+
+    Args:
+        heat_s: how long a heat takes; None if that is not known.
+    """
     heat = _heats(loaded, device, [loaded.original, *(candidate.graph for candidate in found)])
-    heat_s = _seconds_of(heat)  # counts for nothing: libraries are loaded, memory is taken
-    if is_short and LEAST_HEATS * heat_s > clock.left_s > heat_s:
-        heat_s = _seconds_of(heat)
-    if is_short and LEAST_HEATS * heat_s > clock.left_s:
-        raise NotRacedError(_too_slow(LEAST_HEATS * heat_s, clock.left_s))
+    if heat_s is None:
+        heat_s = _seconds_of(heat)  # counts for nothing: libraries are loaded, memory is taken
     graph_s = heat_s / _IN_LAST_HEATS
     fitting = int(_FIRST_HEATS * clock.budget_s / (LEAST_HEATS * graph_s)) - 2
     at_least = 1 + any(each.is_by_profile for each in found[1:])
     raced = found[: max(at_least, fitting)]
     return raced, race(heat, len(raced), clock.is_over)
+
+
+def _short_heat_s(heat: TimingRound, clock: RaceClock) -> float:
+    """Return how long a heat takes, which counts for nothing: libraries are loaded, memory is taken.
+
+    Raises:
+        NotRacedError: too few fit into what is left.
+    """
+    heat_s = _seconds_of(heat)
+    if LEAST_HEATS * heat_s > clock.left_s > heat_s:
+        heat_s = _seconds_of(heat)
+    if LEAST_HEATS * heat_s > clock.left_s:
+        raise NotRacedError(_too_slow(LEAST_HEATS * heat_s, clock.left_s))
+    return heat_s
 
 
 def _seconds_of(heat: TimingRound) -> float:

@@ -49,6 +49,16 @@ _HALF = 0.5
 _SESSIONS = 64
 
 
+def _attention_flops(operands: tuple[TensorType, ...], results: tuple[TensorType, ...]) -> int:
+    """Return the work of a kernel of attention: scores, what they weigh, and a projection it may have."""
+    kept = max([part.shape[-2] for part in results[1:] if part.rank >= 4], default=0)
+    keys = operands[1]
+    is_projected = keys.rank == 2  # onnxruntime's Attention multiplies by weights of all three
+    length = kept or (operands[0] if is_projected else keys).shape[1 if keys.rank < 4 else 2]
+    rows = operands[0].size // max(1, operands[0].shape[-1])
+    return 4 * results[0].size * length + (2 * rows * keys.size if is_projected else 0)
+
+
 @register
 class Opaque(Operator):
     """One ONNX node, as it was read.
@@ -106,6 +116,16 @@ class Opaque(Operator):
                 return 8 * batches * boxes * boxes
             case "Resize" | "GridSample" | "Upsample" | "RoiAlign":
                 return _INTERPOLATED * elements
+            case "MatMulNBits" if operands and operands[0].rank:
+                return 2 * elements * operands[0].shape[-1]
+            case "MoE" | "QMoE" if operands:  # each row goes through one expert, or few
+                weights = [part for part in operands if part.rank == 3]
+                packed = 2 if attrs["op_type"] == "QMoE" else 1
+                rows = operands[0].size // max(1, operands[0].shape[-1])
+                return 2 * rows * packed * sum(part.size // part.shape[0] for part in weights)
+            case "Attention" | "MultiHeadAttention" | "GroupQueryAttention":
+                if results and len(operands) > 1 and min(part.rank for part in operands[:2]) > 1:
+                    return _attention_flops(operands, results)
         return max(elements, sum(part.size for part in operands))
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:

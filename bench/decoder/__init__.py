@@ -1,0 +1,1 @@
+"""Tokens a second of decoders with a cache, beside other tools."""
