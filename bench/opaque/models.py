@@ -44,8 +44,6 @@ def all_models() -> Iterator[tuple[str, onnx.ModelProto]]:
     )
     yield "GridSample", _model("r = Reshape(h, image) y = GridSample(r, grid)",
                                {**image, "grid": drawn(1, 64, 64, 2)})  # fmt: skip
-    yield "ConvTranspose", _model("r = Reshape(h, image) y = ConvTranspose(r, F)",
-                                  {**image, "F": drawn(4, 8, 3, 3)})  # fmt: skip
     yield "STFT", _model("r = Reshape(h, signal) y = STFT(r, step, window, length)",
                          {"signal": np.array([1, _ROWS * _WIDTH, 1], np.int64),
                           "step": np.array(64, np.int64), "window": drawn(256),
@@ -81,6 +79,69 @@ def all_models() -> Iterator[tuple[str, onnx.ModelProto]]:
          "boxes": np.array([1, _ROWS, 4], np.int64), "scores": np.array([1, 1, _ROWS], np.int64),
          "e": drawn(_ROWS), "most": np.array([10], np.int64)},
     )  # fmt: skip
+    yield from _moving(drawn)
+    yield from _of_images(drawn, image)
+    both = {"U": drawn(2, 256, _WIDTH), "V": drawn(2, 256, 64), **steps}
+    yield (
+        "LSTM, both directions",
+        _model(
+            's = Reshape(h, steps) y = LSTM<hidden_size=64, direction="bidirectional">(s, U, V)',
+            both,
+        ),
+    )
+    yield (
+        "If",
+        _model(
+            """total = ReduceSum<keepdims=0>(h) small = Less(total, limit)
+           y = If (small) <then_branch = t () => (float[64,256] p) { a = Erf(h) b = Abs(a) p = Abs(b) },
+                           else_branch = e () => (float[64,256] q) { c = Sin(h) q = Floor(c) }>""",
+            {"limit": np.array(0, np.float32)},
+        ),
+    )
+
+
+def _moving(drawn: Any) -> Iterator[tuple[str, onnx.ModelProto]]:
+    """Yield those that take elements from other places, or put them there."""
+    rng = np.random.default_rng(7)
+    columns = {"I": rng.integers(0, _WIDTH, (_ROWS, _WIDTH))}
+    places = {"I": rng.integers(0, _ROWS, (_ROWS, 1)), "D": drawn(_ROWS, _WIDTH)}
+    yield "GatherElements", _model("y = GatherElements<axis=1>(h, I)", columns)
+    yield "ScatterElements", _model("y = ScatterElements<axis=1>(h, I, h)", columns)
+    yield "ScatterND", _model("y = ScatterND(h, I, D)", places)
+    yield (
+        "OneHot",
+        _model(
+            "a = ArgMax<axis=1, keepdims=0>(h) o = OneHot(a, depth, values) y = MatMul(o, h)",
+            {"depth": np.array([_ROWS], np.int64), "values": np.array([0, 1], np.float32)},
+        ),
+    )
+    lengths = {"steps": np.array([_ROWS, 4, _WIDTH // 4], np.int64), "L": np.array([9, 64, 30, 2])}
+    yield "ReverseSequence", _model("s = Reshape(h, steps) y = ReverseSequence(s, L)", lengths)
+    yield "Unique", _model("c = Cast<to=7>(h) y = Unique<sorted=1>(c)", {})
+    yield "NonZero", _model("r = Relu(h) y = NonZero(r)", {})
+    yield "Hardmax", _model("y = Hardmax<axis=1>(h)", {})
+
+
+def _of_images(drawn: Any, image: Any) -> Iterator[tuple[str, onnx.ModelProto]]:
+    corner = np.random.default_rng(3).random((40, 2)) * 30
+    regions = {"regions": np.concatenate([corner, corner + 20], 1).astype(np.float32)}
+    yield (
+        "RoiAlign",
+        _model(
+            "r = Reshape(h, image) y = RoiAlign<output_height=7, output_width=7>(r, regions, first)",
+            {**image, **regions, "first": np.zeros(40, np.int64)},
+        ),
+    )
+    pool = "kernel_shape=[3,3], strides=[2,2]"
+    yield "LpPool", _model(f"r = Reshape(h, image) y = LpPool<{pool}>(r)", image)
+    yield (
+        "MaxUnpool",
+        _model(
+            "r = Reshape(h, image) m, i = MaxPool<kernel_shape=[2,2], strides=[2,2]>(r) "
+            "y = MaxUnpool<kernel_shape=[2,2], strides=[2,2]>(m, i)",
+            image,
+        ),
+    )
 
 
 def _model(text: str, weights: dict[str, Any]) -> onnx.ModelProto:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from relational_tensat.base.errors import InputError, MissingDependencyError, UsageError
-from relational_tensat.cost import CostSource, Device, open_device
+from relational_tensat.cost import CostSource, Device, graph_cost_us, open_device
 from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.rules.backends.backend import Backend, load_backend
 from relational_tensat.rules.backends.names import BACKENDS
@@ -18,6 +19,8 @@ DEFAULT_BUDGET_S = 60.0
 #: With modelled costs and normal effort: a model of which fewer heats fit into it is not raced. It is less
 #: where the run has taken long, so that the whole takes no longer than this, but never less than half.
 SHORT_BUDGET_S, _SHORT_RUN_S, _AFTER_SHORT_S = 10.0, 20.0, 3.0
+#: A modelled gain that is not timed has to be as large.
+_LEAST_GAIN = 0.01
 #: With modelled costs that were named, of quantized models.
 _QUANTIZED_BUDGET_S = 20.0
 #: A run takes no longer on an idle machine, if the race may be short enough; so long is left for what
@@ -84,7 +87,20 @@ def _raced(extracted: ExtractedRun, budget_s: float, *, has_others: bool = True)
             raise
         return extracted.noting(f"not raced: {error}")
     except (InputError, NotRacedError) as error:
-        return extracted.noting(f"not raced: {error}")
+        return _without_race(extracted, f"not raced: {error}")
+
+
+def _without_race(extracted: ExtractedRun, note: str) -> ExtractedRun:
+    """Return what is chosen where a modelled gain cannot be timed: a small one may be a loss.
+
+    onnxruntime runs nodes in an order of its own, so that weights leave the caches or stay there.
+    """
+    loaded = extracted.loaded
+    gain = loaded.original_us / graph_cost_us(extracted.chosen, loaded.cost) - 1
+    if not _is_for_place(loaded.run.options) or gain >= _LEAST_GAIN:
+        return extracted.noting(note)
+    why = f"{note}; a modelled gain of {gain:.1%} alone is too little: the original is kept"
+    return replace(extracted, chosen=loaded.original).noting(why)
 
 
 def check_this_machine(options: Options, cost: CostSource, output: Path | None) -> None:

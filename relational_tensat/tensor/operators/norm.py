@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -133,7 +133,7 @@ class LayerNorm(Operator):
     uses = (Use.VALUE, Use.POSITIVE, Use.ADDED)
     arity = (2, 3)
     attrs = (Attr("axis", "int"), Attr("epsilon", "float", samples=EPSILONS, timed_as=1e-5))
-    onnx = ("LayerNormalization",)
+    onnx: ClassVar[tuple[str, ...]] = ("LayerNormalization",)
     onnx_since = 17
 
     def canonical(self, inputs: Types, attrs: Attrs) -> dict[str, AttrValue]:

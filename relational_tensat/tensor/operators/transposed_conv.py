@@ -148,7 +148,7 @@ class ConvTranspose(Operator):
         dilation = ints_of(attrs, "dilation") or (1,) * rank
         filters = w.reshape(groups, w.shape[0] // groups, w.shape[1], *kernel)
         rows = x.reshape(x.shape[0], groups, x.shape[1] // groups, -1)
-        result = np.zeros((x.shape[0], groups, w.shape[1], *whole), dtype)
+        result: Any = np.zeros((x.shape[0], groups, w.shape[1], *whole), dtype)
         for tap, part in taps(result, kernel, ints_of(attrs, "stride"), dilation, sizes):
             matrix = filters[(..., *tap)].swapaxes(1, 2)
             part += product(matrix, rows).reshape(part.shape)
