@@ -7,7 +7,7 @@ import math
 import pytest
 
 from relational_tensat.base import patience
-from relational_tensat.base.patience import WORTH_A_SECOND, GainPatience, GapPatience
+from relational_tensat.base.deadline import WORTH_A_SECOND, GainPatience, GapPatience
 
 
 @pytest.fixture

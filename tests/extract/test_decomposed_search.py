@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relational_tensat.extract import ExtractionProblem, dag_cost_us, extract
-from relational_tensat.extract.exact import decomposed_search, ilp, isomorphic
+from relational_tensat.extract.exact import ilp, isomorphic
 from relational_tensat.extract.exact.isomorphic import isomorphic_groups
 from relational_tensat.extract.exact.reduce import smaller_problem
 from relational_tensat.extract.exact.reduce.declaration import REDUCTIONS
@@ -29,7 +29,7 @@ SEEDS = st.integers(0, 10**9)
 def _small_ones_too() -> Iterator[None]:
     """Decompose what is small, too."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decomposed_search, "LEAST_NODES", 0)
+        patch.setattr(ilp, "LEAST_NODES", 0)
         yield
 
 

@@ -19,19 +19,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from relational_tensat.base.deadline import now_s
-from relational_tensat.base.patience import GapPatience
+from relational_tensat.base.deadline import GapPatience, now_s
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.watch import ShouldStop, Watch
 from relational_tensat.cost import CostModel, CostSource, as_source, graph_cost_us
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.members import Seed
-from relational_tensat.extract.anytime.kept import (
-    ExtractionEntry,
-    ExtractionProgress,
-    KeptChoice,
-    seed_of,
-)
 from relational_tensat.extract.cost_table import (
     fill_costs,
     signature_costs,
@@ -40,6 +33,12 @@ from relational_tensat.extract.extraction import extract
 from relational_tensat.extract.extraction_options import ExtractionOptions
 from relational_tensat.extract.few_measurements import settle
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
+from relational_tensat.extract.kept_choice import (
+    ExtractionEntry,
+    ExtractionProgress,
+    KeptChoice,
+    seed_of,
+)
 from relational_tensat.extract.problem import (
     COST_TOLERANCE,
     UNUSED,
