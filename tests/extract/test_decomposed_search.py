@@ -125,14 +125,14 @@ def test_what_is_solved_in_components_needs_no_other_greedy_method(
 
     def no_further(problem: ExtractionProblem, *others: Any) -> Iterator[Ints]:
         for number, choice in enumerate(improved(problem, *others)):
-            assert number < 1, "beyond tree-greedy"
+            assert number < 1 or problem.n_nodes < chain.n_nodes, "beyond tree-greedy"
             yield choice
 
     monkeypatch.setattr(ilp, "greedy_choices", no_further)
     monkeypatch.setattr(ilp, "LARGEST_UNLIMITED", 0)
     extraction = extract(chain)
     assert extraction.optimal
-    assert sizes == [chain.n_nodes]
+    assert sizes[0] == chain.n_nodes and sizes.count(chain.n_nodes) == 1
     assert extraction.components == 5 * extraction.distinct_components > 0
 
 
