@@ -171,7 +171,7 @@ _MEANING = (
 #: What is in these folders and changes no verdict: keeping, printing, loading, and what runs and costs.
 _NO_MEANING = frozenset({
     "expand_to_onnx.py", "diagnosis.py", "failure_text.py", "gate.py", "kernel_choice.py",
-    "library.py", "parallel.py", "quantized_convolutions.py", "saved_kernels.py", "smallest.py", "store.py",
+    "library.py", "parallel.py", "quantized_convolutions.py", "smallest.py", "store.py",
     "text.py",
 })  # fmt: skip
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from bench.gpu.graphs_on_device import prepare_graphs, verify_on_device
 from relational_tensat import Options, load_model, load_profile, optimize
 from relational_tensat.base.errors import UsageError
 from relational_tensat.cli.run_text import print_report
@@ -19,7 +20,6 @@ from relational_tensat.cost import cuda as cost_cuda
 from relational_tensat.cost.cuda import cuda_device as device_module
 from relational_tensat.cost.cuda import graph_times
 from relational_tensat.cost.cuda.cuda_device import CudaDevice
-from relational_tensat.cost.cuda.graph_times import prepare_graphs, verify_on_device
 from relational_tensat.cost.cuda.protocol import Settings
 from relational_tensat.cost.key import graph_configurations
 from relational_tensat.gpu.plan import plan_graph
