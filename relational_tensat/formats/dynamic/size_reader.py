@@ -20,11 +20,8 @@ from relational_tensat.formats.dynamic.dimensions import (
 from relational_tensat.formats.dynamic.expressions import Sizes, separating_sizes
 from relational_tensat.formats.dynamic.sized_model import (
     DynamicModel,
-    SizeError,
-    text_of,
-)
-from relational_tensat.formats.dynamic.sized_reading import (
     SizedReading,
+    SizeError,
     all_types,
     check_alike,
     has_ones_that_grow,
@@ -32,6 +29,7 @@ from relational_tensat.formats.dynamic.sized_reading import (
     has_unknown_shapes,
     quotients_of,
     takes_numbers,
+    text_of,
     varies,
     without_elements,
 )
