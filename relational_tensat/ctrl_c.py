@@ -1,7 +1,7 @@
 """Ctrl-C ends a process of the command line while that is imported, from the first import on.
 
 ``_signal`` is the builtin part of ``signal``, which imports more. Once it is imported, ``cli.main`` takes
-Ctrl-C as ``base.signals`` says.
+Ctrl-C as ``base.watch`` says.
 """
 
 import _signal  # type: ignore[import-not-found]

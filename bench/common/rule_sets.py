@@ -9,7 +9,7 @@ from pathlib import Path
 
 from relational_tensat.rules.library import load_rules, read_rule_file, taso_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.content import content_hash
+from relational_tensat.rules.soundness.store import content_hash
 
 _REPAIRED = Path(__file__).parents[1] / "data" / "taso-repaired.rules"
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relational_tensat.cost.cpu.composition import nodes_of
 from relational_tensat.cost.cpu.graph_times import RepeatedGraph, repeated
 from relational_tensat.cost.cpu.onnxruntime_device import KIND, OnnxRuntimeDevice
 from relational_tensat.cost.cpu.probe import Prepared
@@ -23,7 +22,7 @@ from relational_tensat.cost.cpu.quiet import thread_us
 from relational_tensat.cost.cpu.samples import warm
 from relational_tensat.cost.cpu.session import prepare, refusals
 from relational_tensat.cost.device import PROTOCOLS, Configuration
-from relational_tensat.cost.key import graph_configurations
+from relational_tensat.cost.key import graph_configurations, nodes_of
 from relational_tensat.tensor import Array, Graph, Node, TensorType, build_graph
 
 #: The whole graph is timed so often in a round, spread over it.

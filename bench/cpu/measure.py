@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.cpu.additivity import Additivity, additivity, empty_session
-from relational_tensat.cost.cpu.graph_times import time_both
+from relational_tensat.cost.cpu.graph_times import repeated, time_in_turn
 from relational_tensat.cost.cpu.onnxruntime_device import OnnxRuntimeDevice
 from relational_tensat.cost.cpu.probe import leave_caches
 from relational_tensat.cost.cpu.quiet import processor_watch, take
 from relational_tensat.cost.cpu.samples import percentiles_us
-from relational_tensat.cost.cpu.session import OPTIMIZATIONS
+from relational_tensat.cost.cpu.session import OPTIMIZATIONS, prepare
 from relational_tensat.cost.device import WholeTiming
 from relational_tensat.formats import load_model
 from relational_tensat.run.end_to_end import unmasked
 from relational_tensat.run.options import Options
 from relational_tensat.run.pipeline import optimize
+from relational_tensat.tensor import Array, Graph
 from relational_tensat.tensor.uses import weight_bytes
 from relational_tensat.verify.fold import fold_weights
 from relational_tensat.verify.inputs import RandomWeights, draw_inputs, reseed
@@ -128,3 +129,24 @@ def cpu_options(cache: Path | None, extract_time_limit_s: float) -> Options:
         extract_time_limit_s=extract_time_limit_s,
         end_to_end=False,
     )
+
+
+def time_both(
+    graphs: tuple[Graph, Graph],
+    feeds: Mapping[str, Array],
+    optimizations: str,
+    rounds: int,
+    seconds: float,
+) -> WholeTiming:
+    """Return how long two graphs take in one mode of onnxruntime.
+
+    Args:
+        rounds: that count are enough.
+        seconds: as ``time_in_turn`` has them.
+
+    Raises:
+        InputError: a graph has no ONNX form.
+        Exception: one of ``session.refusals``.
+    """
+    before, after = (repeated(prepare(graph, feeds, optimizations)) for graph in graphs)
+    return time_in_turn((before, after), rounds, seconds)

@@ -31,7 +31,7 @@ from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Ints
 from relational_tensat.extract.tables import extraction_problem
 from relational_tensat.models import MODELS
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.content import content_hash
+from relational_tensat.rules.soundness.store import content_hash
 
 #: Named rule sets: ours, and TASO's taken as they are (the papers', unsound ones included).
 EXPLORED_WITH = ("shipped", "taso")

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from relational_tensat import load_model, load_profile
-from relational_tensat.cost import as_source
-from relational_tensat.rules.backends.backend import load_backend
-from relational_tensat.rules.backends.onnxruntime.saved_kernels import (
+from bench.kernels.saved_kernels import (
     disagreement,
     predicted_kernels,
     saved_kernels,
 )
+from relational_tensat import load_model, load_profile
+from relational_tensat.cost import as_source
+from relational_tensat.rules.backends.backend import load_backend
 from relational_tensat.run.backend_costs import BackendCosts
 from relational_tensat.tensor.uses import share_equal_weights
 

@@ -29,7 +29,8 @@ from relational_tensat.explore.outcome import Observer
 from relational_tensat.explore.strategies import STRATEGIES
 from relational_tensat.explore.strategies.strategy import SearchSettings, Strategy
 from relational_tensat.extract import ExtractionOptions, extract
-from relational_tensat.extract.anytime import AnytimeExtractor, ExtractionEntry
+from relational_tensat.extract.anytime import AnytimeExtractor
+from relational_tensat.extract.kept_choice import ExtractionEntry
 from relational_tensat.extract.tables import extraction_problem
 from relational_tensat.rules.model import Rule
 from relational_tensat.run.progress import Silent

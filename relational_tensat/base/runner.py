@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from relational_tensat.base.errors import NoSolutionError, UsageError
 from relational_tensat.base.lazy import Registry
-from relational_tensat.base.signals import ignore_ctrl_c
+from relational_tensat.base.watch import ignore_ctrl_c
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor

@@ -4,19 +4,23 @@ The first Ctrl-C ends a step with the best so far, a second ends the program. An
 through HiGHS, which calls back into Python while it runs, so there a Ctrl-C is only remembered, and HiGHS
 is stopped at its next question. Everywhere else in a search it is raised at once: some steps on a large
 e-graph take longer than anyone waits. In exploration it interrupts the database's statement (``Guard``).
+
+Ctrl-C is taken at the end of this file, before that in ``ctrl_c``.
 """
 
 from __future__ import annotations
 
 import math
+import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
+from typing import Any, TypeAlias
 
 from relational_tensat.base.deadline import OutOfTimeError, now_s
-from relational_tensat.base.signals import ctrl_c_taken
 
 #: Asked often in a long step; True ends it with the best so far.
 ShouldStop = Callable[[], bool]
@@ -271,3 +275,54 @@ class Guard:
             self.reason = reason
         if not self._defers:
             self._interrupt()
+
+
+Handler: TypeAlias = Callable[[int, FrameType | None], None]
+
+
+@contextmanager
+def ctrl_c_taken(handler: Handler) -> Iterator[Any]:
+    """Call a handler when Ctrl-C is pressed in the block, also within others that take it otherwise.
+
+    Signals reach only the main thread; in others this does nothing.
+
+    Yields:
+        What took it before; None in other threads.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield None
+        return
+    previous = signal.signal(signal.SIGINT, handler)
+    try:
+        yield previous
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def is_ctrl_c_ignored() -> bool:
+    """Whether the process that began this one wants Ctrl-C to do nothing, as shells do for jobs."""
+    return signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def is_importing(frame: FrameType | None) -> bool:
+    """Whether a module is being imported: Python may lose an exception that is raised there."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+@contextmanager
+def passing_on(number: int, process: int) -> Iterator[None]:
+    """Give a signal that this process gets to another one while the block runs."""
+    previous = signal.signal(number, lambda *_: os.kill(process, number))
+    try:
+        yield
+    finally:
+        signal.signal(number, previous)
+
+
+def ignore_ctrl_c() -> None:
+    """Leave Ctrl-C to the process that began this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -27,8 +27,7 @@ from relational_tensat.formats import load_dynamic, load_model
 from relational_tensat.rules.backends.backend import all_rule_files, know_kernels
 from relational_tensat.rules.library import read_rule_file
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.content import content_hash
-from relational_tensat.rules.soundness.store import shipped_verdicts
+from relational_tensat.rules.soundness.store import content_hash, shipped_verdicts
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import AttrValue, TensorType, tensors_of

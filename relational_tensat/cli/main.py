@@ -23,7 +23,7 @@ from relational_tensat.base.errors import (
 )
 from relational_tensat.base.folders import remove_folders
 from relational_tensat.base.process import collect_rarely
-from relational_tensat.base.signals import (
+from relational_tensat.base.watch import (
     ctrl_c_taken,
     ignore_ctrl_c,
     is_ctrl_c_ignored,

@@ -12,7 +12,7 @@ import signal
 import sys
 
 from relational_tensat.base.errors import NoSolutionError
-from relational_tensat.base.signals import ignore_ctrl_c, passing_on
+from relational_tensat.base.watch import ignore_ctrl_c, passing_on
 
 
 def limit_blas_threads(threads: int = 1) -> None:

@@ -172,10 +172,9 @@ def verify_rules(args: argparse.Namespace) -> int:
     from relational_tensat.cli.rules_text import print_verdicts, verdicts_json
     from relational_tensat.rules.backends.backend import all_rule_files, know_kernels
     from relational_tensat.rules.library import load_rules
-    from relational_tensat.rules.soundness.content import content_hash
     from relational_tensat.rules.soundness.parallel import verified
     from relational_tensat.rules.soundness.rule_verification import DEFAULT_TRIALS
-    from relational_tensat.rules.soundness.store import keep_verdicts, write_verdicts
+    from relational_tensat.rules.soundness.store import content_hash, keep_verdicts, write_verdicts
 
     know_kernels()
     rules = load_rules(args.file or all_rule_files(), only=args.names)

@@ -31,7 +31,7 @@ from relational_tensat.base.errors import InputError, first_line
 from relational_tensat.base.files import is_disk_full, sql
 from relational_tensat.base.folders import CACHE_VARIABLE as CACHE_VARIABLE
 from relational_tensat.base.folders import PrivateFolder, check_own, user_cache
-from relational_tensat.base.signals import ctrl_c_taken
+from relational_tensat.base.watch import ctrl_c_taken
 from relational_tensat.cost.device import Configuration, DeviceKey, TimingSample, Unmeasurable
 from relational_tensat.cost.key import TIME_COLUMNS, Record, configuration_text, device_columns, now
 from relational_tensat.cost.race import RACE_VERSION, RaceOutcome

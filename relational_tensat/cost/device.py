@@ -223,3 +223,13 @@ class FileDevice(Device, Protocol):
         Args:
             inputs: a value for each input.
         """
+
+
+def total(samples: list[TimingSample]) -> TimingSample:
+    """Return the sum of times; as many samples as the fewest."""
+    return TimingSample(
+        median_us=sum(sample.median_us for sample in samples),
+        p10_us=sum(sample.p10_us for sample in samples),
+        p90_us=sum(sample.p90_us for sample in samples),
+        samples=min(sample.samples for sample in samples),
+    )

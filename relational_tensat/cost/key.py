@@ -37,6 +37,7 @@ from relational_tensat.tensor import (
     tensors_of,
 )
 from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.operators.traits import NO_ACTIVATION
 from relational_tensat.tensor.uses import array_digest, inference_nodes, weight_only_values
 
 #: How all operands and results lie in memory.
@@ -344,3 +345,22 @@ def graph_configurations(graph: Graph) -> Iterator[Configuration]:
     for node, inputs, output in inference_nodes(graph):
         computed = [n for n, name in enumerate(node.inputs) if name not in constant]
         yield configuration_of(node.op, inputs, output, node.attrs, computed)
+
+
+def nodes_of(configuration: Configuration) -> list[Configuration]:
+    """Return the configurations of the ONNX nodes that one is written as; itself where it is one node.
+
+    A convolution with an activation is written as Conv and Relu, and as such both run: its time is the sum
+    of theirs. To measure it by itself would add a second opinion, with its own error, on the same kernels.
+    """
+    attrs = dict(configuration.attrs)
+    inputs, output, computed = configuration.inputs, configuration.output, configuration.computed
+    after: list[Configuration] = []
+    activation = str(attrs.get("act", NO_ACTIVATION))
+    if activation != NO_ACTIVATION:
+        after.append(configuration_of(activation, (output,), output, {}))
+        attrs["act"] = NO_ACTIVATION
+    if get_operator(configuration.op).adds_bias_apart(inputs):
+        after.insert(0, configuration_of("add", (output, inputs[2]), output, {}))
+        inputs = inputs[:2]
+    return [configuration_of(configuration.op, inputs, output, attrs, computed), *after]

@@ -248,10 +248,12 @@ class Database:
 
     def insert(self, table: str, columns: Mapping[str, Sequence[Any]]) -> None:
         """Append rows, given by columns in the table's order: many through Arrow, others by ``append``."""
-        if len(next(iter(columns.values()))) < MANY_ROWS:
-            self.append(table, list(zip(*columns.values(), strict=True)))
-        else:
+        if len(next(iter(columns.values()))) >= MANY_ROWS:
             self.insert_arrays(table, columns, f"insert {table}")
+        elif short := _short_insertion(table, list(columns.values())):
+            self.execute(*short)
+        else:
+            self.append(table, list(zip(*columns.values(), strict=True)))
 
     def insert_arrays(self, table: str, columns: Mapping[str, Any], name: str) -> None:
         """Append rows, given by columns in the table's order, through Arrow.
@@ -270,14 +272,8 @@ class Database:
         """Append rows. Counted as a statement; up to some thousands, it is faster than Arrow."""
         if not rows:
             return
-        lists = {f"c{i}": column for i, column in enumerate(map(list, zip(*rows, strict=True)))}
-        if len(rows) <= FEW_ROWS:
-            values = ", ".join(f"unnest(${column})" for column in lists)
-            self.execute(f"INSERT INTO {table} SELECT {values}", lists, f"insert {table}")
-            return
-        arrays = plain_columns(lists)
-        if arrays is not None:
-            self.execute(_insertion(table), None, f"insert {table}", arrays)
+        if short := _short_insertion(table, list(zip(*rows, strict=True))):
+            self.execute(*short)
             return
         with self._running(f"insert {table}") as statement_time:
             statement_time.rows += len(rows)
@@ -360,6 +356,21 @@ class Database:
             self.connection.execute(_parse(self.connection, statement)[0])
         statement_time.count += 1
         statement_time.seconds += time.perf_counter() - started
+
+
+def _short_insertion(
+    table: str, columns: Sequence[Sequence[Any]]
+) -> tuple[str, dict[str, list[Any]] | None, str, Any] | None:
+    """Return how a statement appends rows, as ``execute`` takes it: of lists or of arrays; else None."""
+    if not columns or not len(columns[0]):
+        return None
+    lists = {f"c{i}": list(column) for i, column in enumerate(columns)}
+    name = f"insert {table}"
+    if len(columns[0]) <= FEW_ROWS:
+        values = ", ".join(f"unnest(${column})" for column in lists)
+        return f"INSERT INTO {table} SELECT {values}", lists, name, None
+    arrays = plain_columns(lists)
+    return None if arrays is None else (_insertion(table), None, name, arrays)
 
 
 def _insertion(table: str) -> str:

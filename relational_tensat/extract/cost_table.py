@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from relational_tensat.cost.analytic import as_source
 from relational_tensat.cost.device import Configuration
@@ -33,7 +33,13 @@ def fill_costs(egraph: EGraph, cost: CostModel, asking: Asking = CostSource.ask)
         labels = [source.label(origin) for origin in UNMEASURED]
         egraph.database.run("cost/drop_unmeasured", labels=labels)
         egraph.database.run("cost/drop_unmeasured_computed", labels=labels)
-    _fill_constant(egraph, source, provisional, asking)
+    rows = egraph.database.run("cost/uncosted", provisional=provisional)
+    if rows:
+        costs = _constant_costs(egraph, source, rows, provisional, asking)
+        egraph.database.run(
+            "cost/drop_provisional", provisional=provisional, signatures=costs["signature"]
+        )
+        egraph.database.insert("cost", costs)
     if source.tells_computed:
         _fill_computed(egraph, source, asking)
 
@@ -73,11 +79,18 @@ def forget_costs(egraph: EGraph) -> None:
     egraph.database.run("cost/forget_computed")
 
 
-def _fill_constant(egraph: EGraph, source: CostSource, provisional: str, asking: Asking) -> None:
-    """Give every signature what it costs where its operands are constants as they usually are."""
-    rows = egraph.database.run("cost/uncosted", provisional=provisional)
-    if not rows:
-        return
+def _constant_costs(
+    egraph: EGraph,
+    source: CostSource,
+    rows: Sequence[tuple[int, bool]],
+    provisional: str,
+    asking: Asking,
+) -> dict[str, list[Any]]:
+    """Return rows of ``cost``: of signatures whose operands are constants as they usually are.
+
+    Args:
+        rows: signatures, and whether a result depends on them.
+    """
     configurations = {
         int(signature): _configuration(egraph, int(signature)) for signature, _ in rows
     }
@@ -97,12 +110,7 @@ def _fill_constant(egraph: EGraph, source: CostSource, provisional: str, asking:
         else:
             costs.append(source.peek_us(configuration))
             labels.append(provisional)
-    egraph.database.run(
-        "cost/drop_provisional", provisional=provisional, signatures=[*configurations]
-    )
-    egraph.database.insert(
-        "cost", {"signature": [*configurations], "cost_us": costs, "source": labels}
-    )
+    return {"signature": [*configurations], "cost_us": costs, "source": labels}
 
 
 def _fill_computed(egraph: EGraph, source: CostSource, asking: Asking) -> None:

@@ -53,31 +53,26 @@ def settle(
         what graphs really cost.
     """
     while True:
-        table, quick = _quickly(egraph, cost, measuring)
+        table, quick = None, None
+        # Until what a greedy method chooses is measured; where nothing is to be measured there is none.
+        for asking, origin in ((CostSource.about, ABOUT), (CostSource.at_least, AT_LEAST)):
+            is_measured = False
+            while not is_measured:
+                with measuring():
+                    table = extraction_problem(egraph, cost, asking)
+                if not as_source(cost).is_lazy:
+                    break
+                quick = _greedy(table.problem)
+                chosen = chosen_enodes(table, quick)
+                with measuring():
+                    is_measured = not ask_for_chosen(egraph, cost, chosen, origin)
+            if not is_measured:
+                break
+        assert table is not None
         extraction = search(table, quick)
         with measuring():
             if not ask_for_chosen(egraph, cost, chosen_enodes(table, extraction.choice)):
                 return table, extraction
-
-
-def _quickly(
-    egraph: EGraph, cost: CostModel, measuring: Callable[[], AbstractContextManager[None]]
-) -> tuple[TableProblem, Ints | None]:
-    """Measure until what a greedy method chooses is measured; return the problem then, and that choice.
-
-    Where nothing is to be measured there is none.
-    """
-    for asking, origin in ((CostSource.about, ABOUT), (CostSource.at_least, AT_LEAST)):
-        is_measured = False
-        while not is_measured:
-            with measuring():
-                table = extraction_problem(egraph, cost, asking)
-            if not as_source(cost).is_lazy:
-                return table, None
-            choice = _greedy(table.problem)
-            with measuring():
-                is_measured = not ask_for_chosen(egraph, cost, chosen_enodes(table, choice), origin)
-    return table, choice
 
 
 def _greedy(problem: ExtractionProblem) -> Ints:

@@ -159,11 +159,11 @@ class BackendCosts(CostSource):
         self._forget()
         if not self._kernels.asks_for_runs:
             return is_other
-        with self._ways_to_run(graph) as kernels:
-            as_run = kernels()
+        with ways_to_run(self._backend.as_read(graph), self._rules) as kernels_by:
+            as_run = self._fused(kernels_by)
             if self._kernels.adapt_to(as_run):
                 self._forget()
-                as_run = kernels()
+                as_run = self._fused(kernels_by)
         self._as_run[graph] = as_run
         return True
 
@@ -183,8 +183,8 @@ class BackendCosts(CostSource):
     def as_run(self, graph: Graph) -> Graph:
         """Return the kernels that the backend runs a graph by."""
         if graph not in self._as_run:
-            with self._ways_to_run(graph) as kernels:
-                self._as_run[graph] = kernels()
+            with ways_to_run(self._backend.as_read(graph), self._rules) as kernels_by:
+                self._as_run[graph] = self._fused(kernels_by)
         return self._as_run[graph]
 
     def learn_races(self, races: Sequence[Race]) -> None:
@@ -248,14 +248,10 @@ class BackendCosts(CostSource):
         """Return what the kernels cost by the profile."""
         return self._kernels.modelled_us(configuration)
 
-    @contextmanager
-    def _ways_to_run(self, graph: Graph) -> Iterator[Callable[[], Graph]]:
-        """Give what returns the kernels of a graph by the costs of then."""
+    def _fused(self, kernels_by: Callable[[CostSource], Graph]) -> Graph:
+        """Return the kernels of a graph by the costs of now."""
         has_fixed_shapes = any(FIXED_SHAPES in rule.rulesets for rule in self._rules)
-        with ways_to_run(self._backend.as_read(graph), self._rules) as kernels_by:
-            yield lambda: self._backend.as_fused(
-                kernels_by(self), has_fixed_shapes=has_fixed_shapes
-            )
+        return self._backend.as_fused(kernels_by(self), has_fixed_shapes=has_fixed_shapes)
 
     def _forget(self) -> None:
         self._answers.clear()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from relational_tensat.explore import IterationReport
-    from relational_tensat.extract.anytime import ExtractionEntry
+    from relational_tensat.extract.kept_choice import ExtractionEntry
     from relational_tensat.mugraph.fusion.own_kernel import RegionReport
     from relational_tensat.run.reports import RaceRound
 

@@ -8,11 +8,9 @@ from pathlib import Path
 
 from relational_tensat.base.option import Option, OptionGroup, OptionTree, option, options_in
 from relational_tensat.base.process import ProcessOptions
-from relational_tensat.cost.cost_options import CostOptions
 from relational_tensat.explore.exploration_options import ExplorationOptions, TreeOptions
 from relational_tensat.extract.extraction_options import ExtractionOptions
 from relational_tensat.rules.backends.names import BACKENDS
-from relational_tensat.verify.verification_options import VerificationOptions
 
 #: Where costs are measured, or the result is timed here, searches that nobody set a limit take so many
 #: seconds at most: the models that take longer gain less by it than times are off.
@@ -90,6 +88,84 @@ class RuleOptions(OptionGroup):
         choices=BACKENDS,
         default_text="as --for says; with --cost, each operator is a kernel",
         former=("target",),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationOptions(OptionGroup):
+    """What a result is compared on."""
+
+    inputs: Mapping[str, Path] = option(
+        factory=dict, help="compare on this input instead of random ones",
+        flag="--input", metavar="NAME=FILE.npy",
+    )  # fmt: skip
+    runs: int | None = option(
+        None, "random inputs per set of weights", name="verify_runs", metavar="N", minimum=1,
+        default_text="2, or 1 over 5 Gflop or 1,000 nodes",
+        is_rare=True,
+    )  # fmt: skip
+    strict: bool = option(
+        False, "end with exit code 4 if the optimized graph computes something else, instead of "
+        "writing another graph or the original",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class CostOptions(OptionGroup):
+    """What costs are from; see ``cost.opening``."""
+
+    source: str | None = option(
+        None,
+        "the source of costs, instead of --for: a profile (t4, a100, …, a .toml file, cpu:threads=4 as "
+        "analytic:cpu:threads=4), measured here (cpu, cpu:all with onnxruntime's own optimizations, "
+        "cpu:threads=4, cuda, cuda:tf32), or a recorded table (table:NAME, a .parquet file)",
+        name="cost",
+        metavar="SOURCE",
+        default_text="what --for decides",
+    )
+    cache: Path | None = option(
+        None, "the file that keeps measured costs", name="cost_cache", metavar="FILE",
+        default_text="in the user's cache folder", may_change=True, writes="database",
+    )  # fmt: skip
+    measure_time_limit_s: float | None = option(
+        None,
+        "seconds of measuring single operators, if --cost measures; later costs are estimated",
+        metavar="S",
+        default_text="40 for a run and all that repeat it",
+        is_rare=True,
+    )
+    learn_costs: bool = option(
+        True,
+        "take measured costs as they are, not corrected by what earlier races of whole graphs said about "
+        "each kind of kernel",
+        is_rare=True,
+    )
+    end_to_end: bool = option(
+        True,
+        "with --cost cpu and cuda, go by the sums of single operators; original and optimized graph do not "
+        "run whole on the device (some 5 s) to see which is faster",
+        former=("whole",),
+        is_rare=True,
+    )
+    budget_s: float | None = option(
+        None,
+        "seconds of timing the cheapest graphs, whole, against the original in onnxruntime; the fastest is "
+        "written, or the original if that is faster; graphs with times in the cache are not timed again",
+        metavar="S",
+        default_text="10 with --effort normal; with --cost cpu 60 for a run and all that repeat it, less "
+        "if the run would take over 120; 20 of quantized models with --backend onnxruntime; else 0",
+    )
+    min_speedup: float = option(
+        1.0,
+        "write the original unless the result is more than X times as fast, measured or else modelled; "
+        "at 1, any measured gain is enough, or 0.1 % modelled, or a smaller file that is not slower",
+        metavar="X",
+        minimum=1,
+    )
+    race_again: bool = option(
+        False,
+        "time graphs again whose times are in the cache, and replace these",
+        is_rare=True,
     )
 
 

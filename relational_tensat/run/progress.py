@@ -15,7 +15,7 @@ from relational_tensat.egraph.stopwatch import TimeSpent
 
 if TYPE_CHECKING:
     from relational_tensat.explore import IterationReport
-    from relational_tensat.extract.anytime import ExtractionEntry
+    from relational_tensat.extract.kept_choice import ExtractionEntry
     from relational_tensat.mugraph.fusion.own_kernel import RegionReport
     from relational_tensat.run.reports import RaceRound
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import onnx
 
     from relational_tensat.extract import Extraction
-    from relational_tensat.extract.anytime import ExtractionEntry
+    from relational_tensat.extract.kept_choice import ExtractionEntry
     from relational_tensat.run.reports import (
         FileChange,
         FusionReport,

@@ -21,7 +21,8 @@ from relational_tensat.egraph.stopwatch import TimeSpent
 from relational_tensat.explore import Exploration
 from relational_tensat.explore.members import Seed
 from relational_tensat.extract import Extraction
-from relational_tensat.extract.anytime import AnytimeExtractor, ExtractionEntry
+from relational_tensat.extract.anytime import AnytimeExtractor
+from relational_tensat.extract.kept_choice import ExtractionEntry
 from relational_tensat.rules.backends.backend import load_backend
 from relational_tensat.rules.backends.names import BACKENDS
 from relational_tensat.rules.model import Rule

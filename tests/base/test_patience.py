@@ -6,14 +6,14 @@ import math
 
 import pytest
 
-from relational_tensat.base import patience
-from relational_tensat.base.patience import WORTH_A_SECOND, GainPatience, GapPatience
+from relational_tensat.base import deadline
+from relational_tensat.base.deadline import WORTH_A_SECOND, GainPatience, GapPatience
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [100.0]
-    monkeypatch.setattr(patience, "now_s", lambda: now[0])
+    monkeypatch.setattr(deadline, "now_s", lambda: now[0])
     return now
 
 

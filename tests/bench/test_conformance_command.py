@@ -17,7 +17,7 @@ from relational_tensat.run.options import Options
 _RULES = ("identity.rules", "pointwise.rules")
 
 
-@pytest.mark.parametrize("count", [20, pytest.param(300, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("count", [10, pytest.param(300, marks=pytest.mark.nightly)])
 def test_a_sample_is_accepted_and_computes_the_same(count: int) -> None:
     rules = tuple(Path("rules") / name for name in _RULES)
     options = Options.of(rules=rules, iterations=2, node_limit=200, effort="low")

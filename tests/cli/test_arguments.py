@@ -21,14 +21,19 @@ from relational_tensat.cli import mugraphs
 from relational_tensat.cli.commands import COMMANDS, GROUPS, build_parser, command_and_rest
 from relational_tensat.cli.main import main
 from relational_tensat.cli.run import _options
-from relational_tensat.cost.cost_options import CostOptions
 from relational_tensat.explore import ExplorationOptions
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.formats import save_model
 from relational_tensat.models import GraphBuilder
 from relational_tensat.mugraph.kernels import emission
-from relational_tensat.run.options import ModelOptions, Options, OutputOptions, RuleOptions
-from relational_tensat.verify.verification_options import VerificationOptions
+from relational_tensat.run.options import (
+    CostOptions,
+    ModelOptions,
+    Options,
+    OutputOptions,
+    RuleOptions,
+    VerificationOptions,
+)
 
 MODEL = Path(__file__).parents[2] / "bench" / "inputs" / "nasrnn.json"
 

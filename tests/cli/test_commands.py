@@ -38,7 +38,7 @@ def shell(*argv: object, **env: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_run_prints_the_report_and_writes_into_the_current_folder(model: Path) -> None:
-    done = shell("run", model, "--cost", "tensat_t4")
+    done = shell("run", model, "--cost", "tensat_t4", "--search", "saturation")
     assert done.returncode == 0, done.stderr
     assert "modelled for tensat_t4, not timed here" in done.stdout
     assert "written to pair.opt.json" in done.stdout
@@ -72,7 +72,8 @@ def test_run_writes_into_no_other_folder_and_over_nothing(
 
 def test_json_is_one_object_on_stdout(model: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.json"
-    done = shell("run", model, "--json", "-v", "-o", output, "--set", "verify-runs=1")
+    few = ("--search", "saturation", "--set", "verify-runs=1")
+    done = shell("run", model, "--json", "-v", "-o", output, *few)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     check_schema(report)

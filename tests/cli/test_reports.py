@@ -13,7 +13,7 @@ from rich.console import Console
 from relational_tensat.cli.run_progress import ConsoleProgress, shown_progress
 from relational_tensat.cli.run_text import json_report, print_report, summary_line
 from relational_tensat.explore import IterationReport
-from relational_tensat.extract.anytime import ExtractionEntry
+from relational_tensat.extract.kept_choice import ExtractionEntry
 from relational_tensat.run.result import Result
 from relational_tensat.run.result_groups import ExtractionSummary, Rejection
 from relational_tensat.tensor import Node

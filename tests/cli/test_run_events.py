@@ -9,7 +9,7 @@ from typing import Any
 
 from relational_tensat.cli.run_progress import RunEvents
 from relational_tensat.explore import IterationReport
-from relational_tensat.extract.anytime import ExtractionEntry
+from relational_tensat.extract.kept_choice import ExtractionEntry
 
 
 def written(stream: io.StringIO) -> list[dict[str, Any]]:

@@ -21,6 +21,7 @@ from tests.egraph.random_graphs import Batch, batches, graphs, pairs_of, square_
 from tests.explore.example_rules import example_rules
 from tests.explore.python_matcher import Application, PythonMatcher
 from tests.explore.source_graphs import source_graph
+from tests.tiers import nightly
 
 
 class Both:
@@ -126,7 +127,7 @@ def test_every_pattern_on_graphs_that_have_it(family: str) -> None:
     egraph.close()
 
 
-@pytest.mark.parametrize("family", ["taso", "shipped"])
+@pytest.mark.parametrize("family", ["taso", nightly("shipped")])
 def test_every_pattern_after_random_unions(family: str) -> None:
     rules = taso_rules() if family == "taso" else load_rules()
     random = Random(11)

@@ -56,7 +56,7 @@ def shuffle_before_steps(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(step._Step, "__init__", shuffled)
 
 
-_QUICK = ("bert", "nasrnn", "squeezenet")
+_QUICK = ("nasrnn",)
 CASES = [
     *((name, taso_rules) for name in _QUICK),
     *(nightly(name, taso_rules) for name in MODELS if name not in _QUICK),

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relational_tensat.extract import ExtractionProblem, dag_cost_us, extract
-from relational_tensat.extract.exact import decomposed_search, ilp, isomorphic
+from relational_tensat.extract.exact import ilp, isomorphic
 from relational_tensat.extract.exact.isomorphic import isomorphic_groups
 from relational_tensat.extract.exact.reduce import smaller_problem
 from relational_tensat.extract.exact.reduce.declaration import REDUCTIONS
@@ -29,7 +29,7 @@ SEEDS = st.integers(0, 10**9)
 def _small_ones_too() -> Iterator[None]:
     """Decompose what is small, too."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decomposed_search, "LEAST_NODES", 0)
+        patch.setattr(ilp, "LEAST_NODES", 0)
         yield
 
 
@@ -125,14 +125,14 @@ def test_what_is_solved_in_components_needs_no_other_greedy_method(
 
     def no_further(problem: ExtractionProblem, *others: Any) -> Iterator[Ints]:
         for number, choice in enumerate(improved(problem, *others)):
-            assert number < 1, "beyond tree-greedy"
+            assert number < 1 or problem.n_nodes < chain.n_nodes, "beyond tree-greedy"
             yield choice
 
     monkeypatch.setattr(ilp, "greedy_choices", no_further)
     monkeypatch.setattr(ilp, "LARGEST_UNLIMITED", 0)
     extraction = extract(chain)
     assert extraction.optimal
-    assert sizes == [chain.n_nodes]
+    assert sizes[0] == chain.n_nodes and sizes.count(chain.n_nodes) == 1
     assert extraction.components == 5 * extraction.distinct_components > 0
 
 

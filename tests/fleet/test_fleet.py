@@ -17,7 +17,7 @@ from relational_tensat.fleet import fleet as module_of_fleet
 from relational_tensat.fleet.task import FleetTask, carry_out
 
 INPUTS = Path(__file__).resolve().parents[2] / "bench" / "inputs"
-_QUICK = Options.of(effort="low", search="saturation", iterations=2, node_limit=500)
+_QUICK = Options.of(effort="low", search="saturation", iterations=1, node_limit=500, verify_runs=1)
 
 
 @pytest.fixture

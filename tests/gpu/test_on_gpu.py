@@ -8,9 +8,9 @@ from functools import cache
 import numpy as np
 import pytest
 
+from bench.gpu.graphs_on_device import prepare_graphs, time_graphs, verify_on_device
 from relational_tensat.base.errors import InputError, MissingDependencyError
 from relational_tensat.cost.cuda import open_device
-from relational_tensat.cost.cuda.graph_times import prepare_graphs, time_graphs, verify_on_device
 from relational_tensat.cost.cuda.protocol import Settings
 from relational_tensat.cost.cuda.single import draw
 from relational_tensat.cost.cuda.subject import TOLERANCES, norm_error

@@ -212,7 +212,8 @@ def test_what_two_operators_read_is_brought_to_uint8(
     source, target = tmp_path / "m.onnx", tmp_path / "out.onnx"
     onnx.save(residual_block(np.int8, most=63), source)
     costs = {"cost": "analytic:cpu", "backend": "onnxruntime", "end_to_end": False}
-    result = optimize(source, Options.of(**costs), output=target)
+    options = Options.of(search="saturation", **costs)
+    result = optimize(source, options, output=target)
     before, after = runtime_kernels(source, 1), runtime_kernels(target, 1)
     assert before is not None
     assert after is not None

@@ -118,28 +118,6 @@ def time_whole(
     return time_in_turn((runs[0], runs[1]), _ROUNDS, seconds)
 
 
-def time_both(
-    graphs: tuple[Graph, Graph],
-    feeds: Mapping[str, Array],
-    optimizations: str,
-    rounds: int,
-    seconds: float,
-) -> WholeTiming:
-    """Return how long two graphs take in one mode of onnxruntime.
-
-    Args:
-        rounds: that count are enough.
-        seconds: wall seconds after which no further round begins once there are ``ENOUGH_ROUNDS``;
-            after half of them, nobody waits for undisturbed moments.
-
-    Raises:
-        InputError: a graph has no ONNX form.
-        Exception: one of ``session.refusals``.
-    """
-    before, after = (repeated(prepare(graph, feeds, optimizations)) for graph in graphs)
-    return time_in_turn((before, after), rounds, seconds)
-
-
 def time_in_turn(
     runs: tuple[RepeatedGraph, RepeatedGraph], rounds: int, seconds: float
 ) -> WholeTiming:
@@ -147,7 +125,8 @@ def time_in_turn(
 
     Args:
         rounds: that count; once there are so many, it ends.
-        seconds: see ``time_both``.
+        seconds: wall seconds after which no further round begins once there are ``ENOUGH_ROUNDS``;
+            after half of them, nobody waits for undisturbed moments.
     """
     watch = processor_watch()
     first, second = runs[0], runs[1].as_often_as(runs[0])

@@ -7,7 +7,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 from relational_tensat.base.errors import InputError, first_line
-from relational_tensat.cost.cpu.composition import nodes_of, total
 from relational_tensat.cost.cpu.graph_times import MOST_WEIGHT_BYTES, run_heat, time_whole
 from relational_tensat.cost.cpu.probe import (
     IN_L3,
@@ -28,7 +27,9 @@ from relational_tensat.cost.device import (
     TimingSample,
     Unmeasurable,
     WholeTiming,
+    total,
 )
+from relational_tensat.cost.key import nodes_of
 from relational_tensat.formats import to_onnx_model
 from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, tensors_of
 from relational_tensat.tensor.uses import weight_bytes

@@ -59,7 +59,7 @@ class MatchInstances:
         tables["template"].create(self._database, s=CHILD_COLUMNS)
 
     def judge(self, configurations: Sequence[tuple[int, ...]]) -> None:
-        """Judge configurations: rows of rule id and signatures (0 where there is no node).
+        """Judge configurations in order: rows of rule id and signatures (0 where there is no node).
 
         Raises:
             UnsoundRuleError: a target's type differs from its source's.
@@ -67,7 +67,7 @@ class MatchInstances:
         columns = self._compiled.root_columns * self._compiled.node_columns
         instances: list[tuple[int, ...]] = []
         template: list[tuple[int, ...]] = []
-        for rule_id, *signatures in configurations:
+        for rule_id, *signatures in sorted(configurations):
             self._database.check_interrupt()
             self._count += 1
             rule = self._compiled.rule(rule_id)

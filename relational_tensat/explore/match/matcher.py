@@ -129,7 +129,7 @@ class Matcher:
             f"FROM match AS m ANTI JOIN instance AS i ON {on_match}",
             name="unjudged_singles",
         )
-        self._judge(
+        self.instances.judge(
             [
                 (rule, *signatures)
                 for pattern, *signatures in rows
@@ -193,7 +193,7 @@ class Matcher:
         if not pairs:
             return 0
         unjudged = f"-- unjudged: {self._serves}\n{self._unjudged_pairs}"
-        self._judge(self._database.execute(unjudged, name="unjudged_pairs"))
+        self.instances.judge(self._database.execute(unjudged, name="unjudged_pairs"))
         if self.order is not None:
             order = f"hash({', '.join(self._roots)}, b, {self.order}), instance"
             return self._fill_pairs(self._multi_text.replace(self._youngest, order))
@@ -332,10 +332,6 @@ class Matcher:
         text = query.replace(IS_VALID, IS_VALID + "".join(ruled_out))
         rows = self._database.execute(self._filling("application", text), None, "application")
         return int(rows[0][0])
-
-    def _judge(self, configurations: Sequence[tuple[int, ...]]) -> None:
-        if configurations:
-            self.instances.judge(sorted(configurations))
 
     @contextmanager
     def _timed(self, live: list[LiveSkeleton], rules: frozenset[int] | None) -> Iterator[None]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from relational_tensat.base.patience import GainPatience
+from relational_tensat.base.deadline import GainPatience
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.outcome import Exploration, SubgraphReport

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isqrt
 
@@ -398,3 +398,11 @@ def _expression(node: ast.expr) -> Expression | None:
             a, b = _expression(left), _expression(right)
             return None if a is None or b is None else _OPERATIONS[type(operation)](a, b)
     return None
+
+
+def own_inputs(model: onnx.ModelProto, overridable: Collection[str]) -> list[onnx.ValueInfoProto]:
+    """Return the graph inputs that are no initializers, or may be replaced."""
+    initialized = {tensor.name for tensor in model.graph.initializer}
+    initialized |= {tensor.values.name for tensor in model.graph.sparse_initializer}
+    initialized.difference_update(overridable)
+    return [value for value in model.graph.input if value.name not in initialized]

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import onnx
 from onnx import inliner
 
@@ -17,27 +15,32 @@ from relational_tensat.formats.dynamic.dimensions import (
     DynamicDimensions,
     check_names,
     fix_dims,
+    own_inputs,
 )
-from relational_tensat.formats.dynamic.expressions import Quotient, Sizes, separating_sizes
+from relational_tensat.formats.dynamic.expressions import Sizes, separating_sizes
 from relational_tensat.formats.dynamic.sized_model import (
     DynamicModel,
-    SizedGraph,
+    SizedReading,
     SizeError,
+    all_types,
+    check_alike,
+    has_ones_that_grow,
+    has_other_operators,
+    has_unknown_shapes,
+    quotients_of,
+    takes_numbers,
     text_of,
+    varies,
+    without_elements,
 )
 from relational_tensat.formats.onnx_frame import default_inputs
 from relational_tensat.formats.onnx_metadata import weights_without_data
 from relational_tensat.formats.onnx_node import MisfitError
 from relational_tensat.formats.onnx_read import Reading, parse_onnx, read_in_full
-from relational_tensat.formats.onnx_types import from_type_proto, is_tensor_of_unknown_shape
+from relational_tensat.formats.onnx_types import from_type_proto
 from relational_tensat.tensor import (
     Array,
     Graph,
-    TensorType,
-    ValueType,
-    Weight,
-    build_graph,
-    tensors_of,
 )
 
 if TYPE_CHECKING:
@@ -72,11 +75,11 @@ def read_dynamic(
     """
     model, data = parse_onnx(path)
     overridable = default_inputs(model) if keep_overridable else ()
-    if not DynamicDimensions.of(_own_inputs(model, overridable)):
+    if not DynamicDimensions.of(own_inputs(model, overridable)):
         return read_in_full(model, dims, str(path), data, overridable=overridable).graph
     if model.functions:
         model = inliner.inline_local_functions(model)
-    check_names(_own_inputs(model, overridable), dims, str(path))
+    check_names(own_inputs(model, overridable), dims, str(path))
     return _SizeReader(model, data, path, overridable, inputs or {}).read(dims)
 
 
@@ -93,7 +96,7 @@ class _SizeReader:
         self._data = data
         self._path = path
         self._overridable = overridable
-        self._dimensions = DynamicDimensions.of(_own_inputs(frame, overridable))
+        self._dimensions = DynamicDimensions.of(own_inputs(frame, overridable))
         self._initialized = {tensor.name for tensor in frame.graph.initializer}
         self._initialized |= weights_without_data(frame)
         self._initialized.difference_update(overridable)
@@ -111,7 +114,7 @@ class _SizeReader:
             error.base = base.reading.graph
             raise
 
-    def _base(self, dims: Mapping[str, int]) -> _Sized:
+    def _base(self, dims: Mapping[str, int]) -> SizedReading:
         """Read the model at the sizes that are given, and defaults at which it is valid.
 
         Sizes that are called differently are different ones, unless the model is not valid then, or does
@@ -122,7 +125,7 @@ class _SizeReader:
         """
         try:
             base = self._valid_base(dims)
-            if self._dimensions.may_be_related or _takes_numbers(base):
+            if self._dimensions.may_be_related or takes_numbers(base):
                 self._check_runs(base.sizes)
             if all(self._is_misfit(at) for at in self._dimensions.others(base.sizes, 2)):
                 return self._related_base(dims)
@@ -139,7 +142,7 @@ class _SizeReader:
             return False
         return False
 
-    def _related_base(self, dims: Mapping[str, int]) -> _Sized:
+    def _related_base(self, dims: Mapping[str, int]) -> SizedReading:
         """Read the model with relations between its sizes, by which it is valid, and runs if possible."""
         # few models need it
         from relational_tensat.formats.dynamic.relations import RelationFinder, candidates
@@ -168,13 +171,13 @@ class _SizeReader:
 
     def _refusal_at(self, sizes: Sizes) -> str:
         """Run the model on ones at some sizes; return why that is refused, "" if it is not."""
-        copy = onnx.GraphProto(input=_own_inputs(self._frame, self._overridable))
+        copy = onnx.GraphProto(input=own_inputs(self._frame, self._overridable))
         fix_dims(copy.input, (), self._dimensions.at(sizes), str(self._path))
         kinds = {value.name: from_type_proto(value.type) for value in copy.input}
         known = {name: kind for name, kind in kinds.items() if kind is not None}
         return self._values.refusal(self._dimensions, sizes, known)
 
-    def _valid_base(self, dims: Mapping[str, int]) -> _Sized:
+    def _valid_base(self, dims: Mapping[str, int]) -> SizedReading:
         """Read the model at the sizes that are given, and the smallest defaults that are large enough.
 
         It is valid at these, and no size is 1 only because strides and windows have left no more of it.
@@ -184,13 +187,13 @@ class _SizeReader:
         """
         fixed = self._fixed_sizes()
         refusal: InputError | None = None
-        smaller: _Sized | None = None
+        smaller: SizedReading | None = None
         for scale in _SCALES:
             sizes = self._dimensions.base(dims, fixed, scale)
             try:
-                base = _Sized(sizes, self._read(sizes))
+                base = SizedReading(sizes, self._read(sizes))
                 self._check_not_emptied(base)
-                if _has_unknown_shapes(base):
+                if has_unknown_shapes(base):
                     self._values.begin(sizes)
                     self._check_runs_at(base)
                 smaller = smaller or base
@@ -205,35 +208,28 @@ class _SizeReader:
         assert refusal is not None
         raise refusal
 
-    def _check_not_emptied(self, base: _Sized) -> None:
+    def _check_not_emptied(self, base: SizedReading) -> None:
         """Check that sizes are not too small: what has no elements has none at larger sizes either.
 
         Raises:
             InputError: something has none that has some there.
         """
-        empty = _empty(base.reading.graph.types)
+        empty = without_elements(base.reading.graph.types)
         if empty:
             larger = self._read(self._dimensions.larger(base.sizes)).graph.types
             for name in empty:
-                if name in larger and name not in _empty(larger):
+                if name in larger and name not in without_elements(larger):
                     raise ShapeError(f"{name!r} has no elements")
 
-    def _has_little_left(self, base: _Sized) -> bool:
+    def _has_little_left(self, base: SizedReading) -> bool:
         """Whether a dimension is 1 that is more at larger sizes."""
         try:
             larger = self._read(self._dimensions.larger(base.sizes)).graph.types
         except InputError:
             return False
-        graph = base.reading.graph
-        pairs = [(kind, larger[name]) for name, kind in graph.types.items() if name in larger]
-        return any(
-            size == 1 and more > 1
-            for kind, other in pairs
-            for part, grown in zip(tensors_of(kind), tensors_of(other), strict=False)
-            for size, more in zip(part.shape, grown.shape, strict=False)
-        )
+        return has_ones_that_grow(base.reading.graph.types, larger)
 
-    def _read_at(self, base: _Sized, chosen: frozenset[str]) -> DynamicModel:
+    def _read_at(self, base: SizedReading, chosen: frozenset[str]) -> DynamicModel:
         valid = self._valid(base)
         extremes = list(self._valid_extremes(valid[0].sizes, base))
         valid += self._separating([base, *valid])
@@ -242,7 +238,7 @@ class _SizeReader:
         notes = list(self._dimensions.notes)
         for other in others:
             try:
-                _check_alike(first, other)
+                check_alike(first, other)
             except SizeError as error:
                 if 1 not in other.sizes.values():
                     raise
@@ -265,25 +261,25 @@ class _SizeReader:
             tuple(alike[1:]),
             chosen,
             tuple(notes),
-            self._quotients(graphs),
+            quotients_of(graphs),
             self._overridable,
         )
 
     def _fixed_sizes(self) -> set[int]:
         """Return the sizes of dimensions that are not dynamic."""
         sizes = {size for tensor in self._frame.graph.initializer for size in tensor.dims}
-        for value in _own_inputs(self._frame, self._overridable):
+        for value in own_inputs(self._frame, self._overridable):
             sizes.update(dim.dim_value for dim in value.type.tensor_type.shape.dim)
         return sizes
 
-    def _valid(self, base: _Sized) -> list[_Sized]:
+    def _valid(self, base: SizedReading) -> list[SizedReading]:
         """Read the model at other sizes at which it is valid, enough to tell sums of products apart.
 
         Raises:
             SizeError: there are too few.
         """
         count = max(3, len(self._dimensions.symbols) + 2)
-        graphs: list[_Sized] = []
+        graphs: list[SizedReading] = []
         refusal = ""
         for sizes in self._dimensions.others(base.sizes, count * _TRIALS):
             if len(graphs) == count:
@@ -296,12 +292,12 @@ class _SizeReader:
             raise SizeError(f"{self._path}: is not valid at other sizes{refusal}")
         return graphs
 
-    def _separating(self, graphs: Sequence[_Sized]) -> list[_Sized]:
+    def _separating(self, graphs: Sequence[SizedReading]) -> list[SizedReading]:
         """Read the model at sizes that tell quotients in its shapes apart, where it is valid."""
         read, tried = list(graphs), [graph.sizes for graph in graphs]
         for _ in range(_MOST_ROUNDS):
             known = [graph.sizes for graph in read]
-            further = separating_sizes(self._quotients(read), known)
+            further = separating_sizes(quotients_of(read), known)
             sizes = next((sizes for sizes in further if sizes not in tried), None)
             if sizes is None:
                 break
@@ -310,15 +306,7 @@ class _SizeReader:
                 read.append(self._valid_at(sizes, graphs[0]))
         return read[len(graphs) :]
 
-    @staticmethod
-    def _quotients(graphs: Sequence[_Sized]) -> tuple[Quotient, ...]:
-        # few models need it
-        from relational_tensat.formats.dynamic.traced_shapes import find_quotients
-
-        sizes = [graph.sizes for graph in graphs]
-        return find_quotients(sizes, [graph.reading.graph for graph in graphs])
-
-    def _valid_extremes(self, other: Sizes, base: _Sized) -> Iterator[_Sized]:
+    def _valid_extremes(self, other: Sizes, base: SizedReading) -> Iterator[SizedReading]:
         """Read the model, where it is valid, at sizes that are larger than the base, and at 1.
 
         Raises:
@@ -334,20 +322,18 @@ class _SizeReader:
             with suppress(InputError):
                 yield self._valid_at(sizes, base)
 
-    def _valid_at(self, sizes: Sizes, base: _Sized) -> _Sized:
+    def _valid_at(self, sizes: Sizes, base: SizedReading) -> SizedReading:
         """Read the model at other sizes.
 
         Raises:
             InputError: it is not valid, or a value has no elements that has some at the base sizes.
         """
         reading = self._read(sizes)
-        for name in _empty(_all_types(reading)):
-            if name not in _empty(_all_types(base.reading)):
+        for name in without_elements(all_types(reading)):
+            if name not in without_elements(all_types(base.reading)):
                 raise ShapeError(f"{name!r} has no elements")
-        sized = _Sized(sizes, reading)
-        if _has_other_operators(
-            base, sized
-        ):  # as where a window is larger than what it slides over
+        sized = SizedReading(sizes, reading)
+        if has_other_operators(base, sized):  # as where a window is larger than what it slides over
             self._check_runs_at(sized)
         return sized
 
@@ -377,13 +363,13 @@ class _SizeReader:
             if refusal := self._refusal_at(sizes):
                 raise InputError(f"{self._path}: does not run at {text_of(sizes)}: {refusal}")
 
-    def _check_runs_at(self, sized: _Sized) -> None:
+    def _check_runs_at(self, sized: SizedReading) -> None:
         inputs = sized.reading.graph.inputs
         refusal = self._values.refusal(self._dimensions, sized.sizes, inputs)
         if refusal:
             raise InputError(f"{self._path}: does not run at {text_of(sized.sizes)}: {refusal}")
 
-    def _read_expressed(self, graphs: list[_Sized]) -> list[_Sized]:
+    def _read_expressed(self, graphs: list[SizedReading]) -> list[SizedReading]:
         """Read so that each size is an expression of the inputs' sizes, or is not known.
 
         Where one is none, what it is computed from stays computed: that is left as it was.
@@ -399,7 +385,7 @@ class _SizeReader:
         for _ in range(_MOST_ROUNDS):
             try:
                 for other in graphs[1:]:
-                    _check_alike(graphs[0], other)
+                    check_alike(graphs[0], other)
             except SizeError:  # said later, where sizes are left out
                 break
             sizes = [graph.sizes for graph in graphs]
@@ -411,24 +397,25 @@ class _SizeReader:
             graphs = self._read_alike(self._without_folding(graphs, unfolded), unfolded)
         return graphs
 
-    def _varying_operands(self, value: str, graphs: Sequence[_Sized]) -> set[str]:
+    def _varying_operands(self, value: str, graphs: Sequence[SizedReading]) -> set[str]:
         """Return the operands of the node of a value that are known at each size, and vary."""
         nodes = (node for node in self._frame.graph.node if value in node.output)
         names = {name for node in nodes for name in node.input} - self._initialized
         return {
             name
             for name in names
-            if all(name in graph.reading.constants for graph in graphs)
-            and not all(_equal(g.constant(name), graphs[0].constant(name)) for g in graphs)
+            if all(name in graph.reading.constants for graph in graphs) and varies(name, graphs)
         }
 
-    def _without_folding(self, graphs: Sequence[_Sized], unfolded: Collection[str]) -> list[_Sized]:
+    def _without_folding(
+        self, graphs: Sequence[SizedReading], unfolded: Collection[str]
+    ) -> list[SizedReading]:
         return [
-            _Sized(g.sizes, self._read_unfolded(self._dimensions.at(g.sizes), unfolded))
+            SizedReading(g.sizes, self._read_unfolded(self._dimensions.at(g.sizes), unfolded))
             for g in graphs
         ]
 
-    def _read_alike(self, graphs: list[_Sized], unfolded: set[str]) -> list[_Sized]:
+    def _read_alike(self, graphs: list[SizedReading], unfolded: set[str]) -> list[SizedReading]:
         """Read again so that what is folded or chosen at one size is so at all.
 
         Args:
@@ -450,117 +437,9 @@ class _SizeReader:
             graphs = self._without_folding(graphs, unfolded)
         raise SizeError(f"{self._path}: other constants are known at other sizes")
 
-    def _computed(self, graphs: Sequence[_Sized]) -> list[str]:
+    def _computed(self, graphs: Sequence[SizedReading]) -> list[str]:
         """Return the values that are constants at each size, and not the same at all."""
         first = graphs[0].reading.graph
         return [
-            name
-            for name in first.weights
-            if name not in self._initialized
-            and not all(_equal(graph.constant(name), graphs[0].constant(name)) for graph in graphs)
+            name for name in first.weights if name not in self._initialized and varies(name, graphs)
         ]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Sized:
-    """What was read at given sizes."""
-
-    sizes: Sizes
-    reading: Reading
-
-    def constant(self, name: str) -> Weight:
-        return self.reading.constants[name]
-
-    def with_inputs(
-        self,
-        computed: Sequence[str],
-        weights: Mapping[str, Weight],
-        fitting: Mapping[str, Array],
-    ) -> SizedGraph:
-        """Return the graph whose computed values are inputs, and whose weights are the given ones."""
-        graph = self.reading.graph
-        kept = {name: weights[name] for name in graph.weights if name not in computed}
-        inputs = {**graph.inputs, **{name: self.constant(name).type for name in computed}}
-        values: dict[str, Array] = {}
-        for name in computed:
-            data = self.constant(name).data
-            if data is None:
-                raise SizeError(f"the value {name!r} depends on sizes and is not known")
-            values[name] = np.asarray(data)
-        graph = build_graph(
-            graph.name,
-            inputs,
-            kept,
-            graph.nodes,
-            graph.outputs,
-            graph.metadata,
-            origin=graph.origin,
-        )
-        return SizedGraph(self.sizes, graph, values, self.reading.constants, fitting)
-
-
-def _all_types(reading: Reading) -> dict[str, ValueType]:
-    known = {name: weight.type for name, weight in reading.constants.items()}
-    return {**known, **reading.graph.types}
-
-
-def _empty(types: Mapping[str, ValueType]) -> set[str]:
-    """Return the values that have no elements."""
-    return {name for name, kind in types.items() if any(not part.size for part in tensors_of(kind))}
-
-
-def _has_other_operators(one: _Sized, other: _Sized) -> bool:
-    """Whether a value is computed by different operators."""
-    operators = {node.outputs: node.op for node in one.reading.graph.nodes}
-    nodes = other.reading.graph.nodes
-    return any(operators.get(node.outputs, node.op) != node.op for node in nodes)
-
-
-def _has_unknown_shapes(sized: _Sized) -> bool:
-    kinds = sized.reading.graph.types.values()
-    return any(is_tensor_of_unknown_shape(part) for kind in kinds for part in tensors_of(kind))
-
-
-def _takes_numbers(sized: _Sized) -> bool:
-    """Whether an input has few whole numbers, which may have to fit the sizes."""
-    kinds = sized.reading.graph.inputs.values()
-    return any(kind.dtype in ("int32", "int64") and kind.rank <= 1 for kind in kinds)
-
-
-def _check_alike(one: _Sized, other: _Sized) -> None:
-    """Check that two graphs are the same but for sizes.
-
-    Raises:
-        SizeError: they are not; names a value.
-    """
-    a, b = one.reading.graph, other.reading.graph
-    difference = f"{text_of(one.sizes)} and {text_of(other.sizes)}"
-    if set(a.weights) - set(other.reading.constants) or len(a.nodes) != len(b.nodes):
-        raise SizeError(f"the model is read as other graphs at {difference}")
-    for node, namesake in zip(a.nodes, b.nodes, strict=True):
-        form = (namesake.op, namesake.inputs, namesake.outputs)
-        if (node.op, node.inputs, node.outputs) != form:
-            raise SizeError(f"{node.outputs[0]!r} is another operator at {difference}")
-    for name, kind in a.types.items():
-        kinds = tensors_of(b.types.get(name, kind))
-        if [_form(part) for part in tensors_of(kind)] != [_form(part) for part in kinds]:
-            raise SizeError(f"{name!r} has another type at {difference}")
-
-
-def _form(kind: TensorType) -> tuple[str, int]:
-    # what is known of an unknown shape may be sizes
-    return "" if is_tensor_of_unknown_shape(kind) else kind.dtype, kind.rank
-
-
-def _equal(a: Weight, b: Weight) -> bool:
-    if a.type != b.type or a.data is None or b.data is None:
-        return False
-    return a.data is b.data or bool(np.array_equal(a.data, b.data, equal_nan=a.type.is_float))
-
-
-def _own_inputs(model: onnx.ModelProto, overridable: Collection[str]) -> list[onnx.ValueInfoProto]:
-    """Return the graph inputs that are no initializers, or may be replaced."""
-    initialized = {tensor.name for tensor in model.graph.initializer}
-    initialized |= {tensor.values.name for tensor in model.graph.sparse_initializer}
-    initialized.difference_update(overridable)
-    return [value for value in model.graph.input if value.name not in initialized]

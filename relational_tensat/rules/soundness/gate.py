@@ -7,8 +7,12 @@ from dataclasses import dataclass, replace
 
 from relational_tensat.base.errors import RuleError
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.content import content_hash
-from relational_tensat.rules.soundness.store import cached_verdicts, keep_verdicts, shipped_verdicts
+from relational_tensat.rules.soundness.store import (
+    cached_verdicts,
+    content_hash,
+    keep_verdicts,
+    shipped_verdicts,
+)
 from relational_tensat.rules.soundness.verdict import Verdict
 
 

@@ -1,15 +1,17 @@
 """Verdicts that are kept: those that ship with the rules, and those of a user's own rules.
 
 Both are JSON files of verdicts by content hash. The user's is a cache: one that cannot be read, or
-that was made by other code, is as good as empty, and is overwritten.
+that was made by other code, is as good as empty, and is overwritten. What a verdict is about are two
+hashes: of the rule's content, and of the code that says what rules mean.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,8 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.base.files import resource_dir, unless_full, whole_content, write_aside
 from relational_tensat.base.folders import CACHE_VARIABLE as CACHE_VARIABLE
 from relational_tensat.base.folders import user_cache
-from relational_tensat.rules.soundness.content import meaning_hash
+from relational_tensat.base.lazy import once_per_object
+from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.verdict import (
     EVIDENCE,
     STATUSES,
@@ -157,3 +160,36 @@ def _types(entry: Mapping[str, Any]) -> dict[str, str]:
         if dtype not in DTYPE_BYTES or evidence not in TYPE_EVIDENCE:
             raise ValueError(f"verdict {evidence!r} in {dtype!r}")
     return types
+
+
+_PACKAGE = Path(__file__).resolve().parents[2]
+#: The code that says what rules mean, and that judges them.
+_MEANING = (
+    "tensor", "tensor/operators", "rules", "rules/functions", "rules/soundness",
+    "rules/backends", "rules/backends/cuda", "rules/backends/onnxruntime",
+)  # fmt: skip
+#: What is in these folders and changes no verdict: keeping, printing, loading, and what runs and costs.
+_NO_MEANING = frozenset({
+    "expand_to_onnx.py", "diagnosis.py", "failure_text.py", "gate.py", "kernel_choice.py",
+    "library.py", "parallel.py", "quantized_convolutions.py", "smallest.py", "store.py",
+    "text.py",
+})  # fmt: skip
+
+
+@once_per_object
+def content_hash(rule: Rule) -> str:
+    """Return the hash of what a rule claims: its law, whatever its name, place and ``worth``."""
+    claim = repr((rule.sources, rule.targets, rule.conditions, *["widened"] * rule.widened))
+    return hashlib.sha256(claim.encode()).hexdigest()
+
+
+@cache
+def meaning_hash() -> str:
+    """Return the hash of the code that gives rules their meaning: a verdict is good for no other."""
+    digest = hashlib.sha256()
+    for folder in _MEANING:
+        for path in sorted((_PACKAGE / folder).glob("*.py")):
+            if path.name not in _NO_MEANING:
+                digest.update(f"{folder}/{path.name}\n".encode())
+                digest.update(path.read_bytes())
+    return digest.hexdigest()

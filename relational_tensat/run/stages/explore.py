@@ -22,7 +22,8 @@ from relational_tensat.explore.step import apply_further
 from relational_tensat.explore.strategies import STRATEGIES
 from relational_tensat.explore.strategies.strategy import SearchSettings, Strategy
 from relational_tensat.extract import ExtractionOptions
-from relational_tensat.extract.anytime import AnytimeExtractor, ExtractionEntry
+from relational_tensat.extract.anytime import AnytimeExtractor
+from relational_tensat.extract.kept_choice import ExtractionEntry
 from relational_tensat.run.options import Options
 from relational_tensat.run.values import ExploredRun, LoadedRun, Model, Refused
 

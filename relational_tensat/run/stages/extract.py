@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from relational_tensat.base.patience import GapPatience
+from relational_tensat.base.deadline import GapPatience
 from relational_tensat.cost import CostSource, ask_for_graph, graph_cost_us
 from relational_tensat.extract import ExtractionOptions
-from relational_tensat.extract.anytime.kept import cheapest_by_profile
 from relational_tensat.extract.cost_table import forget_costs
+from relational_tensat.extract.kept_choice import cheapest_by_profile
 from relational_tensat.extract.problem import COST_TOLERANCE
 from relational_tensat.extract.tables import (
     chosen_graph,

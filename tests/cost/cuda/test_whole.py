@@ -8,16 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench.gpu.graphs_on_device import prepare_graphs, time_graphs, verify_on_device
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.cost.cuda import cuda_device as device_module
 from relational_tensat.cost.cuda import graph_times as whole
 from relational_tensat.cost.cuda.cuda_device import CudaDevice
-from relational_tensat.cost.cuda.graph_times import (
-    compare_pair,
-    prepare_graphs,
-    time_graphs,
-    verify_on_device,
-)
+from relational_tensat.cost.cuda.graph_times import compare_pair
 from relational_tensat.cost.cuda.protocol import WARM, Observation, Settings
 from relational_tensat.cost.device import Unmeasurable, WholeTiming
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph

@@ -23,7 +23,7 @@ _SIZE = 4
 #: Inputs of this size have logits of some hundreds.
 _LARGE = 10.0
 #: Mutants of each graph: the first are the suite's, all are the nightly tier's.
-_PER_GRAPH = pytest.mark.parametrize("count", [85, nightly(340)])
+_PER_GRAPH = pytest.mark.parametrize("count", [40, nightly(340)])
 
 
 def right_graphs() -> Iterator[tuple[MuGraph, MuGraph]]:

@@ -16,12 +16,13 @@ from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness import Verdict
-from relational_tensat.rules.soundness.content import content_hash, meaning_hash
 from relational_tensat.rules.soundness.gate import check_trust
 from relational_tensat.rules.soundness.store import (
     cache_file,
     cached_verdicts,
+    content_hash,
     keep_verdicts,
+    meaning_hash,
     read_verdicts,
     shipped_file,
     shipped_verdicts,

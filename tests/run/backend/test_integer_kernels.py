@@ -9,6 +9,11 @@ import numpy as np
 import onnx
 import pytest
 
+from bench.kernels.saved_kernels import (
+    disagreement,
+    predicted_kernels,
+    saved_kernels,
+)
 from relational_tensat import load_model, load_profile
 from relational_tensat.cost import Configuration, as_source, graph_cost_us
 from relational_tensat.cost.cpu.probe import make_probe
@@ -17,11 +22,6 @@ from relational_tensat.formats import to_onnx_model
 from relational_tensat.rules.backends.backend import load_backend
 from relational_tensat.rules.backends.expand_to_onnx import expand_to_onnx
 from relational_tensat.rules.backends.onnxruntime.kernel_choice import kernels_of
-from relational_tensat.rules.backends.onnxruntime.saved_kernels import (
-    disagreement,
-    predicted_kernels,
-    saved_kernels,
-)
 from relational_tensat.run.backend_costs import BackendCosts
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph, numpy_dtype
 from relational_tensat.tensor.operators import get_operator

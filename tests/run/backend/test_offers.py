@@ -8,9 +8,9 @@ from pathlib import Path
 import onnx
 import pytest
 
+from bench.kernels.saved_kernels import saved_kernels
 from relational_tensat import Graph, load_model
 from relational_tensat.rules.backends.backend import load_backend
-from relational_tensat.rules.backends.onnxruntime.saved_kernels import saved_kernels
 from relational_tensat.tensor import Attrs, Node, build_graph
 from tests.graphs import f32, weight
 from tests.run.backend.runs import run_for_backend

@@ -10,14 +10,14 @@ import numpy as np
 import onnx
 import pytest
 
-from relational_tensat import load_model, load_profile, save_model
-from relational_tensat.cost import as_source
-from relational_tensat.rules.backends.backend import load_backend
-from relational_tensat.rules.backends.onnxruntime.saved_kernels import (
+from bench.kernels.saved_kernels import (
     disagreement,
     predicted_kernels,
     saved_kernels,
 )
+from relational_tensat import load_model, load_profile, save_model
+from relational_tensat.cost import as_source
+from relational_tensat.rules.backends.backend import load_backend
 from relational_tensat.run.backend_costs import BackendCosts
 from relational_tensat.tensor import Attrs, Graph, Node, TensorType, Weight, build_graph
 from tests.graphs import f32, weight

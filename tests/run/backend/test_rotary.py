@@ -11,11 +11,11 @@ import onnx
 import onnxruntime
 import pytest
 
+from bench.kernels.saved_kernels import saved_kernels
 from relational_tensat import Graph, Options, load_model, optimize
 from relational_tensat.cost import Configuration
 from relational_tensat.formats import to_onnx_model
 from relational_tensat.rules.backends.backend import load_backend
-from relational_tensat.rules.backends.onnxruntime.saved_kernels import saved_kernels
 from relational_tensat.tensor import Array, Node, TensorType, build_graph
 from relational_tensat.tensor.operators import get_operator
 from tests.cost.fakes import configuration

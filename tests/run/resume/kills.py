@@ -12,7 +12,7 @@ import pytest
 from bench.kills.kills import broken_invariants
 from relational_tensat import Result, resume
 from relational_tensat.explore import IterationReport
-from relational_tensat.extract.anytime import ExtractionEntry
+from relational_tensat.extract.kept_choice import ExtractionEntry
 from relational_tensat.run.progress import Silent
 
 

@@ -69,7 +69,7 @@ def model(tmp_path: Path) -> Model:
 EXPLORING = 6
 
 
-@pytest.mark.parametrize("step", [8, nightly(4)])
+@pytest.mark.parametrize("step", [12, nightly(4)])
 def test_a_run_stopped_after_any_report_goes_on_from_what_is_there(model: Model, step: int) -> None:
     reports = set()
     for events in range(EXPLORING - 2, 40, step):

@@ -22,8 +22,8 @@ from tests.run.resume.models import RULES, layers
 from tests.tiers import nightly
 
 LIMITS: dict[str, Any] = {
-    "cost": "tensat_t4", "node_limit": 120, "subgraph_nodes": 60, "restarts": 1, "rules": RULES,
-    "tree_budget": 8, "tree_steps": 3, "tree_threshold": 0.0, "tree_decisions": 2,
+    "cost": "tensat_t4", "node_limit": 90, "subgraph_nodes": 45, "restarts": 1, "rules": RULES,
+    "tree_budget": 4, "tree_steps": 2, "tree_threshold": 0.0, "tree_decisions": 2,
     "extract_every": 1, "verify_runs": 1, "time_limit_s": None,
 }  # fmt: skip
 SEARCHES = ("saturation", "focus", "mcts", "focus-mcts")

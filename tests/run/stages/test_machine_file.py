@@ -87,6 +87,7 @@ def run(source: Path, target: Path, *more: str) -> int:
     return main(
         [
             *("run", str(source), "-o", str(target), "--this-machine", "--cost", "analytic:cpu"),
+            *("--search", "saturation"),
             *("--backend", "onnxruntime", "--cost-cache", str(cache), *more),
         ]
     )

@@ -169,6 +169,7 @@ def quantized(device: FakeDevice, tmp_path: Path, **options: object) -> Result:
             cost="analytic:cpu",
             cost_cache=tmp_path / "costs.duckdb",
             backend="onnxruntime",
+            search="saturation",
             verify_runs=1,
             **options,
         ),

@@ -6,8 +6,7 @@ from dataclasses import replace
 from math import prod
 
 from relational_tensat.cost import Configuration
-from relational_tensat.cost.cpu.composition import nodes_of
-from relational_tensat.cost.key import configuration_of
+from relational_tensat.cost.key import configuration_of, nodes_of
 from relational_tensat.rules.backends.fused_kernel import last_swapped
 from relational_tensat.rules.backends.onnxruntime.blocks import (
     BLOCK,

@@ -17,8 +17,9 @@ from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import Interrupted
 from relational_tensat.explore import Exploration, ExplorationOptions, Observer, explore
 from relational_tensat.extract import Extraction, ExtractionProblem, dag_cost_us
-from relational_tensat.extract.anytime import AnytimeExtractor, ExtractionEntry
-from relational_tensat.extract.anytime import extractor as extractor_module
+from relational_tensat.extract import anytime as extractor_module
+from relational_tensat.extract.anytime import AnytimeExtractor
+from relational_tensat.extract.kept_choice import ExtractionEntry
 from relational_tensat.extract.tables import chosen_graph
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Rule

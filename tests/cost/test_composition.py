@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from relational_tensat.cost import Configuration, TimingSample, Unmeasurable
-from relational_tensat.cost.cpu.composition import nodes_of
 from relational_tensat.cost.cpu.onnxruntime_device import OnnxRuntimeDevice
 from relational_tensat.cost.cpu.probe import make_probe
+from relational_tensat.cost.key import nodes_of
 from relational_tensat.formats import to_onnx_model
 from relational_tensat.tensor import TensorType
 from tests.cost.fakes import configuration

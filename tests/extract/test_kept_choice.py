@@ -11,7 +11,7 @@ from relational_tensat.cost import CostModel, graph_cost_us
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, Observer, explore
 from relational_tensat.extract import ExtractionOptions, dag_cost_us, extract, is_acyclic
-from relational_tensat.extract.anytime.kept import KeptChoice, seed_of
+from relational_tensat.extract.kept_choice import KeptChoice, seed_of
 from relational_tensat.extract.tables import TableProblem, chosen_graph, extraction_problem
 from relational_tensat.tensor import Graph
 from relational_tensat.verify import verify

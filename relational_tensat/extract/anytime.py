@@ -12,34 +12,33 @@ several cheapest ones on a slow machine.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import astuple, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from relational_tensat.base.deadline import now_s
-from relational_tensat.base.patience import GapPatience
+from relational_tensat.base.deadline import GapPatience, now_s
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.watch import ShouldStop, Watch
 from relational_tensat.cost import CostModel, CostSource, as_source, graph_cost_us
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.members import Seed
-from relational_tensat.extract.anytime.kept import (
-    ExtractionEntry,
-    ExtractionProgress,
-    KeptChoice,
-    seed_of,
-)
 from relational_tensat.extract.cost_table import (
     fill_costs,
     signature_costs,
 )
 from relational_tensat.extract.extraction import extract
 from relational_tensat.extract.extraction_options import ExtractionOptions
-from relational_tensat.extract.few_measurements import settle
+from relational_tensat.extract.few_measurements import Search, settle
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
+from relational_tensat.extract.kept_choice import (
+    ExtractionEntry,
+    ExtractionProgress,
+    KeptChoice,
+    seed_of,
+)
 from relational_tensat.extract.problem import (
     COST_TOLERANCE,
     UNUSED,
@@ -203,7 +202,8 @@ class AnytimeExtractor:
         """
         start_s = now_s()
         with self.watch.watching():
-            table, extraction = self._settled(self._options.time_limit_s, patience=patience)
+            search = self._searching(self._options.time_limit_s, patience=patience)
+            table, extraction = settle(self._egraph, self._cost, search, self._measuring)
             is_cheaper = self._is_cheaper(extraction.cost_us)
             self._best_us = min(self._best_us, extraction.cost_us)
             entry = _entry(iteration, extraction, self._best_us, start_s, final=True)
@@ -230,7 +230,8 @@ class AnytimeExtractor:
         with self._egraph.transaction():
             self._egraph.catalogue.flush(self._egraph.database)
         database = self._egraph.database
-        table, extraction = self._settled(limit_s, lambda: database.is_interrupted)
+        search = self._searching(limit_s, lambda: database.is_interrupted)
+        table, extraction = settle(self._egraph, self._cost, search, self._measuring)
         self._last = table, extraction
         kept_choice, best_us = self._kept, self._best_us
         with self._egraph.transaction():  # what another process would go on from
@@ -253,13 +254,13 @@ class AnytimeExtractor:
         self._stalled = 0 if self._is_cheaper(best_us) else self._stalled + 1
         self._best_us = best_us
 
-    def _settled(
+    def _searching(
         self,
         limit_s: float,
         should_stop: ShouldStop | None = None,
         patience: GapPatience | None = None,
-    ) -> tuple[TableProblem, Extraction]:
-        """Return the extraction problem and what is found in it, all of whose kernels have been asked for.
+    ) -> Search:
+        """Return what searches an extraction problem, beginning from a choice.
 
         Args:
             limit_s: seconds of all searches together; each may take ``LEAST_S``.
@@ -278,10 +279,11 @@ class AnytimeExtractor:
             spent_s += now_s() - start_s
             return found
 
-        # Measuring is no search that has a best so far.
-        is_instant = as_source(self._cost).is_instant
-        measuring = nullcontext if is_instant else self.watch.final
-        return settle(self._egraph, self._cost, search, measuring)
+        return search
+
+    def _measuring(self) -> AbstractContextManager[None]:
+        """Return what measurements are made within: no search that has a best so far."""
+        return nullcontext() if as_source(self._cost).is_instant else self.watch.final()
 
     def _known(self, table: TableProblem) -> Extraction | None:
         """Return what the last extraction found if there is no more to find, or no time for it."""
