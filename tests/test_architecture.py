@@ -127,32 +127,48 @@ def test_ctrl_c_is_taken_in_one_place() -> None:
     assert sorted(takers) == ["relational_tensat.base.watch", "relational_tensat.ctrl_c"]
 
 
+#: A run; how many modules of the package it loads, and how many of its frames stand above a statement.
+_COUNTED = """
+import sys
+from relational_tensat.cli.main import main
+from relational_tensat.egraph.database import Database
+from relational_tensat.explore.strategies import saturation_then_focus as auto
+
+package, *argv = sys.argv[1:]
+auto.LEAST_S = 0.0
+execute, deepest = Database.execute, 0
+
+def counting(*args, **kwargs):
+    global deepest
+    frame, depth = sys._getframe(1), 1
+    while frame is not None:
+        depth += frame.f_code.co_filename.startswith(package)
+        frame = frame.f_back
+    deepest = max(deepest, depth)
+    return execute(*args, **kwargs)
+
+Database.execute = counting
+code = main(argv)
+loaded = sum(name.split(".")[0] == "relational_tensat" for name in sys.modules)
+print(code, loaded, deepest)
+"""
+
+
 @pytest.mark.parametrize(
-    ("model", "most"), [("bench/inputs/nasrnn.json", 230), ("bench/inputs/encoder_block.onnx", 250)]
+    ("model", "most_modules", "most_frames"),
+    [("bench/inputs/nasrnn.json", 230, 17), ("bench/inputs/encoder_block.onnx", 250, 17)],
 )
-def test_a_run_loads_what_it_uses(model: str, most: int, tmp_path: Path) -> None:
-    """So many modules of the package; lower it where a change needs fewer."""
-    argv = [
-        "run",
-        model,
-        "-o",
-        str(tmp_path / f"o{Path(model).suffix}"),
-        "--effort",
-        "low",
-        "--quiet",
-    ]
-    code = (
-        "import sys; from relational_tensat.cli.main import main; "
-        "from relational_tensat.explore.strategies import saturation_then_focus as auto; "
-        "auto.LEAST_S = 0.0; "  # it is loaded anyway
-        f"code = main({argv!r}); "
-        "print(code, sum(name.split('.')[0] == 'relational_tensat' for name in sys.modules))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    code, count = done.stdout.split()[-2:]
-    assert code == "0" and int(count) <= most, done.stdout
+def test_a_run_loads_what_it_uses_and_goes_straight_to_its_statements(
+    model: str, most_modules: int, most_frames: int, tmp_path: Path
+) -> None:
+    """So many modules of the package, so many frames of it; lower them where a change needs fewer."""
+    output = tmp_path / f"o{Path(model).suffix}"
+    argv = ["run", model, "-o", str(output), "--effort", "low", "--quiet"]
+    command = [sys.executable, "-c", _COUNTED, str(PACKAGE), *argv]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    code, modules_loaded, deepest = map(int, done.stdout.split()[-3:])
+    assert code == 0, done.stdout
+    assert modules_loaded <= most_modules and deepest <= most_frames, done.stdout
 
 
 def test_the_package_is_imported_without_its_rooms() -> None:

@@ -156,6 +156,7 @@ class Matcher:
             "    )\n"
             ")"
         )
+        self._extremes.refresh()
         return self._fill_applications(text, bound, self._live_rules(self.compiled.single_rules))
 
     def new_matches(self, since: int) -> Matches | None:
@@ -305,6 +306,7 @@ class Matcher:
     def _fill_pairs(self, query: str) -> int:
         bound = self.compiled.leaf_columns * self.compiled.root_columns
         leaves = [f"p.b[{i}]" for i in range(1, bound + 1)]
+        self._extremes.refresh()
         return self._fill_applications(query, leaves, self._live_rules(self.compiled.multi_rules))
 
     def _live_rules(self, rules: frozenset[int]) -> frozenset[int]:
@@ -319,7 +321,6 @@ class Matcher:
             leaves: the columns of the classes that a match binds.
             rules: that may take part.
         """
-        self._extremes.refresh()
         tables, ruled_out = [], []
         for table, condition in (
             self._extremes.ruled_out("i.rule", leaves, rules),

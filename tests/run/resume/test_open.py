@@ -30,7 +30,7 @@ SEARCHES = ("saturation", "focus", "mcts", "focus-mcts")
 
 
 @pytest.fixture(
-    scope="module", params=["saturation", nightly("focus"), nightly("mcts"), "focus-mcts"]
+    scope="module", params=["saturation", "focus", nightly("mcts"), nightly("focus-mcts")]
 )
 def killed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Return what a run by one of the searches left at some moments, its end among them."""
