@@ -161,7 +161,9 @@ def test_the_module_is_not_the_function() -> None:
     assert callable(module_of_fleet)
 
 
-def test_a_name_is_one_line(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_is_one_line(
+    models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A name with a line break does not forge a line of another model."""
     for path in models.rglob("*.onnx"):
         path.unlink()
