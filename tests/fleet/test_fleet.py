@@ -181,5 +181,5 @@ def test_no_file_of_others_is_written_over(models: Path, tmp_path: Path) -> None
         fleet([models], out, _QUICK)
     assert (out / "one.onnx").read_text() == "precious"
     os.mkfifo(out / "fleet.duckdb")
-    with pytest.raises(InputError, match="fleet.duckdb: is a device or a pipe"):
+    with pytest.raises(InputError, match=r"fleet\.duckdb: is a device or a pipe"):
         fleet([models], out, _QUICK)

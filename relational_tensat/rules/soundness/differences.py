@@ -1,7 +1,7 @@
 """Whether it makes a difference, on one configuration, which way a decision of a target goes.
 
-A wrong branch is seen only where it changes the result: not where all is clipped to 0, nor where the value of
-the border that it chooses is one of no pads. So the target is made again with the decision turned, and both
+A wrong branch is seen only where it changes the result. It does not where all is clipped to 0, or where it
+chooses the value of a border of no width. So the target is made again with the decision turned, and both
 are computed.
 """
 
