@@ -155,9 +155,9 @@ class _Verification:
         return self._passed() if failure is None else self._unsound(failure, shrink)
 
     def apart(self) -> list[RuleConfiguration]:
-        """Return what is tried on a machine's numbers in any case: one per goal that few met, long axes."""
+        """Return what is tried on a machine's numbers in any case: one per goal that few told of, long axes."""
         coverage = self.coverage
-        rare = {goal for goal in coverage.decisions.goals if coverage.met[goal] <= PER_GOAL}
+        rare = {goal for goal in coverage.decisions.goals if coverage.told[goal] <= PER_GOAL}
         found: dict[Goal, RuleConfiguration] = {}
         for trial in self.tried if rare else ():
             for goal in coverage.goals(trial.configuration) & rare:
