@@ -23,8 +23,12 @@ _LIMITS: dict[str, Any] = {
 MODES: dict[str, dict[str, Any]] = {
     "onnxruntime": {"backend": "onnxruntime", "cost": "analytic:cpu", "budget_s": 0.0},
     "cuda": {"backend": "cuda", "cost": "h100"},
-    "fuse": {"fuse": True, "cost": "a100", "fuse_time_limit_s": 0.5},
+    "fuse": {"fuse": True, "cost": "a100"},
 }
+#: How many graphs are in one model: with kernels, what a model costs beside its graphs is half of it.
+_TOGETHER, _TOGETHER_FUSED = 3, 12
+#: The search for kernels has so long for each graph.
+_FUSE_S = 1 / 6
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -33,7 +37,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add = parser.add_argument
     add("count", metavar="N", type=int, nargs="?", default=10_000, help="graphs (10000)")
     add("--mode", choices=tuple(MODES), default="onnxruntime", help="(onnxruntime)")
-    add("--together", metavar="N", type=int, default=3, help="graphs in one model (3)")
+    add("--together", metavar="N", type=int, help="graphs in one model (3; with fuse 12)")
     add("--first", metavar="N", type=int, default=0, help="index of the first graph (0)")
     add("--seed", metavar="N", type=int, default=0, help="of all that is drawn (0)")
     add("--fresh", action="store_true", help="try again what was tried before")
@@ -52,14 +56,18 @@ def run(options: argparse.Namespace) -> int:
     path = options.keep or RESULTS / f"motifs-{options.mode}.jsonl"
     rows = [] if options.fresh or not path.exists() else _read(path)
     done = {row["first"] for row in rows}
+    is_fused = "fuse" in MODES[options.mode]
+    together = options.together or (_TOGETHER_FUSED if is_fused else _TOGETHER)
     settings = Options.of(**_LIMITS, **MODES[options.mode])
+    if is_fused:
+        settings = settings.replace(fuse_time_limit_s=_FUSE_S * together)
     end = options.first + options.count
     try:
         with path.open("w" if options.fresh else "a", encoding="utf-8") as file:
-            for first in range(options.first, end, options.together):
+            for first in range(options.first, end, together):
                 if first in done:
                     continue
-                indices = range(first, min(first + options.together, end))
+                indices = range(first, min(first + together, end))
                 rows.append(try_sketches(options.seed, indices, settings))
                 print(json.dumps(rows[-1]), file=file, flush=True)
                 _report(rows[-1])

@@ -113,10 +113,15 @@ def plan_of(
     ).hexdigest()
     known = {row.model: row for row in ledger.rows()}
     tasks, done = [], []
+    is_new = not ledger.path.exists()
     for name, source in _named(models).items():
         output = out / name
         if output.resolve() == source.resolve():
             raise UsageError(f"{source}: would be written over, expected another output folder")
+        if is_new and output.exists():
+            raise UsageError(
+                f"{output}: exists already, expected a new folder, or the one of an earlier fleet"
+            )
         row, digest = known.get(name), _digest(source)
         same = (digest, settings, versions())
         if (

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, first_line
-from relational_tensat.base.files import sql
+from relational_tensat.base.files import check_file, sql
 from relational_tensat.fleet.task import FleetRow
 
 _T = TypeVar("_T")
@@ -49,6 +49,7 @@ class Ledger:
         """
         if not self.path.exists():
             return []
+        check_file(self.path, "the ledger of a fleet")
         query = f"SELECT {', '.join(_COLUMNS)} FROM fleet_run ORDER BY model"
         found = self._with(lambda connection: connection.execute(query).fetchall())
         return [FleetRow(*values) for values in found]

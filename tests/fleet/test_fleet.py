@@ -180,3 +180,15 @@ def test_a_name_is_one_line(
     assert main(["fleet", str(models), "-o", str(tmp_path / "fast"), "--on", "here"]) == 0
     first, _ = capsys.readouterr().out.splitlines()
     assert first.startswith(r"a\x0ab: changed\x1b[2J.onnx: refused: ")
+
+
+def test_no_file_of_others_is_written_over(models: Path, tmp_path: Path) -> None:
+    out = tmp_path / "fast"
+    out.mkdir()
+    (out / "one.onnx").write_text("precious")
+    with pytest.raises(UsageError, match=r"one.onnx: exists already, expected a new folder"):
+        fleet([models], out, _QUICK)
+    assert (out / "one.onnx").read_text() == "precious"
+    os.mkfifo(out / "fleet.duckdb")
+    with pytest.raises(InputError, match=r"fleet\.duckdb: is a device or a pipe"):
+        fleet([models], out, _QUICK)

@@ -33,8 +33,8 @@ class Coverage:
 
     Attributes:
         met: how many instances met each goal.
-        told: how many of these had results that tell one formula from another; see ``tells``.
-        paths: the goals that such instances met together.
+        told: how many of these would have had other results without it, as far as more were asked for.
+        paths: such goals that instances met together.
         quiet: how many instances in a row brought nothing new.
         ones: per pair of operands and axis from the back, whether one has a dim of 1 there and the other
             has many.
@@ -49,11 +49,11 @@ class Coverage:
     ones: set[tuple[int, int, int]] = field(default_factory=set)
     _features: set[object] = field(default_factory=set)
 
-    def add(self, configuration: RuleConfiguration, tells: Callable[[], bool]) -> None:
+    def add(self, configuration: RuleConfiguration, tells: Callable[[Goal], bool]) -> None:
         """Take in an instance on which the law was judged.
 
         Args:
-            tells: whether its results tell one formula from another; asked where few did.
+            tells: whether its result would be another if a goal had not been met; asked where few did.
         """
         new = False
         inputs = Inputs.of(self.plan, configuration)
@@ -61,11 +61,10 @@ class Coverage:
             goals = self.goals(configuration)
             new = any(goal not in self.met for goal in goals)
             self.met.update(goals)
-            if frozenset(goals) not in self.paths and tells():
-                self.paths.add(frozenset(goals))
-                self.told.update(goals)
-            elif frozenset(goals) in self.paths and any(self.told[g] < _ENOUGH for g in goals):
-                self.told.update(goals if tells() else ())
+            told = {goal for goal in goals if self.told[goal] < _ENOUGH and tells(goal)}
+            self.told.update(told)
+            settled = {goal for goal in goals if self.told[goal] >= _ENOUGH}
+            self.paths.add(frozenset(told | settled))
         ones = set(_ones(configuration.var_types))
         for feature in itertools.chain(_features(inputs), ones):
             if feature not in self._features:
@@ -112,7 +111,7 @@ class Coverage:
     def count(self, goal: Goal) -> int:
         """Return how many instances met a goal; of those that tell nothing, several count as one.
 
-        Where a formula is 0 whatever its operands, no instance tells more.
+        Where two branches are the same in all, no instance tells more.
         """
         return self.told[goal] + (self.met[goal] - self.told[goal]) // _SILENT
 

@@ -18,6 +18,7 @@ from functools import partial
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.coverage import Coverage
 from relational_tensat.rules.soundness.decisions import Decisions, Goal
+from relational_tensat.rules.soundness.differences import Differences
 from relational_tensat.rules.soundness.draws import RuleConfiguration
 from relational_tensat.rules.soundness.element_types import TypedJudge
 from relational_tensat.rules.soundness.failure_text import counterexample, machine_counterexample
@@ -125,6 +126,7 @@ class _Verification:
         self.near_only = near_only
         self.judge = Judge(DrawPlan(rule), seed)
         self.coverage = Coverage(self.judge.plan, Decisions(rule, self.judge.plan.compiled))
+        self.differences = Differences(rule, self.coverage.decisions, seed)
         self.instances = InstanceSource(self.judge, self.coverage, seed, patience)
         self.least = LEAST_TRIALS
         self.tried: list[Trial] = []
@@ -153,9 +155,9 @@ class _Verification:
         return self._passed() if failure is None else self._unsound(failure, shrink)
 
     def apart(self) -> list[RuleConfiguration]:
-        """Return what is tried on a machine's numbers in any case: one per goal that few met, long axes."""
+        """Return what is tried on a machine's numbers in any case: one per goal that few told of, long axes."""
         coverage = self.coverage
-        rare = {goal for goal in coverage.decisions.goals if coverage.met[goal] <= PER_GOAL}
+        rare = {goal for goal in coverage.decisions.goals if coverage.told[goal] <= PER_GOAL}
         found: dict[Goal, RuleConfiguration] = {}
         for trial in self.tried if rare else ():
             for goal in coverage.goals(trial.configuration) & rare:
@@ -186,9 +188,12 @@ class _Verification:
             return
         self.tried.append(trial)
         if not self.near_only:
-            self.coverage.add(
-                trial.configuration, partial(self.judge.tells, trial.configuration, trial.sides)
-            )
+            self.coverage.add(trial.configuration, partial(self._tells, trial))
+
+    def _tells(self, trial: Trial, goal: Goal) -> bool:
+        """Whether a trial's result is one that tells anything, and would be another without the goal."""
+        both = trial.configuration, trial.sides
+        return self.differences.matters(goal, *both) and self.judge.tells(*both)
 
     def _first_aside(self) -> Trial | None:
         """Judge in float64 what has no exact value and went ways that nothing else went."""
