@@ -218,3 +218,25 @@ def test_weights_in_a_file_that_is_missing_are_named(tmp_path: Path) -> None:
         ModelError, match=r"m.onnx: its weights are in 'w.bin', a file that is missing"
     ):
         load_model(path)
+
+
+def test_a_range_takes_tensors_of_one_element_behind_a_choice(tmp_path: Path) -> None:
+    """onnxruntime runs it, as it knows no shape behind an If; ONNX takes scalars only."""
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) {
+      c = Constant<value = bool {1}>()
+      n = If (c) <then_branch = t () => (int64[1] p) { p = Constant<value_ints = [2]>() },
+                  else_branch = e () => (int64 q) { q = Constant<value_int = 3>() }>
+      z = Constant<value_int = 0>() o = Constant<value_int = 1>()
+      r = Range(z, n, o) f = Cast<to = 1>(r) y = Add(x, f) }"""
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    graph = load_model(path)
+    assert [node.op for node in graph.nodes] == ["add"]
+
+
+def test_a_sum_with_zeros_of_a_computed_shape_is_its_operand(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[3,8] x) => (float[3,8] y) {
+      s = Shape(x) c = ConstantOfShape(s) f = Cast<to = 6>(c) z = Cast<to = 1>(f) b = Add(x, z) y = Exp(b) }"""
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    assert [node.op for node in load_model(path).nodes] == ["identity", "exp"]
