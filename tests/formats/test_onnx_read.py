@@ -236,7 +236,8 @@ def test_a_range_takes_tensors_of_one_element_behind_a_choice(tmp_path: Path) ->
 
 def test_a_sum_with_zeros_of_a_computed_shape_is_its_operand(tmp_path: Path) -> None:
     text = """<ir_version: 8, opset_import: ["" : 17]> g (float[3,8] x) => (float[3,8] y) {
-      s = Shape(x) c = ConstantOfShape(s) f = Cast<to = 6>(c) z = Cast<to = 1>(f) b = Add(x, z) y = Exp(b) }"""
+      s = Shape(x) c = ConstantOfShape(s) f = Cast<to = 6>(c) z = Cast<to = 1>(f)
+      b = Add(x, z) y = Exp(b) }"""
     path = tmp_path / "m.onnx"
     onnx.save(onnx.parser.parse_model(text), path)
     assert [node.op for node in load_model(path).nodes] == ["identity", "exp"]
