@@ -66,7 +66,7 @@ def _cells(outcome: Outcome) -> list[str]:
     ratio = f" ({before / after:.2f}x)" if after else ""
     in_runtime = "fails" if outcome.not_run else f"{outcome.error or 0.0:.0e}"
     before_ms, after_ms = outcome.runtime_before_ms, outcome.runtime_after_ms
-    faster = f"{before_ms:.2f} → {after_ms:.2f} ({before_ms / after_ms:.2f}x)" if after_ms else ""
+    faster = f"{before_ms:.3g} → {after_ms:.3g} ({before_ms / after_ms:.2f}x)" if after_ms else ""
     return [
         outcome.name,
         f"{outcome.nodes_before:,} → {outcome.nodes_after:,}",

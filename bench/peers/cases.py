@@ -63,7 +63,6 @@ def _float(value: float) -> Any:
 _WHY = {
     "argmax of softmax": "softmax may round two elements to one: the index of the largest is another then",
     "log of softmax": "where softmax rounds to 0 its logarithm is -inf, and LogSoftmax a number",
-    "products of one operand": "one product and a Split cost more than three small products, as modelled",
 }
 
 

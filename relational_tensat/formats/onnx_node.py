@@ -270,8 +270,10 @@ def _drawn(item: onnxruntime.NodeArg, random: np.random.Generator) -> Array:
     """Draw an input: floats, or 0 and 1.
 
     Raises:
-        KeyError: it is no tensor of numbers.
+        KeyError: it is no tensor of numbers, or of no known shape.
     """
+    if not all(isinstance(size, int) for size in item.shape):
+        raise KeyError(item.name)
     dtype = numpy_dtype(_element_type(item.type))
     values = random.normal(size=item.shape)
     return np.asarray(values if dtype.kind == "f" else values > 0).astype(dtype)

@@ -38,6 +38,8 @@ from relational_tensat.tensor.types import Array
 _CONTRIB = "com.microsoft"
 #: Operators that change nothing a second time.
 _IDEMPOTENT = frozenset({"Floor", "Ceil", "Round", "Sign"})
+#: Operators that give the elements of their first operand, once or several times.
+_KEEPING = frozenset({"Cast", "Expand", "Reshape", "Identity"})
 #: With what operators change nothing.
 _NEUTRAL = {"Mul": 1, "Div": 1, "Add": 0, "Sub": 0}
 
@@ -85,6 +87,8 @@ class NodeReader:
         self._choices: dict[str, bool] = {}
         self._sequences: dict[str, tuple[str, ...]] = {}
         self._rounded: dict[str, str] = {}
+        #: Constants whose elements are one number, whatever sizes they are computed from.
+        self._uniform: set[str] = set()
 
     def read_all(self, nodes: Sequence[onnx.NodeProto], outputs: Iterable[str]) -> None:
         """Read nodes in topological order, all that ``outputs`` need and only those.
@@ -143,6 +147,8 @@ class NodeReader:
         ):
             self._read_turns(node, turns)
             return True
+        if node.op_type == "Range":
+            node = self._with_scalars(node)
         if node.op_type == "SequenceConstruct":
             self._sequences[node.output[0]] = tuple(node.input)
         if node.op_type == "SequenceAt" and (element := self._element(node)):
@@ -159,9 +165,25 @@ class NodeReader:
             self._types |= {name: weight.type for name, weight in folded.items()}
             if node.op_type == "Constant":
                 self._given |= folded
+            if node.op_type == "ConstantOfShape" or (
+                node.op_type in _KEEPING and node.input[0] in self._uniform
+            ):
+                self._uniform.update(folded)
         elif not self._read_as_operator(node):
             self._read_as_opaque(node)
         return False
+
+    def _with_scalars(self, node: onnx.NodeProto) -> onnx.NodeProto:
+        """Return a node whose operands of one element have no axes: runtimes take them, ONNX does not."""
+        copy = onnx.NodeProto()
+        copy.CopyFrom(node)
+        for place, name in enumerate(node.input):
+            kind = self._types[name]
+            if kind.rank and kind.size == 1 and is_numeric(kind):
+                copy.input[place] = self._fresh.new(f"{name}/scalar")
+                self._used.add(copy.input[place])
+                self._read(onnx.helper.make_node("Squeeze", [name], [copy.input[place]]))
+        return copy
 
     def _few_turns(self, node: onnx.NodeProto) -> int | None:
         """Return how often a loop runs, if that is known and its turns are no more nodes than it has."""
@@ -247,7 +269,8 @@ class NodeReader:
         places = (0, 1) if node.op_type in ("Mul", "Add") else (0,)
         for place in places:
             kept, other = str(node.input[place]), str(node.input[1 - place])
-            data, kind = data_of(self._given, other), self._types[kept]
+            constants = self._weights if other in self._uniform else self._given
+            data, kind = data_of(constants, other), self._types[kept]
             if data is None or data.size < 2 or kept in self._weights or not is_numeric(kind):
                 continue
             sizes = zip(reversed(data.shape), reversed(kind.shape), strict=False)

@@ -221,7 +221,7 @@ def test_weights_in_a_file_that_is_missing_are_named(tmp_path: Path) -> None:
 
 
 def test_a_tensor_that_fits_no_memory_is_no_weight() -> None:
-    """Whoever goes through its elements, though they are one in memory, takes hours."""
+    """To go through its elements takes hours, though they are one in memory."""
     nodes = [
         helper.make_node("ConstantOfShape", ["s"], ["c"]),
         helper.make_node("ReduceSum", ["c"], ["t"], keepdims=0),
@@ -230,3 +230,26 @@ def test_a_tensor_that_fits_no_memory_is_no_weight() -> None:
     sizes = [constant("s", [10**6, 10**6], np.int64)]
     graph = from_onnx_model(model(nodes, [tensor("x", [3])], [tensor("y", [3])], sizes))
     assert "c" not in graph.weights
+
+
+def test_a_range_takes_tensors_of_one_element_behind_a_choice(tmp_path: Path) -> None:
+    """onnxruntime runs it, as it knows no shape behind an If; ONNX takes scalars only."""
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) {
+      c = Constant<value = bool {1}>()
+      n = If (c) <then_branch = t () => (int64[1] p) { p = Constant<value_ints = [2]>() },
+                  else_branch = e () => (int64 q) { q = Constant<value_int = 3>() }>
+      z = Constant<value_int = 0>() o = Constant<value_int = 1>()
+      r = Range(z, n, o) f = Cast<to = 1>(r) y = Add(x, f) }"""
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    graph = load_model(path)
+    assert [node.op for node in graph.nodes] == ["add"]
+
+
+def test_a_sum_with_zeros_of_a_computed_shape_is_its_operand(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[3,8] x) => (float[3,8] y) {
+      s = Shape(x) c = ConstantOfShape(s) f = Cast<to = 6>(c) z = Cast<to = 1>(f)
+      b = Add(x, z) y = Exp(b) }"""
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    assert [node.op for node in load_model(path).nodes] == ["identity", "exp"]

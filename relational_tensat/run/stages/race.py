@@ -20,7 +20,7 @@ DEFAULT_BUDGET_S = 60.0
 #: where the run has taken long, so that the whole takes no longer than this, but never less than half.
 SHORT_BUDGET_S, _SHORT_RUN_S, _AFTER_SHORT_S = 10.0, 20.0, 3.0
 #: A modelled gain that is not timed has to be as large.
-_LEAST_GAIN = 0.01
+_LEAST_GAIN = 0.05
 #: With modelled costs that were named, of quantized models.
 _QUANTIZED_BUDGET_S = 20.0
 #: A run takes no longer on an idle machine, if the race may be short enough; so long is left for what

@@ -14,7 +14,7 @@ from relational_tensat.cli.main import main
 from relational_tensat.cost import Unmeasurable
 from relational_tensat.formats import save_model
 from relational_tensat.run.result import Result
-from relational_tensat.run.stages import race_rounds
+from relational_tensat.run.stages import race, race_rounds
 from relational_tensat.tensor import Array, Graph
 from tests.cost.fakes import CPU, FakeDevice, plug_in
 from tests.graphs import shared_matmuls
@@ -123,6 +123,17 @@ def test_what_takes_seconds_a_run_is_not_raced(
     (note,) = (note for note in result.notes if note.startswith("not raced"))
     assert note.endswith("are left: --effort high or --budget races it")
     assert result.gain.basis == "modelled" and "not timed here" in result.gain.text
+
+
+def test_a_small_gain_that_is_not_raced_is_left(
+    device: CountingDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(race_rounds, "graph_cost_us", lambda graph, cost: 2e6)
+    assert not run(tmp_path).unchanged
+    monkeypatch.setattr(race, "_LEAST_GAIN", 100.0)
+    result = run(tmp_path, force=True)
+    assert result.unchanged
+    assert any("alone is too little: the original is kept" in note for note in result.notes)
 
 
 def test_the_first_lines_say_what_was_timed(
