@@ -126,6 +126,10 @@ TimingRound: TypeAlias = Callable[[Sequence[int]], Sequence[float]]
 RACE_VERSION = 2
 #: Fewer heats say nothing.
 LEAST_HEATS = 5
+#: Rounds of a heat, each graph once in each, all several times if the first is quick.
+_HEAT_ROUNDS = 7
+#: Fewer, if they would take longer: heats are what is repeated.
+_MOST_HEAT_S = 1.0
 #: More are never run: the winner's, and those before.
 MOST_HEATS = 24
 #: What is not known to be slower than this is as fast as the original.
@@ -139,6 +143,11 @@ _T = (
     63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169, 3.106, 3.055,
     3.012, 2.977, 2.947, 2.921, 2.898, 2.878, 2.861, 2.845, 2.831, 2.819, 2.807, 2.797,
 )  # fmt: skip
+
+
+def heat_rounds(round_s: float) -> int:
+    """Return how many rounds a heat has, where one takes so many seconds."""
+    return max(1, min(_HEAT_ROUNDS, int(_MOST_HEAT_S / max(round_s, 1e-9))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from relational_tensat.egraph.catalogue import Symbol
 from relational_tensat.egraph.chosen_graph import ChosenNode, build_chosen
 from relational_tensat.explain.egraph_tables import StoredEGraph
 from relational_tensat.explain.proof import ProofGraph
-from relational_tensat.explain.unions_at_sizes import Refusal, UnionsAtSizes
+from relational_tensat.explain.unions_at_sizes import SizeRefusal, UnionsAtSizes
 from relational_tensat.tensor import Graph
 
 
@@ -73,6 +73,6 @@ class ChosenAtSizes:
             nodes[owner] = ChosenNode(proof.enode(form), symbol, kind, children)
         return build_chosen(original, nodes, self._names, self._returned)
 
-    def _place(self, enode: int, why: Refusal) -> str:
+    def _place(self, enode: int, why: SizeRefusal) -> str:
         where = self._stored.class_text(self._stored.nodes[enode].owner)
         return f"{why.rule} at {where}" if why.rule else where

@@ -33,7 +33,7 @@ class UnlikeValuesError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class SizeRefusal:
     """Why an e-node does not hold at all sizes.
 
     Attributes:
@@ -71,13 +71,13 @@ class UnionsAtSizes:
         self._signatures = proof.stored.signatures
         self._graphs = graphs
         self._held: dict[int, _Held] = {}
-        self._refusals: dict[int, Refusal] = {}
-        self._refused: dict[int, tuple[Edge, Refusal]] = {}
+        self._refusals: dict[int, SizeRefusal] = {}
+        self._refused: dict[int, tuple[Edge, SizeRefusal]] = {}
         self._parent: dict[int, int] = {}
         #: Equal counterparts are one object, so that equal unions are found by identity.
         self._interned: dict[tuple[str, _Types], _Held] = {}
         self._inferred: dict[tuple[str, str, tuple[_Types, ...]], _Held] = {}
-        self._judged: dict[tuple[int, ...], list[_Held] | Refusal] = {}
+        self._judged: dict[tuple[int, ...], list[_Held] | SizeRefusal] = {}
         self._everywhere: dict[int, Rule] = {}
         self._begin()
         waiting, before = list(proof.unions), -1
@@ -87,14 +87,14 @@ class UnionsAtSizes:
 
     def holding(
         self, chosen: Mapping[int, int], outputs: Sequence[int]
-    ) -> tuple[dict[int, int], dict[int, Refusal]]:
+    ) -> tuple[dict[int, int], dict[int, SizeRefusal]]:
         """Return a form that holds everywhere of each chosen e-node, by class, and refusals by e-node.
 
         Args:
             chosen: an e-node per class.
             outputs: forms that the original returns.
         """
-        proof, forms, refused = self._proof, dict[int, int](), dict[int, Refusal]()
+        proof, forms, refused = self._proof, dict[int, int](), dict[int, SizeRefusal]()
         pending = list(outputs)
         while pending:
             wanted = pending.pop()
@@ -116,7 +116,7 @@ class UnionsAtSizes:
             pending += proof.operands(form)
         return forms, refused
 
-    def rule_at_fault(self, owner: int) -> Refusal | None:
+    def rule_at_fault(self, owner: int) -> SizeRefusal | None:
         """Return by which rule values of the original in a class are one at the sizes given only."""
         for edge, refusal in self._refused.values():
             ends = edge.start, edge.end
@@ -146,17 +146,17 @@ class UnionsAtSizes:
                 return form
         return None
 
-    def _refusal(self, enode: int) -> Refusal:
+    def _refusal(self, enode: int) -> SizeRefusal:
         for form in self._proof.forms_of(enode):
             if form in self._refusals:
                 return self._refusals[form]
         return self._two_values(enode)
 
-    def _two_values(self, enode: int) -> Refusal:
+    def _two_values(self, enode: int) -> SizeRefusal:
         node = self._proof.stored.nodes[enode]
         op = self._signatures[node.signature].symbol.op
         rule = self._proof.stored.rules.get(node.rule, "")
-        return Refusal(0, rule, f"two values of {op} are one at the sizes given only")
+        return SizeRefusal(0, rule, f"two values of {op} are one at the sizes given only")
 
     def _begin(self) -> None:
         """Give the forms of the original their counterparts."""
@@ -203,7 +203,7 @@ class UnionsAtSizes:
         if any(value not in self._held for value in values):
             return False  # what it was applied to does not hold
         judged = self._judgement(union, [self._held[value] for value in values])
-        refusal = judged if isinstance(judged, Refusal) else self._build(union, judged)
+        refusal = judged if isinstance(judged, SizeRefusal) else self._build(union, judged)
         if refusal is None:
             self._unite(union.start, union.end)
             self._refused.pop(union.number, None)
@@ -213,24 +213,24 @@ class UnionsAtSizes:
             self._refusals.setdefault(form, refusal)
         return False
 
-    def _build(self, edge: Edge, built: Sequence[_Held]) -> Refusal | None:
+    def _build(self, edge: Edge, built: Sequence[_Held]) -> SizeRefusal | None:
         """Give what a rule builds its counterparts; return why that may not be."""
         rule = edge.law.rule.name
         for form, held in zip(edge.target, built, strict=True):
             if self._held.setdefault(form, held) is not held:
-                return Refusal(0, rule, "it builds two values there that are one here")
+                return SizeRefusal(0, rule, "it builds two values there that are one here")
         if self._held[edge.start].types != self._held[edge.end].types:
-            return Refusal(0, rule, "its sides have other types there")
+            return SizeRefusal(0, rule, "its sides have other types there")
         return None
 
-    def _judgement(self, edge: Edge, held: Sequence[_Held]) -> list[_Held] | Refusal:
+    def _judgement(self, edge: Edge, held: Sequence[_Held]) -> list[_Held] | SizeRefusal:
         """Return what an edge's rule builds at each size; the same for equal counterparts."""
         key = (id(edge.law), *map(id, held))
         if key not in self._judged:
             self._judged[key] = self._built(edge, held)
         return self._judged[key]
 
-    def _built(self, edge: Edge, held: Sequence[_Held]) -> list[_Held] | Refusal:
+    def _built(self, edge: Edge, held: Sequence[_Held]) -> list[_Held] | SizeRefusal:
         law = edge.law
         rule = self._everywhere.setdefault(id(law.rule), law.rule.everywhere)
         sources = [
@@ -250,13 +250,13 @@ class UnionsAtSizes:
                     tuple([held[root].types[place] for root in law.source.roots]),
                 )
             except RelationalTensatError as error:
-                return Refusal(place, law.rule.name, str(error))
+                return SizeRefusal(place, law.rule.name, str(error))
             if instance is None:
-                return Refusal(place, law.rule.name, "its condition does not hold there")
+                return SizeRefusal(place, law.rule.name, "its condition does not hold there")
             if [(n.op, n.children) for n in instance.nodes] != forms or (
                 instance.roots != law.target.roots
             ):
-                return Refusal(place, law.rule.name, "it builds another graph there")
+                return SizeRefusal(place, law.rule.name, "it builds another graph there")
             instances.append(instance)
         return [
             self._intern(_Held(tuple([n.attrs for n in nodes]), tuple([n.type for n in nodes])))

@@ -27,7 +27,7 @@ from relational_tensat.cost.cpu.quiet import (
 from relational_tensat.cost.cpu.samples import Round, percentiles_us, steady
 from relational_tensat.cost.cpu.session import prepare, prepare_model, refusals
 from relational_tensat.cost.device import ENOUGH_ROUNDS, Unmeasurable, WholeTiming
-from relational_tensat.cost.race import times_as_fast_as_first
+from relational_tensat.cost.race import heat_rounds, times_as_fast_as_first
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.tensor.uses import weight_bytes
 
@@ -164,12 +164,6 @@ def timing(pairs: Sequence[Round]) -> WholeTiming:
     )
 
 
-#: Rounds of a heat, each graph once in each, all several times if the first is quick.
-_HEAT_ROUNDS = 7
-#: Fewer, if they would take longer: heats are what is repeated.
-_MOST_HEAT_S = 1.0
-
-
 def run_heat(
     models: Sequence[bytes | Path], feeds: Mapping[str, Array], seed: int, threads: int = 1
 ) -> list[float]:
@@ -194,5 +188,5 @@ def run_heat(
         runs[number] = repeated(prepare_model(models[number], feeds, "all", threads), clock)
     runs = {number: each.as_often_as(runs[0]) for number, each in runs.items()}
     round_s = sum(each.wall_s * each.times for each in runs.values())
-    rounds = max(1, min(_HEAT_ROUNDS, int(_MOST_HEAT_S / round_s)))
+    rounds = heat_rounds(round_s)
     return times_as_fast_as_first(rng, len(models), rounds, lambda number: clock(runs[number].run))
