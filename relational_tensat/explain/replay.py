@@ -132,18 +132,6 @@ _MOST_ATTEMPTS = 20
 _MOST_WALKS = 20_000
 
 
-class UnexplainedError(NoSolutionError):
-    """No steps were found from a node of the original to an e-node that was extracted in its place.
-
-    Attributes:
-        e_node: the latter.
-    """
-
-    def __init__(self, reason: str, e_node: int) -> None:
-        super().__init__(reason)
-        self.e_node = e_node
-
-
 class _LimitError(NoSolutionError):
     """The search for an explanation has taken too long; no other way is tried."""
 
@@ -179,8 +167,7 @@ class Replay:
         """Return the steps, in order.
 
         Raises:
-            UnexplainedError: there is none for an e-node, as far as ways were tried.
-            NoSolutionError: no explanation was found within the limits.
+            NoSolutionError: no explanation was found, as far as ways were tried, or within the limits.
         """
         self._state.merge(self._term_of)
         while self._settle_next():
@@ -194,12 +181,7 @@ class Replay:
             if self._graph.enode(node.form) == goal:
                 node.final = True
             else:
-                try:
-                    self._reach(node, self._graph.nearest_form(goal, node.form))
-                except _LimitError:
-                    raise
-                except NoSolutionError as error:
-                    raise UnexplainedError(str(error), goal) from error
+                self._reach(node, self._graph.nearest_form(goal, node.form))
                 node.now().final = True
                 return True
         return False
