@@ -221,7 +221,7 @@ def test_weights_in_a_file_that_is_missing_are_named(tmp_path: Path) -> None:
 
 
 def test_a_tensor_that_fits_no_memory_is_no_weight() -> None:
-    """Whoever goes through its elements, though they are one in memory, takes hours."""
+    """Going through its elements, though memory has only one, would take hours."""
     nodes = [
         helper.make_node("ConstantOfShape", ["s"], ["c"]),
         helper.make_node("ReduceSum", ["c"], ["t"], keepdims=0),
