@@ -8,7 +8,7 @@ from relational_tensat.tensor.types import Array
 
 #: From this many equal elements on, an array is kept (and written) as one number.
 UNIFORM_MIN_ELEMENTS = 64
-#: A tensor of more elements is not a weight: to go through them takes hours, be they one in memory.
+#: A tensor of more elements is no weight: going through them takes hours, though memory has only one.
 UNIFORM_MOST_ELEMENTS = 1 << 32
 
 

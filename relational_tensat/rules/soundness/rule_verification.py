@@ -155,7 +155,7 @@ class _Verification:
         return self._passed() if failure is None else self._unsound(failure, shrink)
 
     def apart(self) -> list[RuleConfiguration]:
-        """Return what is tried on a machine's numbers in any case: one per goal that few told of, long axes."""
+        """Return what is tried on a machine's numbers in any case: goals that few told of, long axes."""
         coverage = self.coverage
         rare = {goal for goal in coverage.decisions.goals if coverage.told[goal] <= PER_GOAL}
         found: dict[Goal, RuleConfiguration] = {}
