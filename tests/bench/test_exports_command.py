@@ -137,7 +137,7 @@ def test_what_is_kept_has_a_row_for_each_model(tmp_path: Path) -> None:
     ]  # fmt: skip
     rows = markdown(outcomes).splitlines()
     assert rows[2] == (
-        "| a | 4 → 2 | 2.00 → 1.00 | 9 → 3 (3.00x) | 8 | 1e-07 | 2e-07 | 3.00 → 1.50 (2.00x) |"
+        "| a | 4 → 2 | 2.00 → 1.00 | 9 → 3 (3.00x) | 8 | 1e-07 | 2e-07 | 3 → 1.5 (2.00x) |"
         " 1.0 | 90 | 2 of 2 |"
     )
     assert rows[3] == "| b | exit code 5 |  |  |  |  |  |  | 2.0 | 80 |  |"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -115,14 +115,14 @@ def test_a_flush_that_cannot_end_is_as_if_it_had_not_begun(
     reason: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     egraph = EGraph.create(fan_of_matmuls(2))
-    operators, append = _operators(egraph), egraph.database.append
+    operators, insert = _operators(egraph), egraph.database.insert
 
-    def fails(table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    def fails(table: str, columns: Mapping[str, Sequence[Any]]) -> None:
         if table == "signature":
             raise reason
-        append(table, rows)
+        insert(table, columns)
 
-    monkeypatch.setattr(egraph.database, "append", fails)
+    monkeypatch.setattr(egraph.database, "insert", fails)
     with pytest.raises(type(reason)), egraph.transaction():
         _work(egraph)
     assert _operators(egraph) == operators

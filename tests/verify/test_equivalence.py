@@ -154,7 +154,7 @@ def test_bad_given_inputs(tmp_path: Path) -> None:
     path = tmp_path / "x.npy"
     with pytest.raises(UsageError, match="no input 'X', its inputs are x"):
         load_inputs(graph, {"X": path})
-    with pytest.raises(InputError, match="No such file"):
+    with pytest.raises(InputError, match="no such file"):
         load_inputs(graph, {"x": path})
     path.write_bytes(b"")
     with pytest.raises(InputError, match=r"not a \.npy file"):
