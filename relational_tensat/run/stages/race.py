@@ -179,6 +179,8 @@ def _budget_s(loaded: LoadedRun) -> float:
     if _is_for_place(options):  # a modelled gain is timed: the result is for this machine
         is_timed_here = purpose.effort != LOW and purpose.runs_on in BACKENDS
         left_s = _SHORT_RUN_S - _AFTER_SHORT_S - loaded.run.phases.total_s
+        if loaded.model.dynamic is not None:  # it is compared at several sizes afterwards
+            left_s -= _AFTER_SHORT_S
         short_s = min(SHORT_BUDGET_S, max(SHORT_BUDGET_S / 2, left_s))
         return short_s if is_timed_here else 0.0
     is_for_runtime = _backend_here(options) is not None
