@@ -39,6 +39,8 @@ from relational_tensat.verify.runtime import verify_files
 _STEP, _ROUNDED_STEP, _FILE = 1e-6, 0.05, 1e-5
 #: An error is as stated within this factor, or where both are this small: machines add in other orders.
 _FACTOR, _FLOAT64_FLOOR, _RUNTIME_FLOOR = 30.0, 1e-11, 1e-6
+#: What operators and functions raise where they are given values of other kinds than they have.
+_SENSELESS = (TypeError, KeyError, IndexError, AttributeError, ArithmeticError, MemoryError)
 #: Sums of costs are equal within this.
 _SUM = 1e-9
 
@@ -105,6 +107,27 @@ def check_certificate(
     _check_files(stated.original, original)
     _check_files(stated.result, result)
     checked = CertificateCheck(len(stated.steps), len(stated.sizes))
+    try:
+        _check_claims(stated, original, result, checked, allow_own_rules=allow_own_rules)
+        if keeps_numbers:
+            _check_numbers(stated, checked)
+    except RelationalTensatError:
+        raise
+    except _SENSELESS as error:  # an attribute that its operator cannot have, a size below 0, …
+        reason = f"{type(error).__name__}: {error}"
+        raise VerificationError(f"the certificate says what makes no sense ({reason})") from None
+    return checked
+
+
+def _check_claims(
+    stated: Certificate,
+    original: Path,
+    result: Path,
+    checked: CertificateCheck,
+    *,
+    allow_own_rules: bool,
+) -> None:
+    """Replay the steps, link both ends to the files, and run these."""
     rules = dict(_read_rules(stated.rules, checked, allow_own_rules=allow_own_rules))
     read = _read_original(stated, original)
     if len(read) != len(stated.sizes):
@@ -119,9 +142,6 @@ def check_certificate(
         _compare_with_file(there, numbers if there is small else None, checked)
     _run_files(stated, sizes, original, result, checked)
     _check_figures(stated)
-    if keeps_numbers:
-        _check_numbers(stated, checked)
-    return checked
 
 
 def _check_files(stated: ModelFile, path: Path) -> None:

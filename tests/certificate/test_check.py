@@ -151,8 +151,9 @@ def _check_leaves(proved: _Proved, count: int) -> None:
     drawn = places if len(places) <= count else random.Random(0).sample(places, count)
     for place in drawn:
         try:
-            proved.check(_changed_at(proved.content, place))
-        except (RelationalTensatError, ValueError, TypeError, KeyError, IndexError):
+            proved.file.write_text(json.dumps(_changed_at(proved.content, place)), "utf-8")
+            check_certificate(read_certificate(proved.file), proved.original, proved.result)
+        except RelationalTensatError:
             continue
         pytest.fail(f"{place} may be changed unnoticed")
 
@@ -226,8 +227,9 @@ def _claim_other_errors_of_steps(content: _Json) -> None:
 def test_a_forged_certificate_does_not_hold(forge: Callable[[_Json], None], block: _Proved) -> None:
     content = copy.deepcopy(block.content)
     forge(content)
-    with pytest.raises(VerificationError):
+    with pytest.raises(VerificationError) as caught:
         block.check(content)
+    assert "makes no sense" not in str(caught.value)
 
 
 def test_one_changed_byte_of_a_file_does_not_hold(block: _Proved, tmp_path: Path) -> None:
