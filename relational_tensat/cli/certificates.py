@@ -61,5 +61,5 @@ def _trust(found: CertificateCheck) -> str:
 
 def _runtime(found: CertificateCheck) -> str:
     if found.runtime is None:
-        return "; onnxruntime is not installed: the files were not run"
+        return "; the files were not run"
     return f", {found.runtime:.1e} in onnxruntime (at most {found.tolerance:g})"
