@@ -6,12 +6,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from relational_tensat.base.shown_text import escaped
 from relational_tensat.cli.parser import Parser
 
 if TYPE_CHECKING:
     import argparse
 
     from relational_tensat.certificate.check import CertificateCheck
+    from relational_tensat.certificate.proof_file import Certificate
 
 
 def check_arguments(parser: Parser) -> None:
@@ -38,18 +40,23 @@ def check(args: argparse.Namespace) -> int:
     how = f" [{figures.low:.3f}, {figures.high:.3f}]" if figures.basis == "measured" else ""
     sys.stdout.write(
         f"{args.result}: computes what {args.original} computes\n"
-        f"steps: {found.steps} replayed{_sizes(found)}, by {len(stated.rules)} rules{_trust(found)}\n"
+        f"steps: {found.steps} replayed{_sizes(stated)}, by {len(stated.rules)} rules{_trust(found)}\n"
         f"file: {found.same} values as the last graph has them, {found.compared} written otherwise and "
         f"compared\n"
         f"numbers: largest relative error {found.float64:.1e} in float64{_runtime(found)}\n"
         f"stated: {figures.speedup:.3f} times as fast{how}, {figures.basis}; at most {figures.gap:.2%} "
-        f"from the optimum of an e-graph of {figures.e_nodes:,} e-nodes; prices by {figures.profile}\n"
+        f"from the optimum of an e-graph of {figures.e_nodes:,} e-nodes; prices by "
+        f"{escaped(figures.profile)}\n"
     )
     return 0
 
 
-def _sizes(found: CertificateCheck) -> str:
-    return f" at {found.sizes} sizes" if found.sizes > 1 else ""
+def _sizes(stated: Certificate) -> str:
+    """Return at which sizes of dynamic dimensions all of it holds."""
+    if len(stated.sizes) > 1:
+        return f" at {len(stated.sizes)} sizes"
+    dims = stated.sizes[0].dims.items()
+    return f" at {', '.join(f'{escaped(name)}={size}' for name, size in dims)} only" if dims else ""
 
 
 def _trust(found: CertificateCheck) -> str:

@@ -196,6 +196,18 @@ def _weaken_rule(content: _Json) -> None:
     rule["kind"] = "own"
 
 
+def _call_it_a_kernel(content: _Json) -> None:
+    _weaken_rule(content)
+    for rule in content["rules"].values():
+        rule["kind"] = rule["kind"].replace("own", "kernel")
+
+
+def _call_it_nothing(content: _Json) -> None:
+    _weaken_rule(content)
+    for rule in content["rules"].values():
+        rule["kind"] = rule["kind"].replace("own", "")
+
+
 def _claim_more(content: _Json) -> None:
     content["figures"]["speedup"] *= 1.5
 
@@ -219,7 +231,8 @@ def _claim_other_errors_of_steps(content: _Json) -> None:
 @pytest.mark.parametrize(
     "forge",
     [
-        _swap_rules, _drop_step, _skip_to_the_end, _keep_start, _weaken_rule, _claim_more,
+        _swap_rules, _drop_step, _skip_to_the_end, _keep_start, _weaken_rule, _call_it_a_kernel,
+        _call_it_nothing, _claim_more,
         _claim_optimality, _claim_a_measurement, _claim_other_errors,
         _claim_other_errors_of_steps,
     ],
