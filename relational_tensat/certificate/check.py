@@ -135,7 +135,7 @@ def _check_claims(
     files = original, result
     sizes = [_at_size(stated, place, *there, files) for place, there in enumerate(read)]
     small = min(sizes, key=lambda each: sum(kind.size for kind in each.original.inputs.values()))
-    numbers = _both_ways(small, stated.numbers.seed)
+    numbers = _both_ways(small, stated.seed)
     for there in sizes:
         _replay(stated, rules, there, numbers if there is small else None, checked)
     for there in sizes:
@@ -374,7 +374,7 @@ def _run_files(
         return
     for there, size in zip(sizes, stated.sizes, strict=True):
         found = verify_files(
-            there.original, original, result, seed=stated.numbers.seed, inputs=there.inputs
+            there.original, original, result, seed=stated.seed, inputs=there.inputs
         )
         if found.failure():
             raise VerificationError(f"the files at {dict(size.dims)}: {found.failure()}")

@@ -38,10 +38,10 @@ _Json = dict[str, Any]
 
 #: Places that nothing rests on: names of files, versions, what only a search can know. A gain that was
 #: modelled has no interval, no input here has a default value, and another format is refused before.
-#: Errors are stated up to a factor, and numbers are equal whatever the seed.
+#: Errors are stated up to a factor.
 _FREE = {
     ("format",), ("made",), ("reading", "keep_overridable"),
-    ("original", "name"), ("result", "name"), ("numbers", "seed"),
+    ("original", "name"), ("result", "name"),
     ("figures", "profile"), ("figures", "e_nodes"), ("figures", "e_classes"),
     ("figures", "low"), ("figures", "high"), ("numbers", "float64"), ("numbers", "runtime"),
 }  # fmt: skip

@@ -89,11 +89,8 @@ def _content(written: WrittenRun, result: Result, file: Path, output: Path) -> d
         "start": start,
         "steps": steps,
         "figures": _figures(result),
-        "numbers": {
-            "seed": loaded.run.options.process.seed,
-            "float64": 0.0, "runtime": None, "tolerance": 0.0,
-        },
-    }  # fmt: skip
+        "numbers": {"float64": 0.0, "runtime": None, "tolerance": 0.0},
+    }
 
 
 class _NumberedTerms:
