@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from relational_tensat.base.errors import UsageError, VerificationError
+from relational_tensat.base.errors import NoSolutionError, UsageError, VerificationError
 from relational_tensat.base.files import write_aside
 from relational_tensat.base.option import SizeRange
 from relational_tensat.certificate.check import check_certificate
@@ -26,7 +26,7 @@ from relational_tensat.certificate.proof_file import (
     model_file,
 )
 from relational_tensat.explain.explanation import Explanation, explain
-from relational_tensat.explain.other_sizes import at_other_sizes
+from relational_tensat.explain.other_sizes import ShapeSpecificError, at_other_sizes
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.store import cached_verdicts, content_hash, shipped_verdicts
 from relational_tensat.rules.text import rule_text
@@ -160,7 +160,12 @@ def _size(
     else:
         graph = dynamic.all[place].graph
         shared = with_shared_weights(graph, loaded.original)
-        (counterparts,) = at_other_sizes(explanation, [shared])
+        try:
+            (counterparts,) = at_other_sizes(explanation, [shared])
+        except ShapeSpecificError as error:
+            raise NoSolutionError(
+                f"no certificate: the result holds at all sizes, and its steps do not: {error.reason}"
+            ) from None
         numbers = [
             terms.symbol(symbol.op, counterparts[term].attrs)
             for term, symbol in zip(terms.own, symbols, strict=True)
