@@ -20,6 +20,9 @@ from relational_tensat.cost.race import Standing
 #: What runs spend seconds on that those repeating them need not.
 MEASURING, RACING = "measuring", "racing"
 
+#: An interval whose ends are so many times apart, and that has 1 in it, tells nothing.
+_WIDE = 1.25
+
 
 @dataclass(frozen=True, slots=True)
 class Raced:
@@ -36,6 +39,11 @@ class Raced:
     is_final: bool
     noise: Standing
     date: str
+
+    @property
+    def tells_something(self) -> bool:
+        """Whether it is worth to be kept: a machine that was busy then may be idle now."""
+        return self.standing.is_clear or self.standing.high < _WIDE * self.standing.low
 
 
 @dataclass(frozen=True, slots=True)

@@ -267,7 +267,8 @@ class TimedGraphs:
         run_hash = loaded.run_hash
         if options.costs.race_again:
             return cls(original, setting, before, contents, {}, run=run_hash)
-        known = before.raced(original, setting)
+        all_known = before.raced(original, setting)
+        known = {key: raced for key, raced in all_known.items() if raced.tells_something}
         spent_s = before.seconds(run_hash, RACING) if run_hash else 0.0
         return cls(original, setting, before, contents, known, run=run_hash, seconds_before=spent_s)
 
