@@ -32,7 +32,7 @@ from relational_tensat.tensor import Array, Graph
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import AttrValue, TensorType, tensors_of
 from relational_tensat.verify.inputs import RandomWeights, draw_inputs
-from relational_tensat.verify.runtime import verify_files
+from relational_tensat.verify.runtime import FileTrial, verify_files_at
 
 #: Largest relative errors in float64: of a step, whose numbers a model may have rounded to float32; of one
 #: that has a rounding operator inside; of a value that the file has as other operators.
@@ -179,7 +179,7 @@ def _read_rules(
                 f"the rule {name!r} does not ship; --own-rules takes its steps by their numbers"
             )
         if each.kind != "own" and not _is_of_a_model(rule, each.kind):
-            raise VerificationError(f"the rule {name!r} is none that is {each.kind!r}")
+            raise VerificationError(f"the rule {name!r} is no equation of a {each.kind!r}")
         checked.by_numbers[name] = each.kind
 
 
@@ -318,12 +318,14 @@ def _compare_step(
         old, new = (there.terms[term] for term in pair)
         error = numbers.difference(old, new, there.table[old].children)
         checked.float64 = max(checked.float64, error)
-        if error > (_ROUNDED_STEP if rounds else _STEP) or (error and not _is_float(there, old)):
+        if _is_apart(there, old, error, _ROUNDED_STEP if rounds else _STEP):
             raise VerificationError(f"{where}: both ways computed, numbers differ by {error:.1e}")
 
 
-def _is_float(there: _AtSize, term: int) -> bool:
-    return all(part.is_float for part in tensors_of(there.table.type(term)))
+def _is_apart(there: _AtSize, term: int, error: float, most: float) -> bool:
+    """Whether an error is too large for a term: whole numbers have none."""
+    has_floats = all(part.is_float for part in tensors_of(there.table.type(term)))
+    return error > (most if has_floats else 0.0)
 
 
 def _compare_with_file(there: _AtSize, numbers: BothWays | None, checked: CertificateCheck) -> None:
@@ -354,7 +356,7 @@ def _compare_with_file(there: _AtSize, numbers: BothWays | None, checked: Certif
         elif numbers is not None:
             error = numbers.difference(one, other)
             checked.compared += 1
-            if error > _FILE or (error and not _is_float(there, one)):
+            if _is_apart(there, one, error, _FILE):
                 raise VerificationError(
                     f"the result's file has another value where the last graph has {a.op}: "
                     f"numbers differ by {error:.1e}"
@@ -372,10 +374,9 @@ def _run_files(
     """Run both files as users run them, at all sizes, where onnxruntime is installed."""
     if original.suffix.lower() != ".onnx" or result.suffix.lower() != ".onnx":
         return
-    for there, size in zip(sizes, stated.sizes, strict=True):
-        found = verify_files(
-            there.original, original, result, seed=stated.seed, inputs=there.inputs
-        )
+    trials = [FileTrial(there.original, there.inputs) for there in sizes]
+    outcomes = verify_files_at(trials, original, result, seed=stated.seed)
+    for found, size in zip(outcomes, stated.sizes, strict=True):
         if found.failure():
             raise VerificationError(f"the files at {dict(size.dims)}: {found.failure()}")
         for output in found.outputs:

@@ -48,12 +48,13 @@ def read_rule(text: str, name: str) -> Rule:
             raise ValueError("not a rule in its plain form")
         sources = tuple(_term(each, is_source=True) for each in clauses["from"])
         targets = tuple(_term(each, is_source=False) for each in clauses["to"])
-        if len(sources) != len(targets) or not all(isinstance(each, Apply) for each in sources):
+        applied = tuple(each for each in sources if isinstance(each, Apply))
+        if not len(applied) == len(sources) == len(targets):
             raise ValueError("sources and targets do not fit")
         conditions = tuple(map(_expr, clauses.get("where", ())))
         (law,) = clauses["law"]
         return Rule(
-            name, str(law)[1:-1], sources, targets, conditions,  # type: ignore[arg-type]
+            name, str(law)[1:-1], applied, targets, conditions,
             unsound="unsound" in clauses, widened="widened" in clauses,
         )  # fmt: skip
     except (ValueError, KeyError, TypeError, IndexError, RelationalTensatError) as error:
@@ -231,8 +232,12 @@ def _fit(pattern: Term, term: int, table: TermTable, found: Binding) -> None:
     if tuple(built.items()) != attrs:
         raise InputError(f"{op} has other attributes than the rule builds")
     kind, value = table.type(term), built.get("value")
-    is_number = isinstance(value, int | float) and isinstance(kind, TensorType)
-    if given and is_number and not representable(float(value), kind.dtype):  # type: ignore[arg-type, union-attr]
+    if (
+        given
+        and isinstance(value, int | float)
+        and isinstance(kind, TensorType)
+        and not representable(float(value), kind.dtype)
+    ):
         raise InputError(f"{op} has a number that its type does not have")
     for child_pattern, child in zip(pattern.children, children, strict=True):
         _fit(child_pattern, child, table, found)

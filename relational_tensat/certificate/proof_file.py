@@ -169,7 +169,7 @@ def certificate_of(content: Mapping[str, Any]) -> Certificate:
     """Return the certificate of a JSON object.
 
     Raises:
-        ValueError, TypeError, KeyError, IndexError, AttributeError: it is none.
+        ValueError, TypeError, KeyError, IndexError, AttributeError: it is not one.
     """
     operands = [tuple(map(int, term)) for term in content["terms"]]
     if any(not 0 <= child < place for place, term in enumerate(operands) for child in term):

@@ -108,9 +108,7 @@ def plan_of(
     Raises:
         UsageError, InputError: as ``fleet``.
     """
-    settings = hashlib.sha256(
-        repr((options, *["certificates"] * certificates)).encode()
-    ).hexdigest()
+    settings = hashlib.sha256(repr((options, certificates)).encode()).hexdigest()
     known = {row.model: row for row in ledger.rows()}
     tasks, done = [], []
     is_new = not ledger.path.exists()

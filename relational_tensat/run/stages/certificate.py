@@ -74,7 +74,7 @@ def _content(written: WrittenRun, result: Result, file: Path, output: Path) -> d
     writer = _NumberedTerms(explanation)
     steps = [writer.step(number) for number in range(len(explanation.rewrites))]
     start = writer.numbers(explanation.original)
-    sizes = [_size(loaded, explanation, writer, place) for place in range(_count_sizes(loaded))]
+    sizes = _sizes(loaded, explanation, writer, file)
     rules = {rewrite.law.rule.name: rewrite.law.rule for rewrite in explanation.rewrites}
     return {
         "format": FORMAT,
@@ -143,34 +143,32 @@ class _NumberedTerms:
         }
 
 
-def _count_sizes(loaded: LoadedRun) -> int:
-    return 1 if loaded.model.dynamic is None else len(loaded.model.dynamic.all)
-
-
-def _size(
-    loaded: LoadedRun, explanation: Explanation, terms: _NumberedTerms, place: int
-) -> dict[str, Any]:
-    """Return the model at one of its sizes: what each term is there."""
-    dynamic, stored, file = loaded.model.dynamic, explanation.stored, loaded.model.file
-    assert file is not None
+def _sizes(
+    loaded: LoadedRun, explanation: Explanation, terms: _NumberedTerms, file: Path
+) -> list[dict[str, Any]]:
+    """Return the model at each of its sizes: what each term is there."""
+    dynamic, stored = loaded.model.dynamic, explanation.stored
     symbols = [stored.signatures[explanation.terms[term].signature].symbol for term in terms.own]
-    if dynamic is None or place == 0:
-        graph = loaded.model.graph if dynamic is None else dynamic.base.graph
-        numbers = [terms.symbol(symbol.op, symbol.attrs) for symbol in symbols]
-    else:
-        graph = dynamic.all[place].graph
-        shared = with_shared_weights(graph, loaded.original)
-        try:
-            (counterparts,) = at_other_sizes(explanation, [shared])
-        except ShapeSpecificError as error:
-            raise NoSolutionError(
-                f"no certificate: the result holds at all sizes, and its steps do not: {error.reason}"
-            ) from None
-        numbers = [
-            terms.symbol(symbol.op, counterparts[term].attrs)
-            for term, symbol in zip(terms.own, symbols, strict=True)
-        ]
-    return {"dims": dims_of(file, graph), "symbols": numbers}
+    others = [] if dynamic is None else [there.graph for there in dynamic.others]
+    shared = [with_shared_weights(graph, loaded.original) for graph in others]
+    try:
+        counterparts = at_other_sizes(explanation, shared) if shared else []
+    except ShapeSpecificError as error:
+        raise NoSolutionError(
+            f"no certificate: the result holds at all sizes, and its steps do not: {error.reason}"
+        ) from None
+    attrs = [[symbol.attrs for symbol in symbols]]
+    attrs += [[there[term].attrs for term in terms.own] for there in counterparts]
+    graphs = [loaded.model.graph, *others]
+    return [
+        {
+            "dims": dims_of(file, graph),
+            "symbols": [
+                terms.symbol(symbol.op, items) for symbol, items in zip(symbols, own, strict=True)
+            ],
+        }
+        for graph, own in zip(graphs, attrs, strict=True)
+    ]
 
 
 def _reading(loaded: LoadedRun) -> dict[str, Any]:
