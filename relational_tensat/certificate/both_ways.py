@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from relational_tensat.certificate.term_table import TermTable
+from relational_tensat.certificate.term_table import AppliedTerm
 from relational_tensat.tensor import Array, tensors_of
 from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.types import ValueType
 from relational_tensat.verify.comparison import as_array, relative_error
 from relational_tensat.verify.inputs import RandomWeights
 from relational_tensat.verify.unknown_operators import UnknownOperators
@@ -23,6 +24,20 @@ _KEPT_BYTES = 1 << 30
 _ROUNDING = 1e-11
 
 
+class ValueTable(Protocol):
+    """Terms with their types; ``data`` has what weights hold, of those that it has."""
+
+    @property
+    def data(self) -> Mapping[int, Array]:
+        """The data of weights, by their terms."""
+
+    def __getitem__(self, term: int) -> AppliedTerm:
+        """Return a term."""
+
+    def type(self, term: int) -> ValueType:
+        """Return the type of a term."""
+
+
 class BothWays:
     """The values of terms on some inputs.
 
@@ -32,7 +47,7 @@ class BothWays:
     """
 
     def __init__(
-        self, table: TermTable, inputs: Mapping[str, Array], weights: RandomWeights
+        self, table: ValueTable, inputs: Mapping[str, Array], weights: RandomWeights
     ) -> None:
         self._table = table
         self._inputs = inputs
@@ -48,11 +63,14 @@ class BothWays:
         if self._first(new) != first:
             self._equal.setdefault(new, first)
 
-    def difference(self, one: int, other: int, operands: Sequence[int] = ()) -> float:
+    def difference(
+        self, one: int, other: int, operands: Sequence[int] = (), tolerance: float = 0.0
+    ) -> float:
         """Return the relative error between two terms; 0 where it is what rounding leaves.
 
         Args:
             operands: of what is compared; differences are rounding beside large ones.
+            tolerance: smaller errors are not asked whether they are rounding.
 
         Raises:
             InputError: an operator cannot be computed here.
@@ -62,8 +80,8 @@ class BothWays:
             if len(a) != len(b):
                 return float("inf")
             errors = [relative_error(x, y) for x, y in zip(a, b, strict=True)]
-            if not any(errors):
-                return 0.0
+            if max(errors, default=0.0) <= tolerance:
+                return max(errors, default=0.0)
             scale = max(
                 (_largest(part) for term in operands for part in self._value(term)), default=0.0
             )

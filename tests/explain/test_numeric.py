@@ -95,7 +95,7 @@ def test_weights_that_are_no_parameters_are_the_models_own(tmp_path: Path) -> No
 
 
 def test_values_are_computed_again_when_they_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("relational_tensat.explain.numeric._KEPT_BYTES", 0)
+    monkeypatch.setattr("relational_tensat.certificate.both_ways._KEPT_BYTES", 0)
     egraph = explored(shared_matmuls(), example_rules("join-products", "twice"))
     cheapest_graph(egraph, FlatCost(0.1, by_operator={"matmul": 9.0}))
     assert check_numerically(explain(egraph.connection)).ok
