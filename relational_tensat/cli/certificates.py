@@ -39,7 +39,7 @@ def check(args: argparse.Namespace) -> int:
     figures = stated.figures
     how = f" [{figures.low:.3f}, {figures.high:.3f}]" if figures.basis == "measured" else ""
     sys.stdout.write(
-        f"{args.result}: computes what {args.original} computes\n"
+        f"{escaped(str(args.result))}: computes what {escaped(str(args.original))} computes\n"
         f"steps: {found.steps} replayed{_sizes(stated)}, by {len(stated.rules)} rules{_trust(found)}\n"
         f"file: {found.same} values as the last graph has them, {found.compared} written otherwise and "
         f"compared\n"

@@ -55,6 +55,11 @@ class ShownOutput(io.TextIOBase):
         return self.exact.fileno()
 
 
+def write_line(text: str) -> None:
+    """Write one line on standard output, whatever the names in it are."""
+    sys.stdout.write(escaped(text) + "\n")
+
+
 @contextmanager
 def shown_outputs() -> Iterator[None]:
     """Let nothing that is written in the block do anything to a terminal."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.outputs import DATABASE, Written
+from relational_tensat.cli.closed_output import write_line
 from relational_tensat.cli.common import add_json, report
 from relational_tensat.cli.parser import Parser
 
@@ -106,9 +106,9 @@ def export_costs(args: argparse.Namespace) -> int:
     left_out = (
         f"; {holding.unmeasurable} that cannot be measured left out" if holding.unmeasurable else ""
     )
-    sys.stdout.write(
+    write_line(
         f"{len(holding.measured):,} configurations of {describe_device(holding.key)} "
-        f"written to {args.file}{left_out}\n"
+        f"written to {args.file}{left_out}"
     )
     return 0
 
@@ -135,7 +135,7 @@ def import_costs(args: argparse.Namespace) -> int:
     added = cache.add(table.records)
     existing_count = len(table.records) - added
     already = f"; {existing_count:,} were there already and stay" if existing_count else ""
-    sys.stdout.write(f"{added:,} configurations of {name} added to {cache.path}{already}\n")
+    write_line(f"{added:,} configurations of {name} added to {cache.path}{already}")
     return 0
 
 
@@ -153,7 +153,7 @@ def clear_costs(args: argparse.Namespace) -> int:
     else:
         keys = [holding.key for holding in _holdings(cache, args.device)]
     count = sum(map(cache.forget, keys))
-    sys.stdout.write(f"{count:,} configurations of {len(keys)} devices forgotten in {cache.path}\n")
+    write_line(f"{count:,} configurations of {len(keys)} devices forgotten in {cache.path}")
     return 0
 
 

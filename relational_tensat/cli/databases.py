@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import InputError, UsageError, VerificationError
 from relational_tensat.base.outputs import PAGE, Written, check_outputs
+from relational_tensat.cli.closed_output import exact, write_line
 from relational_tensat.cli.common import add_database, add_json, report
 from relational_tensat.cli.parser import Parser, whole_number
 
@@ -57,7 +58,6 @@ def sql_arguments(parser: Parser) -> None:
 
 def query(args: argparse.Namespace) -> int:
     """Run a query and print its rows."""
-    from relational_tensat.cli.closed_output import exact
     from relational_tensat.cli.database import print_rows
 
     with _opened(args.db) as database:
@@ -252,7 +252,7 @@ def _write(database: RunDatabase, args: argparse.Namespace) -> int:
     also = open_source(args.cost) if args.cost else None
     data = collect(database.connection, check=args.check, also=also)
     write_page(data, output)
-    sys.stdout.write(f"{output}: {output.stat().st_size:,} bytes\n")
+    write_line(f"{output}: {output.stat().st_size:,} bytes")
     return 0
 
 
@@ -260,7 +260,7 @@ def _serve(database: RunDatabase, args: argparse.Namespace) -> int:
     from relational_tensat.view.server import Server
 
     with Server(database.connection, args.port) as server:
-        sys.stdout.write(f"{args.db} at {server.address} (Ctrl-C ends it)\n")
+        write_line(f"{args.db} at {server.address} (Ctrl-C ends it)")
         sys.stdout.flush()
         if not args.no_browser:
             webbrowser.open(server.address)

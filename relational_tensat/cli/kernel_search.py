@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from relational_tensat.base.deadline import now_s
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.outputs import NEW_DATABASE, Written
+from relational_tensat.cli.closed_output import write_line
 from relational_tensat.cli.common import add_dims, add_json, add_quiet, report
 from relational_tensat.cli.mugraphs import add_program, read_program
 from relational_tensat.cli.parser import Parser, add_options, merged, written_values
@@ -203,11 +204,11 @@ def search_kernels(args: argparse.Namespace) -> int:
     if args.output is not None:
         save_mugraph(finding.best.graph, args.output)
         if not args.json:
-            sys.stdout.write(f"written to {args.output}\n")
+            write_line(f"written to {args.output}")
     if not args.json and (key is not None or args.db is not None):
         name = key or f"k{content_hash(finding.best.graph)}"
         where = "" if args.db is None else f" in {args.db}"
-        sys.stdout.write(f"kept as {name}{where}\n")
+        write_line(f"kept as {name}{where}")
     return 0
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from relational_tensat.base.errors import UsageError, unknown
 from relational_tensat.base.option import Option, options_in
 from relational_tensat.base.outputs import Written
+from relational_tensat.cli.closed_output import write_line
 from relational_tensat.cli.common import add_dims, add_json
 from relational_tensat.cli.parser import Parser, add_options, merged, written_values
 from relational_tensat.formats.frontend import MODEL
@@ -65,7 +66,7 @@ def write_example(args: argparse.Namespace) -> int:
         )
     with write_aside(place) as folder:
         (folder / place.name).write_bytes(content)
-    sys.stdout.write(f"written to {place}; next: relational-tensat run {place}\n")
+    write_line(f"written to {place}; next: relational-tensat run {place}")
     return 0
 
 

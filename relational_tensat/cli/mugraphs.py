@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.outputs import KERNELS, PAGE
 from relational_tensat.base.shown_text import escaped_in_code
+from relational_tensat.cli.closed_output import write_line
 from relational_tensat.cli.common import add_dims, add_json, add_seed, report
 from relational_tensat.cli.parser import Parser, dimensions, merged, program_or_file, whole_number
 from relational_tensat.cli.process_limits import limit_blas_threads
@@ -264,7 +265,8 @@ def _write_module(graph: MuGraph, dtype: str, folder: Path) -> int:
     key = f"k{content_hash(graph)}"
     kernel = OwnKernel(key, graph, (), dtype, operands, results, None)
     write_folder([kernel], folder, has_torch=True)
-    sys.stdout.write(f"{folder / TORCH_MODULE}: the module\n{folder / TORCH_TEST}: its test\n")
+    write_line(f"{folder / TORCH_MODULE}: the module")
+    write_line(f"{folder / TORCH_TEST}: its test")
     return 0
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import UsageError, unknown
 from relational_tensat.base.outputs import Written
+from relational_tensat.cli.closed_output import write_line
 from relational_tensat.cli.common import (
     add_json,
     add_quiet,
@@ -83,13 +84,12 @@ def check_arguments(parser: Parser) -> None:
 
 def check_rules(args: argparse.Namespace) -> int:
     """Read a rule file and report how many rules it has."""
-    from relational_tensat.cli.console import stdout_console
 
     rules = _load([args.file])
     unsound = sum(rule.unsound for rule in rules)
     marked = f", {unsound} of them marked unsound" if unsound else ""
     amount = "1 rule" if len(rules) == 1 else f"{len(rules)} rules"
-    stdout_console().print(f"{args.file}: {amount}, well-formed{marked}")
+    write_line(f"{args.file}: {amount}, well-formed{marked}")
     return 0
 
 

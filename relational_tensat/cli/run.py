@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.option import options_in, options_schema
 from relational_tensat.base.process import ProcessOptions
+from relational_tensat.cli.closed_output import write_line
 from relational_tensat.cli.parser import Parser, add_tree, json_text, written_values
 from relational_tensat.cli.process_limits import limit_blas_threads
 from relational_tensat.formats.frontend import MODEL
@@ -192,7 +193,7 @@ def _print(result: Result, args: argparse.Namespace) -> None:
     from relational_tensat.cli.run_text import print_report, summary_line
 
     if args.quiet:
-        sys.stdout.write(summary_line(result) + "\n")
+        write_line(summary_line(result))
         return
     from relational_tensat.cli.console import stdout_console
 

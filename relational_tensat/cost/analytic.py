@@ -12,6 +12,7 @@ A cache has some of what a model reads since it ran last: weights, code and data
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,6 +23,7 @@ from relational_tensat.cost.key import graph_configurations
 from relational_tensat.cost.profile import Profile
 from relational_tensat.cost.source import ESTIMATED, FREE, CostAnswer, CostModel, CostSource, Prices
 from relational_tensat.tensor import Graph
+from relational_tensat.tensor.graph import RUN_US_KEY
 
 #: What is left to one thread while there is little of it.
 _ALONE = frozenset({
@@ -81,7 +83,8 @@ def with_cache_state(profile: Profile, graph: Graph, prices: Prices = profile_us
     all; so the part is the less, the fewer runs such a turn has: none where one takes ``weight_cache_us``,
     half where it takes half of that. How long it takes depends on that part in turn: T = cold - part
     (cold - warm), and part = 1 - T / weight_cache_us. What is compared with the graph is run as often
-    (``Repeated.as_often_as``), so that the same part holds for it, however quick it is.
+    (``Repeated.as_often_as``), so that the same part holds for it, however quick it is. A graph that
+    says in its metadata what it was compared with keeps that part.
 
     Args:
         graph: its kernels, as far as it is known what these are.
@@ -98,7 +101,17 @@ def with_cache_state(profile: Profile, graph: Graph, prices: Prices = profile_us
     )
     if cold_us >= most_us:
         return cold
-    return replace(profile, cached=(most_us - cold_us) / (most_us - (cold_us - warm_us)))
+    cached = (most_us - cold_us) / (most_us - (cold_us - warm_us))
+    return replace(profile, cached=min(cached, _told_part(graph, most_us)))
+
+
+def _told_part(graph: Graph, most_us: float) -> float:
+    """Return which part is there for runs as a graph's metadata say; 1 where they say nothing of use."""
+    try:
+        run_us = float(graph.metadata.get(RUN_US_KEY, 0.0))
+    except ValueError:
+        return 1.0
+    return max(0.0, 1 - run_us / most_us) if 0 < run_us < math.inf else 1.0
 
 
 class AnalyticSource(CostSource):
@@ -145,6 +158,14 @@ class AnalyticSource(CostSource):
         self._model = suited
         self._answers.clear()
         return True
+
+    @property
+    def turn_us(self) -> float:
+        """Follows from the part that a cache has."""
+        profile = self._model
+        return (
+            profile.weight_cache_us * (1 - profile.cached) if isinstance(profile, Profile) else 0.0
+        )
 
     def run_us(self, values: int, size_nodes: int = 0) -> float:
         """Return what the profile says."""

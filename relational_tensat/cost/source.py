@@ -196,6 +196,11 @@ class CostSource(ABC):
         """
         return False
 
+    @property
+    def turn_us(self) -> float:
+        """How long a run takes by which ``adapt_to`` knew the caches; 0 where costs do not depend on it."""
+        return 0.0
+
     def price_by(self, prices: Prices) -> None:  # noqa: B027  # most costs are not estimated
         """Take what configurations cost by a profile from somebody who knows more of them."""
 

@@ -14,6 +14,7 @@ from typing import Any
 import onnx
 
 from relational_tensat.formats.onnx_names import all_nodes, subgraphs
+from relational_tensat.tensor.graph import RUN_US_KEY
 
 #: What ONNX's inference raises: a class of its own for what does not fit, another for what cannot be.
 INFERENCE_ERRORS = (onnx.shape_inference.InferenceError, ValueError)
@@ -188,6 +189,8 @@ def read_metadata(model: onnx.ModelProto) -> dict[str, str]:
     metadata["onnx.graph_doc_string"] = model.graph.doc_string
     own = (WEIGHTS_KEY, _BESIDE_KEY)
     properties = {item.key: item.value for item in model.metadata_props if item.key not in own}
+    if RUN_US_KEY in properties:
+        metadata[RUN_US_KEY] = properties.pop(RUN_US_KEY)
     if properties:
         metadata["onnx.metadata_props"] = json.dumps(properties)
     if model.model_version:
@@ -220,6 +223,8 @@ def write_metadata(
     names = list(weights)
     if names:
         properties[WEIGHTS_KEY] = json.dumps(names)
+    if RUN_US_KEY in metadata:
+        properties[RUN_US_KEY] = metadata[RUN_US_KEY]
     if DATA_KEY in metadata:
         properties[_BESIDE_KEY] = metadata[DATA_KEY]
     onnx.helper.set_model_props(model, properties)

@@ -161,11 +161,16 @@ class BackendCosts(CostSource):
             return is_other
         with ways_to_run(self._backend.as_read(graph), self._rules) as kernels_by:
             as_run = self._fused(kernels_by)
-            if self._kernels.adapt_to(as_run):
+            if self._kernels.adapt_to(replace(as_run, metadata=graph.metadata)):
                 self._forget()
                 as_run = self._fused(kernels_by)
         self._as_run[graph] = as_run
         return True
+
+    @property
+    def turn_us(self) -> float:
+        """As the kernels' source says."""
+        return self._kernels.turn_us
 
     def run_us(self, values: int, size_nodes: int = 0) -> float:
         """Return what the kernels' source says."""

@@ -152,11 +152,14 @@ def _proof(extracted: ExtractedRun, price: Price, outcome: Outcome) -> Proof:
     bound_us = min(extraction.bound_us, price.after_us)
     is_cheaper = extraction.cost_us < price.before_us * (1 - COST_TOLERANCE)
     optimal = extraction.optimal and not (outcome.keeps_original or (is_unchanged and is_cheaper))
+    gap = relative_gap(price.after_us, bound_us)
+    # A runtime may not make the kernels of a file that the e-graph has: the proof is not of its price then.
+    optimal &= gap <= COST_TOLERANCE
     has_all = extracted.explored.exploration.is_exhaustive and not extracted.explored.refused
     return Proof(
         extraction.method,
         bound_us,
-        relative_gap(price.after_us, bound_us),
+        gap,
         optimal,
         optimal and has_all,
         {} if is_unchanged else extracted.rules_used,

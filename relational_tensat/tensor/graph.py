@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from relational_tensat.tensor.operators import Operator
 
 _MOST_ELEMENTS = 2**63 - 1
+#: In a graph's metadata: how long a run took, modelled, of the graph that it was first optimized from. Its
+#: costs are of caches as that one leaves them; so a run on a result finds the costs that it was chosen by.
+RUN_US_KEY = "relational_tensat.run_us"
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,6 +124,34 @@ def test_every_command_shows_them(
         check_shown(page.read_text().partition('id="data"')[2].partition("</script>")[0])
 
 
+def test_a_path_of_several_lines_is_shown_on_one(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody forges a line of a report by a folder's name."""
+    folder = tmp_path / "a\nFORGED"
+    folder.mkdir()
+    (folder / "m.rules").write_text("(rule r (law \"x + y = y + x\") (add ?x ?y) (add ?y ?x))")
+    block = str(folder / "b\nFORGED.onnx")
+    for line in [
+        ["example", "encoder_block", "-o", block],
+        ["run", block, "-o", str(folder / "o.onnx"), "-q", "--effort", "low", "--iterations", "1",
+         "--certificate", str(folder / "o.proof.json")],
+        ["run", block, "-o", str(folder / "p.onnx"), "--effort", "low", "--iterations", "1",
+         "--db", str(folder / "r.duckdb")],
+        ["check", block, str(folder / "o.onnx"), str(folder / "o.proof.json")],
+        ["view", str(folder / "r.duckdb"), "-o", str(folder / "r.html")],
+        ["rules", "check", str(folder / "m.rules")],
+        ["fleet", block, "-o", str(folder / "out"), "--effort", "low", "--iterations", "1"],
+        ["fleet", "status", str(folder / "out")],
+        ["run", str(folder / "absent.onnx")],
+    ]:  # fmt: skip
+        main(line)
+        outputs = capsys.readouterr()
+        shown = outputs.out + outputs.err
+        assert "FORGED" in shown, line
+        assert not re.search("^FORGED", shown, re.MULTILINE), line
+
+
 def _renamed(document: Any) -> Any:
     """Return a μGraph's JSON with a hostile name for every kernel and tensor."""
     names = {*document["inputs"], *document["outputs"], document["name"]}

@@ -140,6 +140,11 @@ class KernelCosts(CostSource):
         self._answers.clear()
         return is_other
 
+    @property
+    def turn_us(self) -> float:
+        """As the operators' source says."""
+        return self.operators.turn_us
+
     def as_run(self, graph: Graph) -> Graph:
         """Return what the operators' source says that a graph is run by."""
         return self.operators.as_run(graph)
