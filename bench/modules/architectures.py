@@ -1,7 +1,8 @@
-"""Architectures of transformers, with drawn weights: none is downloaded."""
+"""Architectures of transformers, timm, torchvision, diffusers, with drawn weights: none is downloaded."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,55 @@ import transformers
 
 _TOKENS, _VOCABULARY = 128, 1000
 _LAYERS = {"num_hidden_layers": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class ImageNetwork:
+    """A module of timm or torchvision that takes one image.
+
+    Attributes:
+        package: which of both.
+        model: its name there.
+        size: of the image, in pixels, each way.
+    """
+
+    package: str
+    model: str
+    size: int = 224
+
+    def module(self) -> torch.nn.Module:
+        """Return the module for inference, with weights drawn by seed."""
+        torch.manual_seed(0)
+        make = getattr(importlib.import_module(self.package), _MAKERS[self.package])
+        module: torch.nn.Module = make(self.model).eval()
+        return module
+
+    def inputs(self) -> dict[str, torch.Tensor]:
+        """Return an image; the first argument is called ``x`` in both packages."""
+        return {"x": torch.randn(1, 3, self.size, self.size)}
+
+
+_MAKERS = {"timm": "create_model", "torchvision.models": "get_model"}
+
+
+@dataclass(frozen=True, slots=True)
+class Denoiser:
+    """A UNet of diffusers, of two small blocks."""
+
+    def module(self) -> torch.nn.Module:
+        """Return the module for inference, with weights drawn by seed."""
+        torch.manual_seed(0)
+        make = importlib.import_module("diffusers").UNet2DModel
+        module: torch.nn.Module = make(
+            sample_size=32, in_channels=3, out_channels=3, block_out_channels=(32, 64),
+            down_block_types=("DownBlock2D", "AttnDownBlock2D"),
+            up_block_types=("AttnUpBlock2D", "UpBlock2D"), norm_num_groups=8,
+        ).eval()  # fmt: skip
+        return module
+
+    def inputs(self) -> dict[str, torch.Tensor]:
+        """Return noise and a time."""
+        return {"sample": torch.randn(1, 3, 32, 32), "timestep": torch.tensor([10])}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +108,7 @@ def _spectrum() -> dict[str, torch.Tensor]:
 
 
 #: By name; the first ten are timed.
-ARCHITECTURES = {
+ARCHITECTURES: dict[str, Architecture | ImageNetwork | Denoiser] = {
     "bert": Architecture("BertConfig", _LAYERS, "BertModel", _ids),
     "gpt2": Architecture("GPT2Config", {"n_layer": 4}, "GPT2Model", _ids),
     "llama": Architecture(
@@ -94,6 +144,15 @@ ARCHITECTURES = {
     "resnet": Architecture("ResNetConfig", {"depths": [1, 1, 1, 1]}, "ResNetModel", _pixels()),
     "regnet": Architecture("RegNetConfig", {"depths": [1, 1, 2, 1]}, "RegNetModel", _pixels()),
     "mobilevit": Architecture("MobileViTConfig", {"image_size": 256}, "MobileViTModel", _pixels(256)),
+    "fastvit": ImageNetwork("timm", "fastvit_t8"),
+    "repvit": ImageNetwork("timm", "repvit_m0_9"),
+    "mobileone": ImageNetwork("timm", "mobileone_s0"),
+    "coat": ImageNetwork("timm", "coat_tiny"),
+    "efficientformer": ImageNetwork("timm", "efficientformerv2_s0"),
+    "densenet": ImageNetwork("torchvision.models", "densenet121"),
+    "shufflenet": ImageNetwork("torchvision.models", "shufflenet_v2_x1_0"),
+    "googlenet": ImageNetwork("torchvision.models", "googlenet"),
+    "unet": Denoiser(),
     "clip_vision": Architecture("CLIPVisionConfig", {"num_hidden_layers": 2}, "CLIPVisionModel", _pixels()),
 }  # fmt: skip
 TIMED = tuple(ARCHITECTURES)[:10]

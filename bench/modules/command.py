@@ -72,7 +72,7 @@ def _table(rows: list[dict[str, Any]], *, timed: bool) -> str:
     """Return what became of the modules as a table."""
     about = provenance()
     lines = [
-        f"{len(rows)} modules of transformers with drawn weights, batch 1; {about['date']}, "
+        f"{len(rows)} modules with drawn weights, batch 1; {about['date']}, "
         f"{about['machine']['cpu']}, {about['machine']['cores']} cores. Errors: the largest difference "
         "from PyTorch, relative to the largest element.",
         "",

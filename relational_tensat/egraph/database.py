@@ -139,6 +139,8 @@ class Database:
         except (duckdb.Error, OSError) as error:
             if self._spills is not None:
                 self._spills.close()
+            if path is not None and not keep and path.is_file() and not path.stat().st_size:
+                path.unlink()  # a full disk leaves an empty file
             reason = first_line(error)
             if isinstance(error, duckdb.ParserException):  # of a setting: a path is not parsed
                 raise UsageError(f"--memory-limit {process.memory_limit}: {reason}") from error
