@@ -10,6 +10,8 @@ from relational_tensat.rules.backends.backend import load_backend
 from relational_tensat.rules.backends.onnxruntime.kernel_choice import kernels_of, more_work_of
 from relational_tensat.run.backend_costs import BackendCosts
 from relational_tensat.tensor import TensorType, tensors_of
+from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.operators.work_steps import STRETCH
 from tests.cost.fakes import configuration
 from tests.graphs import f32
 
@@ -81,6 +83,27 @@ def test_transpositions_that_move_one_axis_count_twice() -> None:
     assert more(0, 3, 2, 1, 4) == 0  # two axes
     assert more(0, 1, 2, 4, 3) == 0  # elements
     assert more(0, 1, 2, 3, 4) == 0
+
+
+def test_transpositions_of_several_axes_and_the_last_copy_each_element() -> None:
+    x = f32(1, 785, 8, 19)
+    (work,) = more_work_of(configuration("transpose", x, perm=(0, 3, 2, 1)))
+    operator = get_operator("transpose")
+    assert operator.works(work.inputs, work.output, dict(work.attrs)) == [(STRETCH, x.size)]
+    for perm in [(0, 3, 1, 2), (0, 2, 3, 1), (3, 0, 1, 2), (0, 1, 3, 2)]:  # one axis moves
+        assert more_work_of(configuration("transpose", x, perm=perm)) == []
+    # An axis of one element is not left out: to onnxruntime two move here.
+    assert more_work_of(configuration("transpose", f32(1, 5, 1, 19), perm=(0, 3, 2, 1)))
+
+
+def test_softmax_along_another_axis_than_the_last_is_transposed_there_and_back() -> None:
+    x = f32(1, 785, 8, 19)
+    there, back, *scattered = more_work_of(configuration("softmax", x, axis=1))
+    turned = f32(1, 19, 8, 785)
+    assert (there.op, there.output, back.output) == ("transpose", turned, x)
+    assert len(scattered) == 2
+    assert len(more_work_of(configuration("softmax", x, axis=2))) == 2  # one axis moves
+    assert more_work_of(configuration("softmax", x, axis=3)) == []
 
 
 def test_the_gelu_of_a_sum_goes_through_it_twice() -> None:

@@ -244,25 +244,46 @@ def _runs_as_one(configuration: Configuration) -> bool:
 def _slow(kernels: list[Configuration]) -> list[Configuration]:
     """Return work of kernels once more for each time that they take longer than their arithmetic says.
 
-    A convolution of several groups that is none of blocks is a product for each, with a matrix of patches
-    (of 440 channels in groups of 8, 3x3, 4x4 places: 51 us; of 104, 16x16: 80; 128 channels, each alone,
-    5x5: 35). Of the largest of windows outside of blocks, each element is compared by itself (24 channels,
-    64x64: 19 us; in blocks 5). The layer norm of a sum: see ``norms``. A transposition that moves one axis
-    copies in a loop that takes twice as long for each stretch. The gelu of a sum goes through it after the
-    sum (32x1536: 23.4 us, gelu 19.3, a sum 4.6). All on an AMD EPYC, 2026-11-27 and 28.
+    A convolution of several groups that is none of blocks is a product for each, with a matrix of
+    patches (of 440 channels in groups of 8, 3x3, 4x4 places: 51 us; of 104, 16x16: 80; 128 channels,
+    each alone, 5x5: 35). Of the largest of windows outside of blocks, each element is compared by
+    itself (24 channels, 64x64: 19 us; in blocks 5). The layer norm of a sum: see ``norms``. A
+    transposition that moves one axis copies in a loop that takes twice as long for each stretch; one
+    that moves several, the last among them, copies each element by itself (1x785x8x19, the first and
+    the last swapped: 537 us; one moved: 62). The gelu of a sum goes through it after the sum (32x1536:
+    23.4 us, gelu 19.3, a sum 4.6). Softmax along another axis than the last is transposed there and
+    back. All on an AMD EPYC, 2026-11-27 to 29.
     """
     grouped = [kernel for kernel in kernels if kernel.op == "conv" and _groups(kernel) > 1]
     products = [each for kernel in grouped for each in (_products(kernel), _copy(_patches(kernel)))]
     norms = [kernel for kernel in kernels if kernel.op == SkipLayerNorm.name]
     pools = [kernel for kernel in kernels if kernel.op == "max_pool"]
-    moves = [kernel for kernel in kernels if kernel.op == "transpose" and _moves_one(kernel)]
+    turns = [turn for kernel in kernels if kernel.op == "softmax" for turn in _turns(kernel)]
+    transposes = [*(kernel for kernel in kernels if kernel.op == "transpose"), *turns]
+    moves = [kernel for kernel in transposes if _moves_one(kernel)]
+    scattered = [kernel for kernel in transposes if _scatters(kernel)]
     sums = [
         configuration_of("add", kernel.inputs, kernel.output, {})
         for kernel in kernels
         if kernel.op == BiasGelu.name
     ]
     slower = [*norms * _SLOWER_WITH_SKIP, *pools * _SLOWER_OUT_OF_BLOCKS]
-    return [*products, *moves, *sums, *slower]
+    return [*products, *turns, *moves, *map(_stretches, scattered), *sums, *slower]
+
+
+def _turns(softmax: Configuration) -> list[Configuration]:
+    """Return the transpositions that bring the axis of a softmax to the end and back."""
+    x, axis = tensor(softmax.inputs[0], softmax.op), int_of(dict(softmax.attrs), "axis")
+    if axis == x.rank - 1:
+        return []
+    perm = [*range(x.rank)]
+    perm[axis], perm[-1] = perm[-1], perm[axis]
+    turned = x.with_shape(tuple(x.shape[each] for each in perm))
+    there, back = (x, turned), (turned, x)
+    return [
+        configuration_of("transpose", (kind,), moved, {"perm": tuple(perm)})
+        for kind, moved in (there, back)
+    ]
 
 
 def _products(kernel: Configuration) -> Configuration:
@@ -284,6 +305,23 @@ def _moves_one(kernel: Configuration) -> bool:
         return False
     others = [[*axes[:n], *axes[n + 1 :]] for n in range(len(axes))]
     return any(other == sorted(other) for other in others)
+
+
+def _scatters(kernel: Configuration) -> bool:
+    """Whether a transposition copies each element by itself; axes of size 1 count for that, too."""
+    shape, perm = tensor(kernel.inputs[0], kernel.op).shape, ints_of(dict(kernel.attrs), "perm")
+    if not moved_axes(shape, perm) or stretches_of_transposition(shape, perm):
+        return False
+    others = ([*perm[:n], *perm[n + 1 :]] for n in range(len(perm)))
+    return not any(other == sorted(other) for other in others)
+
+
+def _stretches(kernel: Configuration) -> Configuration:
+    """Return a transposition that copies as many stretches as another one has elements."""
+    x = tensor(kernel.inputs[0], kernel.op)
+    pairs = x.with_shape((2, max(1, x.size // 2), 2))
+    turned = x.with_shape((pairs.shape[1], 2, 2))
+    return configuration_of("transpose", (pairs,), turned, {"perm": (1, 0, 2)})
 
 
 def _groups(kernel: Configuration) -> int:
