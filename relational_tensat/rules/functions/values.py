@@ -272,6 +272,28 @@ def _inverse(perm: Ints) -> Ints:
     return tuple(perm.index(axis) for axis in range(len(perm)))
 
 
+@function("ones", "ints")
+def _ones(values: Ints) -> Ints:
+    """The places of the ones in a list: the axes of a shape that have one element."""
+    return tuple(index for index, value in enumerate(values) if value == 1)
+
+
+@function("perm-without", "ints", "ints")
+def _perm_without(perm: Ints, axes: Ints) -> Ints:
+    """The permutation of the other axes, where those that the second list names are left out."""
+    if sorted(perm) != list(range(len(perm))):
+        raise Inapplicable
+    others = [axis for axis in range(len(perm)) if axis not in axes]
+    return tuple(others.index(axis) for axis in perm if axis not in axes)
+
+
+@function("moves-one-axis", "ints")
+def _moves_one_axis(perm: Ints) -> bool:
+    """Whether all axes but one stay in order."""
+    others = ([*perm[:n], *perm[n + 1 :]] for n in range(len(perm)))
+    return any(other == sorted(other) for other in others)
+
+
 @function("moves-only-ones", "ints", "ints")
 def _moves_only_ones(shape: Ints, perm: Ints) -> bool:
     """Whether a transpose of that shape keeps the order of the axes that are longer than 1."""
