@@ -7,14 +7,27 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from relational_tensat.base import process
 from relational_tensat.base.folders import CACHE_VARIABLE
 from relational_tensat.explore.strategies import saturation_then_focus
 from relational_tensat.rules.backends.fused_kernel import FusedKernel
 from relational_tensat.tensor.operators import registry
+
+_sets_of = process.instruction_sets
+
+
+def _sets_of_tests(cpu_info: Path | None = None) -> str:
+    return "avx avx2 fma avx512f avx512_vnni" if cpu_info is None else _sets_of(cpu_info)
+
+
+# Costs and blocks of channels follow from the processor: in tests it is one, before the backend asks.
+process.instruction_sets = _sets_of_tests
+
 
 # What Python compiles is kept, whatever the environment says: tests start many processes, and each would
 # compile the package again.

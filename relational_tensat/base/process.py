@@ -1,9 +1,10 @@
-"""What a process works with: threads, memory, a seed, and a garbage collector that runs where it pays."""
+"""What a process works with: a processor, threads, memory, a seed, a garbage collector that seldom runs."""
 
 from __future__ import annotations
 
 import gc
 import os
+import platform
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,6 +41,11 @@ def no_garbage_collection() -> Iterator[None]:
 
 
 _CPU_INFO = Path("/proc/cpuinfo")
+#: The instruction sets for which onnxruntime has kernels of their own, as the flags of /proc/cpuinfo.
+INSTRUCTION_SETS = (
+    "sse4_1", "avx", "avx2", "fma", "f16c", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16",
+    "avx512_fp16", "amx_tile", "asimd", "asimddp", "asimdhp", "i8mm", "bf16", "sve",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +95,31 @@ def processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def processor_name(cpu_info: Path = _CPU_INFO) -> str:
+    """Return what the maker calls the processor; the architecture where the system does not say."""
+    return _field(cpu_info, "model name") or platform.processor() or platform.machine()
+
+
+def instruction_sets(cpu_info: Path = _CPU_INFO) -> str:
+    """Return those of ``INSTRUCTION_SETS`` that the processor has, else the architecture."""
+    flags = (_field(cpu_info, "flags") or _field(cpu_info, "Features")).split()
+    return " ".join(name for name in INSTRUCTION_SETS if name in flags) or platform.machine()
+
+
+def is_avx2_at_most(instruction_sets: str) -> bool:
+    """Whether a processor has AVX2 and no AVX-512: its registers are half as wide."""
+    sets = instruction_sets.split()
+    return "avx2" in sets and "avx512f" not in sets
+
+
+def _field(cpu_info: Path, name: str) -> str:
+    """Return the first value of a field of /proc/cpuinfo, "" where there is none."""
+    if not cpu_info.is_file():
+        return ""
+    for line in cpu_info.read_text(encoding="utf-8").splitlines():
+        key, colon, value = line.partition(":")
+        if colon and key.strip() == name:
+            return value.strip()
+    return ""

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relational_tensat.cost.device import Configuration, DeviceKey
-from relational_tensat.cost.profile import Profile, kernel_time_us, roofline_us
+from relational_tensat.cost.profile import Profile, cpu_profile, kernel_time_us, roofline_us
 from relational_tensat.cost.profile_file import load_profile
 from relational_tensat.cost.source import Prices
 from relational_tensat.tensor.operators import get_operator
@@ -224,7 +224,7 @@ def base_profile(key: DeviceKey) -> Profile:
 def nearest_profile(key: DeviceKey) -> Profile:
     """Return the profile that ships whose figures are nearest to a device's own."""
     if key.kind == "cpu":
-        return replace(load_profile("cpu"), view_us=0.0)  # nobody measures views
+        return replace(load_profile(cpu_profile(key.driver)), view_us=0.0)  # nobody measures views
     name = key.name.lower()
     return load_profile(
         next((model for model in ("h200", "h100", "a100", "t4") if model in name), "h200")

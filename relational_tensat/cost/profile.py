@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+from relational_tensat.base.process import is_avx2_at_most
 from relational_tensat.tensor import Attrs, TensorType, ValueType, tensors_of
 from relational_tensat.tensor.operators import Operator, get_operator
 from relational_tensat.tensor.operators.work_steps import PACKED, REREAD, REREAD_STRETCH
@@ -280,6 +281,11 @@ class Profile:
     ) -> float:
         """Return the microseconds of one kernel, see ``kernel_time_us``."""
         return kernel_time_us(self, op, inputs, output, attrs)
+
+
+def cpu_profile(instruction_sets: str) -> str:
+    """Return the name of the profile of processors with such instruction sets."""
+    return "cpu-avx2" if is_avx2_at_most(instruction_sets) else "cpu"
 
 
 def profile_names() -> tuple[str, ...]:

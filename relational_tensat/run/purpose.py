@@ -147,7 +147,7 @@ def _check_alone(options: Options) -> None:
 def _check(named: str, options: Options) -> None:
     """Check that there is such a place, and that what is said of it can be."""
     purpose = options.purpose
-    modelled = tuple(name for name in profile_names() if name != "cpu")
+    modelled = tuple(name for name in profile_names() if not name.startswith("cpu"))
     places = (*BACKENDS, OPENVINO, BEST, *modelled)
     is_profile = named in modelled or named.endswith(".toml")
     if named not in places and not is_profile:

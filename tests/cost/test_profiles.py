@@ -28,7 +28,7 @@ def write(folder: Path, text: str | bytes) -> Path:
 
 
 def test_the_profiles_that_ship() -> None:
-    assert profile_names() == ("a100", "cpu", "h100", "h200", "t4", "tensat_t4")
+    assert profile_names() == ("a100", "cpu", "cpu-avx2", "h100", "h200", "t4", "tensat_t4")
     for name in profile_names():
         profile = load_profile(name)
         assert profile.name == name

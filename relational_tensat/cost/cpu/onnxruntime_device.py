@@ -7,6 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from relational_tensat.base.errors import InputError, first_line
+from relational_tensat.base.process import instruction_sets, processor_name
 from relational_tensat.cost.cpu.graph_times import MOST_WEIGHT_BYTES, run_heat, time_whole
 from relational_tensat.cost.cpu.probe import (
     IN_L3,
@@ -19,7 +20,7 @@ from relational_tensat.cost.cpu.probe import (
     prepare_node,
 )
 from relational_tensat.cost.cpu.quiet import processor_watch
-from relational_tensat.cost.cpu.session import instruction_sets, processor_name, refusals
+from relational_tensat.cost.cpu.session import refusals
 from relational_tensat.cost.device import (
     PROTOCOLS,
     Configuration,

@@ -28,8 +28,9 @@ import numpy as np
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.files import unless_full, write_aside
+from relational_tensat.base.process import instruction_sets, processor_name
 from relational_tensat.cost.cache import default_cache
-from relational_tensat.cost.cpu.session import instruction_sets, prepare, processor_name
+from relational_tensat.cost.cpu.session import prepare
 from relational_tensat.tensor import Node, TensorType, Weight, build_graph
 
 #: So much slower than at its best, the reference says that the processor is disturbed.

@@ -7,12 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from relational_tensat.cost.cpu.session import (
-    instruction_sets,
-    l2_bytes,
-    l3_bytes,
-    processor_name,
-)
+from relational_tensat.base.process import instruction_sets, is_avx2_at_most, processor_name
+from relational_tensat.cost.cpu.session import l2_bytes, l3_bytes
 
 _INTEL = """\
 processor\t: 0
@@ -42,6 +38,13 @@ def test_what_an_arm_processor_says(tmp_path: Path) -> None:
     path = _write(tmp_path, _ARM)
     assert processor_name(path) == (platform.processor() or platform.machine())
     assert instruction_sets(path) == "asimd asimddp"
+    assert not is_avx2_at_most(instruction_sets(path))
+
+
+def test_registers_are_narrow_where_there_is_no_avx_512(tmp_path: Path) -> None:
+    wide = _write(tmp_path, _INTEL)
+    assert not is_avx2_at_most(instruction_sets(wide))
+    assert is_avx2_at_most(instruction_sets(_write(tmp_path, _INTEL.replace(" avx512f", ""))))
 
 
 def test_a_system_that_says_nothing(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
-"""onnxruntime on a processor with AVX-512, with all its optimizations (as is its default)."""
+"""onnxruntime on a processor with AVX2 or AVX-512, with all its optimizations (as is its default)."""
 
 from __future__ import annotations
 
-from relational_tensat.base.process import default_threads
+from relational_tensat.base.process import default_threads, instruction_sets
+from relational_tensat.cost.profile import cpu_profile
 from relational_tensat.rules.backends.backend import SUMS_OF_CONVOLUTIONS, Backend, CostRequest
 from relational_tensat.rules.backends.onnxruntime.attention import ATTENTION_KERNELS
 from relational_tensat.rules.backends.onnxruntime.blocks import BLOCKED_KERNELS
@@ -42,7 +43,8 @@ def _costs_here(request: CostRequest) -> tuple[str, str]:
     threads = request.threads or (1 if request.is_fused else default_threads())
     suffix = f":threads={threads}" if threads > 1 else ""
     plural = "s" if threads > 1 else ""
-    cost = f"cpu{suffix}" if request.measures else f"analytic:cpu{suffix}"
+    modelled = f"analytic:{cpu_profile(instruction_sets())}"
+    cost = f"{'cpu' if request.measures else modelled}{suffix}"
     return cost, f"onnxruntime on this CPU, {threads} thread{plural}"
 
 

@@ -10,6 +10,7 @@ from math import prod
 from typing import Any
 
 from relational_tensat.base.errors import ShapeError
+from relational_tensat.base.process import instruction_sets, is_avx2_at_most
 from relational_tensat.rules.backends.fused_kernel import FusedKernel, FusedPart, in_turn
 from relational_tensat.rules.backends.onnxruntime.kernels import (
     CHANNELS_FIRST,
@@ -29,8 +30,8 @@ from relational_tensat.tensor.operators.samples import PartialApplication
 from relational_tensat.tensor.operators.traits import NO_ACTIVATION
 from relational_tensat.tensor.operators.windows import suggest_window
 
-#: So many channels are a block: as many floats as a register of AVX-512 has.
-BLOCK = 16
+#: So many channels are a block: as many floats as a register of this processor has.
+BLOCK = 8 if is_avx2_at_most(instruction_sets()) else 16
 #: Of a float; of what the cache has one line at once of, for each of a block's channels.
 _FLOAT_BYTES, _PAGE_BYTES = 4, 4096
 #: Channels come by as many as a register of SSE has.

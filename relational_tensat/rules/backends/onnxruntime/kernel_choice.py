@@ -38,6 +38,8 @@ _POOLS = ("max_pool", "avg_pool")
 _OF_BLOCKS = frozenset(kernel.name for kernel in BLOCKED_KERNELS)
 #: So many times more.
 _SLOWER_WITH_SKIP, _SLOWER_OUT_OF_BLOCKS = 9, 3
+#: Floats of a register of AVX2.
+_NARROW_BLOCK = 8
 #: As what floats are computed, and what is about their type.
 _FLOATS = {"float16": "float32"}
 _STAY_HALF = ("cast",)
@@ -252,7 +254,8 @@ def _slow(kernels: list[Configuration]) -> list[Configuration]:
     that moves several, the last among them, copies each element by itself (1x785x8x19, the first and
     the last swapped: 537 us; one moved: 62). The gelu of a sum goes through it after the sum (32x1536:
     23.4 us, gelu 19.3, a sum 4.6). Softmax along another axis than the last is transposed there and
-    back. All on an AMD EPYC, 2026-11-27 to 29.
+    back. A convolution that makes one block of eight channels for each group has too few sums under way
+    (64 to 8 channels, 56x56: 722 us, to 16: 829). All on AMD EPYC, 2026-11-27 to 29.
     """
     grouped = [kernel for kernel in kernels if kernel.op == "conv" and _groups(kernel) > 1]
     products = [each for kernel in grouped for each in (_products(kernel), _copy(_patches(kernel)))]
@@ -268,7 +271,17 @@ def _slow(kernels: list[Configuration]) -> list[Configuration]:
         if kernel.op == BiasGelu.name
     ]
     slower = [*norms * _SLOWER_WITH_SKIP, *pools * _SLOWER_OUT_OF_BLOCKS]
-    return [*products, *turns, *moves, *map(_stretches, scattered), *sums, *slower]
+    alone = [kernel for kernel in kernels if _makes_one_block(kernel)]
+    return [*products, *turns, *moves, *map(_stretches, scattered), *sums, *slower, *alone]
+
+
+def _makes_one_block(kernel: Configuration) -> bool:
+    """Whether a convolution's filters are one block of narrow registers for each group."""
+    if kernel.op not in _CONVOLUTIONS or BLOCK > _NARROW_BLOCK:
+        return False
+    image, filters = (tensor(kind, kernel.op) for kind in kernel.inputs[:2])
+    groups = max(1, image.shape[1] // filters.shape[1])
+    return filters.shape[1] > 1 and filters.shape[0] // groups <= _NARROW_BLOCK
 
 
 def _turns(softmax: Configuration) -> list[Configuration]:
