@@ -212,7 +212,7 @@ class CEmission(Formulas):
             self._text.line(f"const {kind} *restrict {_variable(load.output)} = {pointer};")
             return
         layout = self._layouts[load.output]
-        self._turn(pointer, strides, _variable(load.output), layout.strides, tile)
+        self._turn(pointer, strides, _variable(load.output), layout.strides, tile, is_saved=False)
 
     def _from(self, start: str, tile: Dims, strides: Strides) -> str:
         """Return where the tile begins, in elements."""
@@ -223,8 +223,9 @@ class CEmission(Formulas):
         return 0 < self._cut.get(dim.variable, 0) < dim.size
 
     def _turn(
-        self, source: str, source_strides: Strides, target: str, strides: Strides, dims: Dims
-    ) -> None:
+        self, source: str, source_strides: Strides, target: str, strides: Strides, dims: Dims,
+        *, is_saved: bool,
+    ) -> None:  # fmt: skip
         """Copy a tile whose innermost variable is another one in its target."""
         tile, both = self._tile(dims), [source_strides, strides]
 
@@ -240,7 +241,7 @@ class CEmission(Formulas):
             places = [sum_text((index, own[name]) for name, index in at.items()) for own in both]
             self._text.line(
                 f"turn({source} + {places[0]}, {source_strides[rows.variable]}, {target} + {places[1]}, "
-                f"{strides[columns.variable]}, {rows.end}, {columns.end});"
+                f"{strides[columns.variable]}, {rows.end}, {columns.end}, {is_saved:d});"
             )
 
         Sweep(self._text).write(outer, {}, body, None)
@@ -493,7 +494,7 @@ class CEmission(Formulas):
 
                 self._swept(tile, [saver.tile], [own.strides], stage)
             layout = self._layouts[name].strides
-            self._turn(_variable(name), layout, pointer, strides, tile)
+            self._turn(_variable(name), layout, pointer, strides, tile, is_saved=True)
             return
 
         def body(at: Mapping[str, str]) -> None:

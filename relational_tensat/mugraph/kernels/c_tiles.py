@@ -197,7 +197,8 @@ def _with_lines(tiles: CpuTiles, access: _Access, sizes: Mapping[str, int]) -> C
         if abs(access.strides[name]) != run or run >= LINE:
             break
         if name in changed:
-            changed[name] = max(changed[name], min(sizes[name], -(-LINE // run)))
+            wanted = -(-LINE // run)
+            changed[name] = max(changed[name], wanted if sizes[name] > 2 * wanted else sizes[name])
         if changed.get(name, sizes[name]) < sizes[name]:
             break
         run *= sizes[name]
