@@ -6,6 +6,7 @@ Of onnxruntime's, what a session of one small node takes is taken off.
 
 from __future__ import annotations
 
+import os
 import statistics
 import tempfile
 import time
@@ -58,6 +59,7 @@ class CRow:
         megabytes: of operands and results.
         c_us, onnxruntime_us, pass_us: the kernel; the model's nodes; a copy of as many bytes.
         error: the largest, by the largest element of a result.
+    load: processes that wanted the processors of the machine in the last minute.
     """
 
     name: str
@@ -66,6 +68,7 @@ class CRow:
     onnxruntime_us: float
     pass_us: float
     error: float
+    load: float
 
 
 def _model(
@@ -244,7 +247,7 @@ def run_kernel(name: str, heats: int) -> CRow:
             times[each].append(_time_us(function))
     us = {each: statistics.quantiles(own, n=4)[0] for each, own in times.items()}
     runtime_us = us["onnxruntime"] - us["nothing"]
-    return CRow(name, size / 1e6, us["c"], runtime_us, us["pass"], max(errors))
+    return CRow(name, size / 1e6, us["c"], runtime_us, us["pass"], max(errors), os.getloadavg()[0])
 
 
 def _kernel(
