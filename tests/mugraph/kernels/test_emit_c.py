@@ -107,6 +107,22 @@ def test_products_are_left_to_libraries() -> None:
         emit_c(graph.kernels[0], graph.inputs)
 
 
+def test_tiles_are_of_a_stack_or_none() -> None:
+    """Of one row of a softmax all exponentials are kept: a million do not fit."""
+    dims = dims_of(f"m=2 n={1 << 20}")
+    block = BlockGraph(
+        (2,), 1, (InputIterator("X", "x", ("m",)),),
+        (
+            Operation("exp", ("x",), "e"),
+            Operation("sum", ("e",), "s", {"over": ("n",)}),
+            Operation("div", ("e", "s"), "y"),
+        ),
+        (Saver("y", "Y", dims, ("m",)),),
+    )  # fmt: skip
+    with pytest.raises(InputError, match="softmax: its tiles are too large for a stack"):
+        emit_c(Kernel("softmax", block), {"X": dims})
+
+
 def test_without_a_compiler_one_line_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
