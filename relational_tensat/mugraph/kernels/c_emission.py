@@ -30,7 +30,6 @@ from relational_tensat.mugraph.kernels.layouts import Layout, row_major, sum_tex
 from relational_tensat.mugraph.kernels.statements import (
     Compute,
     Load,
-    Multiply,
     Program,
     Reduce,
     Save,
@@ -57,7 +56,7 @@ class CEmission(CReductions):
         """Return the lines within the function.
 
         Raises:
-            InputError: it has a product, or needs too much of the stack.
+            InputError: it needs too much of the stack.
         """
         program, text = self._program, self._text
         with ExitStack() as blocks:
@@ -149,10 +148,6 @@ class CEmission(CReductions):
                 self._reduce(statement)
             case Save():
                 self._save(statement)
-            case Multiply():
-                raise InputError(
-                    f"{self._program.kernel.name}: {statement.output} is a product, which no C is made of"
-                )
 
     def _load(self, load: Load) -> None:
         """Point to a tile: it is read where it lies, or turned."""

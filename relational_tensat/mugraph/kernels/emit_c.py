@@ -23,7 +23,7 @@ from relational_tensat.mugraph.kernels.c_emission import CEmission, type_of
 from relational_tensat.mugraph.kernels.c_program import for_processor
 from relational_tensat.mugraph.kernels.c_tiles import as_one_block, tiles_of
 from relational_tensat.mugraph.kernels.kernel_statements import lower
-from relational_tensat.mugraph.kernels.statements import Text, identifier
+from relational_tensat.mugraph.kernels.statements import Multiply, Text, identifier
 from relational_tensat.tensor.spellings import SPELLINGS, definitions
 
 
@@ -62,6 +62,11 @@ def emit_c(
     lying = {**device, **results, **(lying or {})}
     alone, tiles = as_one_block(kernel, device), None
     program = lower(alone or kernel, device, keeps_repeated=True)
+    for statement in (each for own in program.statements.values() for each in own):
+        if isinstance(statement, Multiply):
+            raise InputError(
+                f"{kernel.name}: {statement.output} is a product, which no C is made of"
+            )
     if alone is not None:
         tiles = tiles_of(program, lying)
         program = for_processor(program, tiles)
