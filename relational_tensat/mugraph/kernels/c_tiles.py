@@ -25,7 +25,7 @@ from relational_tensat.mugraph.kernels.statements import Load, Program, Reduce, 
 #: Elements of a cache line.
 LINE = 16
 #: Of a tile: half of a first-level cache; with sums beside each other, which want long rows, more.
-_TILE_ELEMENTS, _LONG_TILE_ELEMENTS = 4096, 16384
+_TILE_ELEMENTS, _LONG_TILE_ELEMENTS = 4096, 8192
 
 
 @dataclass(frozen=True, slots=True)
