@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from bench.common.arguments import add_cost, add_save
 from bench.common.result_file import RESULTS, report_saved, save_rows
-from bench.fused import blocks, rows
+from bench.fused import blocks, c_kernels, rows
 from relational_tensat.base.errors import check_choice
 
 
@@ -23,7 +23,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--rows", action="store_true", help="time rows of functions as C, beside onnxruntime"
     )
-    parser.add_argument("--heats", type=int, default=31, help="of --rows, in turn (31)")
+    parser.add_argument(
+        "--c-kernels", action="store_true", help="time kernels as C, beside onnxruntime and a pass"
+    )
+    parser.add_argument("--heats", type=int, default=31, help="of what is timed, in turn (31)")
     add_save(parser)
     parser.set_defaults(run=run)
 
@@ -33,8 +36,15 @@ def run(options: argparse.Namespace) -> int:
 
     Raises:
         UsageError: there is no such block.
-        MissingDependencyError: with --rows, there is no C compiler.
+        MissingDependencyError: with --rows or --c-kernels, there is no C compiler.
     """
+    if options.c_kernels:
+        of_kernels = (c_kernels.run_kernel(name, options.heats) for name in c_kernels.MODELS)
+        shown = _shown(of_kernels, c_kernels.HEADER, c_kernels.cells)
+        if options.save:
+            path = RESULTS / f"fused-c-kernels-{date.today().isoformat()}.json"
+            report_saved(save_rows(path, options, shown, c_kernels.HEADER, c_kernels.cells))
+        return 0
     if options.rows:
         timed = (rows.run_row(*size, options.heats) for size in rows.SIZES)
         found = _shown(timed, rows.HEADER, rows.cells)

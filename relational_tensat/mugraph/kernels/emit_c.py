@@ -1,7 +1,4 @@
-"""C of one kernel without products: blocks one after the other, a loop for each statement.
-
-The system's compiler makes it a function.
-"""
+"""One kernel without products as a function of C, which the system's compiler makes code of."""
 
 from __future__ import annotations
 
@@ -9,12 +6,10 @@ import ctypes
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from numpy.typing import NDArray
@@ -23,41 +18,13 @@ from relational_tensat.base.errors import InputError, MissingDependencyError
 from relational_tensat.base.shown_text import escaped_in_code
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
-from relational_tensat.mugraph.graph.validity import BlockStage, kernel_tensors
-from relational_tensat.mugraph.kernels.indices import (
-    ITERATION,
-    Formulas,
-    element_offset,
-    end_name,
-    ends,
-    inside,
-    number,
-    offset,
-    reduced,
-    result_start,
-    summand,
-    tile_start,
-    written_index,
-)
+from relational_tensat.mugraph.graph.validity import kernel_tensors
+from relational_tensat.mugraph.kernels.c_emission import CEmission, type_of
+from relational_tensat.mugraph.kernels.c_program import for_processor
+from relational_tensat.mugraph.kernels.c_tiles import as_one_block, tiles_of
 from relational_tensat.mugraph.kernels.kernel_statements import lower
-from relational_tensat.mugraph.kernels.layouts import row_major
-from relational_tensat.mugraph.kernels.statements import (
-    MAXIMA,
-    Compute,
-    Load,
-    Multiply,
-    Program,
-    Reduce,
-    Save,
-    Statement,
-    Text,
-    fade_of,
-    identifier,
-)
+from relational_tensat.mugraph.kernels.statements import Multiply, Text, identifier
 from relational_tensat.tensor.spellings import SPELLINGS, definitions
-
-_BLOCKS = ("block_x", "block_y", "block_z")
-_STAGES = (BlockStage.INVARIANT, BlockStage.LOOP, BlockStage.AFTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +59,31 @@ def emit_c(
             are faster than what a compiler makes of loops.
     """
     results = {saver.output: saver.dims for saver in kernel.block.savers}
-    program = lower(kernel, device, keeps_repeated=True)
-    return _CEmission(program, {**device, **results, **(lying or {})}).kernel()
+    lying = {**device, **results, **(lying or {})}
+    alone, tiles = as_one_block(kernel, device), None
+    program = lower(alone or kernel, device, keeps_repeated=True)
+    for statement in (each for own in program.statements.values() for each in own):
+        if isinstance(statement, Multiply):
+            raise InputError(
+                f"{kernel.name}: {statement.output} is a product, which no C is made of"
+            )
+    if alone is not None:
+        tiles = tiles_of(program, lying)
+        program = for_processor(program, tiles)
+    name, grid = identifier(kernel.name), " x ".join(map(str, kernel.block.grid)) or "1"
+    conditions = {it.tensor for it in kernel.block.iterators if it.is_condition}
+    bytes_of = frozenset(f"in_{identifier(n)}" for n in conditions)
+    operands = [f"in_{identifier(n)}" for n in kernel.operands]
+    outputs = [f"out_{identifier(n)}" for n in kernel.outputs]
+    declared = [
+        *(f"const {type_of(n in bytes_of)} *restrict {n}" for n in operands),
+        *(f"float *restrict {n}" for n in outputs),
+    ]
+    text = Text()
+    text.line(f"// {escaped_in_code(kernel.name)}: grid {grid}, loop {kernel.block.loop}")
+    with text.block(f"CLONES void {name}({', '.join(declared)}) {{"):
+        text.line(*CEmission(program, lying, tiles).body().splitlines())
+    return CKernel(name, f"{read_functions()}\n{text}", (*operands, *outputs), bytes_of)
 
 
 def read_functions() -> str:
@@ -103,186 +93,9 @@ def read_functions() -> str:
     return own + definitions("static inline float", called, exp="exp_of", erf="erf_of")
 
 
-class _CEmission(Formulas):
-    names = MappingProxyType({"exp": "exp_of({})", "erf": "erf_of({})", "tanh": "tanh_of({})"})
-
-    def __init__(self, program: Program, lying: Mapping[str, Dims]) -> None:
-        super().__init__(program)
-        self._text, self._lying = Text(), lying
-        self._loaded = {
-            statement.output: statement.iterator
-            for stage in _STAGES
-            for statement in program.statements[stage]
-            if isinstance(statement, Load)
-        }
-
-    def kernel(self) -> CKernel:
-        program, text = self._program, self._text
-        name = identifier(program.kernel.name)
-        conditions = {it.tensor for it in program.block.iterators if it.is_condition}
-        bytes_of = frozenset(f"in_{identifier(n)}" for n in conditions)
-        parameters = [f"in_{identifier(n)}" for n in program.kernel.operands]
-        results = [f"out_{identifier(n)}" for n in program.kernel.outputs]
-        declared = [
-            *(f"const {_type_of(n in bytes_of)} *restrict {n}" for n in parameters),
-            *(f"float *restrict {n}" for n in results),
-        ]
-        grid = " x ".join(map(str, program.block.grid)) or "1"
-        text.line(
-            f"// {escaped_in_code(program.kernel.name)}: grid {grid}, loop {program.block.loop}"
-        )
-        with text.block(f"void {name}({', '.join(declared)}) {{"), ExitStack() as blocks:
-            for axis, extent in zip(_BLOCKS, program.block.grid, strict=False):
-                if extent > 1:
-                    head = f"for (long {axis} = 0; {axis} < {extent}; ++{axis}) {{"
-                    blocks.enter_context(text.block(head))
-            self._ends(in_loop=False)
-            self._declare()
-            self._run(BlockStage.INVARIANT)
-            if program.statements[BlockStage.LOOP]:
-                head = f"for (long {ITERATION} = 0; {ITERATION} < {program.block.loop}; ++{ITERATION}) {{"
-                with text.block(head):
-                    self._ends(in_loop=True)
-                    self._run(BlockStage.LOOP)
-            self._run(BlockStage.AFTER)
-        source = f"{read_functions()}\n{text}"
-        return CKernel(name, source, (*parameters, *results), bytes_of)
-
-    def _declare(self) -> None:
-        """Declare what is stored; give what the loop adds to its initial values."""
-        for name, stored in self._program.stored.items():
-            if name not in self._loaded:
-                elements = row_major(stored.dims).elements
-                self._text.line(f"_Alignas(64) float {_variable(name)}[{elements}];")
-        for name, stored in self._program.stored.items():
-            if stored.initial is not None:
-                with self._loops(stored.dims) as at:
-                    self._text.line(f"{self.stored(name, at)} = {number(stored.initial)};")
-
-    def _ends(self, in_loop: bool) -> None:
-        """Declare how many elements a tile has of the variables whose last tile is smaller."""
-        partial = self._program.partial
-        for name, rest in ends(partial, self._program.block, _BLOCKS, in_loop).items():
-            tile = partial[name].tile
-            self._text.line(f"const long {end_name(name)} = fewer({tile}, {rest});")
-
-    def _run(self, stage: BlockStage) -> None:
-        for statement in self._program.statements[stage]:
-            self._statement(statement)
-
-    def _statement(self, statement: Statement) -> None:
-        match statement:
-            case Load():
-                self._load(statement)
-            case Compute():
-                self._compute(statement)
-            case Reduce():
-                self._reduce(statement)
-            case Save():
-                self._save(statement)
-            case Multiply():
-                raise InputError(
-                    f"{self._program.kernel.name}: {statement.output} is a product, which no C is made of"
-                )
-
-    def _load(self, load: Load) -> None:
-        """Point to a tile: it is read where it lies."""
-        iterator, program = load.iterator, self._program
-        tensor, tile = self._lying[iterator.tensor], program.dims[iterator.output]
-        start = tile_start(iterator, tensor, tile, program.block, self._blocks())
-        pointer = f"in_{identifier(iterator.tensor)} + {start}"
-        kind = _type_of(iterator.is_condition)
-        self._text.line(f"const {kind} *restrict {_variable(load.output)} = {pointer};")
-
-    def _compute(self, compute: Compute) -> None:
-        with self._loops(self._program.dims[compute.operand]) as at:
-            value = self.element(compute.operand, at)
-            cell = self.stored(compute.output, written_index(self._program, compute, at))
-            if compute.rescale:
-                value = f"{cell} * {self.stored(fade_of(compute.rescale), at)} + {value}"
-            elif compute.adds:
-                value = f"{cell} + {value}"
-            self._text.line(f"{cell} = {value};")
-
-    def _reduce(self, reduce: Reduce) -> None:
-        dims = self._program.dims[reduce.operand]
-        kept = tuple(dim for dim in dims if dim.variable not in reduce.over)
-        summed = tuple(dim for dim in dims if dim.variable in reduce.over)
-        is_max, is_exact = reduce.kind in MAXIMA, reduce.kind == "reduce_max"
-        how = "max:x" if is_max else "+:x"
-        with self._loops(kept, is_inner=False) as outer:
-            self._text.line(f"float x = {number(MAXIMA.get(reduce.kind, 0.0))};")
-            if is_exact:  # lanes of a vector lose NaN
-                self._text.line("int has_nan = 0;")
-                how += ") reduction(|:has_nan"
-            with self._loops(summed, how) as inner:
-                value = self.element(reduce.operand, {**outer, **inner})
-                if is_exact:
-                    self._text.line(f"const float y = {value};", "has_nan |= y != y;")
-                    value = "y"
-                added = f"x = larger(x, {value});" if is_max else f"x += {summand(reduce, value)};"
-                self._text.line(added)
-            if is_exact:
-                self._text.line("x = has_nan ? NAN : x;")
-            self._text.line(*reduced(reduce, lambda name: self.stored(name, outer)))
-
-    def _save(self, save: Save) -> None:
-        saver, program = save.saver, self._program
-        tile = program.dims[saver.tile]
-        result = self._lying[saver.output]
-        start = result_start(saver, result, tile, program.block, self._blocks())
-        pointer = f"to_{identifier(saver.output)}"
-        self._text.line(f"float *restrict {pointer} = out_{identifier(saver.output)} + {start};")
-        with self._loops(tile) as at:
-            self._text.line(f"{pointer}[{offset(at, result)}] = {self.element(saver.tile, at)};")
-
-    def stored(self, name: str, at: Mapping[str, str]) -> str:
-        """Return an element where it lies."""
-        if name not in self._loaded:
-            place = row_major(self._program.stored[name].dims).offset(at)
-            return f"{_variable(name)}[{place}]"
-        iterator, program = self._loaded[name], self._program
-        element = f"{_variable(name)}[{element_offset(iterator, at, self._lying[iterator.tensor])}]"
-        element = f"(float){element}" if iterator.is_condition else element
-        is_there = inside(iterator, program.dims[name], program.block, self._blocks(), at)
-        return f"({is_there} ? {element} : 0.0f)" if is_there else element
-
-    def _blocks(self) -> tuple[str, ...]:
-        return _BLOCKS
-
-    @contextmanager
-    def _loops(
-        self, dims: Dims, reduction: str = "", is_inner: bool = True
-    ) -> Iterator[Mapping[str, str]]:
-        """Go over all elements; yield an index for each variable. The innermost loop is vectors."""
-        at = {dim.variable: "0" for dim in dims}
-        real = [dim for dim in dims if dim.size > 1]
-        with ExitStack() as stack:
-            if not real:
-                stack.enter_context(self._text.block("{"))
-            for place, dim in enumerate(real):
-                index = f"i_{identifier(dim.variable)}"
-                at[dim.variable] = index
-                if is_inner and place == len(real) - 1:
-                    clause = f" reduction({reduction})" if reduction else ""
-                    self._text.line(f"#pragma omp simd{clause}")
-                size = end_name(dim.variable) if dim.whole else f"{dim.size}"
-                head = f"for (long {index} = 0; {index} < {size}; ++{index}) {{"
-                stack.enter_context(self._text.block(head))
-            yield at
-
-
-def _type_of(is_condition: bool) -> str:
-    return "unsigned char" if is_condition else "float"
-
-
-def _variable(name: str) -> str:
-    return f"tile_{identifier(name)}"
-
-
 #: Sums are those of ``omp simd``, in any order; nothing else changes what C says.
 FLAGS = (
-    "-std=c11", "-O3", "-march=native", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math",
+    "-std=c11", "-O3", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math",
     "-shared", "-fPIC",
 )  # fmt: skip
 

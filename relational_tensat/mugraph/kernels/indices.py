@@ -277,7 +277,7 @@ def inside(
         at: an index for each variable of the tile.
     """
     starts, conditions = _starts(iterator, tile, block, blocks), []
-    for bound in _bounds(iterator):
+    for bound in bounds_of(iterator):
         parts = [
             (sum_text([(starts[dim.variable], 1), (at[dim.variable], 1)]), dim.size)
             for dim in bound.dims
@@ -333,7 +333,7 @@ def _are_copied(
     return is_even and layout.moves(order[-1].variable, width, order)
 
 
-def _bounds(iterator: InputIterator) -> Sequence[WindowBound]:
+def bounds_of(iterator: InputIterator) -> Sequence[WindowBound]:
     """Return what is 0 of windows: that does not depend on how the tensor lies."""
     bounds = []
     for window in iterator.windows:

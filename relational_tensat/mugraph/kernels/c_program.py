@@ -1,0 +1,117 @@
+"""A kernel's statements as C for a processor has them: fewer of them, and fewer divisions.
+
+What one sweep reads is worked out within it; what several read is stored where it is costly, or the tile
+small. A quotient whose divisor has fewer elements is a product with its inverse: for any floats the same
+but for rounding, as the inverse is scaled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from relational_tensat.mugraph.graph.mugraph import Operation
+from relational_tensat.mugraph.graph.validity import BlockStage
+from relational_tensat.mugraph.kernels.c_tiles import CpuTiles
+from relational_tensat.mugraph.kernels.statements import Compute, Program, Statement, StoredTensor
+from relational_tensat.tensor.spellings import SPELLINGS
+
+#: What is not costly is worked out again where its tile has more elements: memory is slower then.
+_MOST_KEPT = 16384
+#: How many elements one is for at least that is worked out apart from them.
+_FEWEST_READS = 4
+
+
+def for_processor(program: Program, tiles: CpuTiles) -> Program:
+    """Return a kernel of one block with the stores and divisions that are worth it."""
+    return _with_inverses(_with_costly_stores(_with_fewer_stores(program, tiles), tiles), tiles)
+
+
+def _with_fewer_stores(program: Program, tiles: CpuTiles) -> Program:
+    for compute in reversed([each for each in _flat(program) if isinstance(each, Compute)]):
+        formula = program.formulas[compute.operand]
+        own = tiles.count(program.dims[compute.output])
+        readers = [each for each in _flat(program) if compute.output in program.reads(each)]
+        is_costly = formula.op in SPELLINGS and SPELLINGS[formula.op].is_costly
+        if formula.op == "root" or compute.adds or compute.along:
+            continue
+        if len(readers) > 1 and (is_costly or own <= _MOST_KEPT):
+            continue
+        swept = [tiles.count(program.dims[name]) for each in readers for name in _swept(each)]
+        if len(readers) == 1 and is_costly and own * 2 <= max(swept, default=0):
+            continue
+        program = replace(
+            program,
+            statements={
+                stage: tuple(each for each in own_statements if each != compute)
+                for stage, own_statements in program.statements.items()
+            },
+            stored={name: own for name, own in program.stored.items() if name != compute.output},
+            formulas={
+                **program.formulas, compute.output: replace(formula, output=compute.output)
+            },
+        )  # fmt: skip
+    return program
+
+
+def _with_costly_stores(program: Program, tiles: CpuTiles) -> Program:
+    """Store what is costly and has fewer elements than what reads it."""
+    for name, formula in list(program.formulas.items()):
+        is_costly = formula.op in SPELLINGS and SPELLINGS[formula.op].is_costly
+        own = tiles.count(program.dims[name])
+        read = [
+            tiles.count(program.dims[reader])
+            for reader, each in program.formulas.items()
+            if name in each.operands and reader in program.dims
+        ]
+        is_stored = any(isinstance(s, Compute) and s.operand == name for s in _flat(program))
+        if is_costly and not is_stored and own * _FEWEST_READS <= max(read, default=0):
+            made = f"{name} once"
+            formulas = {**program.formulas, made: replace(formula, output=made)}
+            del formulas[name]
+            program = _stored_at_once(replace(program, formulas=formulas), name, made)
+    return program
+
+
+def _with_inverses(program: Program, tiles: CpuTiles) -> Program:
+    for name, formula in list(program.formulas.items()):
+        if formula.op != "div":
+            continue
+        x, y = formula.operands
+        if tiles.count(program.dims[y]) * _FEWEST_READS > tiles.count(program.dims[name]):
+            continue
+        parts = [f"{y} {op}" for op in ("inverse", "inverse_scale")]
+        formulas = {**program.formulas, name: Operation("quotient", (x, *parts), name)}
+        program = replace(program, formulas=formulas)
+        for part in parts:
+            if part not in program.stored:
+                made = Operation(part.rsplit(" ")[-1], (y,), f"{part} of")
+                formulas = {**program.formulas, made.output: made}
+                program = _stored_at_once(replace(program, formulas=formulas), part, made.output)
+    return program
+
+
+def _stored_at_once(program: Program, name: str, formula: str) -> Program:
+    """Return a kernel that stores a formula as soon as what it is of is there."""
+    (operand,) = program.formulas[formula].operands
+    dims = {**program.dims, name: program.dims[operand], formula: program.dims[operand]}
+    stored = {**program.stored, name: StoredTensor(dims[name], is_wide=True)}
+    statements, sources = list(_flat(program)), program.sources(operand)
+    written = (n for n, each in enumerate(statements) if program.writes(each) & sources)
+    statements.insert(max(written, default=-1) + 1, Compute(name, formula))
+    stages = {BlockStage.INVARIANT: tuple(statements), BlockStage.LOOP: (), BlockStage.AFTER: ()}
+    return replace(program, statements=stages, stored=stored, dims=dims)
+
+
+def _flat(program: Program) -> Iterator[Statement]:
+    """Yield the statements of a kernel of one block, in order."""
+    for stage in (BlockStage.INVARIANT, BlockStage.LOOP, BlockStage.AFTER):
+        yield from program.statements[stage]
+
+
+def _swept(statement: Statement) -> list[str]:
+    """Return the tensor whose elements a statement goes over."""
+    name = getattr(statement, "operand", "") or getattr(
+        getattr(statement, "saver", None), "tile", ""
+    )
+    return [name] if name else []
