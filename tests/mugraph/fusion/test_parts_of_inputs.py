@@ -10,12 +10,11 @@ import onnxruntime
 import pytest
 
 from relational_tensat import Options, kernels, optimize
-from relational_tensat.cost.profile import PROFILE_DIR
 from relational_tensat.formats import save_model
 from relational_tensat.mugraph.fusion.candidates import region_candidates
 from relational_tensat.mugraph.regions.regions import RegionRow
 from relational_tensat.tensor import Graph, Node, build_graph
-from tests.mugraph.parts import cast_norm, gated, of_floats, rotary
+from tests.mugraph.parts import cast_norm, gated, of_floats, rotary, t4_that_copies
 
 
 @pytest.mark.parametrize(
@@ -30,10 +29,8 @@ from tests.mugraph.parts import cast_norm, gated, of_floats, rotary
 )
 def test_parts_of_inputs_are_within_a_kernel(tmp_path: Path, model: Graph, inner: str) -> None:
     save_model(model, tmp_path / "in.onnx")
-    profile = tmp_path / "copies.toml"  # under t4, parts cost nothing, within a kernel or before it
-    profile.write_text((PROFILE_DIR / "t4.toml").read_text().replace("views = ", "# "))
     options = Options.of(
-        cost=str(profile),
+        cost=t4_that_copies(tmp_path),
         fuse=True,
         fuse_operators=5,
         fuse_kernels=1,
