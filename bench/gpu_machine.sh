@@ -10,6 +10,9 @@
 #   sh bench/gpu_machine.sh kernels WHEELS OUT  on the machine, where PyTorch and Triton are: the kept kernels
 #                                               of bench mirage beside PyTorch's operators; those of
 #                                               WHEELS/tunings.json (bench mirage --tune), if it is there
+#   sh bench/gpu_machine.sh all WHEELS OUT      both in about nine minutes (PyCUDA built before), what matters most first: the models in
+#                                               float32, in TF32, the kernels, blocks with --fuse, racecheck;
+#                                               each keeps what it has when its time is over
 #
 # The machine needs Python with its headers, pip, NumPy, a C++ compiler and CUDA's toolkit (nvcc). What
 # is not carried must be there: cuda-bindings, NVRTC, hypothesis, pyarrow, rich; cuBLAS and cuDNN may be.
@@ -88,7 +91,7 @@ EOF
     chmod +x "$1/compile"
 }
 
-run() {
+prepare() {
     wheels=$1 out=$2 site=$(mktemp -d)
     mkdir -p "$out"
     for kept in costs.duckdb gpu-runs.json; do
@@ -97,6 +100,32 @@ run() {
     build "$wheels" "$site"
     cp "$wheels"/pycuda-*.whl "$out"
     PYTHONPATH="$site" && export PYTHONPATH
+}
+
+measure_models() {
+    python3 -m bench gpu --save --out "$1" --cost-cache "$1/costs.duckdb" --runs "$1/gpu-runs.json" \
+        --math "$2" --limit-s "$3" || echo "BENCH GPU --math $2 FAILED"
+}
+
+# A part is killed when its time is over: files are written aside, and each row is kept when it is there.
+all() {
+    wheels=$1 out=$2
+    prepare "$wheels" "$out"
+    measure_models "$out" fp32 150
+    measure_models "$out" tf32 60
+    (LIMIT_S=120 && kernels "$wheels" "$out") || echo "THE KERNELS FAILED"
+    for model in bench/inputs/*.onnx; do
+        timeout 15 python3 -m relational_tensat run "$model" --cost cuda --fuse --budget 5 \
+            --cost-cache "$out/costs.duckdb" -o "$out/fused-$(basename "$model")" \
+            >"$out/fused-$(basename "$model").txt" 2>&1 || echo "$model --fuse FAILED"
+    done
+    timeout 60 compute-sanitizer --tool racecheck python3 -m bench mirage "LoRA 1" \
+        --gpu "$out/benchmarks.json" --no-timing >"$out/racecheck.txt" 2>&1 || echo "RACECHECK FAILED"
+}
+
+run() {
+    wheels=$1 out=$2
+    prepare "$wheels" "$out"
     # another pytest, NumPy or PyTorch warns of other things
     python3 -m pytest -m gpu tests/gpu -p no:cacheprovider -o filterwarnings=default -n 4 ||
         echo "GPU TESTS FAILED"
@@ -126,6 +155,6 @@ for run in json.load(open(sys.argv[1]))["runs"]: print(run["search"]["case"])' "
 }
 
 case "${1:-}" in
-fetch | build | run | kernels) "$@" ;;
-*) sed -n '2,19s/^# \{0,1\}//p' "$0" && exit 2 ;;
+fetch | build | run | kernels | all) "$@" ;;
+*) sed -n '2,22s/^# \{0,1\}//p' "$0" && exit 2 ;;
 esac

@@ -10,12 +10,15 @@ from functools import cache
 from random import Random
 from typing import Any
 
+from hypothesis import reject
 from hypothesis import strategies as st
 
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness import draws
 from relational_tensat.rules.soundness.draws import RuleConfiguration
+from relational_tensat.rules.soundness.judgement import Judge
 from relational_tensat.rules.soundness.requirements import DrawPlan
+from relational_tensat.rules.soundness.sides import Sides
 from relational_tensat.rules.soundness.smallest import DrawnChoices
 from relational_tensat.tensor.hints import SeededChoices
 from relational_tensat.tensor.operators import Attr
@@ -39,6 +42,22 @@ def tensor_types(max_rank: int = 4) -> st.SearchStrategy[TensorType]:
 def configurations(draw: st.DrawFn, rule: Rule) -> RuleConfiguration | None:
     """Configurations for which a rule's sources are valid; None where none was found at once."""
     return draws.draw_configuration(plan_of(rule), DrawnChoices(draw))
+
+
+#: Attempts of one draw: conditions hold for few operands of some rules.
+_ATTEMPTS = 200
+
+
+@st.composite
+def instances(draw: st.DrawFn, judge: Judge) -> tuple[RuleConfiguration, Sides]:
+    """Configurations that a rule applies to, with both sides of its law there."""
+    choices = DrawnChoices(draw)
+    for _ in range(_ATTEMPTS):
+        configuration = draws.draw_configuration(judge.plan, choices)
+        both = None if configuration is None else judge.sides(configuration)
+        if configuration is not None and both is not None:
+            return configuration, both
+    return reject()
 
 
 def draw_configuration(rule: Rule, random: Random) -> RuleConfiguration | None:

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from bench.extract.algorithm2 import algorithm_2
 from bench.extract.check import chosen_cost, is_cyclic
 from bench.extract.papers import solve_paper_form
 from bench.tensat.measure import stopwatch
 from relational_tensat.base.errors import NoSolutionError, RelationalTensatError
 from relational_tensat.base.process import ProcessOptions
+from relational_tensat.base.watch import Watch
 from relational_tensat.extract import ExtractionOptions, extract
+from relational_tensat.extract.greedy.ocf import greedy_by_history
 from relational_tensat.extract.problem import ExtractionProblem, Ints, relative_gap
 
 _AGREE = 1e-6
@@ -156,7 +157,8 @@ def _heuristic(name: str) -> Callable[[ExtractionProblem, float, int], _Raw]:
 
 
 def _algorithm_2(problem: ExtractionProblem, time_limit_s: float, threads: int) -> _Raw:
-    result = algorithm_2(problem, time_limit_s)
+    step = Watch().within(time_limit_s)
+    result = greedy_by_history(problem, lambda: step.is_over)
     status = "done" if result.finished else "time-out"
     return _Raw(result.choice, 0.0, status, note=f"{result.passes} passes")
 

@@ -31,13 +31,13 @@ COLUMNS: tuple[tuple[str, str, str, str | None], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A row of the published table; seconds as printed there, None where not known here."""
+    """A row of the published table; seconds as printed there."""
 
     model: str
     k_multi: int
-    real_s: str | None
-    int_s: str | None
-    none_s: str | None
+    real_s: str
+    int_s: str
+    none_s: str
 
 
 def published() -> dict[tuple[str, int], Published]:

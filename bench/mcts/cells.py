@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 #: Main extractions: the paper's three, and ours, by moves on the graph of the subgraph before.
-MAINS = ("moves", "greedy", "greedy-dag", "ilp")
+MAINS = ("moves", "greedy", "ocf", "greedy-dag", "ilp")
 
 #: Cost profiles: the paper's A100, and a smaller GPU in the place of its P100.
 COSTS = ("a100", "tensat_t4")

@@ -37,6 +37,8 @@ class Combination:
 COMBINATIONS = (
     Combination("mcts", "greedy", "greedy"),
     Combination("mcts", "greedy", "ilp"),
+    Combination("mcts", "ocf", "ocf"),
+    Combination("mcts", "ocf", "ilp"),
     Combination("mcts", "greedy-dag", "greedy-dag"),
     Combination("mcts", "greedy-dag", "ilp"),
     Combination("mcts", "ilp", "ilp"),

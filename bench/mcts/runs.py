@@ -14,7 +14,6 @@ from bench.common.cell_results import Result
 from bench.common.machine import describe_commit
 from bench.common.reference import join_ms
 from bench.common.rule_sets import RULE_SETS, rules_hash
-from bench.extract.algorithm2 import algorithm_2
 from bench.mcts.cells import Cell
 from relational_tensat.base.deadline import counting_cpu_seconds
 from relational_tensat.base.process import ProcessOptions
@@ -27,6 +26,7 @@ from relational_tensat.explore.strategies.strategy import SearchSettings
 from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.anytime import AnytimeExtractor
 from relational_tensat.extract.greedy.bottom_up import settle_by_tree_cost
+from relational_tensat.extract.greedy.ocf import greedy_by_history
 from relational_tensat.extract.tables import extraction_problem
 from relational_tensat.models import MODELS
 from relational_tensat.run.progress import Silent
@@ -84,8 +84,9 @@ def _initial(cell: Cell, settings: Settings) -> Result:
     with closing(EGraph.create(MODELS[cell.model]())) as egraph:
         problem = extraction_problem(egraph, load_profile(cell.cost)).problem
         _, tree_us = settle_by_tree_cost(problem, problem.root)
-        sharing = algorithm_2(problem, settings.extract_time_limit_s)
-        predicted_us = {"greedy": float(tree_us[problem.root]), "greedy-dag": sharing.predicted}
+        sharing = greedy_by_history(problem, lambda: False)
+        # kept runs call it by the name of ours
+        predicted_us = {"greedy": float(tree_us[problem.root]), "greedy-dag": sharing.predicted_us}
         return {"predicted_us": predicted_us, **_extracted(egraph, cell, settings)}
 
 
@@ -174,7 +175,7 @@ def _extracted(egraph: EGraph, cell: Cell, settings: Settings) -> Result:
     problem = extraction_problem(egraph, profile).problem
     costs_us, seconds = {}, {}
     options = ExtractionOptions(time_limit_s=settings.extract_time_limit_s)
-    for extractor in ("greedy", "greedy-dag", "ilp"):
+    for extractor in ("greedy", "ocf", "greedy-dag", "ilp"):
         started = time.process_time()
         extraction = extract(problem, replace(options, extractor=extractor))
         costs_us[extractor] = extraction.cost_us

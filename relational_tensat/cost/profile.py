@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Protocol
 
 from relational_tensat.base.process import is_avx2_at_most
-from relational_tensat.tensor import Attrs, TensorType, ValueType, tensors_of
+from relational_tensat.tensor import DTYPE_BYTES, Attrs, TensorType, ValueType, tensors_of
 from relational_tensat.tensor.operators import Operator, get_operator
+from relational_tensat.tensor.operators.attributes import int_of, ints_of
 from relational_tensat.tensor.operators.work_steps import PACKED, REREAD, REREAD_STRETCH
 
 #: What a cache gives once more; with weights that come slower than others, the steps without arithmetic.
@@ -68,6 +71,10 @@ class Rates(Protocol):
     def free(self) -> Set[str]:
         """Names of operators that launch no kernel."""
 
+    @property
+    def views(self) -> Set[str]:
+        """Names of operators that launch no kernel where their results are parts of what is in memory."""
+
     def peak_for(self, dtype: str) -> float:
         """Return the operations per second on elements of type ``dtype``."""
 
@@ -81,7 +88,8 @@ def kernel_time_us(
 
     Flops and bytes are those that the operator's description states; the peak is that of the
     element type that it computes. Operators for which nothing runs, and those that the profile says are
-    free (views, in all that ship), launch no kernel and take 0, or what a view costs.
+    free (views, in all that ship), launch no kernel and take 0, or what a view costs. So do those that it
+    says are views where their results lie in the operand (``is_part``).
 
     Raises:
         UsageError: there is no operator of that name.
@@ -93,10 +101,46 @@ def kernel_time_us(
     if op in device.free:
         is_view = operator.kernel == "view"
         return device.view_us + absent * device.cold_launch_us if is_view else 0.0
+    if op in device.views and is_part(op, inputs, operator.canonical(inputs, attrs)):
+        return device.view_us
     weights = sum(part.size > 1 for part in _weights(operator, inputs))
     cold_us = device.cold_launch_us + device.cold_weight_us * weights
     sides_us = roofline_us(device, op, inputs, output, attrs)
     return max(sides_us) + device.launch_us + absent * cold_us
+
+
+#: Operators of which ``is_part`` knows.
+PARTS = frozenset({"slice", "split", "transpose"})
+#: Where a tensor of a GPU may begin: at addresses that this divides.
+_PLACE_BYTES = 16
+
+
+def is_part(op: str, inputs: tuple[ValueType, ...], attrs: Attrs) -> bool:
+    """Whether the executor on a GPU has the results of a split, slice or transpose within the operand.
+
+    Each begins where a tensor may, and the operand is one of its own. Rows may lie apart: products take
+    them so (by leading dimensions), and functions of elements. What takes tensors in one piece only copies
+    them first; that is not counted here.
+
+    Args:
+        attrs: canonical.
+    """
+    x = inputs[0]
+    if not isinstance(x, TensorType):
+        return False
+    steps = [math.prod(x.shape[axis + 1 :]) * DTYPE_BYTES[x.dtype] for axis in range(x.rank)]
+    if op == "transpose":
+        moved = [axis for axis in ints_of(attrs, "perm") if x.shape[axis] > 1]
+        return moved == sorted(moved)
+    if op == "split":
+        sizes, step = ints_of(attrs, "sizes"), steps[int_of(attrs, "axis")]
+        places = [start * step for start in accumulate(sizes[:-1])]
+    else:
+        columns = zip(ints_of(attrs, "axes"), ints_of(attrs, "starts"), strict=True)
+        places = [sum(start * steps[axis] for axis, start in columns)]
+        if min(ints_of(attrs, "steps"), default=1) < 0:
+            return False
+    return not any(place % _PLACE_BYTES for place in places)
 
 
 def roofline_us(
@@ -208,8 +252,10 @@ class Profile:
         graph_launch_us: the same where all launches of a model are recorded once and started as one CUDA
             graph; 0 where there is no such thing.
         free: names of operators that launch no kernel under this profile.
+        views: names of those that launch none where their results lie in the operand.
         multiprocessors: how many the device has; 0 where it has none that blocks of a kernel run on.
         shared_bytes: of the shared memory that a block may have.
+        memory_bytes: of the device's main memory; 0 where that is not known.
         cache_bytes: what fits into the cache in which one kernel finds the results of another; 0 where that
             makes no difference.
         cache_bandwidth_bytes_per_s: of that cache.
@@ -232,8 +278,10 @@ class Profile:
     bandwidth_bytes_per_s: float
     launch_us: float
     free: frozenset[str] = frozenset()
+    views: frozenset[str] = frozenset()
     multiprocessors: int = 0
     shared_bytes: int = 0
+    memory_bytes: int = 0
     cache_bytes: int = 0
     cache_bandwidth_bytes_per_s: float = 0.0
     elements_per_s: Mapping[str, float] = field(default_factory=dict)

@@ -1,11 +1,14 @@
-"""Reading profiles: TOML files of eighteen keys, checked strictly.
+"""Reading profiles: TOML files of twenty keys, checked strictly.
 
 peak_flops_per_s = 8.1e12                  # or a table, one number per element type and default
 bandwidth_bytes_per_s = 320e9
 launch_us = 5.0
 free = ["reshape"]                         # operators that launch no kernel here; may be left out
+views = ["split"]                          # those that launch none where their results lie in the operand:
+                                           # of split, slice, transpose; may be left out
 multiprocessors = 40                       # of a GPU, for kernels of one's own; may be left out
 shared_bytes = 65536                       # of shared memory that a block may have; goes with these
+memory_bytes = 16e9                        # of the device's main memory; may be left out
 cache_bytes = 1048576                      # of a processor's cache for activations; may be left out
 cache_bandwidth_bytes_per_s = 50e9         # of that cache; goes with it
 elements_per_s = { erf = 3e9, row = 1e8 }  # what operators take for elements and steps; may be left out
@@ -36,6 +39,7 @@ from relational_tensat.base.errors import InputError, UsageError, nearest
 from relational_tensat.base.files import whole_content
 from relational_tensat.cost.profile import (
     OTHER_DTYPES,
+    PARTS,
     PROFILE_DIR,
     Profile,
     RunCosts,
@@ -47,10 +51,10 @@ from relational_tensat.tensor.operators import operators
 from relational_tensat.tensor.operators.work_steps import STEPS
 
 _KEYS = (
-    "peak_flops_per_s", "bandwidth_bytes_per_s", "launch_us", "free", "multiprocessors", "shared_bytes",
-    "cache_bytes", "cache_bandwidth_bytes_per_s", "elements_per_s", "weight_bandwidth_bytes_per_s",
-    "weight_cache_us", "weight_cache_bandwidth_bytes_per_s", "view_us", "graph_launch_us", "cold_launch_us",
-    "cold_weight_us", "run", "threads",
+    "peak_flops_per_s", "bandwidth_bytes_per_s", "launch_us", "free", "views", "multiprocessors",
+    "shared_bytes", "memory_bytes", "cache_bytes", "cache_bandwidth_bytes_per_s", "elements_per_s",
+    "weight_bandwidth_bytes_per_s", "weight_cache_us", "weight_cache_bandwidth_bytes_per_s", "view_us",
+    "graph_launch_us", "cold_launch_us", "cold_weight_us", "run", "threads",
 )  # fmt: skip
 _CACHE_BANDWIDTH = "cache_bandwidth_bytes_per_s"
 _WEIGHT_BANDWIDTH = "weight_bandwidth_bytes_per_s"
@@ -104,9 +108,11 @@ def _read(path: Path) -> Profile:
             table["bandwidth_bytes_per_s"], "bandwidth_bytes_per_s", path
         ),
         launch_us=_number(table["launch_us"], "launch_us", path),
-        free=_operator_names(table.get("free", []), path),
+        free=_operator_names(table, "free", path),
+        views=_operator_names(table, "views", path),
         multiprocessors=_whole(table, "multiprocessors", path),
         shared_bytes=_whole(table, "shared_bytes", path),
+        memory_bytes=int(_number(table.get("memory_bytes", 0), "memory_bytes", path)),
         cache_bytes=_whole(table, "cache_bytes", path),
         cache_bandwidth_bytes_per_s=_positive(
             table.get(_CACHE_BANDWIDTH, table["bandwidth_bytes_per_s"]), _CACHE_BANDWIDTH, path
@@ -193,10 +199,13 @@ def _positive(value: object, key: str, path: Path) -> float:
     return number
 
 
-def _operator_names(value: object, path: Path) -> frozenset[str]:
+def _operator_names(table: Mapping[str, Any], key: str, path: Path) -> frozenset[str]:
+    value = table.get(key, [])
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise InputError(f"{path}: free = {value!r}, expected a list of operator names")
-    _check_operators(value, "free", path)
+        raise InputError(f"{path}: {key} = {value!r}, expected a list of operator names")
+    _check_operators(value, key, path)
+    if key == "views" and not PARTS.issuperset(value):
+        raise InputError(f"{path}: views = {value!r}, expected some of {', '.join(sorted(PARTS))}")
     return frozenset(value)
 
 

@@ -12,7 +12,7 @@ from relational_tensat.explore.strategies import STRATEGIES
 POLICIES = ("live", "uniform", "average", "look-ahead", "near")
 
 #: What ``tree-extractor`` may be; see ``rewards``.
-EXTRACTORS = ("moves", "greedy", "greedy-dag", "ilp")
+EXTRACTORS = ("moves", "greedy", "ocf", "greedy-dag", "ilp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,9 @@ class TreeOptions(OptionGroup):
             ``average`` reward so far, by ``look-ahead`` (the best of five), or ``near`` (live ones that
             apply to the root's cheapest graph or to what the simulation has added).
         extractor: what a subgraph costs: ``moves`` on the graph of the subgraph before, or by ``greedy``,
-            ``greedy-dag`` (from the leaves up, as the paper's Algorithm 2) or ``ilp`` (the paper's main
-            extraction; the final one is ``--extractor``).
+            ``ocf`` (the paper's Algorithm 2), ``greedy-dag`` (from the leaves up, shared work charged once)
+            or ``ilp``. The paper's main extraction is one of ``greedy``, ``ocf`` and ``ilp``; the final one
+            is ``--extractor``.
         expansion: the probability that selection ends at a node that can be expanded.
         exploration_constant: of UCB1, for rewards in ms; the source's is 2·√2.
         discount: of rewards, by step; only of ``source``.

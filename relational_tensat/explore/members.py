@@ -74,7 +74,7 @@ class PricingChooser(Chooser, Protocol):
         """Return what an extractor's graph of a subgraph costs.
 
         Args:
-            extractor: ``greedy``, ``greedy-dag`` or ``ilp``.
+            extractor: ``greedy``, ``ocf``, ``greedy-dag`` or ``ilp``.
             should_stop: asked meanwhile; if it says so, the best so far counts.
         """
 

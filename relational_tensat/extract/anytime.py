@@ -168,8 +168,8 @@ class AnytimeExtractor:
         """Return what an extractor's graph of a subgraph costs, which no table shows.
 
         Args:
-            extractor: ``greedy-dag`` is the derivation from the leaves up alone, as in Algorithm 2 of the
-                paper of tree search: the extractor's other ways take ten times as long.
+            extractor: ``greedy-dag`` is the derivation from the leaves up alone: the extractor's other ways
+                take ten times as long.
         """
         unknown = np.full(subgraph.n_classes, UNUSED, np.int32)
         problem = ExtractionProblem(

@@ -128,6 +128,22 @@ def greedy_dag(problem: ExtractionProblem, task: ExtractionTask) -> ExtractorAns
     return ExtractorAnswer(choice, note="; ".join(filter(None, [note, *notes])))
 
 
+def ocf(problem: ExtractionProblem, task: ExtractionTask) -> ExtractorAnswer:
+    """Choose by Algorithm 2 of the paper of tree search.
+
+    Raises:
+        NoSolutionError: it found nothing for the root.
+    """
+    from relational_tensat.extract.greedy.ocf import greedy_by_history  # few runs ask for it
+
+    plain, notes = _without_negative_costs(problem)
+    result = greedy_by_history(plain, _over_after(task.options.time_limit_s))
+    ended = "" if result.finished else f"stopped after {result.passes} passes"
+    predicted = f"predicted {result.predicted_us:.2f} µs"
+    notes = [predicted, ended, *notes]
+    return ExtractorAnswer(reachable(plain, result.choice), note="; ".join(filter(None, notes)))
+
+
 def _without_negative_costs(problem: ExtractionProblem) -> tuple[ExtractionProblem, list[str]]:
     if not problem.has_negative_costs:
         return problem, []

@@ -18,6 +18,7 @@ EXTRACTORS: Registry[Any] = Registry(
         "ilp": f"{_EXTRACTION}:ilp",
         "greedy-dag": f"{_EXTRACTION}:greedy_dag",
         "greedy": f"{_EXTRACTION}:greedy",
+        "ocf": f"{_EXTRACTION}:ocf",
     },
 )
 
@@ -27,8 +28,9 @@ class ExtractionOptions(OptionGroup):
     """How a graph is chosen, how long that may take, and when.
 
     Attributes:
-        extractor: ``greedy`` (least tree cost), ``greedy-dag`` (shared work charged once, never worse
-            than the original graph) or ``ilp`` (proven by HiGHS, never worse than ``greedy-dag``).
+        extractor: ``greedy`` (least tree cost), ``ocf`` (Algorithm 2 of the paper of tree search),
+            ``greedy-dag`` (shared work charged once, never worse than the original graph) or ``ilp``
+            (proven by HiGHS, never worse than ``greedy-dag``).
         ilp_cycles: how cycles are kept out of strongly connected components: ``order`` (topological
             variables), ``cuts`` (for the cycles that are found) or ``auto`` (by the size of the
             component); or, without reductions, as the papers do: ``real`` or ``int`` (topological

@@ -33,10 +33,15 @@ _ANYWHERE = Ref("")
 
 @dataclass(frozen=True, slots=True)
 class DeviceTensor:
-    """A tensor in memory: row-major, contiguous, at an address that 16 divides."""
+    """A tensor in memory, at an address that 16 divides.
+
+    Attributes:
+        strides: elements from one to the next along each axis; None where it is row-major, in one piece.
+    """
 
     type: TensorType
     ref: Ref
+    strides: tuple[int, ...] | None = None
 
 
 #: What a kernel is given for one parameter. An address of None is 0: no such operand.
@@ -76,6 +81,7 @@ class ProductCall:
         math: one of ``MATH_MODES``.
         batches: sizes of three batch axes; C has them all.
         a_strides, b_strides: elements from one matrix to the next along each; 0 where repeated.
+        a_pitch, b_pitch: elements from one row of a factor, as it lies there, to the next.
         bias_strides: likewise, and then along rows and along columns.
         act: one of ``ACTIVATION_CODES``.
         transposes_a, transposes_b: whether the factor lies there transposed, A as [k, m], B as [n, k].
@@ -93,6 +99,8 @@ class ProductCall:
     batches: Triple
     a_strides: Triple
     b_strides: Triple
+    a_pitch: int
+    b_pitch: int
     bias_strides: tuple[int, int, int, int, int]
     act: str
     addend: Ref | None = None

@@ -1,13 +1,14 @@
 """From operators to calls of kernels.
 
 A lowering takes tensors in memory and returns the results' ones: views of the operands where no
-kernel has to run, else tensors in new buffers, together with the calls that fill them. Nothing here
-touches a device.
+kernel has to run, else tensors in new buffers, together with the calls that fill them. What reads row-major
+tensors only is given copies of others. Nothing here touches a device.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from relational_tensat.base.errors import InputError
@@ -34,6 +35,7 @@ from relational_tensat.gpu.maps import (
     lower_where,
 )
 from relational_tensat.gpu.moves import (
+    in_one_piece,
     lower_concat,
     lower_enlarge,
     lower_expand,
@@ -93,6 +95,13 @@ _FUSED: dict[str, _Lowering] = {
     "cuda_skip_rms_norm": lower_skip_norm,
 }
 
+#: Operators whose kernels read tensors as they are whose rows lie apart.
+_READS_VIEWS = frozenset({
+    *UNARY_CODES, *BINARY_CODES, *COMPARISON_CODES, *LOGIC_CODES, "identity", "dropout", "reshape", "where",
+    "matmul", "expand", "slice", "split", "transpose", "cuda_product", "cuda_product_add",
+    "cuda_elementwise",
+})  # fmt: skip
+
 
 def lower(
     emitter: CallEmitter, op: str, inputs: tuple[DeviceTensor, ...], output: ValueType, attrs: Attrs
@@ -111,11 +120,11 @@ def lower(
     lowering = _LOWERINGS.get(op) or _FUSED.get(op)
     if lowering is None:
         raise InputError(f"no GPU kernel for the operator {op}")
+    if op not in _READS_VIEWS:
+        inputs = tuple(in_one_piece(emitter, tensor) for tensor in inputs)
     result = lowering(emitter, op, inputs, output, attrs)
     tensors: tuple[DeviceTensor, ...] = (
         (result,) if isinstance(result, DeviceTensor) else tuple(result)
     )
     expected = tensors_of(output)
-    return tuple(
-        DeviceTensor(kind, tensor.ref) for kind, tensor in zip(expected, tensors, strict=True)
-    )
+    return tuple(replace(tensor, type=kind) for kind, tensor in zip(expected, tensors, strict=True))

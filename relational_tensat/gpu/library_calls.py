@@ -83,8 +83,8 @@ def _product(call: ProductCall) -> Launch:
             "n": call.n,
             "k": call.k,
             "batches": call.batches,
-            "a_strides": call.a_strides,
-            "b_strides": call.b_strides,
+            "a_strides": (*call.a_strides, call.a_pitch),
+            "b_strides": (*call.b_strides, call.b_pitch),
             "bias_strides": call.bias_strides,
             "transposes_a": int(call.transposes_a),
             "transposes_b": int(call.transposes_b),
@@ -175,7 +175,9 @@ class BlasProduct:
     """A product as cuBLAS sees it: column-major, so transposed, C' = B' A'.
 
     Attributes:
-        rows, columns, depth: of C' [n, m]; B' is [n, k], A' is [k, m], each as high as it is long.
+        rows, columns, depth: of C' [n, m]; B' is [n, k], A' is [k, m].
+        a_pitch, b_pitch: elements from one column of a factor, as it lies there, to the next: its leading
+            dimension.
         count: products in the batch.
         a_stride, b_stride, c_stride: elements from one to the next.
         bias: whether cuBLAS adds it, a number per row of C'.
@@ -190,6 +192,8 @@ class BlasProduct:
     a_stride: int
     b_stride: int
     c_stride: int
+    a_pitch: int
+    b_pitch: int
     bias: bool
     act: str
     rest: Launch | None
@@ -216,6 +220,8 @@ def blas_product(call: ProductCall, *, fuses: bool = True) -> BlasProduct | None
         a_stride=a[0] if a else 0,
         b_stride=b[0] if b else 0,
         c_stride=call.m * call.n,
+        a_pitch=call.a_pitch,
+        b_pitch=call.b_pitch,
         bias=fused and call.bias is not None,
         act=call.act if fused else "none",
         rest=rest,
@@ -255,6 +261,8 @@ def _epilogue(
             "n": count,
             "low": 0.0,
             "high": 0.0,
+            "sizes": padded((count,), 5, 1),
+            "src_strides": padded((1,), 5, 0),
         }
         return Launch(f"unary<{kind}>", grid, (THREADS, 1, 1), arguments)
     shape, left, right = collapse(sizes, contiguous(sizes), strides)

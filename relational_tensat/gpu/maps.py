@@ -25,7 +25,7 @@ from relational_tensat.gpu.catalogue import (
     UNARY_CODES,
 )
 from relational_tensat.gpu.memory import broadcast, collapse, item_bytes, padded
-from relational_tensat.gpu.moves import transposed
+from relational_tensat.gpu.moves import in_one_piece, transposed
 from relational_tensat.tensor import Attrs, TensorType
 from relational_tensat.tensor.operators.attributes import float_of, int_of, ints_of, str_of
 
@@ -183,6 +183,7 @@ def lower_unary(
     """Lower a function of each element."""
     (x,) = inputs
     kind = float_type(op, x.type)
+    (x,), (sizes, strides) = _walked(emitter, (x,), output.shape)
     result = emitter.tensor(output)
     code = "gelu_tanh" if attrs.get("approximate") == "tanh" else op
     low, high = -math.inf, math.inf
@@ -192,7 +193,7 @@ def lower_unary(
         low = float_of(attrs, "value")
     emitter.launch(
         f"unary<{kind}>",
-        _packed_grid(output),
+        _packed_grid(output) if len(sizes) <= 1 else blocks_for(output.size),
         (THREADS, 1, 1),
         dst=result.ref,
         src=x.ref,
@@ -200,6 +201,8 @@ def lower_unary(
         n=output.size,
         low=low,
         high=high,
+        sizes=padded(sizes, _RANK, 1),
+        src_strides=padded(strides, _RANK, 0),
     )
     return result
 
@@ -235,9 +238,7 @@ def emit_binary(
     emitter: CallEmitter, op: str, result: DeviceTensor, a: DeviceTensor, b: DeviceTensor, act: str
 ) -> None:
     """Add act(a op b), broadcast to the result; the result may be an operand of its own shape."""
-    shape = result.type.shape
-    views = [broadcast(operand.type.shape, shape) for operand in (a, b)]
-    sizes, left, right = collapse(shape, *views)
+    (a, b), (sizes, left, right) = _walked(emitter, (a, b), result.type.shape)
     emitter.launch(
         f"binary<{float_type(op, result.type)}>",
         _packed_grid(result.type) if len(sizes) <= 1 else blocks_for(result.type.size),
@@ -252,6 +253,20 @@ def emit_binary(
         a_strides=padded(left, _RANK, 0),
         b_strides=padded(right, _RANK, 0),
     )
+
+
+def _walked(
+    emitter: CallEmitter, operands: Sequence[DeviceTensor], shape: tuple[int, ...]
+) -> tuple[Sequence[DeviceTensor], tuple[tuple[int, ...], ...]]:
+    """Return operands with the sizes and strides that a kernel walks through them by, broadcast.
+
+    Those whose rows lie apart are copied where these are more axes than kernels have.
+    """
+    views = [broadcast(x.type.shape, shape, x.strides) for x in operands]
+    walk = collapse(shape, *views)
+    if len(walk[0]) > _RANK and any(x.strides is not None for x in operands):
+        return _walked(emitter, [in_one_piece(emitter, x) for x in operands], shape)
+    return operands, walk
 
 
 def lower_is_nan(
@@ -276,10 +291,9 @@ def lower_condition(
     attrs: Attrs,
 ) -> DeviceTensor:
     """Lower a comparison of elements, or a function of conditions, operands broadcast."""
-    a, b = inputs[0], inputs[-1]
+    operands = inputs[0], inputs[-1]
+    (a, b), (sizes, left, right) = _walked(emitter, operands, output.shape)
     result = emitter.tensor(output)
-    views = [broadcast(operand.type.shape, output.shape) for operand in (a, b)]
-    sizes, left, right = collapse(output.shape, *views)
     is_logic = op in LOGIC_CODES
     emitter.launch_over(
         "decide" if is_logic else f"compare<{float_type(op, a.type)}>",
@@ -304,10 +318,8 @@ def lower_where(
     attrs: Attrs,
 ) -> DeviceTensor:
     """Lower a choice between the elements of two tensors, operands broadcast."""
-    condition, a, b = inputs
+    (condition, a, b), (sizes, *strides) = _walked(emitter, inputs, output.shape)
     result = emitter.tensor(output)
-    views = [broadcast(operand.type.shape, output.shape) for operand in inputs]
-    sizes, *strides = collapse(output.shape, *views)
     whose, left, right = (padded(view, _RANK, 0) for view in strides)
     emitter.launch_over(
         f"choose<{MOVED_TYPES[item_bytes(output.dtype)]}>",

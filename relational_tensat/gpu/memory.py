@@ -42,6 +42,19 @@ def decode(data: Array, kind: TensorType) -> Array:
     return wide.view(np.float32).reshape(kind.shape)
 
 
+def decode_view(data: Array, kind: TensorType, strides: Strides) -> Array:
+    """Return the elements that a view walks through, of the bytes from its first to its last."""
+    flat = decode(data, kind.with_shape((data.size // item_bytes(kind.dtype),)))
+    steps = tuple(stride * flat.itemsize for stride in strides)
+    return np.array(np.lib.stride_tricks.as_strided(flat, kind.shape, steps))
+
+
+def span_bytes(kind: TensorType, strides: Strides) -> int:
+    """Return the bytes from a view's first element to its last."""
+    last = sum((size - 1) * stride for size, stride in zip(kind.shape, strides, strict=True))
+    return (last + 1) * item_bytes(kind.dtype)
+
+
 def element_bits(value: float, dtype: str) -> int:
     """Return one number's bytes, little-endian, as an integer."""
     return int.from_bytes(encode(np.array([value]), dtype).tobytes(), "little")
@@ -66,14 +79,35 @@ def contiguous(shape: Sequence[int]) -> Strides:
     return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
-def broadcast(shape: Sequence[int], target: Sequence[int]) -> Strides:
-    """Return the strides of a row-major tensor repeated to ``target``: 0 along repeated axes."""
+def broadcast(
+    shape: Sequence[int], target: Sequence[int], own: Sequence[int] | None = None
+) -> Strides:
+    """Return the strides of a tensor repeated to ``target``: 0 along repeated axes.
+
+    Args:
+        own: its strides, if it is not row-major.
+    """
     strides = [0] * len(target)
     shift = len(target) - len(shape)
-    for axis, (size, stride) in enumerate(zip(shape, contiguous(shape), strict=True)):
+    steps = contiguous(shape) if own is None else own
+    for axis, (size, stride) in enumerate(zip(shape, steps, strict=True)):
         if size != 1:
             strides[shift + axis] = stride
     return tuple(strides)
+
+
+def reshaped(shape: Sequence[int], strides: Sequence[int], target: Sequence[int]) -> Strides | None:
+    """Return the strides of a view under another shape, None where its elements lie too far apart."""
+    sizes, steps = (list(column) for column in collapse(shape, strides))
+    left, step, result = 1, 0, []
+    for size in reversed(target):
+        if size > 1 and left == 1:
+            left, step = sizes.pop(), steps.pop()
+        if left % size:
+            return None
+        result.append(step)
+        left, step = left // size, step * size
+    return tuple(reversed(result))
 
 
 def collapse(sizes: Sequence[int], *views: Sequence[int]) -> tuple[Strides, ...]:

@@ -1,13 +1,15 @@
 """Lowering of what moves elements: axes, borders, weights in another order, joins and parts of tensors.
 
-A reshape is a view. So is a part that lies in one piece in its operand, if it begins where 16 divides the
-address; any other is copied, in pieces as large as alignment allows.
+A reshape is a view. So is a part of a tensor, if it begins where 16 divides the address: its rows may lie
+apart (``DeviceTensor.strides``), which products, functions of elements and copies read as they are. For all
+others such a view is first copied into one piece.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate
 
 from relational_tensat.gpu.calls import CallEmitter, DeviceTensor, Ref, Triple
@@ -19,6 +21,7 @@ from relational_tensat.gpu.memory import (
     element_bits,
     item_bytes,
     padded,
+    reshaped,
 )
 from relational_tensat.tensor import Attrs, TensorType
 from relational_tensat.tensor.operators.attributes import float_of, int_of, ints_of, str_of
@@ -69,6 +72,28 @@ def copy_strided(
     )
 
 
+def strides_of(x: DeviceTensor) -> tuple[int, ...]:
+    """Return how far a tensor's elements are apart along its axes."""
+    return contiguous(x.type.shape) if x.strides is None else x.strides
+
+
+def in_one_piece(emitter: CallEmitter, x: DeviceTensor) -> DeviceTensor:
+    """Return a tensor that is row-major: a copy where it is not."""
+    if x.strides is None:
+        return x
+    result = emitter.tensor(x.type)
+    views = (result.ref, contiguous(x.type.shape)), (x.ref, x.strides)
+    copy_strided(emitter, item_bytes(x.type.dtype), x.type.shape, *views)
+    return result
+
+
+def _view(kind: TensorType, ref: Ref, strides: Sequence[int]) -> DeviceTensor:
+    """Return a view; row-major ones by no strides."""
+    sizes, steps = collapse(kind.shape, strides)
+    is_whole = steps == contiguous(sizes)
+    return DeviceTensor(kind, ref, None if is_whole else tuple(strides))
+
+
 _TILE = 32
 #: What CUDA allows along y and z of a grid.
 _MOST_TILES = 65_535
@@ -82,8 +107,16 @@ def lower_view(
     output: TensorType,
     attrs: Attrs,
 ) -> DeviceTensor:
-    """Lower what gives its operand back, perhaps under another shape: no kernel runs."""
-    return DeviceTensor(output, inputs[0].ref)
+    """Lower what gives its operand back, perhaps under another shape: a view, if its elements allow it."""
+    return with_shape(emitter, inputs[0], output)
+
+
+def with_shape(emitter: CallEmitter, x: DeviceTensor, output: TensorType) -> DeviceTensor:
+    """Return a tensor under another shape, copied only where no strides say that."""
+    strides = x.strides and reshaped(x.type.shape, x.strides, output.shape)
+    if strides is None:
+        x = in_one_piece(emitter, x)
+    return replace(x, type=output, strides=strides)
 
 
 def lower_transpose(
@@ -103,11 +136,12 @@ def transposed(
     emitter: CallEmitter, x: DeviceTensor, perm: tuple[int, ...], output: TensorType
 ) -> DeviceTensor:
     """Return ``x`` with its axes in another order."""
-    strides = contiguous(x.type.shape)
+    strides = strides_of(x)
     source = tuple(strides[axis] for axis in perm)
+    longer = [axis for axis in perm if x.type.shape[axis] > 1]
+    if longer == sorted(longer):
+        return _view(output, x.ref, source)
     sizes, start = collapse(output.shape, source)
-    if len(sizes) <= 1:
-        return DeviceTensor(output, x.ref)
     result = emitter.tensor(output)
     tiles = _tiles(sizes, start)
     if tiles is None:
@@ -148,9 +182,9 @@ def lower_expand(
     """Lower a repetition: a copy of a view that stays where it is along repeated axes."""
     (x,) = inputs
     if x.type.size == output.size:
-        return DeviceTensor(output, x.ref)
+        return with_shape(emitter, x, output)
     result = emitter.tensor(output)
-    sizes, start = collapse(output.shape, broadcast(x.type.shape, output.shape))
+    sizes, start = collapse(output.shape, broadcast(x.type.shape, output.shape, x.strides))
     views = (result.ref, contiguous(sizes)), (x.ref, start)
     copy_strided(emitter, item_bytes(output.dtype), sizes, *views)
     return result
@@ -276,16 +310,17 @@ def lower_split(
     output: tuple[TensorType, ...],
     attrs: Attrs,
 ) -> tuple[DeviceTensor, ...]:
-    """Lower a cut: views where all parts lie in one piece, else all are copied by one kernel."""
+    """Lower a cut: views where each part begins where it may, else all are copied by one kernel."""
     (x,) = inputs
-    axis = int_of(attrs, "axis")
-    starts = [0, *accumulate(part.size for part in output)]
-    places = [moved(x.ref, start, x.type.dtype) for start in starts[:-1]]
-    whole = math.prod(x.type.shape[:axis]) == 1
-    if whole and not any(place.offset_bytes % ALIGNMENT_BYTES for place in places):
-        return tuple(DeviceTensor(part, place) for part, place in zip(output, places, strict=True))
+    axis, strides = int_of(attrs, "axis"), strides_of(x)
+    starts = [0, *accumulate(part.shape[axis] for part in output)]
+    places = [moved(x.ref, start * strides[axis], x.type.dtype) for start in starts[:-1]]
+    if not any(place.offset_bytes % ALIGNMENT_BYTES for place in places):
+        return tuple(
+            _view(part, place, strides) for part, place in zip(output, places, strict=True)
+        )
     parts = tuple(emitter.tensor(part) for part in output)
-    _emit_pieces(emitter, "split", "src", x, parts, axis)
+    _emit_pieces(emitter, "split", "src", in_one_piece(emitter, x), parts, axis)
     return parts
 
 
@@ -327,19 +362,19 @@ def lower_slice(
     output: TensorType,
     attrs: Attrs,
 ) -> DeviceTensor:
-    """Lower a slice: a view where it lies in one piece, else a strided copy."""
+    """Lower a slice: a view where it begins where it may and goes forwards, else a strided copy."""
     (x,) = inputs
     dtype = x.type.dtype
-    strides = list(contiguous(x.type.shape))
+    strides = list(strides_of(x))
     start = 0
     columns = (ints_of(attrs, name) for name in ("axes", "starts", "steps"))
     for axis, first, step in zip(*columns, strict=True):
         start += first * strides[axis]
         strides[axis] *= step
     place: Ref = moved(x.ref, start, dtype)
+    if min(strides, default=0) >= 0 and place.offset_bytes % ALIGNMENT_BYTES == 0:
+        return _view(output, place, strides)
     sizes, view = collapse(output.shape, strides)
-    if view in ((), (1,)) and place.offset_bytes % ALIGNMENT_BYTES == 0:
-        return DeviceTensor(output, place)
     result = emitter.tensor(output)
     copy_strided(emitter, item_bytes(dtype), sizes, (result.ref, contiguous(sizes)), (place, view))
     return result

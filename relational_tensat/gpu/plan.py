@@ -26,11 +26,13 @@ from relational_tensat.gpu.memory import (
     Lifetime,
     Placement,
     aligned,
-    decode,
+    decode_view,
     encode,
     least_bytes,
     place,
+    span_bytes,
 )
+from relational_tensat.gpu.moves import strides_of
 from relational_tensat.tensor import (
     DTYPE_BYTES,
     Array,
@@ -200,6 +202,13 @@ class _Planner:
                 if name in sizes]  # fmt: skip
 
 
+def read_tensor(library: KernelLibrary, tensor: DeviceTensor, address: int) -> Array:
+    """Wait, and return a tensor at an address (bfloat16 as float32); its rows may lie apart."""
+    strides = strides_of(tensor)
+    data = library.read(address, span_bytes(tensor.type, strides))
+    return decode_view(data, tensor.type, strides)
+
+
 class Executor(Closing):
     """A plan in a device's memory: weights uploaded, every call bound to its addresses.
 
@@ -254,7 +263,7 @@ class Executor(Closing):
     def read_outputs(self) -> list[Array]:
         """Wait, and return the tensors that the graph returns (bfloat16 as float32)."""
         return [
-            decode(self._library.read(self._address(output.ref), output.type.nbytes), output.type)
+            read_tensor(self._library, output, self._address(output.ref))
             for output in self._plan.outputs
         ]
 

@@ -1,6 +1,7 @@
 """Lowering of products, convolutions and pools.
 
 Matrix products broadcast batches, and fuse scale, transposed factors, an addend, bias and activation.
+Rows of factors may lie apart, as in columns of a larger matrix.
 Windows over one to three spatial dimensions are always lowered as three.
 """
 
@@ -22,6 +23,7 @@ from relational_tensat.gpu.calls import (
     float_type,
 )
 from relational_tensat.gpu.memory import broadcast, collapse, contiguous, padded
+from relational_tensat.gpu.moves import in_one_piece, strides_of
 from relational_tensat.tensor import Attrs, TensorType
 from relational_tensat.tensor.operators.attributes import (
     bool_of,
@@ -212,18 +214,22 @@ def _emit(
     emitter: CallEmitter, op: str, factors: _Factors, epilogue: _Epilogue, output: TensorType
 ) -> DeviceTensor:
     float_type(op, output)
-    a, b, bias = factors.a, factors.b, epilogue.bias
+    (a, a_pitch), (b, b_pitch) = _pitched(emitter, factors.a), _pitched(emitter, factors.b)
+    bias = epilogue.bias
     batch, m, n = output.shape[:-2], output.shape[-2], output.shape[-1]
     k = a.type.shape[-2 if factors.transposes_a else -1]
-    a_view = _batch_strides(a.type, batch)
-    b_view = _batch_strides(b.type, batch)
-    bias_view = broadcast(bias.type.shape, output.shape) if bias else (0,) * output.rank
+    a_view = _batch_strides(a, batch)
+    b_view = _batch_strides(b, batch)
+    bias_view = (
+        broadcast(bias.type.shape, output.shape, bias.strides) if bias else (0,) * output.rank
+    )
     *bias_batch, bias_row, bias_column = bias_view
-    rows = _joined_rows(batch, m, a_view, b_view, bias_view, k)
+    rows = _joined_rows(batch, m, a_view, b_view, bias_view, a_pitch)
     if rows is not None and not factors.transposes_a:
         m, bias_row = rows
         batch, a_view, b_view, bias_batch = (), (), (), []
     batch, a_view, b_view, bias_tuple = collapse(batch, a_view, b_view, bias_batch)
+    addend = in_one_piece(emitter, epilogue.addend) if epilogue.addend else None
     result = emitter.tensor(output)
     emitter.calls.append(
         ProductCall(
@@ -239,9 +245,11 @@ def _emit(
             batches=_triple(batch, 1),
             a_strides=_triple(a_view, 0),
             b_strides=_triple(b_view, 0),
+            a_pitch=a_pitch,
+            b_pitch=b_pitch,
             bias_strides=(*_triple(bias_tuple, 0), bias_row, bias_column),
             act=epilogue.act,
-            addend=epilogue.addend.ref if epilogue.addend else None,
+            addend=addend.ref if addend else None,
             alpha=factors.alpha,
             transposes_a=factors.transposes_a,
             transposes_b=factors.transposes_b,
@@ -250,10 +258,18 @@ def _emit(
     return result
 
 
-def _batch_strides(kind: TensorType, batch: tuple[int, ...]) -> tuple[int, ...]:
+def _pitched(emitter: CallEmitter, x: DeviceTensor) -> tuple[DeviceTensor, int]:
+    """Return a factor whose rows are in one piece each, and how far these are apart."""
+    rows, columns = x.type.shape[-2:]
+    *_, pitch, step = strides_of(x)
+    if columns > 1 and step != 1:
+        x, pitch = in_one_piece(emitter, x), columns
+    return x, columns if rows == 1 else pitch
+
+
+def _batch_strides(x: DeviceTensor, batch: tuple[int, ...]) -> tuple[int, ...]:
     """Return how far matrices are apart along the result's batch axes; 0 where repeated."""
-    matrix = kind.shape[-2] * kind.shape[-1]
-    return tuple(stride * matrix for stride in broadcast(kind.shape[:-2], batch))
+    return broadcast(x.type.shape[:-2], batch, strides_of(x)[:-2])
 
 
 def _joined_rows(
@@ -262,11 +278,11 @@ def _joined_rows(
     a_view: tuple[int, ...],
     b_view: tuple[int, ...],
     bias_view: tuple[int, ...],
-    k: int,
+    a_pitch: int,
 ) -> tuple[int, int] | None:
     """Return the rows, and the bias's stride along them, of one product in place of a batch."""
     sizes, a_left = collapse(batch, a_view)  # a batch axis of size 1 may have any stride
-    if any(b_view) or a_left != tuple(step * m * k for step in contiguous(sizes)):
+    if any(b_view) or a_left != tuple(step * m * a_pitch for step in contiguous(sizes)):
         return None
     sizes, rows = collapse((*batch, m), bias_view[:-1])
     if len(sizes) > 1:

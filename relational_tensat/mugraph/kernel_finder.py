@@ -39,7 +39,7 @@ from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.search.structure import SearchTables
 from relational_tensat.mugraph.sizes.cost_model import Traffic, graph_us, least_kernel_us
 from relational_tensat.mugraph.sizes.splits import Sized, Sizing
-from relational_tensat.mugraph.sizes.waves import Multiprocessors, a100, emitted_bytes
+from relational_tensat.mugraph.sizes.waves import Multiprocessors, a100, device_bytes, emitted_bytes
 from relational_tensat.mugraph.verify.random_tests import first_difference
 from relational_tensat.mugraph.verify.stability import stabilized
 from relational_tensat.mugraph.verify.verification import MuGraphVerification, verify_mugraph
@@ -313,12 +313,16 @@ def ready(candidate: MuGraph, device: Multiprocessors, *, raw_exp: bool) -> Size
         raw_exp: leave exponentials as they are.
 
     Raises:
-        VerificationError: it cannot be made stable, or does not fit any more.
+        VerificationError: it cannot be made stable, or does not fit a block or the device.
     """
     graph = made_ready(candidate, raw_exp=raw_exp)
     cost_us = graph_us(graph, device)
     if not math.isfinite(cost_us) or emitted_bytes(graph, device.dtype) > device.shared_bytes:
         raise VerificationError(f"{graph.name}: its tensors, with maxima, do not fit shared memory")
+    if 0 < device.profile.memory_bytes < device_bytes(graph, device.element_bytes):
+        raise VerificationError(
+            f"{graph.name}: its tensors do not fit {device.profile.name}'s memory"
+        )
     return Sized(graph, cost_us)
 
 

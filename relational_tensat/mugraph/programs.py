@@ -64,6 +64,15 @@ def attention(h: int = 2, q: int = 256, d: int = 64, k: int = 4096, e: int = 64)
     return b.build(b.softmax_product(b.matmul("Q", "K", "d"), "V"))
 
 
+def scaled_attention(h: int = 2, q: int = 256, d: int = 64, k: int = 4096, e: int = 64) -> MuGraph:
+    """softmax(Q·K / √d)·V, as the paper has it."""
+    b = ProgramBuilder(
+        "scaled_attention", Q=f"h={h} q={q} d={d}", K=f"h={h} d={d} k={k}", V=f"h={h} k={k} e={e}"
+    )
+    scores = b.apply("scale", b.matmul("Q", "K", "d"), value=d**-0.5)
+    return b.build(b.softmax_product(scores, "V"))
+
+
 def qknorm(h: int = 2, q: int = 256, d: int = 64, k: int = 4096, e: int = 64) -> MuGraph:
     """Attention with queries and values divided by their root mean squares, as in Mirage's benchmark."""
     b = ProgramBuilder(
@@ -83,6 +92,15 @@ def mlp(m: int = 16, k: int = 8192, r: int = 8, n: int = 8192) -> MuGraph:
     """relu(X·A)·B, the adapter of Figure 10."""
     b = ProgramBuilder("mlp", X=f"m={m} k={k}", A=f"k={k} r={r}", B=f"r={r} n={n}")
     return b.build(b.matmul(b.apply("relu", b.matmul("X", "A", "k")), "B", "r"))
+
+
+def residual_mlp(m: int = 16, k: int = 8192, r: int = 8, n: int = 8192) -> MuGraph:
+    """relu(X·A)·B + R, the adapter with what it is added to."""
+    b = ProgramBuilder(
+        "residual_mlp", X=f"m={m} k={k}", A=f"k={k} r={r}", B=f"r={r} n={n}", R=f"m={m} n={n}"
+    )
+    low = b.matmul(b.apply("relu", b.matmul("X", "A", "k")), "B", "r")
+    return b.build(b.apply("add", low, "R"))
 
 
 def moe(x: int = 8, m: int = 8, k: int = 4096, f: int = 4096, n: int = 4096) -> MuGraph:
@@ -130,7 +148,8 @@ def ntrans(m: int = 8, n: int = 4096) -> MuGraph:
 PROGRAMS: Mapping[str, Callable[..., MuGraph]] = {
     build.__name__: build
     for build in (
-        attention, qknorm, rmsnorm_linear, mlp, moe, lora, gated_mlp, swiglu, ntrans,
+        attention, scaled_attention, qknorm, rmsnorm_linear, mlp, residual_mlp, moe, lora,
+        gated_mlp, swiglu, ntrans,
     )
 }  # fmt: skip
 

@@ -53,7 +53,7 @@ def test_the_papers_tables_and_figures_are_written_and_runs_are_kept(
     assert [(row["approach"], row["main"], row["final"]) for row in rows] == [
         (c.approach.upper(), c.main, c.final)
         for c in COMBINATIONS
-        if c.main not in ("greedy-dag", "ilp")
+        if c.main not in ("ocf", "greedy-dag", "ilp")
     ]
     runs = json.loads((folder / "runs.json").read_text())["runs"]
     assert all(run["costs_us"]["ilp"] <= run["before_us"] * (1 + 1e-9) for run in runs)
@@ -87,5 +87,5 @@ def test_the_paper_has_all_models() -> None:
     assert all(paper_figures.planning_s(model) > 0 for model in MODELS)
     assert set(paper_figures.initial("a100")) == set(MODELS)
     for cost, n_models in (("a100", 13), ("tensat_t4", 9)):
-        of_the_paper = [c for c in COMBINATIONS if c.main != "moves"]
+        of_the_paper = [c for c in COMBINATIONS if c.main not in ("moves", "greedy-dag")]
         assert len(paper_figures.searches(cost)) == n_models * len(of_the_paper)

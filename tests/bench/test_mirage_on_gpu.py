@@ -31,9 +31,11 @@ from tests.with_triton import skip_without_triton
 #: Sizes at which NumPy and Triton's interpreter take no time, by program.
 SMALL = {
     "attention": {"h": 2, "q": 4, "d": 16, "k": 32, "e": 8},
+    "scaled_attention": {"h": 2, "q": 4, "d": 16, "k": 32, "e": 8},
     "qknorm": {"h": 2, "q": 4, "d": 16, "k": 32, "e": 8},
     "rmsnorm_linear": {"m": 2, "k": 32, "n": 16},
     "mlp": {"m": 4, "k": 32, "r": 4, "n": 16},
+    "residual_mlp": {"m": 4, "k": 32, "r": 4, "n": 16},
     "moe": {"x": 2, "m": 4, "k": 16, "f": 8, "n": 16},
     "lora": {"m": 4, "k": 16, "n": 8, "r": 4},
     "gated_mlp": {"m": 4, "k": 16, "n": 8},

@@ -6,11 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from relational_tensat.base.errors import InputError, UsageError
 from relational_tensat.cost import load_profile, profile_names
-from relational_tensat.tensor import TensorType
+from relational_tensat.cost.key import graph_configurations
+from relational_tensat.gpu.plan import plan_graph
+from relational_tensat.tensor import Graph, TensorType
 from relational_tensat.tensor.operators import operators
+from tests.gpu.runs import check, one_node
 from tests.graphs import f32
 
 GOOD = """
@@ -60,6 +65,40 @@ def test_other_profiles_charge_for_copies(name: str) -> None:
     profile = load_profile(name)
     assert not profile.free & {"split", "slice", "transpose", "concat", "pad"}
     assert "reshape" in profile.free
+
+
+def test_only_parts_may_be_views(tmp_path: Path) -> None:
+    assert load_profile(write(tmp_path, GOOD + 'views = ["slice"]\n')).views == {"slice"}
+    with pytest.raises(InputError, match=r"views = \['concat'\], expected some of slice, split"):
+        load_profile(write(tmp_path, GOOD + 'views = ["concat"]\n'))
+
+
+@st.composite
+def _movements(draw: st.DrawFn) -> Graph:
+    """Draw a split, slice or transpose."""
+    shape = tuple(draw(st.lists(st.sampled_from((1, 2, 3, 4, 8)), min_size=1, max_size=4)))
+    x, axis = f32(*shape), draw(st.integers(0, len(shape) - 1))
+    op = draw(st.sampled_from(("split", "slice", "transpose")))
+    if op == "transpose":
+        return one_node(op, x, perm=tuple(draw(st.permutations(range(len(shape))))))
+    start = draw(st.integers(0, shape[axis] - 1))
+    if op == "split":
+        sizes = tuple(size for size in (start, shape[axis] - start) if size)
+        return one_node(op, x, axis=axis, sizes=sizes)
+    step = draw(st.integers(1, 3))
+    return one_node(op, x, axes=(axis,), starts=(start,), ends=(shape[axis],), steps=(step,))
+
+
+@given(_movements())
+def test_what_the_executor_leaves_where_it_is_costs_nothing(graph: Graph) -> None:
+    check(graph)
+    (configuration,) = graph_configurations(graph)
+    attrs = dict(configuration.attrs)
+    for name in ("t4", "a100", "h100", "h200"):
+        us = load_profile(name).cost_us(
+            configuration.op, configuration.inputs, configuration.output, attrs
+        )
+        assert (us == 0) == (not plan_graph(graph).steps)
 
 
 def test_element_types_have_their_own_peak() -> None:

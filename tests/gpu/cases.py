@@ -101,6 +101,26 @@ def guarded(kind: TensorType) -> Graph:
     return build_graph("guarded", {"x": kind}, {}, nodes, ["y"])
 
 
+def of_columns(op: str, dtype: str) -> Graph:
+    """Return the graph of what reads columns of a matrix where they are."""
+    whole = TensorType(dtype, (24, 104))
+    nodes = [Node("split", ("x",), ("a", "b"), {"axis": 1, "sizes": (64, 40)})]
+    if op == "matmul":
+        nodes.append(Node("reshape", ("a",), ("heads",), {"shape": (24, 2, 32)}))
+        nodes.append(Node("reshape", ("b",), ("c",), {"shape": (24, 1, 40)}))
+        nodes.append(Node("transpose", ("heads",), ("left",), {"perm": (1, 2, 0)}))
+        nodes.append(Node("transpose", ("c",), ("right",), {"perm": (1, 0, 2)}))
+        nodes.append(Node("matmul", ("left", "right"), ("y",)))
+    else:
+        nodes.append(Node(op, ("b",) if op in UNARY_CODES else ("b", "b"), ("y",)))
+        nodes.append(Node("matmul", ("y", "w"), ("z",)))
+        nodes.append(Node("matmul", ("b", "w"), ("of_part",)))
+    nodes.append(Node("neg", ("y",), ("negative",)))  # the last is no product: nothing is scaled
+    outputs = ["negative"] if op == "matmul" else ["a", "z", "of_part", "negative"]
+    inputs = {"x": whole} if op == "matmul" else {"x": whole, "w": TensorType(dtype, (40, 7))}
+    return build_graph(f"columns_{op}", inputs, {}, nodes, outputs)
+
+
 def _layouts(dtype: str) -> Iterator[Graph]:
     def kind(*shape: int) -> TensorType:
         return TensorType(dtype, shape)
@@ -115,6 +135,8 @@ def _layouts(dtype: str) -> Iterator[Graph]:
     yield one_node("merge", kind(12, 3, 3, 3), count=2, groups=4)
     for mode in ("constant", "reflect", "edge"):
         yield one_node("pad", kind(3, 6, 7), pads=(0, 2, 3, 1, 0, 2), mode=mode, value=1.5)
+    for op in ("relu", "sub", "matmul"):
+        yield of_columns(op, dtype)
     for target in ("float32", "float16", "bfloat16", "int64", "bool"):
         yield one_node("cast", kind(33, 5), dtype=target)
 

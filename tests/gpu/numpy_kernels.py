@@ -34,11 +34,11 @@ _REDUCTIONS: dict[int, Callable[..., Any]] = {
 
 
 def unary(memory: NumpyMemory, kind: str, a: Arguments) -> None:
-    every = np.arange(a["n"])
-    x = memory.load(a["src"], _DTYPES[kind], every)
+    assert np.prod(a["sizes"]) == a["n"]
+    x = memory.load(a["src"], _DTYPES[kind], strided(a["sizes"], a["src_strides"]))
     with np.errstate(all="ignore"):
         y = _unary(_UNARY[a["op"]], x, a["low"], a["high"])
-    memory.store(a["dst"], _DTYPES[kind], every, y)
+    memory.store(a["dst"], _DTYPES[kind], np.arange(a["n"]), y.reshape(-1))
 
 
 def _activate(code: int, x: Any) -> Any:
@@ -295,9 +295,11 @@ def _convolve(memory: NumpyMemory, kind: str, a: Arguments) -> None:
 
 def gemm(memory: NumpyMemory, kind: str, a: Arguments) -> None:
     dtype, m, n, k, batches = _DTYPES[kind], a["m"], a["n"], a["k"], a["batches"]
-    x_steps, y_steps = _steps(m, k, a["transposes_a"]), _steps(k, n, a["transposes_b"])
-    x = memory.load(a["a"], dtype, strided((*batches, m, k), (*a["a_strides"], *x_steps)))
-    y = memory.load(a["b"], dtype, strided((*batches, k, n), (*a["b_strides"], *y_steps)))
+    *x_batch, x_pitch = a["a_strides"]
+    *y_batch, y_pitch = a["b_strides"]
+    x_steps, y_steps = _steps(x_pitch, a["transposes_a"]), _steps(y_pitch, a["transposes_b"])
+    x = memory.load(a["a"], dtype, strided((*batches, m, k), (*x_batch, *x_steps)))
+    y = memory.load(a["b"], dtype, strided((*batches, k, n), (*y_batch, *y_steps)))
     z = x @ y * a["alpha"]
     if a["addend"]:
         z = z + memory.load(a["addend"], dtype, np.arange(z.size).reshape(z.shape))
@@ -306,8 +308,8 @@ def gemm(memory: NumpyMemory, kind: str, a: Arguments) -> None:
     memory.store(a["c"], dtype, np.arange(z.size), _activate(a["act"], z).reshape(-1))
 
 
-def _steps(rows: int, columns: int, is_transposed: int) -> tuple[int, int]:
-    return (1, rows) if is_transposed else (columns, 1)
+def _steps(pitch: int, is_transposed: int) -> tuple[int, int]:
+    return (1, pitch) if is_transposed else (pitch, 1)
 
 
 #: By name, as the launches have it without its type.

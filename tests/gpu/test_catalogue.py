@@ -41,7 +41,7 @@ def test_parameters_are_read_off_the_source() -> None:
         Parameter("op", "q", None),
     )
     assert parameters[-1] == Parameter("b_strides", "q", 5)
-    assert signature_of("unary<f16>").format == "QQqqdd"
+    assert signature_of("unary<f16>").format == "QQqqdd" + "q" * 10
     assert signature_of("concat<u8>").format == "Q" * 9 + "q" * 12
 
 

@@ -88,12 +88,13 @@ def test_without_a_driver_or_gpu_one_line_says_so(
 def test_arguments_are_packed_in_the_order_of_the_declaration() -> None:
     launch = Launch(
         "unary<float>", (1, 1, 1), (256, 1, 1),
-        {"n": 3, "low": 0.5, "high": 1.0, "op": 12, "src": Ref("x", 8), "dst": Ref("y")},
+        {"n": 3, "low": 0.5, "high": 1.0, "op": 12, "src": Ref("x", 8), "dst": Ref("y"),
+         "src_strides": (0, 0, 0, 0, 1), "sizes": (1, 1, 1, 1, 3)},
     )  # fmt: skip
     addresses = {"x": 1000, "y": 2000}
     signature = signature_of(launch.kernel)
     values = packed(signature, launch, lambda ref: addresses[ref.buffer] + ref.offset_bytes)
-    assert values == (2000, 1008, 12, 3, 0.5, 1.0)
+    assert values == (2000, 1008, 12, 3, 0.5, 1.0, 1, 1, 1, 1, 3, 0, 0, 0, 0, 1)
     wrong = Launch(launch.kernel, launch.grid, launch.block, {**launch.arguments, "m": 1})
     with pytest.raises(InputError, match=r"unary<float>: the arguments do not fit .*: m"):
         packed(signature, wrong, lambda ref: 0)

@@ -21,6 +21,7 @@ from relational_tensat.gpu.library_calls import (
 )
 from relational_tensat.gpu.plan import plan_graph
 from relational_tensat.rules.backends.backend import load_backend
+from relational_tensat.tensor import Node, build_graph
 from tests.gpu.numpy_library import NumpyLibrary
 from tests.gpu.runs import one_node
 from tests.graphs import f32
@@ -81,6 +82,21 @@ def test_scaled_products_column_by_column(act: str, trans_a: bool, trans_b: bool
         _check_product(one_node("cuda_product_add", a, b, f32(*batch, 5, 6), **attrs), act)
 
 
+@pytest.mark.parametrize("is_right", [False, True])
+def test_columns_of_a_matrix_are_factors_with_a_leading_dimension(is_right: bool) -> None:
+    nodes = [Node("split", ("x",), ("a", "b"), {"axis": 1, "sizes": (4, 8)})]
+    if is_right:
+        nodes.append(Node("matmul", ("w", "b"), ("y",)))
+        kinds = {"x": f32(6, 12), "w": f32(3, 5, 6)}
+    else:
+        nodes.append(Node("matmul", ("b", "w"), ("y",), {"act": "relu"}))
+        kinds = {"x": f32(6, 12), "w": f32(8, 5)}
+    graph = build_graph("columns", kinds, {}, nodes, ["y"])
+    call = _call(graph)
+    assert (call.b_pitch if is_right else call.a_pitch) == 12
+    _check_product(graph, "none" if is_right else "relu")
+
+
 def _check_product(graph: Any, act: str) -> None:
     """Check what cuBLASLt is asked for against our own kernel."""
     call: ProductCall = _call(graph)
@@ -107,11 +123,12 @@ def _as_blas_would(blas: Any, call: ProductCall, memory: Memory, act: str) -> An
     n, m, k = blas.rows, blas.columns, blas.depth
     result = np.zeros(blas.count * n * m, np.float32)
     for i in range(blas.count):
-        left = _matrix(memory.get("b")[i * blas.b_stride :], n, k, call.transposes_b)
-        right = _matrix(memory.get("a")[i * blas.a_stride :], k, m, call.transposes_a)
+        b, a = memory.get("b")[i * blas.b_stride :], memory.get("a")[i * blas.a_stride :]
+        left = _matrix(b, n, k, call.transposes_b, blas.b_pitch)
+        right = _matrix(a, k, m, call.transposes_a, blas.a_pitch)
         product = call.alpha * left @ right
         if call.addend is not None:
-            product += _matrix(memory.get("addend")[i * blas.c_stride :], n, m, False)
+            product += _matrix(memory.get("addend")[i * blas.c_stride :], n, m, False, n)
         if blas.bias:
             product = product + memory.get("bias")[:, None]
         if blas.act == "relu":
@@ -125,10 +142,10 @@ def _as_blas_would(blas: Any, call: ProductCall, memory: Memory, act: str) -> An
     return result
 
 
-def _matrix(data: Any, rows: int, columns: int, is_transposed: bool) -> Any:
-    """Return a matrix of that size, column by column in memory, or its transpose."""
-    flat = data[: rows * columns]
-    return flat.reshape((rows, columns), order="C" if is_transposed else "F")
+def _matrix(data: Any, rows: int, columns: int, is_transposed: bool, pitch: int) -> Any:
+    """Return a matrix whose columns are so far apart in memory, or the transpose of one."""
+    row, column = np.arange(rows)[:, None], np.arange(columns)
+    return data[row * pitch + column if is_transposed else column * pitch + row]
 
 
 def test_batches_of_several_axes_of_strides_stay_with_our_kernel() -> None:

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from relational_tensat.base.errors import InputError, UsageError
-from relational_tensat.gpu.calls import BoundCall, Call, Resolve
+from relational_tensat.gpu.calls import BoundCall, Call, Launch, Resolve
 from relational_tensat.gpu.plan import Executor, plan_graph
 from relational_tensat.tensor import Node, TensorType, Weight, build_graph
+from tests.gpu.cases import of_columns
 from tests.gpu.numpy_library import NumpyLibrary
 from tests.gpu.runs import check, one_node
 from tests.graphs import f32, shared_matmuls
@@ -91,3 +92,22 @@ def test_what_others_left_in_memory_is_not_taken_for_indices_when_calls_are_trie
     with Executor(plan, _Trying()) as executor:
         (outputs,) = executor.run(inputs)
     np.testing.assert_array_equal(outputs, np.ones((2, 4, 2, 8)))
+
+
+@pytest.mark.parametrize("op", ["relu", "sub", "matmul"])
+def test_columns_are_read_where_they_are(op: str) -> None:
+    graph = of_columns(op, "float32")
+    check(graph)
+    moved = [step.node for step in plan_graph(graph).steps if isinstance(step.call, Launch)]
+    assert moved == ["left" if op == "matmul" else "y", "negative"]
+
+
+def test_what_takes_one_piece_is_given_a_copy() -> None:
+    split = Node("split", ("x",), ("a", "b"), {"axis": 1, "sizes": (4, 4)})
+    nodes = [split, Node("softmax", ("b",), ("y",), {"axis": 1})]
+    graph = build_graph("copied", {"x": f32(3, 8)}, {}, nodes, ["a", "y"])
+    check(graph)
+    kernels = [
+        step.call.kernel for step in plan_graph(graph).steps if isinstance(step.call, Launch)
+    ]
+    assert kernels == ["strided_copy<u128>", "softmax<float>"]

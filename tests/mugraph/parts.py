@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
+from relational_tensat.cost.profile import PROFILE_DIR
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 
 HEADS, WIDTH, TOKENS = 2, 16, 16
@@ -12,6 +15,14 @@ _ROW = HEADS * WIDTH
 
 def of_floats(*shape: int, dtype: str = "float32") -> TensorType:
     return TensorType(dtype, shape)
+
+
+def t4_that_copies(folder: Path) -> str:
+    """Return a profile like t4 that copies parts: under t4 they cost nothing, in a kernel or beside it."""
+    path = folder / "t4_that_copies.toml"
+    text = (PROFILE_DIR / "t4.toml").read_text(encoding="utf-8")
+    path.write_text(text.replace("views = ", "# "), encoding="utf-8")
+    return str(path)
 
 
 def cut(source: str, output: str, axis: int, start: int, end: int, step: int = 1) -> Node:

@@ -108,10 +108,10 @@ def test_a_run_on_its_own_output_changes_nothing_and_finds_the_same_price(
 
 
 def test_the_bar_can_be_higher(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is modelled to be 1.39 times as fast."""
+    """It is modelled to be 1.56 times as fast, where its parts are views."""
     argv = ["run", str(INPUTS / "transformer_block.onnx"), "--cost", "t4", "--set", "verify-runs=1"]
     argv += ["--quiet", "-o", str(tmp_path / "o.onnx"), "--force", "--min-speedup"]
     assert main([*argv, "1.3"]) == 0
     assert "the original is kept" not in capsys.readouterr().out
-    assert main([*argv, "1.5"]) == 0
+    assert main([*argv, "1.7"]) == 0
     assert "the original is kept" in capsys.readouterr().out

@@ -15,8 +15,8 @@ from relational_tensat.cost.cuda.single import draw, graph_of, weight_inputs
 from relational_tensat.cost.device import Configuration
 from relational_tensat.gpu.calls import BoundCall, Ref
 from relational_tensat.gpu.cuda.cuda_library import CudaLibrary
-from relational_tensat.gpu.memory import decode, encode
-from relational_tensat.gpu.plan import GpuPlan, plan_graph
+from relational_tensat.gpu.memory import encode
+from relational_tensat.gpu.plan import GpuPlan, plan_graph, read_tensor
 from relational_tensat.tensor import Array, Graph, TensorType
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify.outputs import compute_outputs
@@ -177,7 +177,7 @@ def _check(subject: Subject, graph: Graph, math: str) -> None:
 def _read(library: CudaLibrary, plan: GpuPlan, address: int, index: int) -> Array:
     tensor = plan.outputs[index]
     place = address + plan.offsets[tensor.ref.buffer] + tensor.ref.offset_bytes
-    return decode(library.read(place, tensor.type.nbytes), tensor.type)
+    return read_tensor(library, tensor, place)
 
 
 def _copy(subject: Subject, count: int) -> None:

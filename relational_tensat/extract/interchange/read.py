@@ -205,6 +205,11 @@ class _EGraphReader:
                 name: node if isinstance(node, tuple) else self._node(name, node)
                 for name, node in nodes.items()
             }
+        if not _all_of((node[_ECLASS] for node in nodes.values()), str):
+            nodes = {
+                name: (*node[:_ECLASS], _class_name(node[_ECLASS]), *node[_ECLASS + 1 :])
+                for name, node in nodes.items()
+            }
         for index, field in ((_OP, "op"), (_ECLASS, "eclass")):
             if not _all_of((node[index] for node in nodes.values()), str):
                 name = next(n for n, node in nodes.items() if not isinstance(node[index], str))
@@ -225,6 +230,7 @@ class _EGraphReader:
         roots = content.get("root_eclasses")
         if not isinstance(roots, list) or not roots:
             self._fail("root_eclasses", "expected a list of e-classes, at least one")
+        roots = list(map(_class_name, roots))
         for index, name in enumerate(roots):
             if not isinstance(name, str) or name not in index_of:
                 self._fail(f"root_eclasses[{index}]", f"no e-node is in the e-class {_short(name)}")
@@ -344,6 +350,11 @@ _LONGEST_VALUE = 60
 
 _MOST_NOTED = 5
 """Fields that the note names."""
+
+
+def _class_name(value: Any) -> Any:
+    """Return a class's name: some files have whole numbers in the place of texts."""
+    return str(value) if type(value) is int else value
 
 
 def _distinct_children(owner: Ints, child: Ints, n_nodes: int, n_classes: int) -> tuple[Ints, Ints]:

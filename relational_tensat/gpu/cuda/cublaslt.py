@@ -133,9 +133,9 @@ class CublasLt:
         left = (depth, rows) if call.transposes_b else (rows, depth)
         right = (columns, depth) if call.transposes_a else (depth, columns)
         layouts = (
-            self._layout(objects, dtype, left, count, product.b_stride),
-            self._layout(objects, dtype, right, count, product.a_stride),
-            self._layout(objects, dtype, (rows, columns), count, product.c_stride),
+            self._layout(objects, dtype, (*left, product.b_pitch), count, product.b_stride),
+            self._layout(objects, dtype, (*right, product.a_pitch), count, product.a_stride),
+            self._layout(objects, dtype, (rows, columns, rows), count, product.c_stride),
         )
         b, a, c = (resolve(ref) for ref in (call.b, call.a, call.c))
         addend = None if call.addend is None else resolve(call.addend)
@@ -186,10 +186,10 @@ class CublasLt:
         return description
 
     def _layout(
-        self, objects: Objects, dtype: int, sizes: tuple[int, int], count: int, stride: int
+        self, objects: Objects, dtype: int, sizes: tuple[int, int, int], count: int, stride: int
     ) -> int:
-        rows, columns = sizes
-        layout = objects.create("cublasLtMatrixLayoutCreate", dtype, rows, columns, rows)
+        """Describe matrices of so many rows, columns, and elements from one column to the next."""
+        layout = objects.create("cublasLtMatrixLayoutCreate", dtype, *sizes)
         if count > 1:
             setter = "cublasLtMatrixLayoutSetAttribute"
             self._set(setter, layout, _LAYOUT_BATCH_COUNT, ctypes.c_int32(count))

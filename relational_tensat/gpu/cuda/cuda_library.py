@@ -252,8 +252,8 @@ class Timer:
         n = _REFERENCE_EDGE
         call = ProductCall(
             c=Ref("c"), a=Ref("a"), b=Ref("b"), bias=None, dtype="float32", math="fp32",
-            m=n, n=n, k=n, batches=(1, 1, 1), a_strides=(0, 0, 0), b_strides=(0, 0, 0),
-            bias_strides=(0, 0, 0, 0, 0), act="none",
+            m=n, n=n, k=n, batches=(1, 1, 1), a_strides=(0, 0, 0), b_strides=(0, 0, 0), a_pitch=n,
+            b_pitch=n, bias_strides=(0, 0, 0, 0, 0), act="none",
         )  # fmt: skip
         addresses = {name: self._library.allocate(4 * n * n) for name in "abc"}
         for address in addresses.values():

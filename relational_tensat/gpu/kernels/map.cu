@@ -12,10 +12,18 @@ CALLED float bend_one(i64 op, float x, float low, float high) {
   }
 }
 
-// dst[i] = op(src[i]); `low` and `high` are clip's bounds, `low` also smul's factor.
-template <class T> __global__ void unary(T* dst, const T* src, i64 op, i64 n, f64 low, f64 high) {
+// dst = op(src): dst is whole, src is walked through by sizes and strides. `low` and `high` are clip's bounds,
+// `low` also smul's factor.
+template <class T>
+__global__ void unary(T* dst, const T* src, i64 op, i64 n, f64 low, f64 high, Sizes<5> sizes,
+                      Sizes<5> src_strides) {
   const float least = (float)low, most = (float)high;
   i64 done = 0;
+  if (sizes.v[4] != n || src_strides.v[4] != 1) {
+    for (i64 i = first_index(); i < n; i += index_step())
+      dst[i] = from_float<T>(bend_one(op, to_float(src[offset_of((u32)i, sizes, src_strides)]), least, most));
+    return;
+  }
   if (is_aligned(dst) && is_aligned(src)) {
     const i64 packs = n / Pack<T>::count;
     for (i64 i = first_index(); i < packs; i += index_step()) {

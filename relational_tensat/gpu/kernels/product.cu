@@ -1,12 +1,13 @@
-// Matrix products: act(alpha A B + addend + bias) for row-major A [m, k], B [k, n], batches broadcast.
+// Matrix products: act(alpha A B + addend + bias) for A [m, k], B [k, n] with rows of their own pitch,
+// batches broadcast.
 #include "tiles.cuh"
 
 template <class T> struct Matrix {
   const T* data;
   int rows, columns, row_step, column_step;
-  DEVICE Matrix(const T* data_, i64 rows_, i64 columns_, bool is_transposed)
-      : data(data_), rows(rows_), columns(columns_), row_step(is_transposed ? 1 : columns_),
-        column_step(is_transposed ? rows_ : 1) {}
+  DEVICE Matrix(const T* data_, i64 rows_, i64 columns_, bool is_transposed, i64 pitch)
+      : data(data_), rows(rows_), columns(columns_), row_step(is_transposed ? 1 : pitch),
+        column_step(is_transposed ? pitch : 1) {}
   DEVICE int column(int c) const { return c; }
   DEVICE T operator()(int r, int c) const {
     return r < rows && c < columns ? data[r * row_step + c * column_step] : from_float<T>(0.0f);
@@ -37,25 +38,27 @@ template <class T> struct Operands {
 
 template <class T>
 DEVICE Operands<T> operands_of(i64 product, T* c, const T* a, const T* b, const T* addend, const T* bias, f64 alpha,
-                               i64 act, i64 m, i64 n, i64 k, const Sizes<3>& batches, const Sizes<3>& a_strides,
-                               const Sizes<3>& b_strides, const Sizes<5>& bias_strides, i64 transposes_a,
+                               i64 act, i64 m, i64 n, i64 k, const Sizes<3>& batches, const Sizes<4>& a_strides,
+                               const Sizes<4>& b_strides, const Sizes<5>& bias_strides, i64 transposes_a,
                                i64 transposes_b) {
+  const Sizes<3> a_batch = {a_strides.v[0], a_strides.v[1], a_strides.v[2]};
+  const Sizes<3> b_batch = {b_strides.v[0], b_strides.v[1], b_strides.v[2]};
   const Sizes<3> bias_batch = {bias_strides.v[0], bias_strides.v[1], bias_strides.v[2]};
   const u32 index = (u32)product;
   if (addend) addend += product * m * n;
   if (bias) bias += offset_of(index, batches, bias_batch);
-  return {{a + offset_of(index, batches, a_strides), m, k, transposes_a != 0},
-          {b + offset_of(index, batches, b_strides), k, n, transposes_b != 0},
+  return {{a + offset_of(index, batches, a_batch), m, k, transposes_a != 0, a_strides.v[3]},
+          {b + offset_of(index, batches, b_batch), k, n, transposes_b != 0, b_strides.v[3]},
           {c + product * m * n, addend, bias, (int)m, (int)n, (int)bias_strides.v[3], (int)bias_strides.v[4],
            (float)alpha, act}};
 }
 
-// `batches` are the sizes of three batch axes, the strides what a step along them adds; of the
-// bias, strides of rows and columns follow. An addend or bias of address 0 is absent.
+// `batches` are the sizes of three batch axes, the strides what a step along them adds; of factors, their
+// pitch follows, of the bias, strides of rows and columns. An addend or bias of address 0 is absent.
 template <class T>
 __global__ void __launch_bounds__(256)
 gemm_simt(T* c, const T* a, const T* b, const T* addend, const T* bias, f64 alpha, i64 act, i64 m, i64 n,
-          i64 k, Sizes<3> batches, Sizes<3> a_strides, Sizes<3> b_strides, Sizes<5> bias_strides,
+          i64 k, Sizes<3> batches, Sizes<4> a_strides, Sizes<4> b_strides, Sizes<5> bias_strides,
           i64 transposes_a, i64 transposes_b) {
   const i64 count = batches.v[0] * batches.v[1] * batches.v[2];
   for (i64 p = blockIdx.z; p < count; p += gridDim.z) {
@@ -68,7 +71,7 @@ gemm_simt(T* c, const T* a, const T* b, const T* addend, const T* bias, f64 alph
 template <class T>
 __global__ void __launch_bounds__(128)
 gemm_mma(T* c, const T* a, const T* b, const T* addend, const T* bias, f64 alpha, i64 act, i64 m, i64 n,
-         i64 k, Sizes<3> batches, Sizes<3> a_strides, Sizes<3> b_strides, Sizes<5> bias_strides,
+         i64 k, Sizes<3> batches, Sizes<4> a_strides, Sizes<4> b_strides, Sizes<5> bias_strides,
          i64 transposes_a, i64 transposes_b) {
   const i64 count = batches.v[0] * batches.v[1] * batches.v[2];
   for (i64 p = blockIdx.z; p < count; p += gridDim.z) {

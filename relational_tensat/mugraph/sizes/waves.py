@@ -11,6 +11,7 @@ statements store, and for registers, of which products take most, where they lie
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -184,6 +185,14 @@ def emitted_bytes(graph: MuGraph, dtype: str) -> int:
         for kernel, own in zip(graph.kernels, layouts, strict=True)
     )
     return max(kernel.least_bytes for kernel in emitted)
+
+
+def device_bytes(graph: MuGraph, element_bytes: int) -> int:
+    """Return the bytes that all tensors between kernels take together, inputs and outputs among them."""
+    return sum(
+        math.prod(dim.size for dim in dims) * (WIDE_BYTES if name in graph.wide else element_bytes)
+        for name, dims in kernel_tensors(graph).items()
+    )
 
 
 @dataclass(frozen=True, slots=True)

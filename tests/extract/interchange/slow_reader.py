@@ -21,11 +21,11 @@ def slow_nodes(text: str) -> list[Node] | None:
         return None
     if not all(_is_node(node) for node in nodes.values()):
         return None
-    classes = {node["eclass"] for node in nodes.values()}
+    classes = {str(node["eclass"]) for node in nodes.values()}
     kept = {name: node for name, node in nodes.items() if not node.get("subsumed", False)}
-    if not roots or not all(isinstance(r, str) and r in classes for r in roots):
+    if not roots or not all(_is_class(r) and str(r) in classes for r in roots):
         return None
-    if {node["eclass"] for node in kept.values()} != classes:
+    if {str(node["eclass"]) for node in kept.values()} != classes:
         return None
     children = [child for node in kept.values() for child in node.get("children", [])]
     if not all(isinstance(child, str) and child in nodes for child in children):
@@ -34,12 +34,16 @@ def slow_nodes(text: str) -> list[Node] | None:
         (
             name,
             node["op"],
-            node["eclass"],
+            str(node["eclass"]),
             float(node.get("cost", 1.0)),
-            frozenset(nodes[child]["eclass"] for child in node.get("children", [])),
+            frozenset(str(nodes[child]["eclass"]) for child in node.get("children", [])),
         )
         for name, node in kept.items()
     ]
+
+
+def _is_class(name: Any) -> bool:
+    return isinstance(name, str) or (isinstance(name, int) and not isinstance(name, bool))
 
 
 def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any] | None:
@@ -50,7 +54,7 @@ def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any] | None:
 def _is_node(node: Any) -> bool:
     if not isinstance(node, dict):
         return False
-    if not isinstance(node.get("op"), str) or not isinstance(node.get("eclass"), str):
+    if not isinstance(node.get("op"), str) or not _is_class(node.get("eclass")):
         return False
     if not isinstance(node.get("subsumed", False), bool):
         return False

@@ -55,6 +55,21 @@ def test_several_roots_share_what_is_below_them(tmp_path: Path) -> None:
     assert egraph.problem.cost_us[egraph.nodes.index("c")] == 1.0  # the format's default
 
 
+def test_classes_may_be_whole_numbers(tmp_path: Path) -> None:
+    numbers = {"A": 0, "B": 1, "S": 2, "C": 31}
+    content = example()
+    for each in content["nodes"].values():
+        each["eclass"] = numbers[each["eclass"]]
+    content["root_eclasses"] = [0, 1]
+    content["class_data"] = {"0": {}}
+    egraph = read_egraph_json(written(tmp_path, content))
+    extraction = extract(egraph.problem)
+    assert egraph.named(extraction.choice) == {"0": "a2", "1": "b2", "2": "s", "31": "c"}
+    content["root_eclasses"] = [True]
+    with pytest.raises(InputError, match=r"root_eclasses\[0\]: no e-node is in the e-class True"):
+        read_egraph_json(written(tmp_path, content))
+
+
 def test_subsumed_nodes_are_not_extracted(tmp_path: Path) -> None:
     content = example()
     content["nodes"]["a2"]["subsumed"] = True

@@ -14,7 +14,7 @@ from relational_tensat.formats import save_model
 from relational_tensat.mugraph.fusion.candidates import region_candidates
 from relational_tensat.mugraph.regions.regions import RegionRow
 from relational_tensat.tensor import Graph, Node, build_graph
-from tests.mugraph.parts import cast_norm, gated, of_floats, rotary
+from tests.mugraph.parts import cast_norm, gated, of_floats, rotary, t4_that_copies
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ from tests.mugraph.parts import cast_norm, gated, of_floats, rotary
 def test_parts_of_inputs_are_within_a_kernel(tmp_path: Path, model: Graph, inner: str) -> None:
     save_model(model, tmp_path / "in.onnx")
     options = Options.of(
-        cost="t4",
+        cost=t4_that_copies(tmp_path),
         fuse=True,
         fuse_operators=5,
         fuse_kernels=1,

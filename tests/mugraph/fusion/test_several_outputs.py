@@ -34,6 +34,7 @@ from relational_tensat.mugraph.regions.groups import Surroundings
 from relational_tensat.mugraph.verify.verification import verify_mugraph
 from relational_tensat.rules.backends.backend import know_kernels
 from relational_tensat.tensor import Graph, Node
+from tests.mugraph.parts import t4_that_copies
 from tests.with_compilers import skip_without_compiler
 
 ROWS, COLUMNS = 8, 16
@@ -250,9 +251,10 @@ def test_products_of_one_value_are_one_kernel(tmp_path: Path) -> None:
     x = b.input("x", ROWS, COLUMNS)
     one, other = (b.op("matmul", x, b.weight(name, COLUMNS, COLUMNS)) for name in "vw")
     graph = b.build(b.op("tanh", one), other)
-    plain = optimize(graph, Options.of(cost="t4", iterations=2, verify_runs=1))
+    cost = t4_that_copies(tmp_path)
+    plain = optimize(graph, Options.of(cost=cost, iterations=2, verify_runs=1))
     more = {"fuse_time_limit_s": None, "fuse_operators": 3, "iterations": 2, "verify_runs": 1}
-    result = optimize(graph, Options.of(cost="t4", fuse=True, kernels=tmp_path, **more))
+    result = optimize(graph, Options.of(cost=cost, fuse=True, kernels=tmp_path, **more))
     assert result.graph.count_ops() == {"fused": 1}
     assert result.cost_after_us < plain.cost_after_us
     ((_, kernel),) = kernels.load(tmp_path, "numpy").items()

@@ -1,16 +1,22 @@
-"""Registers that products need, as the sizes and as emitted CUDA have them."""
+"""Registers that products need, as the sizes and as emitted CUDA have them; memory of a device."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
+import pytest
+
+from relational_tensat.base.errors import VerificationError
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.validity import kernel_tensors
+from relational_tensat.mugraph.kernel_finder import ready
 from relational_tensat.mugraph.kernels.kernel_statements import lower
 from relational_tensat.mugraph.kernels.statements import Multiply
 from relational_tensat.mugraph.sizes.cost_model import graph_us, kernel_registers
-from relational_tensat.mugraph.sizes.waves import a100
+from relational_tensat.mugraph.sizes.waves import a100, device_bytes
 from tests.mugraph.kernels.mugraphs import SMALL, attention
+from tests.mugraph.mugraphs import flash_attention
 
 
 def counted(graph: MuGraph) -> int:
@@ -49,3 +55,16 @@ def test_a_block_whose_products_do_not_fit_registers_is_refused() -> None:
     assert math.isinf(graph_us(large, a100()))
     assert counted(small) == 64 + 64
     assert math.isfinite(graph_us(small, a100()))
+
+
+def test_what_does_not_fit_the_device_is_refused() -> None:
+    graph, device = flash_attention(h=2, q=16, d=16, k=64, e=16), a100()
+    in_all = 2 * (16 * 16 + 16 * 64 + 64 * 16 + 16 * 16) * 2  # Q, K, V and the result, of two bytes
+    assert device_bytes(graph, device.element_bytes) == in_all
+    for memory_bytes, fits in ((0, True), (in_all, True), (in_all - 1, False)):
+        small = replace(device, profile=replace(device.profile, memory_bytes=memory_bytes))
+        if fits:
+            ready(graph, small, raw_exp=False)
+            continue
+        with pytest.raises(VerificationError, match="do not fit a100's memory"):
+            ready(graph, small, raw_exp=False)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
-
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
 
+from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.draws import RuleConfiguration, draw_configuration
+from relational_tensat.rules.soundness.draws import RuleConfiguration
 from relational_tensat.rules.soundness.judgement import Judge, LawOutcome
 from relational_tensat.rules.soundness.requirements import DrawPlan
 from relational_tensat.rules.soundness.rule_verification import _Verification
 from relational_tensat.rules.soundness.sides import Sides
-from relational_tensat.tensor.hints import RandomChoices, SeededChoices
 from relational_tensat.tensor.operators import get_operator
 from tests.rules.soundness.conditions import is_needed
+from tests.strategies import instances
+from tests.tiers import nightly
 
 RULES = [rule.everywhere for rule in load_rules()]
 
@@ -48,10 +48,8 @@ ABOUT_REALS = {
     "signed-as-unsigned",
 }  # fmt: skip
 
-#: Few configurations each: ``rules verify`` is the deep check.
-FEW = 3
-#: Attempts to draw them.
-ATTEMPTS = 2_000
+#: Configurations of each, in the suite and in the nightly tier; ``rules verify`` is the deep check.
+FEW, MANY = 2, 60
 #: Configurations that show whether a law is exact.
 TRIALS = 30
 
@@ -69,34 +67,61 @@ CONDITIONS = [
 ]
 
 
-def test_laws_hold_wherever_the_rules_apply(subtests: pytest.Subtests) -> None:
+@pytest.mark.parametrize("examples", [FEW, nightly(MANY)])
+def test_laws_hold_wherever_the_rules_apply(examples: int, subtests: pytest.Subtests) -> None:
     for rule in RULES:
         with subtests.test(rule.name):
-            check_law(rule)
+            check_law(rule, examples)
 
 
-def check_law(rule: Rule) -> None:
-    """Where the left side is valid and the conditions hold, the right side is valid and equal."""
-    judge = Judge(DrawPlan(rule), 0)
-    judged = 0
-    for configuration, both in islice(applicable(judge, SeededChoices(rule.name)), FEW):
+class _LawError(AssertionError):
+    """A law fails; has the configuration."""
+
+
+def check_law(rule: Rule, examples: int) -> None:
+    """Where the left side is valid and the conditions hold, the right side is valid and equal.
+
+    Raises:
+        _LawError: it is not; of the smallest configuration that Hypothesis comes to.
+    """
+    judge, judged = Judge(DrawPlan(rule), 0), 0
+
+    @settings(
+        max_examples=examples, derandomize=True, database=None, deadline=None,
+        suppress_health_check=list(HealthCheck), phases=(Phase.generate, Phase.shrink),
+    )  # fmt: skip
+    @given(instances(judge))
+    def holds(instance: tuple[RuleConfiguration, Sides]) -> None:
+        nonlocal judged
+        configuration, both = instance
         for node in (*both.left.nodes, *both.right.nodes):
             operator = get_operator(node.op)
             assert operator.check(node.operand_types, dict(node.attrs)) == node.type
-        assert judge.holds(configuration, both) is not LawOutcome.FAILS, (rule.law, configuration)
+        if judge.holds(configuration, both) is LawOutcome.FAILS:
+            raise _LawError(configuration)
         judged += 1
+
+    holds()
     assert judged, "nothing fits the rule"
     if judge.floats:
         assert family(rule) in ABOUT_REALS, "true up to rounding only; is that meant?"
 
 
-def applicable(judge: Judge, choices: RandomChoices) -> Iterator[tuple[RuleConfiguration, Sides]]:
-    """Draw configurations that a rule applies to."""
-    for _ in range(ATTEMPTS):
-        configuration = draw_configuration(judge.plan, choices)
-        both = None if configuration is None else judge.sides(configuration)
-        if configuration is not None and both is not None:
-            yield configuration, both
+@pytest.mark.parametrize(
+    "law",
+    [
+        "(from (add (matmul ?a ?b) (matmul ?c ?d))) (to (matmul ?a (add ?b ?d)))",
+        "(from (sub ?x ?y)) (to (sub ?y ?x))",
+        "(from (reduce_sum (mul ?x ?x) :axes ?a :keepdims true))"
+        " (to (reduce_sum ?x :axes ?a :keepdims true))",
+    ],
+)
+def test_a_wrong_rule_is_found_and_shrunk(law: str) -> None:
+    (rule,) = parse_rules(f'(rule wrong (law "l") {law})', "f")
+    with pytest.raises(_LawError) as caught:
+        check_law(rule, MANY)
+    (configuration,) = caught.value.args
+    assert {kind.size for kind in configuration.var_types} == {1}
 
 
 def test_rules_about_real_numbers_are_not_exact(subtests: pytest.Subtests) -> None:

@@ -1,17 +1,18 @@
-"""Algorithm 2 of the TENSAT+MCTS paper (Hartmann et al., 2024): greedy with a memory of sharing.
+"""Algorithm 2 of the paper of tree search (Hartmann et al., 2024): greedy with a memory of sharing.
 
 As its code has it (``new_greedy`` of the paper's repository): egg's extractor, which visits class
 after class until no class gets cheaper, with another cost of an e-node. Every class remembers a
 *history*, the classes that its best e-node is built from and what each was charged. Of an e-node's
 children, the first is charged in full; a later one is free if it is in the history already, else it
-is charged its cost less the costliest thing that its own history shares with it. The state depends on
-the order of the visits and need not converge to anything: that is the algorithm, not this file.
+is charged its cost less the costliest thing that its own history shares with it. So a part that is
+shared costs too much where it is no chain: the paper's Figure 9 is a graph that costs 7 and is taken to
+cost 8. The state depends on the order of the visits and need not converge to anything: that is the
+algorithm, not this file.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,44 +25,43 @@ History = dict[int, float]
 
 
 @dataclass(frozen=True, eq=False)
-class Algorithm2Result:
-    """The result of the algorithm.
+class OcfResult:
+    """What the algorithm came to.
 
     Attributes:
         choice: per class, the chosen e-node, or ``UNUSED``. Not checked: it may be cyclic.
         passes: how often all classes were visited.
-        finished: whether it ended by itself, and not at the time limit.
-        predicted: what it takes the choice to cost, in the problem's unit.
+        finished: whether it ended by itself, and was not stopped.
+        predicted_us: what it takes the choice to cost.
     """
 
     choice: Ints
     passes: int
     finished: bool
-    predicted: float
+    predicted_us: float
 
 
-def algorithm_2(problem: ExtractionProblem, time_limit_s: float) -> Algorithm2Result:
+def greedy_by_history(problem: ExtractionProblem, should_stop: Callable[[], bool]) -> OcfResult:
     """Run the algorithm.
 
     Args:
         problem: the e-graph; its classes are visited by number, children in order of their number.
-        time_limit_s: wall seconds; what was chosen until then is returned.
+        should_stop: asked now and then; what was chosen until then is returned.
 
     Raises:
-        NoSolutionError: there is no choice for the root (within the time).
+        NoSolutionError: there is no choice for the root (by then).
     """
-    deadline = time.monotonic() + time_limit_s
     members, children = nodes_by_class(problem), children_by_node(problem)
     own_cost = problem.cost_us.tolist()
     costs: list[float | None] = [None] * problem.n_classes
     histories: list[History] = [{} for _ in range(problem.n_classes)]
     choice = np.full(problem.n_classes, UNUSED, dtype=np.int32)
     passes, has_changed = 0, True
-    while has_changed and time.monotonic() < deadline:
+    while has_changed and not should_stop():
         has_changed = False
         passes += 1
         for klass in range(problem.n_classes):
-            if klass % 256 == 0 and time.monotonic() >= deadline:
+            if klass % 256 == 0 and should_stop():
                 break
             best, best_node, best_history = None, UNUSED, _NOTHING
             for node in members[klass]:
@@ -76,10 +76,10 @@ def algorithm_2(problem: ExtractionProblem, time_limit_s: float) -> Algorithm2Re
             if class_cost is None or best < class_cost:
                 costs[klass], choice[klass] = best, best_node
                 has_changed = True
-    predicted = costs[problem.root]
-    if predicted is None:
-        raise NoSolutionError("Algorithm 2 found no choice for the root")
-    return Algorithm2Result(choice, passes, not has_changed, predicted)
+    predicted_us = costs[problem.root]
+    if predicted_us is None:
+        raise NoSolutionError(f"Algorithm 2 found no choice for the root class {problem.root}")
+    return OcfResult(choice, passes, not has_changed, predicted_us)
 
 
 _NOTHING: History = {}
