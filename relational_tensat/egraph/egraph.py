@@ -318,6 +318,7 @@ def classes_of_weights(egraph: EGraph, *, hidden: bool = False) -> NDArray[np.in
     Args:
         hidden: e-nodes that are not shown count, too.
     """
+    egraph.catalogue.flush(egraph.database)  # the query reads signatures of the latest e-nodes, too
     rows = egraph.database.columns("egraph/foldable_nodes", hidden=hidden)
     children = np.stack([rows[f"c{i}"] for i in range(CHILD_COLUMNS)], axis=1)
     return weight_only_classes(rows["class"], children)

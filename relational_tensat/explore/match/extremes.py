@@ -81,6 +81,7 @@ class Extremes:
         self._signatures += [n for n in range(self._seen + 1, count + 1) if self._is_extreme(n)]
         self._seen = count
         if self.is_active:
+            catalogue.flush(self._egraph.database)  # the query asks what made the latest e-nodes
             self._egraph.database.run(
                 "match/extreme",
                 signatures=self._signatures,
