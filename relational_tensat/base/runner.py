@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from relational_tensat.base.errors import NoSolutionError, UsageError
 from relational_tensat.base.lazy import Registry
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing.connection import Connection
     from multiprocessing.synchronize import Event
-    from types import TracebackType
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
@@ -60,12 +59,7 @@ class Runner:
         """Begin."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """End all that was begun; at once, where an exception is raised."""
 
     def submit(
@@ -210,7 +204,7 @@ class _Processes(Runner):
 
     def __init__(self, number: int) -> None:
         self._pools: list[ProcessPoolExecutor | None] = [None] * number
-        self._running: list[Future[object] | None] = [None] * number
+        self._running: list[Future[Any] | None] = [None] * number
         self._stop: Event | None = None
         self._lifeline: Connection | None = None
 

@@ -66,6 +66,7 @@ class _Jobs(Runner):
         return self._number
 
     def __enter__(self) -> _Jobs:
+        user_cache().mkdir(parents=True, exist_ok=True)
         self._folder = PrivateFolder(user_cache())
         self._executor = self._submitit.AutoExecutor(self._folder.path, cluster=self._cluster)
         self._ended = threading.Event()

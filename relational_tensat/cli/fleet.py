@@ -79,7 +79,8 @@ def run_fleet(args: argparse.Namespace) -> int:
     for name in _OF_ONE:
         if name in values:
             raise UsageError(f"--{name} is for one model, expected relational-tensat run")
-    models, output = args.models or settings.get("models"), args.output or settings.get("output")
+    models: Any = args.models or settings.get("models")
+    output: Any = args.output or settings.get("output")
     for name, value in (("MODEL", models), ("-o FOLDER", output)):
         if not value:
             raise UsageError(f"fleet: expected {name} (see relational-tensat fleet run --help)")

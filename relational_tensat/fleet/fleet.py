@@ -12,7 +12,7 @@ import hashlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -122,11 +122,14 @@ def fleet(
     options = options or Options()
     check_side_by_side(options, on)
     ledger = Ledger(Path(out))
-    plan = plan_of(models, Path(out), options, ledger, beside or Beside())
-    rows = {row.model: row for row in plan.done}
-    if plan.tasks:
-        _make(Path(out))
-        with runner(on) as place, ledger.write() as written:
+    with ExitStack() as ends:
+        opened = ends.enter_context(ledger.write()) if ledger.path.exists() else None
+        plan = plan_of(models, Path(out), options, opened, beside or Beside())
+        rows = {row.model: row for row in plan.done}
+        if plan.tasks:
+            _make(Path(out))
+            written = opened or ends.enter_context(ledger.write())
+            place = ends.enter_context(runner(on))
             course = _Course(place, written, deque(plan.tasks), begun or (lambda _: None))
             for row in course.rows():
                 rows[row.model] = row
@@ -155,17 +158,21 @@ def plan_of(
     models: Sequence[str | Path],
     out: Path,
     options: Options,
-    ledger: Ledger,
+    ledger: OpenLedger | None,
     beside: Beside,
 ) -> Plan:
     """Return what is to be done: models that are not in the ledger as they and the options are now.
+
+    Args:
+        ledger: of the folder; None where it has none.
 
     Raises:
         UsageError, InputError: as ``fleet``.
     """
     settings = hashlib.sha256(repr((options, beside)).encode()).hexdigest()
-    known = {row.model: row for row in ledger.rows()}
-    begun = Counter(model for (model,) in ledger.table("fleet_attempt", "model"))
+    known = {} if ledger is None else {row.model: row for row in ledger.rows()}
+    attempts = [] if ledger is None else ledger.table("fleet_attempt", "model")
+    begun = Counter(model for (model,) in attempts)
     tasks, done = [], []
     for name, source in _named(models).items():
         output = out / name

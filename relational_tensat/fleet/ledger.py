@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -54,15 +54,7 @@ class Ledger:
         Raises:
             InputError: the file is no ledger, or one of another version.
         """
-        runs = self.table("fleet_run", _NAMES)
-        uses = self.table("fleet_rule_use", "model, rule, uses")
-        savings = self.table("fleet_rule_saving", "model, rule, saved_us")
-        return [
-            FleetRow(
-                *values, rules=_of_model(uses, values[0]), savings=_of_model(savings, values[0])
-            )
-            for values in sorted(runs)
-        ]
+        return _rows(self.table)
 
     def table(self, table: str, columns: str) -> list[tuple[Any, ...]]:
         """Return some columns of one of ``TABLES``.
@@ -80,7 +72,7 @@ class Ledger:
                 _check_format(connection, self.path)
                 return connection.execute(f"SELECT {columns} FROM {table}").fetchall()
         except duckdb.Error as error:
-            if "lock" in str(error) and self._exported(table).exists():
+            if "set lock" in str(error) and self._exported(table).exists():
                 return self._rows_of_parquet(table, columns)
             raise InputError(
                 f"{self.path}: the ledger cannot be read: {first_line(error)}"
@@ -92,6 +84,8 @@ class Ledger:
         Raises:
             InputError: it cannot be made or opened, or another fleet has it open.
         """
+        if self.path.exists():
+            check_file(self.path, "the ledger of a fleet")
         try:
             connection = duckdb.open_database(self.path, writes=True)
             if connection.execute("SELECT 1 FROM duckdb_tables()").fetchall():
@@ -153,6 +147,14 @@ class OpenLedger:
             self._export(self._connection)
         finally:
             self._connection.close()
+
+    def rows(self) -> list[FleetRow]:
+        """Return all rows, by the models' names."""
+        return _rows(self.table)
+
+    def table(self, table: str, columns: str) -> list[tuple[Any, ...]]:
+        """Return some columns of one of ``TABLES``."""
+        return self._connection.execute(f"SELECT {columns} FROM {table}").fetchall()
 
     def begin(self, task: FleetTask) -> None:
         """Note that a task begins; where nothing follows, its fleet was killed.
@@ -231,6 +233,20 @@ def _check_format(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
             f"{path}: the ledger cannot be used: it is no ledger, or one of another version of this "
             "program, expected another folder"
         )
+
+
+def _rows(table: Callable[[str, str], list[tuple[Any, ...]]]) -> list[FleetRow]:
+    runs = table("fleet_run", _NAMES)
+    uses = table("fleet_rule_use", "model, rule, uses")
+    savings = table("fleet_rule_saving", "model, rule, saved_us")
+    return [
+        replace(
+            FleetRow(*values),
+            rules=_of_model(uses, values[0]),
+            savings=_of_model(savings, values[0]),
+        )
+        for values in sorted(runs)
+    ]
 
 
 def _of_model(rows: Sequence[tuple[Any, ...]], model: str) -> tuple[tuple[Any, Any], ...]:

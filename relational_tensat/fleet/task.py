@@ -115,20 +115,20 @@ def carry_out(task: FleetTask) -> tuple[FleetRow, Files]:
     """
     start_s, start_cpu_s = time.perf_counter(), time.process_time()
     state, reason, files = REFUSED, "", Files()
-    result: Result | None = None
+    placed = task
     row = FleetRow(
         task.model, task.model_digest, task.options_digest, versions(), state,
         attempts=task.attempts, host=platform.node(),
     )  # fmt: skip
     try:
-        with _placed(task) as here, _ended_softly():
-            result = optimize(here.source, here.options, output=here.output)
-            row = _with_result(row, here, result)
-            files = () if task.contents is None else _files_in(here.output.parent)
+        with _placed(task) as placed, _ended_softly():
+            result = optimize(placed.source, placed.options, output=placed.output)
+            row = _with_result(row, placed, result)
+            files = () if task.contents is None else _files_in(placed.output.parent)
     except (RelationalTensatError, OSError) as error:
         if isinstance(error, CancelledPart):
             raise
-        reason = first_line(error)
+        reason = first_line(error).replace(str(placed.source), str(task.source))
     except MemoryError as error:
         raise TooLittleMemoryError("its memory did not suffice") from error
     except KeyboardInterrupt:
@@ -163,15 +163,14 @@ def _placed(task: FleetTask) -> Iterator[FleetTask]:
         for name, content in task.contents:
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).write_bytes(content)
-        proof = task.options.output.certificate
-        options = task.options
-        if proof is not None:
-            options = options.replace(certificate=written / proof.name)
+        output = task.options.output
+        beside = {"certificate": output.certificate, "view": output.view}
+        here = {name: written / path.name for name, path in beside.items() if path is not None}
         yield replace(
             task,
             source=source / task.source.name,
             output=written / task.output.name,
-            options=options,
+            options=task.options.replace(**here),
         )
 
 

@@ -59,7 +59,7 @@ CREATE TABLE fleet_attempt (
 );
 COMMENT ON TABLE fleet_attempt IS 'How often each model was begun, and how that ended.';
 COMMENT ON COLUMN fleet_attempt.model IS 'Of fleet_run.';
-COMMENT ON COLUMN fleet_attempt.attempt IS 'From 1 on; a fleet that begins counts from 1.';
+COMMENT ON COLUMN fleet_attempt.attempt IS 'From 1 on, whatever fleet began it.';
 COMMENT ON COLUMN fleet_attempt.started IS 'When it was handed out, UTC.';
 COMMENT ON COLUMN fleet_attempt.ended IS 'When that was known, UTC; NULL: it runs, or its fleet was killed.';
 COMMENT ON COLUMN fleet_attempt.ending IS

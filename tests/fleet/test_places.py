@@ -77,6 +77,7 @@ def local_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     root = str(Path(__file__).resolve().parents[2])
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([root, os.environ.get("PYTHONPATH", "")]))
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("RAY_worker_niceness", "0")  # else a busy machine does everything else first
     from ray.cluster_utils import Cluster  # type: ignore[import-not-found]
 
     memory = {"object_store_memory": 200 << 20}
