@@ -1,7 +1,7 @@
 """The machines of a Ray cluster (the extra ``ray``): ``ray`` begins one here, ``ray:ADDRESS`` uses another.
 
-Ray places the parts and moves what they need. It runs what any client sends: a cluster that others can
-reach has tokens (``RAY_AUTH_MODE=token``).
+Ray places the parts and moves what they need. It runs what any client sends, so tokens are asked for unless
+``RAY_AUTH_MODE`` says otherwise.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class RayRunner(Runner):
     def __init__(self, address: str) -> None:
         try:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+            os.environ.setdefault("RAY_AUTH_MODE", "token")
             import ray
         except ImportError as error:
             raise MissingDependencyError(
@@ -57,9 +58,14 @@ class RayRunner(Runner):
                 self._ray.init(
                     self._address or "local", logging_level="ERROR", log_to_driver=False, **own
                 )
-            except (ConnectionError, RuntimeError, ValueError) as error:
+            except (
+                ConnectionError,
+                RuntimeError,
+                ValueError,
+                self._ray.exceptions.RayError,
+            ) as error:
                 raise InputError(
-                    f"--on ray:{self._address}: Ray does not answer: {first_line(error)}"
+                    f"--on ray:{self._address}: Ray cannot be used: {first_line(error)}"
                 ) from error
             self._is_ours = True
         self._compute = self._ray.remote(_computed)

@@ -84,9 +84,9 @@ def run_fleet(args: argparse.Namespace) -> int:
     for name, value in (("MODEL", models), ("-o FOLDER", output)):
         if not value:
             raise UsageError(f"fleet: expected {name} (see relational-tensat fleet run --help)")
-    course = _Course(args)
+    display = _Display(args)
     try:
-        with course:
+        with display:
             rows = fleet(
                 [models] if isinstance(models, str) else models,
                 output,
@@ -95,14 +95,14 @@ def run_fleet(args: argparse.Namespace) -> int:
                 beside=Beside(
                     **{name: getattr(args, name) or settings.get(name, False) for name in _BESIDE}
                 ),
-                begun=course.begun,
-                noted=course.noted,
+                begun=display.begun,
+                noted=display.noted,
             )
     except KeyboardInterrupt:
-        sys.stderr.write(f"interrupted after {course.count} models: the same command goes on\n")
+        sys.stderr.write(f"interrupted after {display.count} models: the same command goes on\n")
         raise
     if not args.json:
-        sys.stdout.write(_summary(rows, course.count) + "\n")
+        sys.stdout.write(_summary(rows, display.count) + "\n")
     return 0
 
 
@@ -127,7 +127,7 @@ def _read_config(path: Path) -> dict[str, Any]:
     return content
 
 
-class _Course:
+class _Display:
     """Shows how a fleet proceeds: a line a model, JSON, and on a terminal what runs now.
 
     Attributes:
@@ -144,7 +144,7 @@ class _Course:
 
             self._live = Live(get_renderable=self._table, refresh_per_second=2, transient=True)
 
-    def __enter__(self) -> _Course:
+    def __enter__(self) -> _Display:
         if self._live is not None:
             self._live.start()
         return self

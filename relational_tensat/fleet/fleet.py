@@ -145,9 +145,14 @@ def check_side_by_side(options: Options, on: str) -> None:
         UsageError: they would be.
     """
     several = on.partition(":")[0] != "here" and on != "processes:1"
-    measures = (options.costs.source or "").partition(":")[0] in ("cpu", "cuda")
-    is_timed = options.costs.source is None and options.purpose.effort != LOW
-    if several and not options.process.deterministic and (is_timed or measures):
+    costs = options.costs
+    is_modelled = costs.source is not None and not (
+        costs.budget_s
+        or options.rules.backend is not None
+        or costs.source.partition(":")[0] in ("cpu", "cuda")
+    )
+    is_timed = options.purpose.effort != LOW and not is_modelled
+    if several and is_timed and not options.process.deterministic:
         raise UsageError(
             f"--on {on}: models that run side by side disturb each other's times, expected --effort low "
             "or --deterministic (nothing is timed), or --on here"
@@ -195,9 +200,10 @@ def plan_of(
             done.append(row)
             continue
         memory_bytes = _LEAST_BYTES + _TIMES_THE_MODEL * sum(_sizes(source).values())
+        own = options.replace(**files) if files else options
         tasks.append(
             FleetTask(
-                name, source, output, options.replace(**files), digest, settings, memory_bytes,
+                name, source, output, own, digest, settings, memory_bytes,
                 beside.savings, attempts=begun[name] + 1,
             )
         )  # fmt: skip
@@ -263,10 +269,10 @@ class _Course:
         again = replace(task, attempts=task.attempts + 1)
         try:
             row, files = future.result()
-        except CancelledPart:
-            self.ledger.end(task, CANCELLED)
-            return None
-        except LostError as error:
+        except (CancelledPart, LostError) as error:
+            if isinstance(error, CancelledPart) and self.is_ending:
+                self.ledger.end(task, CANCELLED)
+                return None
             is_memory = isinstance(error, TooLittleMemoryError)
             if is_memory and task.model not in self.larger:
                 self.larger.add(task.model)

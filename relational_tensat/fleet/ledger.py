@@ -133,6 +133,7 @@ class OpenLedger:
     ) -> None:
         self._path, self._connection, self._export = path, connection, export
         self._exported_s = 0.0
+        self._known = {model for (model,) in self.table("fleet_run", "model")}
 
     def __enter__(self) -> OpenLedger:
         return self
@@ -162,14 +163,9 @@ class OpenLedger:
         Raises:
             InputError: the file cannot be written.
         """
-        self._change(
-            [
-                (
-                    "INSERT INTO fleet_attempt VALUES ($model, $attempt, $started, NULL, NULL, NULL)",
-                    {"model": task.model, "attempt": task.attempts, "started": now()},
-                )
-            ]
-        )
+        text = "INSERT INTO fleet_attempt VALUES ($model, $attempt, $started, NULL, NULL, NULL)"
+        values = {"model": task.model, "attempt": task.attempts, "started": now()}
+        self._change([(text, values)])
 
     def end(self, task: FleetTask, ending: str, host: str = "") -> None:
         """Note that a task ended without a row.
@@ -186,26 +182,29 @@ class OpenLedger:
             InputError: the file cannot be written.
         """
         model = {"model": row.model}
-        changes: list[tuple[str, dict[str, Any]]] = [
-            (
-                f"INSERT OR REPLACE INTO fleet_run ({_NAMES}) VALUES ({_VALUES})",
-                {name: getattr(row, name) for name in _COLUMNS},
-            ),
-            _ended(row.model, row.attempts, row.state, row.host),
-        ]
+        changes: list[tuple[str, dict[str, Any]]] = []
+        if row.model in self._known:
+            tables = ("fleet_run", "fleet_rule_use", "fleet_rule_saving")
+            changes += [(f"DELETE FROM {table} WHERE model = $model", model) for table in tables]
+        values = {name: getattr(row, name) for name in _COLUMNS}
+        changes.append((f"INSERT INTO fleet_run ({_NAMES}) VALUES ({_VALUES})", values))
+        changes.append(_ended(row.model, row.attempts, row.state, row.host))
         for table, pairs in (("fleet_rule_use", row.rules), ("fleet_rule_saving", row.savings)):
-            changes.append((f"DELETE FROM {table} WHERE model = $model", model))
             if pairs:
-                names, values = zip(*pairs, strict=True)
-                text = f"INSERT INTO {table} SELECT $model, unnest($rules), unnest($values)"
-                changes.append((text, {**model, "rules": list(names), "values": list(values)}))
+                names, amounts = zip(*pairs, strict=True)
+                text = f"INSERT INTO {table} SELECT $model, unnest($rules), unnest($amounts)"
+                changes.append((text, {**model, "rules": list(names), "amounts": list(amounts)}))
         self._change(changes)
+        self._known.add(row.model)
         if time.monotonic() - self._exported_s > _EXPORTED_EVERY_S:
             self._export(self._connection)
             self._exported_s = time.monotonic()
 
     def _change(self, statements: Sequence[tuple[str, dict[str, Any]]]) -> None:
         try:
+            if len(statements) == 1:  # is a transaction
+                self._connection.execute(*statements[0])
+                return
             self._connection.execute("BEGIN")
             for text, values in statements:
                 self._connection.execute(text, values)

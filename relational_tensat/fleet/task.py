@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -235,6 +236,7 @@ def _savings(task: FleetTask, result: Result) -> Iterator[tuple[str, float]]:
         yield rule, other.cost_after_us - result.cost_after_us
 
 
+@cache
 def versions() -> str:
     """Return the versions that decide a result."""
     try:

@@ -77,6 +77,8 @@ def local_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     root = str(Path(__file__).resolve().parents[2])
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([root, os.environ.get("PYTHONPATH", "")]))
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "0123456789abcdef" * 2)
     monkeypatch.setenv("RAY_worker_niceness", "0")  # else a busy machine does everything else first
     from ray.cluster_utils import Cluster  # type: ignore[import-not-found]
 

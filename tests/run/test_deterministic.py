@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,8 @@ def test_neither_the_clock_nor_a_database_changes_a_result(
     first, second = ((r.e_nodes, r.e_classes, r.cost_after_us, r.rules_used) for r in results)
     assert first == second
     assert results[0].stop_reason == "saturated"
+    sent = pickle.loads(pickle.dumps((options, results[0])))
+    assert sent[0] == options and sent[1].to_json() == results[0].to_json()
 
 
 @pytest.mark.parametrize(
