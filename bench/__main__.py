@@ -14,6 +14,7 @@ from bench.decoder import command as decoder_command
 from bench.engines import command as engines_command
 from bench.exports import command as exports_command
 from bench.extract import command as extract_command
+from bench.fleets import command as fleets_command
 from bench.fused import command as fused_command
 from bench.fuzz import command as fuzz_command
 from bench.gpu import command as gpu_command
@@ -54,6 +55,7 @@ COMMANDS = (
     gpu_command,
     anytime_command,
     record_command,
+    fleets_command,
     opaque_command,
     paper_command,
     peers_command,

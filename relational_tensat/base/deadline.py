@@ -1,6 +1,7 @@
 """Limits within long steps, by one clock: a step asks often whether it may continue; an exception ends it.
 
-The clock is wall seconds, or, for measurements on a busy machine, CPU seconds. Some steps on a large
+The clock is wall seconds, or, for measurements on a busy machine, CPU seconds; or it stands still, and a
+result does not depend on how fast it was found. Some steps on a large
 e-graph take minutes. Code that sets a limit catches ``OutOfTimeError``, and continues with the best that
 was there before.
 
@@ -13,33 +14,42 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import pairwise
 
 from relational_tensat.base.errors import RelationalTensatError
 
-_counts_cpu = False
+_clock: Callable[[], float] = time.monotonic
 
 
 def now_s() -> float:
     """Return seconds, of which only differences mean anything."""
-    return time.process_time() if _counts_cpu else time.monotonic()
+    return _clock()
 
 
 def wall_limit_s(limit_s: float) -> float:
-    """Return a limit for what has a wall clock of its own: infinite while CPU seconds count."""
-    return math.inf if _counts_cpu else limit_s
+    """Return a limit for what has a wall clock of its own: infinite while another clock counts."""
+    return limit_s if _clock is time.monotonic else math.inf
 
 
 @contextmanager
-def counting_cpu_seconds() -> Iterator[None]:
-    """Let all limits in the block be CPU seconds of this process, all threads together."""
-    global _counts_cpu
-    before, _counts_cpu = _counts_cpu, True
+def _going_by(clock: Callable[[], float]) -> Iterator[None]:
+    global _clock
+    before, _clock = _clock, clock
     try:
         yield
     finally:
-        _counts_cpu = before
+        _clock = before
+
+
+def counting_cpu_seconds() -> AbstractContextManager[None]:
+    """Let all limits in the block be CPU seconds of this process, all threads together."""
+    return _going_by(time.process_time)
+
+
+def standing_clock() -> AbstractContextManager[None]:
+    """Let no limit in the block be met, however long it takes."""
+    return _going_by(lambda: 0.0)
 
 
 Check = Callable[[], None]

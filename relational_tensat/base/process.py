@@ -60,6 +60,11 @@ class ProcessOptions(OptionGroup):
         may_change=True,
     )
     seed: int = option(0, "seed of all random numbers", metavar="N")
+    deterministic: bool = option(
+        False,
+        "the same bytes on every machine, busy or not: no race, no measuring, no limit of seconds; "
+        "--search auto is saturation",
+    )
     memory_limit: str | None = option(
         None,
         "the most memory of the database, for example 2GB",

@@ -6,8 +6,9 @@ A runner is a context manager: what it began ends with it.
 ...     list(run.map(abs, [3, -4]))
 [3, 4]
 
-``processes:N`` is N other processes. They leave Ctrl-C to this one: it ends them, where it is raised.
-Who catches it instead calls ``stop``; then ``is_stopping`` is true wherever a part is computed.
+``processes:N`` is N other processes of this machine, ``ray`` and ``slurm`` are those of a cluster. They
+leave Ctrl-C to this one: it ends them, where it is raised. Who catches it instead calls ``stop``; then
+``is_stopping`` is true wherever a part is computed, and a cluster's parts are cancelled.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from relational_tensat.base.errors import NoSolutionError, UsageError
 from relational_tensat.base.lazy import Registry
@@ -30,53 +33,117 @@ _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
 
 
-class Runner(Protocol):
-    """Computes parts that have nothing to do with each other."""
+class LostError(NoSolutionError):
+    """A process ended before its part was computed, or its machine did: elsewhere it may be."""
+
+
+class TooLittleMemoryError(LostError):
+    """The system ended a process, for it took more memory than it had."""
+
+
+class Runner:
+    """Computes parts that have nothing to do with each other; one's own has ``submit``.
+
+    Attributes:
+        shares_files: whether a path names the same file there as here.
+    """
+
+    shares_files = True
+
+    @property
+    def slots(self) -> int:
+        """How many parts it takes at a time."""
+        return 1
 
     def __enter__(self) -> Runner:
         """Begin."""
+        return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """End all that was begun; at once, where an exception is raised."""
 
-    def map(self, compute: Callable[[_Task], _Result], tasks: Sequence[_Task]) -> Iterator[_Result]:
-        """Yield the result of each task, in their order.
+    def submit(
+        self, compute: Callable[[_Task], _Result], task: _Task, memory_bytes: int = 0
+    ) -> Future[_Result]:
+        """Begin a part, where there is a slot; return its result in the future.
 
         Args:
             compute: where tasks go to other processes, a function of a module, or a ``partial`` of one.
+            memory_bytes: what it may need; 0 where nobody knows. A place that shares memory out goes by it.
 
-        Raises:
-            NoSolutionError: a process ended before it was done.
+        Returns:
+            A future. It raises what ``compute`` does, or ``LostError``.
         """
-
-    def each(
-        self, compute: Callable[[_Task], _Result], tasks: Sequence[_Task]
-    ) -> Iterator[tuple[int, _Result]]:
-        """Yield the place of each task, and its result, when it is done; else as ``map``."""
+        raise NotImplementedError
 
     def stop(self) -> None:
-        """Let ``is_stopping`` be true wherever parts are computed."""
+        """Let ``is_stopping`` be true wherever parts are computed, or cancel them."""
+
+    def map(self, compute: Callable[[_Task], _Result], tasks: Sequence[_Task]) -> Iterator[_Result]:
+        """Yield the result of each task, in their order.
+
+        Raises:
+            LostError: a process ended before it was done.
+        """
+        left = enumerate(tasks)
+        running: dict[Future[_Result], int] = {}
+        early: dict[int, _Result] = {}
+        place = 0
+        while place < len(tasks):
+            for number, task in islice(left, max(0, self.slots - len(running))):
+                running[self.submit(compute, task)] = number
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                early[running.pop(future)] = future.result()
+            while place in early:
+                yield early.pop(place)
+                place += 1
 
 
 #: What runners there are; each is made of what follows its name: ``2``, of ``processes:2``.
 RUNNERS: Registry[Callable[[str], Runner]] = Registry(
-    "runner", {"here": f"{__name__}:Here", "processes": f"{__name__}:processes"}
+    "runner",
+    {
+        "here": f"{__name__}:Here",
+        "processes": f"{__name__}:processes",
+        "ray": "relational_tensat.base.ray_runner:RayRunner",
+        "slurm": "relational_tensat.base.slurm_runner:slurm",
+    },
 )
 
 
 def runner(text: str) -> Runner:
-    """Return the runner that a text names: ``here``, or ``processes:N``.
+    """Return the runner that a text names: ``here``, ``processes:N``, ``ray:ADDRESS``.
 
     Raises:
         UsageError: there is no such runner; names the nearest.
+        MissingDependencyError: it needs a package that is not installed.
     """
     name, _, argument = text.partition(":")
     return RUNNERS[name](argument)
 
 
-_ENDED = (
-    "another process ended before it was done; perhaps memory did not suffice, or a library crashed"
-)
+def known_as(
+    inner: Future[_Result], error_of: Callable[[BaseException], BaseException]
+) -> Future[_Result]:
+    """Return a future with the same result, whose errors are ours."""
+    outer: Future[_Result] = Future()
+    outer.set_running_or_notify_cancel()
+
+    def hand_on(done: Future[_Result]) -> None:
+        error = CancelledPart() if done.cancelled() else done.exception()
+        if error is None:
+            outer.set_result(done.result())
+        else:
+            outer.set_exception(error_of(error))
+
+    inner.add_done_callback(hand_on)
+    return outer
+
+
+class CancelledPart(NoSolutionError):  # noqa: N818  # nothing is wrong with it
+    """A part was cancelled, as ``stop`` asked for."""
+
+
 #: In a process of a runner, what tells that it is to stop.
 _stop: threading.Event | Event = threading.Event()
 
@@ -86,8 +153,8 @@ def is_stopping() -> bool:
     return _stop.is_set()
 
 
-class Here:
-    """Computes in this process, a part when its result is asked for."""
+class Here(Runner):
+    """Computes in this process, when a part is submitted."""
 
     def __init__(self, argument: str = "") -> None:
         if argument:
@@ -102,15 +169,16 @@ class Here:
         global _stop
         _stop = self._outer
 
-    def map(self, compute: Callable[[_Task], _Result], tasks: Sequence[_Task]) -> Iterator[_Result]:
-        """Compute one after the other."""
-        yield from map(compute, tasks)
-
-    def each(
-        self, compute: Callable[[_Task], _Result], tasks: Sequence[_Task]
-    ) -> Iterator[tuple[int, _Result]]:
-        """Compute one after the other."""
-        yield from enumerate(map(compute, tasks))
+    def submit(
+        self, compute: Callable[[_Task], _Result], task: _Task, memory_bytes: int = 0
+    ) -> Future[_Result]:
+        """Compute it."""
+        future: Future[_Result] = Future()
+        try:
+            future.set_result(compute(task))
+        except Exception as error:  # a Ctrl-C is raised
+            future.set_exception(error)
+        return future
 
     def stop(self) -> None:
         """Tell the part that is being computed."""
@@ -131,63 +199,68 @@ def processes(argument: str) -> Runner:
     return _Processes(int(argument))
 
 
-class _Processes:
+class _Processes(Runner):
+    """Pools of one process each: where one ends, the others go on, and it is known what it computed."""
+
     def __init__(self, number: int) -> None:
-        self._number = number
-        self._pool: ProcessPoolExecutor | None = None
+        self._pools: list[ProcessPoolExecutor | None] = [None] * number
+        self._running: list[Future[Any] | None] = [None] * number
         self._stop: Event | None = None
         self._lifeline: Connection | None = None
 
-    def __enter__(self) -> _Processes:
-        return self
+    @property
+    def slots(self) -> int:
+        return len(self._pools)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._pool is not None and self._lifeline is not None:
+        if self._lifeline is not None:
             if kind is not None:
                 self._lifeline.close()
-            self._pool.shutdown(cancel_futures=True)
+            for pool in filter(None, self._pools):
+                pool.shutdown(cancel_futures=True)
             self._lifeline.close()
 
-    def map(self, compute: Callable[[_Task], _Result], tasks: Sequence[_Task]) -> Iterator[_Result]:
+    def submit(
+        self, compute: Callable[[_Task], _Result], task: _Task, memory_bytes: int = 0
+    ) -> Future[_Result]:
         from concurrent.futures.process import BrokenProcessPool
 
-        # a few tasks at a time: little is waited for at the end, little is sent about
-        chunk = max(1, min(8, len(tasks) // (4 * self._number)))
+        slot = next(i for i, each in enumerate(self._running) if each is None or each.done())
+        pool = self._pools[slot]
         try:
-            yield from self._begun().map(compute, tasks, chunksize=chunk)
-        except BrokenProcessPool as error:
-            raise NoSolutionError(_ENDED) from error
+            inner = None if pool is None else pool.submit(compute, task)
+        except BrokenProcessPool:  # it ended while nothing was computed
+            inner = None
+        if inner is None:
+            pool = self._pools[slot] = self._begun()
+            inner = pool.submit(compute, task)
 
-    def each(
-        self, compute: Callable[[_Task], _Result], tasks: Sequence[_Task]
-    ) -> Iterator[tuple[int, _Result]]:
-        from concurrent.futures import as_completed
-        from concurrent.futures.process import BrokenProcessPool
+        def error_of(error: BaseException) -> BaseException:
+            if not isinstance(error, BrokenProcessPool):
+                return error
+            self._pools[slot] = None
+            return LostError(
+                "another process ended before it was done; perhaps memory did not suffice, or a library "
+                "crashed"
+            )
 
-        try:
-            pool = self._begun()
-            places = {pool.submit(compute, task): place for place, task in enumerate(tasks)}
-            for future in as_completed(places):
-                yield places[future], future.result()
-        except BrokenProcessPool as error:
-            raise NoSolutionError(_ENDED) from error
+        future = known_as(inner, error_of)
+        self._running[slot] = future
+        return future
 
     def stop(self) -> None:
         if self._stop is not None:
             self._stop.set()
 
     def _begun(self) -> ProcessPoolExecutor:
-        """Return the processes; they begin when they are needed first."""
-        if self._pool is None:
-            import multiprocessing
-            from concurrent.futures import ProcessPoolExecutor
+        """Return a process; it begins when it is needed first."""
+        import multiprocessing
+        from concurrent.futures import ProcessPoolExecutor
 
-            context = multiprocessing.get_context("spawn")  # no fork: DuckDB has threads
-            self._stop, (end, self._lifeline) = context.Event(), context.Pipe(duplex=False)
-            self._pool = ProcessPoolExecutor(
-                self._number, context, initializer=_begin, initargs=(self._stop, end)
-            )
-        return self._pool
+        context = multiprocessing.get_context("spawn")  # no fork: DuckDB has threads
+        if self._stop is None:
+            self._stop, (self._end, self._lifeline) = context.Event(), context.Pipe(duplex=False)
+        return ProcessPoolExecutor(1, context, initializer=_begin, initargs=(self._stop, self._end))
 
 
 # --- in the other processes ---
@@ -195,6 +268,7 @@ class _Processes:
 
 def _begin(stop: Event, end: Connection) -> None:
     global _stop  # one for each process
+    os.setpgid(0, 0)  # a terminal's Ctrl-C goes to the process that began this one
     ignore_ctrl_c()
     _stop = stop
     threading.Thread(target=_end_with, args=(end,), daemon=True).start()

@@ -96,14 +96,29 @@ class HtmlTable:
         return html_table(self.columns, shown, caption)
 
 
+@dataclass(frozen=True, slots=True)
+class HtmlLink:
+    """A cell that leads to a file, which is named beside the page's own."""
+
+    text: str
+    path: str
+
+
 def html_table(columns: Sequence[str], rows: Sequence[Sequence[object]], caption: str = "") -> str:
     """Return a table as HTML; nothing in it is taken for markup."""
     from html import escape  # its table of entities takes a while to import
+    from urllib.parse import quote
+
+    def cell(value: object) -> str:
+        if isinstance(value, HtmlLink):  # after ./ and with no colon, it is no script
+            return (
+                f'<a href="./{quote(value.path, errors="surrogateescape")}">{cell(value.text)}</a>'
+            )
+        return escape(escaped(str(value)))
 
     head = "".join(f"<th>{escape(name)}</th>" for name in columns)
     body = "".join(
-        "<tr>" + "".join(f"<td>{escape(escaped(str(value)))}</td>" for value in row) + "</tr>"
-        for row in rows
+        "<tr>" + "".join(f"<td>{cell(value)}</td>" for value in row) + "</tr>" for row in rows
     )
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -103,6 +103,8 @@ COMMANDS = {
          "fleet", "run_fleet", "fleet_arguments"),
         ("fleet status", "what became of the models of an output folder",
          "fleet", "fleet_status", "status_arguments"),
+        ("fleet page", "write a page about the models of an output folder",
+         "fleet", "write_page", "page_arguments"),
         ("rules list", "list the rewrite rules",
          "rules", "list_rules", "list_arguments"),
         ("rules show", "show a rule, or the SQL that it runs",

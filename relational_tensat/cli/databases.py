@@ -76,8 +76,9 @@ def schema_arguments(parser: Parser) -> None:
     """Declare the flags of ``schema``."""
     parser.add_argument(
         "db", type=Path, nargs="?", metavar="DB",
-        help="a database of run --db [the tables of any]; or options, report, certificate: the JSON schema "
-        "of a run's options, of what run --json prints, of what run --certificate writes",
+        help="a database of run --db [the tables of any]; fleet: the tables of a fleet's ledger; or "
+        "options, report, certificate: the JSON schema of a run's options, of what run --json prints, of "
+        "what run --certificate writes",
     )  # fmt: skip
 
 
@@ -101,6 +102,11 @@ def schema(args: argparse.Namespace) -> int:
         from relational_tensat.run.result import report_schema
 
         sys.stdout.write(json_text(report_schema()))
+        return 0
+    if args.db == Path("fleet"):
+        from relational_tensat.cli.schema import ledger_page
+
+        sys.stdout.write(ledger_page())
         return 0
     from relational_tensat.cli.schema import example_schema, schema_page
     from relational_tensat.egraph.schema import read_schema, working_tables

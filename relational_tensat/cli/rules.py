@@ -158,6 +158,10 @@ def verify_arguments(parser: Parser) -> None:
         help="number of processes; 0 for one per core [%(default)s]",
     )  # fmt: skip
     parser.add_argument(
+        "--on", metavar="RUNNER",
+        help="where rules are verified, instead of --jobs: processes:N, ray, ray:ADDRESS, slurm:N",
+    )  # fmt: skip
+    parser.add_argument(
         "--record", type=Written("verdicts on rules", (".json",)), metavar="FILE",
         help="write the verdicts to this file; rules/verdicts.json has those of the rules that ship",
     )  # fmt: skip
@@ -183,7 +187,7 @@ def verify_rules(args: argparse.Namespace) -> int:
         rules,
         seed=args.seed,
         trials=DEFAULT_TRIALS if args.trials is None else args.trials,
-        on=spread_over(args.jobs or processors()),
+        on=args.on or spread_over(args.jobs or processors()),
     )
     timed = collect(
         results,

@@ -112,6 +112,19 @@ def example_schema() -> list[PublishedTable]:
             database.close()
 
 
+def ledger_page() -> str:
+    """Return the page of the tables of a fleet's ledger."""
+    from contextlib import closing
+
+    from relational_tensat.base.duckdb import open_database
+    from relational_tensat.base.files import sql
+
+    with closing(open_database(None)) as connection:
+        connection.execute(sql("fleet/schema"))
+        tables = "\n".join(map(_table_text, read_schema(connection)))
+    return f"# The ledger of a fleet\n\n`fleet.duckdb`, in the output folder.\n\n{tables}"
+
+
 def _table_text(table: PublishedTable) -> str:
     kind = " (view)" if table.is_view else ""
     rows = [f"| {names} | {kind} | {comment} |" for (kind, comment), names in _alike(table.columns)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from relational_tensat.base.errors import InputError
@@ -120,6 +120,11 @@ class Catalogue:
     def operand_types(self, signature: int) -> tuple[ValueType, ...]:
         """Return the operand types of a signature id."""
         return tuple(self.types[i - 1] for i in self.signatures[signature - 1].operands)
+
+    def by_signature(self, holds: Callable[[Symbol], bool]) -> list[bool]:
+        """Return of each signature, written or not, whether something holds of its symbol."""
+        flags = list(map(holds, self.symbols))
+        return [flags[signature.symbol - 1] for signature in self.signatures]
 
     def intern(self, op: str, attrs: Attrs, operands: tuple[ValueType, ...]) -> int:
         """Return the signature id of an operator applied to operands; infers its type if new.

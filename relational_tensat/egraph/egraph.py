@@ -21,6 +21,7 @@ from relational_tensat.egraph.catalogue import (
     Catalogue,
     HeadOf,
     Signature,
+    is_foldable,
     parse_symbol,
     parse_type,
 )
@@ -318,7 +319,8 @@ def classes_of_weights(egraph: EGraph, *, hidden: bool = False) -> NDArray[np.in
     Args:
         hidden: e-nodes that are not shown count, too.
     """
-    rows = egraph.database.columns("egraph/foldable_nodes", hidden=hidden)
+    foldable = egraph.catalogue.by_signature(is_foldable)
+    rows = egraph.database.columns("egraph/foldable_nodes", hidden=hidden, foldable=foldable)
     children = np.stack([rows[f"c{i}"] for i in range(CHILD_COLUMNS)], axis=1)
     return weight_only_classes(rows["class"], children)
 

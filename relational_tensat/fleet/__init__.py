@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from relational_tensat.fleet.fleet import fleet
+from relational_tensat.fleet.fleet import Beside, fleet
 from relational_tensat.fleet.ledger import Ledger
 from relational_tensat.fleet.task import FleetRow
 
-__all__ = ["FleetRow", "Ledger", "fleet"]
+__all__ = ["Beside", "FleetRow", "Ledger", "fleet"]

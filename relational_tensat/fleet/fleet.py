@@ -1,26 +1,76 @@
 """Optimizes many models, and goes on where it was stopped.
 
-A model runs at least once, its row lands once, and its file is complete or absent. A model that the program
-refuses is done: it is refused again only if it, the options or a version are others. A process that ends is
-tried again twice; then the model is lost, and the others go on.
+A model runs at least once, its row lands once, and its file is complete or absent. What the program says
+against a model is a result, and is not tried again. A process or machine that ends is: three times, then
+the model is lost, and the others go on. Where memory did not suffice, the model is tried once with twice as
+much.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from relational_tensat.base.errors import InputError, NoSolutionError, UsageError
-from relational_tensat.base.runner import runner
-from relational_tensat.fleet.ledger import LEDGER, Ledger
-from relational_tensat.fleet.task import LOST, FleetRow, FleetTask, carry_out, versions
-from relational_tensat.formats.file_digest import file_digest
+from relational_tensat.base.errors import InputError, UsageError
+from relational_tensat.base.files import write_aside
+from relational_tensat.base.runner import (
+    CancelledPart,
+    LostError,
+    Runner,
+    TooLittleMemoryError,
+    runner,
+)
+from relational_tensat.base.watch import ctrl_c_taken
+from relational_tensat.fleet.ledger import CANCELLED, LEDGER, Ledger, OpenLedger
+from relational_tensat.fleet.task import (
+    INTERRUPTED,
+    LOST,
+    Files,
+    FleetRow,
+    FleetTask,
+    carry_out,
+    versions,
+)
+from relational_tensat.formats.file_digest import file_digest, files_beside
 from relational_tensat.formats.frontend import FRONTENDS, is_onnx
 from relational_tensat.run.options import LOW, Options
 
 _MOST_ATTEMPTS = 3
+#: Ctrl-C is looked for so often.
+_LOOKED_EVERY_S = 0.2
+#: What a run takes beside what its model makes it take.
+_LEAST_BYTES, _TIMES_THE_MODEL = 700 << 20, 4
+#: Up to so many bytes, a model goes to a machine of a cluster with its task; a larger one is read there.
+_MOST_SENT_BYTES = 100 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What is written beside each result, and asked of it.
+
+    Attributes:
+        certificates: a certificate, NAME.proof.json for NAME.onnx.
+        pages: the page of the run, NAME.html.
+        savings: each rule's saving: the model runs again without each rule that its result needs.
+    """
+
+    certificates: bool = False
+    pages: bool = False
+    savings: bool = False
+
+    def files_of(self, output: Path) -> dict[str, Path]:
+        """Return the files beside a result, by the option that writes each."""
+        files = {}
+        if self.certificates:
+            files["certificate"] = output.with_suffix(".proof.json")
+        if self.pages:
+            files["view"] = output.with_suffix(".html")
+        return files
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +92,8 @@ def fleet(
     options: Options | None = None,
     *,
     on: str = "here",
-    certificates: bool = False,
+    beside: Beside | None = None,
+    begun: Callable[[FleetTask], None] | None = None,
     noted: Callable[[FleetRow], None] | None = None,
 ) -> list[FleetRow]:
     """Optimize models into a folder, those that are not there yet; return the rows of all.
@@ -51,16 +102,19 @@ def fleet(
         models: files, folders (all ``.onnx`` files below them), or patterns such as ``models/*.onnx``.
         out: the folder of the results, and of the ledger ``fleet.duckdb``.
         options: of each run.
-        on: ``here``, or ``processes:N``; several processes time nothing. A model that ends its process, as
-            one may that onnxruntime has a defect for, ends this one where it is ``here``.
-        certificates: write one beside each result: NAME.proof.json, for NAME.onnx.
-        noted: called with each row when it lands.
+        on: ``here``; ``processes:N``; ``ray``, ``ray:ADDRESS`` or ``slurm:N``. Several at a time measure
+            nothing. A model that ends its process, as one may that onnxruntime has a defect for, ends this
+            one where it is ``here``.
+        beside: what else is written.
+        begun, noted: called with each task when it is handed out, and with each row when it lands.
 
     Raises:
-        UsageError: there is no such model or runner, two results would have one name, or several processes
-            would time models side by side.
+        UsageError: there is no such model or runner, two results would have one name, a file would be
+            written over, or several runs would be timed side by side.
         InputError: the ledger cannot be used.
-        KeyboardInterrupt: Ctrl-C; what was done is in the ledger.
+        MissingDependencyError: the runner needs a package that is not installed.
+        KeyboardInterrupt: Ctrl-C. At the first one, what runs ends with its best so far; at a second one,
+            at once. What was done is in the ledger.
 
     Example:
         >>> fleet(["models"], "fast", Options.of(effort="low"), on="processes:4")  # doctest: +SKIP
@@ -68,16 +122,19 @@ def fleet(
     options = options or Options()
     check_side_by_side(options, on)
     ledger = Ledger(Path(out))
-    plan = plan_of(models, Path(out), options, ledger, certificates=certificates)
-    if plan.tasks:
-        _make(Path(out))
-        ledger.create()
-    rows = {row.model: row for row in plan.done}
-    for row in _carried_out(plan.tasks, on):
-        ledger.keep(row)
-        rows[row.model] = row
-        if noted is not None:
-            noted(row)
+    with ExitStack() as ends:
+        opened = ends.enter_context(ledger.write()) if ledger.path.exists() else None
+        plan = plan_of(models, Path(out), options, opened, beside or Beside())
+        rows = {row.model: row for row in plan.done}
+        if plan.tasks:
+            _make(Path(out))
+            written = opened or ends.enter_context(ledger.write())
+            place = ends.enter_context(runner(on))
+            course = _Course(place, written, deque(plan.tasks), begun or (lambda _: None))
+            for row in course.rows():
+                rows[row.model] = row
+                if noted is not None:
+                    noted(row)
     return [rows[name] for name in sorted(rows)]
 
 
@@ -88,10 +145,17 @@ def check_side_by_side(options: Options, on: str) -> None:
         UsageError: they would be.
     """
     several = on.partition(":")[0] != "here" and on != "processes:1"
-    if several and options.purpose.effort != LOW:
+    costs = options.costs
+    is_modelled = costs.source is not None and not (
+        costs.budget_s
+        or options.rules.backend is not None
+        or costs.source.partition(":")[0] in ("cpu", "cuda")
+    )
+    is_timed = options.purpose.effort != LOW and not is_modelled
+    if several and is_timed and not options.process.deterministic:
         raise UsageError(
             f"--on {on}: models that run side by side disturb each other's times, expected --effort low "
-            "(nothing is timed), or --on here"
+            "or --deterministic (nothing is timed), or --on here"
         )
 
 
@@ -99,66 +163,170 @@ def plan_of(
     models: Sequence[str | Path],
     out: Path,
     options: Options,
-    ledger: Ledger,
-    *,
-    certificates: bool = False,
+    ledger: OpenLedger | None,
+    beside: Beside,
 ) -> Plan:
     """Return what is to be done: models that are not in the ledger as they and the options are now.
+
+    Args:
+        ledger: of the folder; None where it has none.
 
     Raises:
         UsageError, InputError: as ``fleet``.
     """
-    settings = hashlib.sha256(repr((options, certificates)).encode()).hexdigest()
-    known = {row.model: row for row in ledger.rows()}
+    settings = hashlib.sha256(repr((options, beside)).encode()).hexdigest()
+    known = {} if ledger is None else {row.model: row for row in ledger.rows()}
+    attempts = [] if ledger is None else ledger.table("fleet_attempt", "model")
+    begun = Counter(model for (model,) in attempts)
     tasks, done = [], []
-    is_new = not ledger.path.exists()
     for name, source in _named(models).items():
         output = out / name
         if output.resolve() == source.resolve():
             raise UsageError(f"{source}: would be written over, expected another output folder")
-        if is_new and output.exists():
-            raise UsageError(
-                f"{output}: exists already, expected a new folder, or the one of an earlier fleet"
-            )
+        files = beside.files_of(output)
+        for path in (output, *files.values()):
+            if path.exists() and not begun[name]:
+                raise UsageError(
+                    f"{path}: exists already, and no fleet wrote it here; expected another output folder"
+                )
         row, digest = known.get(name), _digest(source)
         same = (digest, settings, versions())
         if (
             row is not None
             and (row.model_digest, row.options_digest, row.version) == same
+            and row.reason != INTERRUPTED
             and (row.output is None or output.exists())
         ):
             done.append(row)
-        else:
-            proof = {"certificate": output.with_suffix(".proof.json")} if certificates else {}
-            own = options.replace(**proof)
-            tasks.append(FleetTask(name, source, output, own, digest, settings))
-    tasks.sort(key=lambda task: -task.source.stat().st_size)
+            continue
+        memory_bytes = _LEAST_BYTES + _TIMES_THE_MODEL * sum(_sizes(source).values())
+        own = options.replace(**files) if files else options
+        tasks.append(
+            FleetTask(
+                name, source, output, own, digest, settings, memory_bytes,
+                beside.savings, attempts=begun[name] + 1,
+            )
+        )  # fmt: skip
+    tasks.sort(key=lambda task: -task.memory_bytes)
     return Plan(tuple(tasks), tuple(done))
 
 
-def _carried_out(tasks: Sequence[FleetTask], on: str) -> Iterator[FleetRow]:
-    """Yield the row of each task when it is done; processes that end are begun again."""
-    left = list(tasks)
-    while left:
-        with runner(on) as places:
-            try:
-                for place, row in places.each(carry_out, tuple(left)):
-                    left[place] = replace(left[place], attempts=0)  # done
-                    yield row
-                return
-            except NoSolutionError as error:
-                left = [task for task in left if task.attempts]
-                # Which of them ended it nobody knows: it is among the first, one for each process.
-                left[0] = replace(left[0], attempts=left[0].attempts + 1)
-                if left[0].attempts > _MOST_ATTEMPTS:
-                    yield _lost(left.pop(0), str(error))
+@dataclass
+class _Course:
+    """What waits, what runs, and what becomes of it.
+
+    Attributes:
+        lost: by model, how many of its processes have ended.
+        larger: models that have had twice the memory.
+        is_ending: Ctrl-C was pressed: nothing more is begun.
+    """
+
+    place: Runner
+    ledger: OpenLedger
+    waiting: deque[FleetTask]
+    begun: Callable[[FleetTask], None]
+    running: dict[Future[tuple[FleetRow, Files]], FleetTask] = field(default_factory=dict)
+    lost: Counter[str] = field(default_factory=Counter)
+    larger: set[str] = field(default_factory=set)
+    is_ending: bool = False
+
+    def rows(self) -> Iterator[FleetRow]:
+        """Yield the row of each task when it is done and kept.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C was pressed, and what ran has ended.
+        """
+        with self._ending_softly():
+            is_told = False
+            while self.running or (self.waiting and not self.is_ending):
+                while self.waiting and not self.is_ending and len(self.running) < self.place.slots:
+                    self._begin(self.waiting.popleft())
+                done = wait(self.running, _LOOKED_EVERY_S, FIRST_COMPLETED).done
+                if self.is_ending and not is_told:
+                    is_told = True
+                    self.place.stop()
+                for future in done:
+                    row = self._settled(future, self.running.pop(future))
+                    if row is not None:
+                        self.ledger.keep(row)
+                        self.is_ending |= row.reason == INTERRUPTED
+                        yield row
+        if self.is_ending:
+            raise KeyboardInterrupt
+
+    def _begin(self, task: FleetTask) -> None:
+        self.ledger.begin(task)
+        self.begun(task)
+        sent = task if self.place.shares_files else replace(task, contents=_contents(task.source))
+        self.running[self.place.submit(carry_out, sent, task.memory_bytes)] = task
+
+    def _settled(self, future: Future[tuple[FleetRow, Files]], task: FleetTask) -> FleetRow | None:
+        """Return the row of a task, whose files are where they belong; None where it has none yet.
+
+        Raises:
+            UsageError: the machine has another version of this program.
+        """
+        again = replace(task, attempts=task.attempts + 1)
+        try:
+            row, files = future.result()
+        except (CancelledPart, LostError) as error:
+            if isinstance(error, CancelledPart) and self.is_ending:
+                self.ledger.end(task, CANCELLED)
+                return None
+            is_memory = isinstance(error, TooLittleMemoryError)
+            if is_memory and task.model not in self.larger:
+                self.larger.add(task.model)
+                again = replace(again, memory_bytes=2 * task.memory_bytes)
+            elif is_memory or self.lost[task.model] == _MOST_ATTEMPTS - 1:
+                return _lost(task, str(error))
+            self.lost[task.model] += not is_memory
+            self.ledger.end(task, "memory" if is_memory else LOST)
+            self.waiting.appendleft(again)
+            return None
+        if row.version != versions():
+            raise UsageError(f"{row.host}: has {row.version}, expected {versions()} as here")
+        for name, content in files:
+            path = task.output.parent / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with write_aside(path) as aside:
+                (aside / path.name).write_bytes(content)
+        return row
+
+    @contextmanager
+    def _ending_softly(self) -> Iterator[None]:
+        """Note the first Ctrl-C in the block; raise at the second."""
+
+        def press(*_: object) -> None:
+            if self.is_ending:
+                raise KeyboardInterrupt
+            self.is_ending = True
+
+        with ctrl_c_taken(press):
+            yield
 
 
 def _lost(task: FleetTask, reason: str) -> FleetRow:
     return FleetRow(
-        task.model, task.model_digest, task.options_digest, versions(), LOST, reason,
-        task.attempts - 1,
-    )  # fmt: skip
+        task.model, task.model_digest, task.options_digest, versions(), LOST, reason, task.attempts
+    )
+
+
+def _sizes(source: Path) -> dict[str, int]:
+    """Return the bytes of each file of a model, by its name beside the model's."""
+    paths = [source, *files_beside(source)]
+    return {
+        str(path.relative_to(source.parent)): path.stat().st_size for path in paths if path.exists()
+    }
+
+
+def _contents(source: Path) -> Files | None:
+    """Return a model's files; None where they are large, or not all of them are below its folder."""
+    sizes = _sizes(source)
+    folder = source.parent.resolve()
+    is_inside = all((folder / name).resolve().is_relative_to(folder) for name in sizes)
+    if sum(sizes.values()) > _MOST_SENT_BYTES or not is_inside:
+        return None
+    return tuple((name, (source.parent / name).read_bytes()) for name in sizes)
 
 
 def _named(models: Sequence[str | Path]) -> dict[str, Path]:

@@ -1,29 +1,42 @@
-"""The ledger of a fleet: a DuckDB file that one process writes, and anybody may ask between two rows."""
+"""The ledger of a fleet: a DuckDB file that one process writes, and tables beside it that all may read.
+
+While a fleet runs, its process has the file open, and others cannot. So they read the tables as Parquet,
+which is written again now and then. A second fleet in the folder is refused for the same reason.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, first_line
-from relational_tensat.base.files import check_file, sql
-from relational_tensat.fleet.task import FleetRow
+from relational_tensat.base.files import check_file, sql, write_aside
+from relational_tensat.egraph.database import limit_planning
+from relational_tensat.fleet.task import FleetRow, FleetTask, now
+
+if TYPE_CHECKING:
+    from types import TracebackType
 
 _T = TypeVar("_T")
-#: Its name in the output folder.
+#: Its name in the output folder; the tables beside it are ``TABLE.parquet``.
 LEDGER = "fleet.duckdb"
-_COLUMNS = tuple(each.name for each in fields(FleetRow) if each.name != "rules")
-#: So long it is tried again while another process has the file open, which is for a row only.
-_PATIENCE_S, _PAUSE_S = 5.0, 0.02
+TABLES = ("fleet_run", "fleet_attempt", "fleet_rule_use", "fleet_rule_saving")
+_COLUMNS = tuple(each.name for each in fields(FleetRow) if each.name not in ("rules", "savings"))
+_NAMES, _VALUES = ", ".join(_COLUMNS), ", ".join(f"${name}" for name in _COLUMNS)
+_FORMAT = "2"
+#: Tables are written so often while a fleet runs.
+_EXPORTED_EVERY_S = 2.0
+#: How an attempt ended, beside the states of a row.
+CANCELLED = "cancelled"
 
 
 class Ledger:
-    """What became of each model. The file is open while it is read or written, and no longer.
+    """What became of each model.
 
     Attributes:
         path: of the file.
@@ -33,65 +46,207 @@ class Ledger:
         """Take the ledger of an output folder; it need not be there."""
         self.path = folder / LEDGER
 
-    def create(self) -> None:
-        """Make the tables where there are none.
-
-        Raises:
-            InputError: the file cannot be made or opened.
-        """
-        self._with(lambda connection: connection.execute(sql("fleet/schema")), writes=True)
-
     def rows(self) -> list[FleetRow]:
         """Return all rows, by the models' names; none where there is no ledger.
 
+        Of a fleet that runs, they are some seconds old, and have no reports.
+
         Raises:
-            InputError: the file is no ledger.
+            InputError: the file is no ledger, or one of another version.
+        """
+        return _rows(self.table)
+
+    def table(self, table: str, columns: str) -> list[tuple[Any, ...]]:
+        """Return some columns of one of ``TABLES``.
+
+        Raises:
+            InputError: as ``rows``.
         """
         if not self.path.exists():
             return []
         check_file(self.path, "the ledger of a fleet")
-        query = f"SELECT {', '.join(_COLUMNS)} FROM fleet_run ORDER BY model"
-        found = self._with(lambda connection: connection.execute(query).fetchall())
-        return [FleetRow(*values) for values in found]
+        try:
+            with closing(duckdb.open_database(self.path)) as connection:
+                if not connection.execute("SELECT 1 FROM duckdb_tables()").fetchall():
+                    return []  # its fleet was killed when it began
+                _check_format(connection, self.path)
+                return connection.execute(f"SELECT {columns} FROM {table}").fetchall()
+        except duckdb.Error as error:
+            if "set lock" in str(error) and self._exported(table).exists():
+                return self._rows_of_parquet(table, columns)
+            raise InputError(
+                f"{self.path}: the ledger cannot be read: {first_line(error)}"
+            ) from error
+
+    def write(self) -> OpenLedger:
+        """Open the file, for one process; make it where there is none.
+
+        Raises:
+            InputError: it cannot be made or opened, or another fleet has it open.
+        """
+        if self.path.exists():
+            check_file(self.path, "the ledger of a fleet")
+        try:
+            connection = duckdb.open_database(self.path, writes=True)
+            if connection.execute("SELECT 1 FROM duckdb_tables()").fetchall():
+                _check_format(connection, self.path)
+            else:
+                connection.execute(f"BEGIN; {sql('fleet/schema')} COMMIT;")
+            limit_planning(connection)
+        except duckdb.Error as error:
+            raise InputError(
+                f"{self.path}: the ledger cannot be written: {first_line(error)}"
+            ) from error
+        return OpenLedger(self.path, connection, self._export)
+
+    def _exported(self, table: str) -> Path:
+        return self.path.with_name(f"{table}.parquet")
+
+    def _rows_of_parquet(self, table: str, columns: str) -> list[tuple[Any, ...]]:
+        import pyarrow.parquet as pq
+
+        names = columns.split(", ")
+        content = pq.read_table(self._exported(table)).to_pydict()
+        return list(zip(*(content[name] for name in names), strict=True))
+
+    def _export(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Write each table as Parquet, completely or not at all; of runs, all but the reports."""
+        import pyarrow.parquet as pq
+
+        duckdb.import_package()
+        for table in TABLES:
+            columns = "* REPLACE (NULL::VARCHAR AS report)" if table == "fleet_run" else "*"
+            content = connection.sql(f"SELECT {columns} FROM {table}").to_arrow_table()
+            path = self._exported(table)
+            with write_aside(path) as aside:
+                pq.write_table(content, aside / path.name)
+
+
+class OpenLedger:
+    """A ledger that this process writes; a context manager."""
+
+    def __init__(
+        self,
+        path: Path,
+        connection: duckdb.DuckDBPyConnection,
+        export: Callable[[duckdb.DuckDBPyConnection], None],
+    ) -> None:
+        self._path, self._connection, self._export = path, connection, export
+        self._exported_s = 0.0
+        self._known = {model for (model,) in self.table("fleet_run", "model")}
+
+    def __enter__(self) -> OpenLedger:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        try:
+            self._export(self._connection)
+        finally:
+            self._connection.close()
+
+    def rows(self) -> list[FleetRow]:
+        """Return all rows, by the models' names."""
+        return _rows(self.table)
+
+    def table(self, table: str, columns: str) -> list[tuple[Any, ...]]:
+        """Return some columns of one of ``TABLES``."""
+        return self._connection.execute(f"SELECT {columns} FROM {table}").fetchall()
+
+    def begin(self, task: FleetTask) -> None:
+        """Note that a task begins; where nothing follows, its fleet was killed.
+
+        Raises:
+            InputError: the file cannot be written.
+        """
+        text = "INSERT INTO fleet_attempt VALUES ($model, $attempt, $started, NULL, NULL, NULL)"
+        values = {"model": task.model, "attempt": task.attempts, "started": now()}
+        self._change([(text, values)])
+
+    def end(self, task: FleetTask, ending: str, host: str = "") -> None:
+        """Note that a task ended without a row.
+
+        Raises:
+            InputError: the file cannot be written.
+        """
+        self._change([_ended(task.model, task.attempts, ending, host)])
 
     def keep(self, row: FleetRow) -> None:
         """Write what became of a model, instead of what was known of it: once, or not at all.
 
         Raises:
-            InputError: the file cannot be opened or written.
+            InputError: the file cannot be written.
         """
+        model = {"model": row.model}
+        changes: list[tuple[str, dict[str, Any]]] = []
+        if row.model in self._known:
+            tables = ("fleet_run", "fleet_rule_use", "fleet_rule_saving")
+            changes += [(f"DELETE FROM {table} WHERE model = $model", model) for table in tables]
         values = {name: getattr(row, name) for name in _COLUMNS}
-        parameters = ", ".join(f"${name}" for name in _COLUMNS)
+        changes.append((f"INSERT INTO fleet_run ({_NAMES}) VALUES ({_VALUES})", values))
+        changes.append(_ended(row.model, row.attempts, row.state, row.host))
+        for table, pairs in (("fleet_rule_use", row.rules), ("fleet_rule_saving", row.savings)):
+            if pairs:
+                names, amounts = zip(*pairs, strict=True)
+                text = f"INSERT INTO {table} SELECT $model, unnest($rules), unnest($amounts)"
+                changes.append((text, {**model, "rules": list(names), "amounts": list(amounts)}))
+        self._change(changes)
+        self._known.add(row.model)
+        if time.monotonic() - self._exported_s > _EXPORTED_EVERY_S:
+            self._export(self._connection)
+            self._exported_s = time.monotonic()
 
-        def write(connection: duckdb.DuckDBPyConnection) -> None:
-            connection.execute("BEGIN")
-            connection.execute(
-                f"INSERT OR REPLACE INTO fleet_run ({', '.join(_COLUMNS)}) VALUES ({parameters})",
-                values,
-            )
-            connection.execute(
-                "DELETE FROM fleet_rule_use WHERE model = $model", {"model": row.model}
-            )
-            for rule, uses in row.rules:
-                connection.execute(
-                    "INSERT INTO fleet_rule_use VALUES ($model, $rule, $uses)",
-                    {"model": row.model, "rule": rule, "uses": uses},
-                )
-            connection.execute("COMMIT")
+    def _change(self, statements: Sequence[tuple[str, dict[str, Any]]]) -> None:
+        try:
+            if len(statements) == 1:  # is a transaction
+                self._connection.execute(*statements[0])
+                return
+            self._connection.execute("BEGIN")
+            for text, values in statements:
+                self._connection.execute(text, values)
+            self._connection.execute("COMMIT")
+        except duckdb.Error as error:
+            raise InputError(
+                f"{self._path}: the ledger cannot be written: {first_line(error)}"
+            ) from error
 
-        self._with(write, writes=True)
 
-    def _with(self, act: Callable[[duckdb.DuckDBPyConnection], _T], *, writes: bool = False) -> _T:
-        start_s = time.monotonic()
-        while True:
-            try:
-                with closing(duckdb.open_database(self.path, writes=writes)) as connection:
-                    return act(connection)
-            except duckdb.Error as error:
-                is_taken = "lock" in str(error) and time.monotonic() - start_s < _PATIENCE_S
-                if not is_taken:
-                    raise InputError(
-                        f"{self.path}: the ledger cannot be {'written' if writes else 'read'}: "
-                        f"{first_line(error)}"
-                    ) from error
-            time.sleep(_PAUSE_S)
+def _ended(model: str, attempt: int, ending: str, host: str) -> tuple[str, dict[str, Any]]:
+    text = """UPDATE fleet_attempt SET ended = $ended, ending = $ending, host = $host
+        WHERE model = $model AND attempt = $attempt AND ended IS NULL"""
+    values = {"model": model, "attempt": attempt, "ended": now(), "ending": ending, "host": host}
+    return text, values
+
+
+def _check_format(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    try:
+        found = connection.execute("SELECT version FROM fleet_format").fetchall()
+    except duckdb.CatalogException:
+        found = []
+    if found != [(_FORMAT,)]:
+        raise InputError(
+            f"{path}: the ledger cannot be used: it is no ledger, or one of another version of this "
+            "program, expected another folder"
+        )
+
+
+def _rows(table: Callable[[str, str], list[tuple[Any, ...]]]) -> list[FleetRow]:
+    runs = table("fleet_run", _NAMES)
+    uses = table("fleet_rule_use", "model, rule, uses")
+    savings = table("fleet_rule_saving", "model, rule, saved_us")
+    return [
+        replace(
+            FleetRow(*values),
+            rules=_of_model(uses, values[0]),
+            savings=_of_model(savings, values[0]),
+        )
+        for values in sorted(runs)
+    ]
+
+
+def _of_model(rows: Sequence[tuple[Any, ...]], model: str) -> tuple[tuple[Any, Any], ...]:
+    return tuple(sorted((rule, value) for name, rule, value in rows if name == model))

@@ -20,14 +20,15 @@ def file_digest(model: Path) -> str:
         OSError: a file cannot be read.
     """
     digest = hashlib.sha256()
-    for path in (model, *_beside(model)):
+    for path in (model, *files_beside(model)):
         with path.open("rb") as file:
             while block := file.read(_READ_BYTES):
                 digest.update(block)
     return digest.hexdigest()
 
 
-def _beside(model: Path) -> list[Path]:
+def files_beside(model: Path) -> list[Path]:
+    """Return the files that the weights of a model's file are in; of what is no model, none."""
     if not is_onnx(model):
         return []
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # ships no types

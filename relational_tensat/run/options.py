@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from relational_tensat.base.errors import UsageError
 from relational_tensat.base.option import Option, OptionGroup, OptionTree, option, options_in
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.explore.exploration_options import ExplorationOptions, TreeOptions
@@ -290,4 +291,33 @@ def with_short_limits(options: Options) -> Options:
         limits_s["extract_time_limit_s"] = _TIMED_EXTRACTION_S
     return options.replace(
         **{name: limit_s for name, limit_s in limits_s.items() if name not in options.given}
+    )
+
+
+def without_clock(options: Options) -> Options:
+    """Return options of a run whose result depends on no clock.
+
+    Raises:
+        UsageError: they ask for a race, for measuring, or for a limit of seconds.
+    """
+    default, costs = Options(), options.costs
+    asked = {
+        "--effort high": options.purpose.effort == HIGH,
+        "--for best": options.purpose.runs_on == "best",
+        "--this-machine": options.output.this_machine,
+        "--budget": bool(costs.budget_s),
+        "--cost cpu": (costs.source or "").partition(":")[0] in ("cpu", "cuda"),
+        "--time-limit": options.exploration.time_limit_s != default.exploration.time_limit_s,
+        "extract-time-limit": options.extraction.time_limit_s != default.extraction.time_limit_s,
+    }
+    for flag in (flag for flag, is_asked in asked.items() if is_asked):
+        raise UsageError(
+            f"--deterministic and {flag}, expected one of the two: nothing goes by the clock then"
+        )
+    is_auto = options.exploration.search == "auto"
+    return options.replace(
+        effort=LOW if costs.source is None else options.purpose.effort,
+        budget_s=0.0,
+        end_to_end=False,
+        search="saturation" if is_auto else options.exploration.search,
     )

@@ -7,11 +7,12 @@ that is resumed is loaded from its database, and goes on with the same stages.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from relational_tensat.base.deadline import standing_clock
 from relational_tensat.base.outputs import (
     DefaultOutput,
     check_database,
@@ -163,7 +164,8 @@ def _carry_out(
     from relational_tensat.run.values import Run
 
     run = Run.begin(options, source, output, cost_model, progress, again=optimize)
-    with run.files, run.resources, run.attention:
+    clock = standing_clock() if options.process.deterministic else nullcontext()
+    with clock, run.files, run.resources, run.attention:
         # Model, rules and inputs are read; the graph goes into the database.
         loaded = (opened or load)(run)
         # The e-graph grows by the rules; with the option fuse, by kernels.

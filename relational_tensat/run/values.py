@@ -26,7 +26,7 @@ from relational_tensat.extract.kept_choice import ExtractionEntry
 from relational_tensat.rules.backends.backend import load_backend
 from relational_tensat.rules.backends.names import BACKENDS
 from relational_tensat.rules.model import Rule
-from relational_tensat.run.options import DEFAULT_PROFILE, Options, with_short_limits
+from relational_tensat.run.options import DEFAULT_PROFILE, Options, with_short_limits, without_clock
 from relational_tensat.run.progress import Phases, Progress, Recording
 from relational_tensat.run.purpose import Purpose, purpose_of
 from relational_tensat.run.reports import MachineForm, RaceReport, RuntimeRace
@@ -91,6 +91,8 @@ class Run:
         Raises:
             UsageError, InputError: what costs are from does not exist, or cannot be used.
         """
+        if options.process.deterministic:
+            options = without_clock(options)
         has_own_costs = cost_model is not None
         if has_own_costs and options.costs.source is None:
             options = options.replace(cost=DEFAULT_PROFILE)

@@ -1,9 +1,13 @@
 -- The ledger of a fleet: what became of each model. One process writes it.
-CREATE TABLE IF NOT EXISTS fleet_run (
+CREATE TABLE fleet_format AS SELECT '2' AS version;
+COMMENT ON TABLE fleet_format IS 'The version of these tables.';
+COMMENT ON COLUMN fleet_format.version IS 'Raised when a table changes its meaning; others are refused.';
+
+CREATE TABLE fleet_run (
     model VARCHAR PRIMARY KEY, model_digest VARCHAR NOT NULL, options_digest VARCHAR NOT NULL, version VARCHAR NOT NULL,
     state VARCHAR NOT NULL, reason VARCHAR NOT NULL, attempts INTEGER NOT NULL, host VARCHAR NOT NULL,
-    ended TIMESTAMP NOT NULL, output VARCHAR, output_digest VARCHAR, basis VARCHAR, speedup DOUBLE, low DOUBLE,
-    high DOUBLE, cost_before_us DOUBLE, cost_after_us DOUBLE, nodes_before INTEGER, nodes_after INTEGER,
+    ended TIMESTAMP NOT NULL, output VARCHAR, output_digest VARCHAR, costs VARCHAR, basis VARCHAR, speedup DOUBLE,
+    low DOUBLE, high DOUBLE, cost_before_us DOUBLE, cost_after_us DOUBLE, nodes_before INTEGER, nodes_after INTEGER,
     bytes_before BIGINT, bytes_after BIGINT, cpu_s DOUBLE NOT NULL, wall_s DOUBLE NOT NULL, peak_bytes BIGINT NOT NULL,
     report VARCHAR
 );
@@ -13,13 +17,14 @@ COMMENT ON COLUMN fleet_run.model_digest IS 'Of the file, and of the files that 
 COMMENT ON COLUMN fleet_run.options_digest IS 'Of the options of the run.';
 COMMENT ON COLUMN fleet_run.version IS 'Of this program, and of onnxruntime.';
 COMMENT ON COLUMN fleet_run.state IS
-'changed: another graph was written; kept: the original was; refused: the program cannot use the model; lost: its process ended three times.';
-COMMENT ON COLUMN fleet_run.reason IS 'Why it was refused or lost; else empty.';
+'changed: another graph was written; kept: the original was; refused: the program cannot use the model; failed: a defect of the program; lost: its process or machine ended three times.';
+COMMENT ON COLUMN fleet_run.reason IS 'Why it was refused, failed or lost; interrupted: Ctrl-C ended its search, and the file is the best so far; else empty.';
 COMMENT ON COLUMN fleet_run.attempts IS 'How often it was begun.';
 COMMENT ON COLUMN fleet_run.host IS 'The machine that it ran on.';
 COMMENT ON COLUMN fleet_run.ended IS 'When it ended, UTC.';
 COMMENT ON COLUMN fleet_run.output IS 'The file that was written, below the output folder.';
 COMMENT ON COLUMN fleet_run.output_digest IS 'Of that file.';
+COMMENT ON COLUMN fleet_run.costs IS 'What costs are from: a profile, a table, or this kind of machine.';
 COMMENT ON COLUMN fleet_run.basis IS 'measured: the gain was timed; modelled: it was not.';
 COMMENT ON COLUMN fleet_run.speedup IS 'How many times as fast the result is; 1 for the original.';
 COMMENT ON COLUMN fleet_run.low IS 'The lower end of the interval of 99 %, where it was timed.';
@@ -35,8 +40,28 @@ COMMENT ON COLUMN fleet_run.wall_s IS 'Seconds that passed.';
 COMMENT ON COLUMN fleet_run.peak_bytes IS 'The most memory that its process has had by then.';
 COMMENT ON COLUMN fleet_run.report IS 'What run --json prints, as JSON.';
 
-CREATE TABLE IF NOT EXISTS fleet_rule_use (model VARCHAR NOT NULL, rule VARCHAR NOT NULL, uses INTEGER NOT NULL);
+CREATE TABLE fleet_rule_use (model VARCHAR NOT NULL, rule VARCHAR NOT NULL, uses INTEGER NOT NULL);
 COMMENT ON TABLE fleet_rule_use IS 'Rules that the results need.';
 COMMENT ON COLUMN fleet_rule_use.model IS 'Of fleet_run.';
 COMMENT ON COLUMN fleet_rule_use.rule IS 'The rule''s name.';
 COMMENT ON COLUMN fleet_rule_use.uses IS 'How many e-nodes of the result it made.';
+
+CREATE TABLE fleet_rule_saving (model VARCHAR NOT NULL, rule VARCHAR NOT NULL, saved_us DOUBLE NOT NULL);
+COMMENT ON TABLE fleet_rule_saving IS 'What rules are worth in a model: of fleets with --savings.';
+COMMENT ON COLUMN fleet_rule_saving.model IS 'Of fleet_run.';
+COMMENT ON COLUMN fleet_rule_saving.rule IS 'The rule''s name.';
+COMMENT ON COLUMN fleet_rule_saving.saved_us IS
+'What the result of a run without the rule costs more, in µs. Of two rules of which one suffices, each saves 0.';
+
+CREATE TABLE fleet_attempt (
+    model VARCHAR NOT NULL, attempt INTEGER NOT NULL, started TIMESTAMP NOT NULL, ended TIMESTAMP, ending VARCHAR,
+    host VARCHAR
+);
+COMMENT ON TABLE fleet_attempt IS 'How often each model was begun, and how that ended.';
+COMMENT ON COLUMN fleet_attempt.model IS 'Of fleet_run.';
+COMMENT ON COLUMN fleet_attempt.attempt IS 'From 1 on, whatever fleet began it.';
+COMMENT ON COLUMN fleet_attempt.started IS 'When it was handed out, UTC.';
+COMMENT ON COLUMN fleet_attempt.ended IS 'When that was known, UTC; NULL: it runs, or its fleet was killed.';
+COMMENT ON COLUMN fleet_attempt.ending IS
+'The state of the row; or lost: its process or machine ended; memory: that did not suffice; cancelled: by Ctrl-C.';
+COMMENT ON COLUMN fleet_attempt.host IS 'The machine that it ran on; empty where nobody knows.';

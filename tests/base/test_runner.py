@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 import pytest
 
-from relational_tensat.base.errors import NoSolutionError, UsageError
-from relational_tensat.base.runner import RUNNERS, Runner, is_stopping, runner
+from relational_tensat.base.errors import UsageError
+from relational_tensat.base.runner import RUNNERS, LostError, Runner, is_stopping, runner
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.soundness import verify_rules
 from relational_tensat.rules.soundness.parallel import verified
@@ -20,25 +20,23 @@ _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
 
 
-class Threads:
+class Threads(Runner):
     """An example of a runner: threads of this process."""
+
+    slots = 2
 
     def __init__(self, argument: str) -> None:
         self._pool = ThreadPoolExecutor(int(argument))
         self.tasks: list[object] = []
 
-    def __enter__(self) -> Runner:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self._pool.shutdown(cancel_futures=True)
 
-    def map(self, compute: Callable[[_Task], _Result], tasks: Sequence[_Task]) -> Iterator[_Result]:
-        self.tasks += tasks
-        return self._pool.map(compute, tasks)
-
-    def stop(self) -> None:
-        raise AssertionError("nobody stops it")
+    def submit(
+        self, compute: Callable[[_Task], _Result], task: _Task, memory_bytes: int = 0
+    ) -> Future[_Result]:
+        self.tasks.append(task)
+        return self._pool.submit(compute, task)
 
 
 def test_a_new_runner_is_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,10 +87,29 @@ def test_other_processes_are_told_to_stop_and_ended() -> None:
         raise KeyboardInterrupt
     assert time.monotonic() - started < 50
     with (
-        pytest.raises(NoSolutionError, match="ended before it was done"),
+        pytest.raises(LostError, match="ended before it was done"),
         runner("processes:2") as run,
     ):
         list(run.map(os._exit, [3]))
+
+
+def test_a_process_that_ends_takes_no_other_with_it() -> None:
+    with runner("processes:2") as run:
+        other, ended = run.submit(_waits, 1.0), run.submit(os._exit, 3)
+        assert isinstance(ended.exception(), LostError)
+        again = run.submit(abs, -3)
+        assert wait([other, again]).not_done == set()
+        assert again.result() == 3 and other.result()[1] is False
+
+
+def test_what_is_raised_elsewhere_is_raised_here() -> None:
+    for text in ("here", "processes:1"):
+        with runner(text) as run, pytest.raises(ZeroDivisionError):
+            list(run.map(_inverse, [2, 0]))
+
+
+def _inverse(number: int) -> float:
+    return 1 / number
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ import pytest
 
 from relational_tensat import InputError, Options, UsageError
 from relational_tensat.cli.main import main
-from relational_tensat.fleet import FleetRow, Ledger, fleet
+from relational_tensat.fleet import Beside, FleetRow, Ledger, fleet
 from relational_tensat.fleet import fleet as module_of_fleet
-from relational_tensat.fleet.task import FleetTask, carry_out
+from relational_tensat.fleet.task import Files, FleetTask, carry_out
 
 INPUTS = Path(__file__).resolve().parents[2] / "bench" / "inputs"
 _QUICK = Options.of(effort="low", search="saturation", iterations=1, node_limit=500, verify_runs=1)
@@ -58,34 +58,21 @@ def test_each_model_is_optimized_once(models: Path, tmp_path: Path) -> None:
 def test_rows_say_what_became_of_models(models: Path, tmp_path: Path) -> None:
     (row,) = fleet([models / "one.onnx"], tmp_path / "fast", _QUICK)
     (kept,) = Ledger(tmp_path / "fast").rows()
-    assert kept == row_without_rules(row)
+    assert kept == row
     assert row.cost_before_us and row.cost_after_us and row.cost_after_us <= row.cost_before_us
     assert row.basis == "modelled" and row.report and row.peak_bytes > 1 << 20
 
 
 def test_each_result_may_have_a_certificate(models: Path, tmp_path: Path) -> None:
     out = tmp_path / "fast"
-    rows = fleet([models], out, _QUICK, certificates=True)
+    rows = fleet([models], out, _QUICK, beside=Beside(certificates=True))
     assert states(rows)["broken.onnx"] == "refused"
     for name in ("one", "deep/two"):
         files = [models / f"{name}.onnx", out / f"{name}.onnx", out / f"{name}.proof.json"]
         assert main(["check", *map(str, files), "-q"]) == 0
 
 
-def row_without_rules(row: FleetRow) -> FleetRow:
-    from dataclasses import replace
-
-    return replace(row, rules=())
-
-
-def test_processes_do_the_same(models: Path, tmp_path: Path) -> None:
-    here = fleet([models], tmp_path / "here", _QUICK)
-    there = fleet([models], tmp_path / "there", _QUICK, on="processes:2")
-    assert states(here) == states(there)
-    assert [row.output_digest for row in here] == [row.output_digest for row in there]
-
-
-def _killing(task: FleetTask, marks: Path) -> FleetRow:
+def _killing(task: FleetTask, marks: Path) -> tuple[FleetRow, Files]:
     """Carry a task out; the process of ``one.onnx`` is killed as often as there are marks."""
     left = sorted(marks.iterdir())
     if task.model == "one.onnx" and left:
@@ -186,7 +173,7 @@ def test_no_file_of_others_is_written_over(models: Path, tmp_path: Path) -> None
     out = tmp_path / "fast"
     out.mkdir()
     (out / "one.onnx").write_text("precious")
-    with pytest.raises(UsageError, match=r"one.onnx: exists already, expected a new folder"):
+    with pytest.raises(UsageError, match=r"one.onnx: exists already, and no fleet wrote it here"):
         fleet([models], out, _QUICK)
     assert (out / "one.onnx").read_text() == "precious"
     os.mkfifo(out / "fleet.duckdb")

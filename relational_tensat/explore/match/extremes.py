@@ -51,7 +51,7 @@ class Extremes:
         harmful = _harmful(egraph.graph)
         self._weights = harmful | frozenset(_extreme_weights(egraph.graph))
         self._numbers = frozenset(_numbers(egraph.graph, harmful))
-        self._keeping = [name for name, operator in operators().items() if operator.keeps_size]
+        self._keeping = {name for name, operator in operators().items() if operator.keeps_size}
         self._seen = 0
         self._signatures: list[int] = []
         #: Of rules that take extreme elements for some variables, where the others are bound.
@@ -84,7 +84,7 @@ class Extremes:
             self._egraph.database.run(
                 "match/extreme",
                 signatures=self._signatures,
-                keeping=self._keeping,
+                keeping=catalogue.by_signature(lambda symbol: symbol.op in self._keeping),
                 hidden=self._egraph.is_universe,
             )
 

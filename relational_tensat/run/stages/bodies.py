@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 import re
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from relational_tensat.base.deadline import now_s
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.egraph.enode_rows import gathered
 from relational_tensat.formats.onnx_bodies import (
@@ -47,7 +47,7 @@ _FEWEST_NODES = 2
 #: All bodies together take no longer, in seconds, those within others included; what is begun is ended.
 _MOST_S = 20.0
 _LATE = ": the time for bodies was over"
-#: When the time for bodies is over, by ``time.monotonic``.
+#: When the time for bodies is over, by ``now_s``.
 _end_s: ContextVar[float] = ContextVar("_end_s", default=math.inf)
 _EXPLORATION_S, _EXTRACTION_S = 4.0, 2.0
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -68,7 +68,7 @@ def rewrite_bodies(run: Run, model: Model) -> tuple[list[BodyRewrite], str]:
     results: dict[bytes, Result | None] = {}
     n_late = 0
     outer_end_s = _end_s.get()  # of the bodies that these are within
-    before = _end_s.set(min(outer_end_s, time.monotonic() + _MOST_S))
+    before = _end_s.set(min(outer_end_s, now_s() + _MOST_S))
     try:
         for own in nodes:
             body_run = _BodyRun(run, model, own, results)
@@ -135,7 +135,7 @@ class _BodyRun:
                 continue
             content = body.content
             if content not in self._known_results:
-                if time.monotonic() > _end_s.get():
+                if now_s() > _end_s.get():
                     self.is_late = True
                     break
                 self._known_results[content] = self._optimized(body)
@@ -217,8 +217,6 @@ def _options(options: Options, body: Body) -> Options:
         backend=given.backend,
         iterations=options.exploration.iterations,
         node_limit=options.exploration.node_limit,
-        time_limit_s=min(_EXPLORATION_S, options.exploration.time_limit_s or _EXPLORATION_S),
-        extract_time_limit_s=_EXTRACTION_S,
         cost_cache=options.costs.cache,
         seed=options.process.seed,
         threads=options.process.threads,
@@ -228,6 +226,11 @@ def _options(options: Options, body: Body) -> Options:
         dims=dict(body.sizes),
         opset=opset,
     )
+    if options.process.deterministic:
+        own = own.replace(deterministic=True)
+    else:
+        limit_s = min(_EXPLORATION_S, options.exploration.time_limit_s or _EXPLORATION_S)
+        own = own.replace(time_limit_s=limit_s, extract_time_limit_s=_EXTRACTION_S)
     place = options.purpose.runs_on
     if place is not None:
         return own.replace(runs_on=place, effort=LOW)

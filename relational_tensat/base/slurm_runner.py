@@ -1,0 +1,132 @@
+"""The machines of a Slurm cluster, by submitit (the extra ``slurm``): each part is a job.
+
+``slurm`` has 64 jobs at a time, ``slurm:N`` N. ``slurm:local`` runs them here, without Slurm. Variables of
+``sbatch`` (``SBATCH_PARTITION``, ``SBATCH_ACCOUNT``) say where jobs go. The user's cache folder has their
+files, so all machines must have it.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from relational_tensat.base.errors import MissingDependencyError, UsageError
+from relational_tensat.base.folders import PrivateFolder, user_cache
+from relational_tensat.base.runner import CancelledPart, LostError, Runner, TooLittleMemoryError
+
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
+_MOST_JOBS = 64
+_LOCAL, _LOCAL_JOBS = "local", 2
+_PAUSE_S = 0.2
+_MOST_MINUTES = 24 * 60
+
+
+def slurm(argument: str) -> Runner:
+    """Return the runner of ``slurm``, ``slurm:N``, or ``slurm:local``.
+
+    Raises:
+        UsageError: it is no number, or there is no Slurm here.
+        MissingDependencyError: submitit is not installed.
+    """
+    if argument not in ("", _LOCAL) and not (argument.isdecimal() and int(argument)):
+        raise UsageError(
+            f"runner 'slurm:{argument}', expected a number of jobs, 1 or more, or local"
+        )
+    try:
+        import submitit
+    except ImportError as error:
+        raise MissingDependencyError(
+            "--on slurm needs submitit: pip install 'relational-tensat[slurm]'"
+        ) from error
+    if argument != _LOCAL and shutil.which("sbatch") is None:
+        raise UsageError(
+            "--on slurm: there is no sbatch here, expected a machine of a Slurm cluster"
+        )
+    jobs = _LOCAL_JOBS if argument == _LOCAL else int(argument or _MOST_JOBS)
+    return _Jobs(submitit, _LOCAL if argument == _LOCAL else "slurm", jobs)
+
+
+class _Jobs(Runner):
+    """Jobs; a thread looks which are done."""
+
+    def __init__(self, submitit: Any, cluster: str, number: int) -> None:
+        self._submitit, self._cluster, self._number = submitit, cluster, number
+        self._running: dict[Future[Any], Any] = {}
+        self._lock = threading.Lock()
+        self._is_cancelled = False
+
+    @property
+    def slots(self) -> int:
+        return self._number
+
+    def __enter__(self) -> _Jobs:
+        user_cache().mkdir(parents=True, exist_ok=True)
+        self._folder = PrivateFolder(user_cache())
+        self._executor = self._submitit.AutoExecutor(self._folder.path, cluster=self._cluster)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.stop()
+        self._ended.set()
+        self._thread.join()
+        self._folder.close()
+
+    def submit(
+        self, compute: Callable[[_Task], _Result], task: _Task, memory_bytes: int = 0
+    ) -> Future[_Result]:
+        """Submit a job."""
+        memory = {"mem_gb": math.ceil(memory_bytes / 2**30)} if memory_bytes else {}
+        self._executor.update_parameters(timeout_min=_MOST_MINUTES, **memory)
+        future: Future[_Result] = Future()
+        future.set_running_or_notify_cancel()
+        job = self._executor.submit(compute, task)
+        with self._lock:
+            self._running[future] = job
+        return future
+
+    def stop(self) -> None:
+        self._is_cancelled = True
+        with self._lock:
+            jobs = list(self._running.values())
+        for job in jobs:
+            job.cancel()
+
+    def _look(self) -> None:
+        while not self._ended.is_set():
+            with self._lock:
+                done = [(future, job) for future, job in self._running.items() if job.done()]
+                for future, _ in done:
+                    del self._running[future]
+            for future, job in done:
+                self._settle(future, job)
+            time.sleep(_PAUSE_S)
+
+    def _settle(self, future: Future[Any], job: Any) -> None:
+        known = self._submitit.core.utils
+        try:
+            future.set_result(job.result())
+        except known.FailedJobError as error:  # what the part raised, as text
+            future.set_exception(error)
+        except known.UncompletedJobError as error:
+            if self._is_cancelled:
+                future.set_exception(CancelledPart("cancelled"))
+            elif "OUT_OF_ME" in str(job.state):
+                future.set_exception(
+                    TooLittleMemoryError("Slurm ended it: its memory did not suffice")
+                )
+            else:
+                future.set_exception(
+                    LostError(f"job {job.job_id} ended: {str(error).splitlines()[0]}")
+                )
+        except BaseException as error:  # what the part raised: for who waits
+            future.set_exception(error)
