@@ -109,9 +109,16 @@ def prepare(
 
 
 def prepare_model(
-    model: bytes | Path, feeds: Mapping[str, Array], optimizations: str, threads: int = 1
+    model: bytes | Path,
+    feeds: Mapping[str, Array],
+    optimizations: str,
+    threads: int = 1,
+    library: Path | None = None,
 ) -> Callable[[], None]:
     """As ``prepare``, of a model as ONNX writes it, or of its file.
+
+    Args:
+        library: of custom ops.
 
     Raises:
         Exception: one of ``refusals``.
@@ -123,6 +130,8 @@ def prepare_model(
         options.add_session_config_entry("session.force_spinning_stop", "1")
     options.inter_op_num_threads = 1
     options.log_severity_level = _FATAL  # what is wrong is raised
+    if library is not None:
+        options.register_custom_ops_library(str(library))
     source = str(model) if isinstance(model, Path) else model
     session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     return bound(session, feeds)

@@ -1,0 +1,131 @@
+"""``relational_tensat.session`` and ``register``: a file with its kernels in onnxruntime."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import onnx
+import onnxruntime
+
+from relational_tensat.base.errors import InputError, MissingDependencyError, first_line
+from relational_tensat.base.folders import utf8_name
+from relational_tensat.custom_ops.build import library_of, loaded
+from relational_tensat.custom_ops.comparison import compare_with_functions
+from relational_tensat.custom_ops.library import KernelOp, sources_of
+from relational_tensat.custom_ops.manifest import read_manifest
+from relational_tensat.formats.frontend import is_onnx
+from relational_tensat.rules.backends.fused_chain import DOMAIN
+from relational_tensat.verify.sessions import runtime_errors
+
+_log = logging.getLogger("relational_tensat")
+_LOCK = Lock()
+
+
+def session(
+    model: str | Path, options: onnxruntime.SessionOptions | None = None, **more: Any
+) -> onnxruntime.InferenceSession:
+    """Return a session of a file that ``run --fuse`` has written, with its kernels.
+
+        session = relational_tensat.session("model.opt.onnx")
+        outputs = session.run(None, {"x": x})
+
+    Args:
+        model: the file; ``model.opt.kernels`` is beside it.
+        options: of the session, which know the kernels afterwards.
+        more: passed to ``onnxruntime.InferenceSession``; the processor is the default provider.
+
+    Raises:
+        InputError: as ``register``; or onnxruntime does not open the file.
+    """
+    options = options or onnxruntime.SessionOptions()
+    register(options, model)
+    more.setdefault("providers", ["CPUExecutionProvider"])
+    try:
+        return onnxruntime.InferenceSession(utf8_name(Path(model)), options, **more)
+    except runtime_errors() as error:
+        raise InputError(f"{model}: onnxruntime does not open it: {first_line(error)}") from error
+
+
+def register(options: onnxruntime.SessionOptions, model: str | Path) -> tuple[str, ...]:
+    """Let the sessions of some options run a file's kernels; return the names of these.
+
+    The manifest beside the file is read as data. Its μGraphs are checked, their C is made again, compiled
+    into the user's own cache, and compared with the local functions that they stand for. Without a C
+    compiler there is a warning, and the file runs without kernels, by these functions.
+
+    Args:
+        options: of onnxruntime.
+        model: the file that ``run --fuse`` has written.
+
+    Raises:
+        InputError: the manifest is malformed, of another file, or has a kernel that computes something else
+            than its function; or the cache is not the user's own.
+    """
+    model = Path(model)
+    if not is_onnx(model):
+        raise InputError(f"{model}: is no .onnx file")
+    ops = read_manifest(model)
+    if not ops:
+        return ()
+    functions = functions_of(model)
+    if missing := [op.name for op in ops if op.name not in functions]:
+        raise InputError(f"{model}: has no function {missing[0]}, which a kernel is named for")
+    try:
+        register_ops(options, ops, functions)
+    except MissingDependencyError as error:
+        _log.warning("%s: runs without its kernels: %s", model, error)
+        return ()
+    return tuple(op.name for op in ops)
+
+
+def functions_of(model: Path) -> dict[str, onnx.FunctionProto]:
+    """Return a file's local functions that kernels may stand for, by name.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        read = onnx.load(model, load_external_data=False)
+    except Exception as error:  # of protobuf's, which has several
+        raise InputError(f"{model}: no ONNX: {first_line(error)}") from error
+    return {each.name: each for each in read.functions if each.domain == DOMAIN}
+
+
+def register_ops(
+    options: onnxruntime.SessionOptions,
+    ops: Sequence[KernelOp],
+    functions: Mapping[str, onnx.FunctionProto],
+) -> None:
+    """Let the sessions of some options run kernels.
+
+    Args:
+        options: of onnxruntime.
+        ops: the kernels, each checked.
+        functions: the local functions that they are named for.
+
+    Raises:
+        MissingDependencyError: there is no C compiler.
+        InputError: a kernel does not compile, or computes something else than its function.
+    """
+    own = b"".join(functions[op.name].SerializeToString(deterministic=True) for op in ops)
+    compare = partial(compare_with_functions, ops=ops, functions=functions)
+    with _LOCK:  # a library makes its domain when it is registered first
+        library = loaded(library_of(sources_of(ops), own, compare))
+        register_library(options, library)
+
+
+def register_library(options: onnxruntime.SessionOptions, library: Path) -> None:
+    """Let the sessions of some options run a library's ops.
+
+    Raises:
+        InputError: onnxruntime refuses it.
+    """
+    try:
+        options.register_custom_ops_library(utf8_name(library))
+    except runtime_errors() as error:
+        raise InputError(f"onnxruntime does not take kernels: {first_line(error)}") from error
