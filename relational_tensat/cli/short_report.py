@@ -76,6 +76,8 @@ def _body(result: Result) -> list[Text]:
     lines += [_operators_line(result), _rules_line(result)]
     if result.fusion is not None:
         lines.append(kernels_line(result.fusion))
+    if result.library is not None:
+        lines.append(result.library.outcome)
     if result.machine is not None:
         form = result.machine.taken
         standing = result.machine.standings[form or result.machine.winner]

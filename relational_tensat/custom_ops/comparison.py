@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,8 @@ import onnxruntime
 
 from relational_tensat.base.errors import InputError, first_line
 from relational_tensat.base.folders import temporary_folder, utf8_name
-from relational_tensat.custom_ops.library import KernelOp, KernelUse
+from relational_tensat.custom_ops.build import library_of
+from relational_tensat.custom_ops.library import KernelOp, KernelUse, sources_of
 from relational_tensat.formats import load_model
 from relational_tensat.rules.backends.fused_chain import DOMAIN
 from relational_tensat.tensor import Array
@@ -22,6 +24,26 @@ from relational_tensat.verify.sessions import runtime_errors
 _TOLERANCE = 1e-4
 _SEED = 4_000_000
 _FLOAT, _BOOL = onnx.TensorProto.FLOAT, onnx.TensorProto.BOOL
+
+
+def functions_of(model: Path) -> dict[str, onnx.FunctionProto]:
+    """Return a file's local functions that kernels may stand for, by name.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        read = onnx.load(model, load_external_data=False)
+    except Exception as error:  # of protobuf's, which has several
+        raise InputError(f"{model}: no ONNX: {first_line(error)}") from error
+    return {each.name: each for each in read.functions if each.domain == DOMAIN}
+
+
+def compared_library(ops: Sequence[KernelOp], functions: Mapping[str, onnx.FunctionProto]) -> Path:
+    """Return the library of some ops, compiled and compared with their functions; see ``library_of``."""
+    own = b"".join(functions[op.name].SerializeToString(deterministic=True) for op in ops)
+    compare = partial(compare_with_functions, ops=ops, functions=functions)
+    return library_of(sources_of(ops), own, compare)
 
 
 def compare_with_functions(
@@ -72,12 +94,12 @@ def model_of_call(op: KernelOp, use: KernelUse, function: onnx.FunctionProto) ->
     """Return a model of one call, with shapes of one of its uses."""
     inputs = [
         onnx.helper.make_tensor_value_info(
-            f"operand_{place}", _BOOL if name in op.graph.conditions else _FLOAT, shape
+            f"given_{place}", _BOOL if name in op.graph.conditions else _FLOAT, shape
         )
         for place, (name, shape) in enumerate(zip(op.graph.inputs, use.operands, strict=True))
     ]
     outputs = [
-        onnx.helper.make_tensor_value_info(f"result_{place}", _FLOAT, shape)
+        onnx.helper.make_tensor_value_info(f"found_{place}", _FLOAT, shape)
         for place, shape in enumerate(use.results)
     ]
     node = onnx.helper.make_node(
@@ -105,7 +127,7 @@ def drawn(op: KernelOp, use: KernelUse) -> Iterator[dict[str, Array]]:
                 value = random.uniform(0.5, 1.5, shape).astype(np.float32)
             else:
                 value = random.standard_normal(shape).astype(np.float32)
-            operands[f"operand_{place}"] = value
+            operands[f"given_{place}"] = value
         yield operands
 
 

@@ -7,14 +7,10 @@ has for the part, not against single operators.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from pathlib import Path
 from statistics import median
 from typing import cast
-
-import onnx
 
 from relational_tensat.base.errors import MissingDependencyError, RelationalTensatError
 from relational_tensat.base.folders import temporary_folder
@@ -23,10 +19,8 @@ from relational_tensat.cost import CostSource
 from relational_tensat.cost.cpu.graph_times import repeated
 from relational_tensat.cost.cpu.quiet import clock_of
 from relational_tensat.cost.cpu.session import prepare_model, refusals
-from relational_tensat.custom_ops.build import library_of
 from relational_tensat.custom_ops.calls import ops_of_file
-from relational_tensat.custom_ops.comparison import compare_with_functions, drawn
-from relational_tensat.custom_ops.library import KernelOp, sources_of
+from relational_tensat.custom_ops.comparison import compared_library, drawn, functions_of
 from relational_tensat.formats import save_model
 from relational_tensat.mugraph.fusion.candidates import (
     KernelCandidate,
@@ -39,7 +33,6 @@ from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
 from relational_tensat.mugraph.fusion.savings import SavingsModel
 from relational_tensat.mugraph.kernel_finder import KernelSearcher, SearchEffort
 from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.rules.backends.fused_chain import DOMAIN
 from relational_tensat.rules.model import Apply, Literal
 from relational_tensat.tensor import Graph, Node, TensorType, build_graph
 
@@ -139,7 +132,7 @@ def _elements(places: Sequence[KernelCandidate]) -> int:
 
 def _node(place: KernelCandidate, key: str) -> Node:
     """Return a kernel's node in the place of a part."""
-    target = cast(Apply, kernel_rule(place, key, "part").targets[0].children[0])
+    target = cast(Apply, cast(Apply, kernel_rule(place, key, "part").targets[0]).children[0])
     attrs = {name: cast(Literal, value).value for name, value in target.attrs}
     return Node("fused", place.inputs, place.outputs, attrs)
 
@@ -160,7 +153,7 @@ def _timed(
         ops = ops_of_file(file, call, {kernel.key: kernel.graph})
         if not ops:
             raise RelationalTensatError("no C of it")
-        library = library_of_file(file, ops)
+        library = compared_library(ops, functions_of(file))
         feeds = dict(zip(inputs, next(drawn(ops[0], ops[0].uses[0])).values(), strict=True))
         clock = clock_of(threads)
         try:
@@ -172,14 +165,5 @@ def _timed(
             raise RelationalTensatError(f"onnxruntime refuses it: {error}") from error
     with_kernel, without = runs[0], runs[1].as_often_as(runs[0])
     samples = [(clock(with_kernel.run), clock(without.run)) for _ in range(_ROUNDS)]
-    return tuple(median(times) / with_kernel.times for times in zip(*samples, strict=True))  # type: ignore[return-value]  # two
-
-
-def library_of_file(file: Path, ops: Iterable[KernelOp]) -> Path:
-    """Return the library of a file's ops, compiled and compared with its functions; see ``library_of``."""
-    ops = tuple(ops)
-    model = onnx.load(file, load_external_data=False)
-    functions = {each.name: each for each in model.functions if each.domain == DOMAIN}
-    own = b"".join(functions[op.name].SerializeToString(deterministic=True) for op in ops)
-    compare = partial(compare_with_functions, ops=ops, functions=functions)
-    return library_of(sources_of(ops), own, compare)
+    kernel_us, plain_us = (median(times) for times in zip(*samples, strict=True))
+    return kernel_us / with_kernel.times, plain_us / without.times

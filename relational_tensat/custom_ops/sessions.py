@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -14,12 +13,11 @@ import onnxruntime
 
 from relational_tensat.base.errors import InputError, MissingDependencyError, first_line
 from relational_tensat.base.folders import utf8_name
-from relational_tensat.custom_ops.build import library_of, loaded
-from relational_tensat.custom_ops.comparison import compare_with_functions
-from relational_tensat.custom_ops.library import KernelOp, sources_of
+from relational_tensat.custom_ops.build import loaded
+from relational_tensat.custom_ops.comparison import compared_library, functions_of
+from relational_tensat.custom_ops.library import KernelOp
 from relational_tensat.custom_ops.manifest import read_manifest
 from relational_tensat.formats.frontend import is_onnx
-from relational_tensat.rules.backends.fused_chain import DOMAIN
 from relational_tensat.verify.sessions import runtime_errors
 
 _log = logging.getLogger("relational_tensat")
@@ -83,19 +81,6 @@ def register(options: onnxruntime.SessionOptions, model: str | Path) -> tuple[st
     return tuple(op.name for op in ops)
 
 
-def functions_of(model: Path) -> dict[str, onnx.FunctionProto]:
-    """Return a file's local functions that kernels may stand for, by name.
-
-    Raises:
-        InputError: it cannot be read.
-    """
-    try:
-        read = onnx.load(model, load_external_data=False)
-    except Exception as error:  # of protobuf's, which has several
-        raise InputError(f"{model}: no ONNX: {first_line(error)}") from error
-    return {each.name: each for each in read.functions if each.domain == DOMAIN}
-
-
 def register_ops(
     options: onnxruntime.SessionOptions,
     ops: Sequence[KernelOp],
@@ -112,11 +97,8 @@ def register_ops(
         MissingDependencyError: there is no C compiler.
         InputError: a kernel does not compile, or computes something else than its function.
     """
-    own = b"".join(functions[op.name].SerializeToString(deterministic=True) for op in ops)
-    compare = partial(compare_with_functions, ops=ops, functions=functions)
     with _LOCK:  # a library makes its domain when it is registered first
-        library = loaded(library_of(sources_of(ops), own, compare))
-        register_library(options, library)
+        register_library(options, loaded(compared_library(ops, functions)))
 
 
 def register_library(options: onnxruntime.SessionOptions, library: Path) -> None:

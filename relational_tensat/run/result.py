@@ -130,6 +130,7 @@ class Result:
     output = Held(lambda result: result.files.output)
     change = Held(lambda result: result.files.change)
     machine = Held(lambda result: result.files.machine)
+    library = Held(lambda result: result.files.library)
     tables = Held(lambda result: result.files.tables)
 
     @property
@@ -297,6 +298,7 @@ class Result:
             "whole": None if self.whole is None else self.whole.to_json(),
             "runtimes": None if self.runtimes is None else self.runtimes.to_json(),
             "machine": None if self.machine is None else self.machine.to_json(),
+            "library": None if self.library is None else self.library.to_json(),
             "e_nodes": self.e_nodes,
             "e_classes": self.e_classes,
             "iterations": self.iterations,
