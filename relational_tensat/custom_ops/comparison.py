@@ -90,8 +90,14 @@ def _compare(
                 raise InputError(f"{op.name}: the kernel computes something else than its function")
 
 
-def model_of_call(op: KernelOp, use: KernelUse, function: onnx.FunctionProto) -> onnx.ModelProto:
-    """Return a model of one call, with shapes of one of its uses."""
+def model_of_call(
+    op: KernelOp, use: KernelUse, function: onnx.FunctionProto | None = None
+) -> onnx.ModelProto:
+    """Return a model of one call, with shapes of one of its uses.
+
+    Args:
+        function: what is called where the kernel is not registered.
+    """
     inputs = [
         onnx.helper.make_tensor_value_info(
             f"given_{place}", _BOOL if name in op.graph.conditions else _FLOAT, shape
@@ -105,10 +111,13 @@ def model_of_call(op: KernelOp, use: KernelUse, function: onnx.FunctionProto) ->
     node = onnx.helper.make_node(
         op.name, [each.name for each in inputs], [each.name for each in outputs], domain=DOMAIN
     )
-    imports = [*function.opset_import, onnx.helper.make_opsetid(DOMAIN, 1)]
+    imports = [onnx.helper.make_opsetid(DOMAIN, 1), *(function.opset_import if function else ())]
     graph = onnx.helper.make_graph([node], "call", inputs, outputs)
     return onnx.helper.make_model(
-        graph, opset_imports=imports, functions=[function], ir_version=_IR_VERSION
+        graph,
+        opset_imports=imports,
+        functions=[function] if function else [],
+        ir_version=_IR_VERSION,
     )
 
 

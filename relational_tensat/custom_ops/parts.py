@@ -104,7 +104,7 @@ def timed_parts(
             continue
         try:
             kernel = builder.make(places[0], SearchEffort(1, 0))
-            nodes = tuple(_node(place, kernel.key) for place in places)
+            nodes = tuple(node_of(place, kernel.key) for place in places)
             kernel_us, plain_us = _timed(places[0], nodes[0], kernel, threads)
         except MissingDependencyError:
             raise
@@ -130,7 +130,7 @@ def _elements(places: Sequence[KernelCandidate]) -> int:
     return len(places) * sum(kind.size for kind in kinds if isinstance(kind, TensorType))
 
 
-def _node(place: KernelCandidate, key: str) -> Node:
+def node_of(place: KernelCandidate, key: str) -> Node:
     """Return a kernel's node in the place of a part."""
     target = cast(Apply, cast(Apply, kernel_rule(place, key, "part").targets[0]).children[0])
     attrs = {name: cast(Literal, value).value for name, value in target.attrs}

@@ -75,7 +75,7 @@ class KernelBuilder:
             graph = self._searcher.search(candidate.program, device, effort)
         else:
             graph = _by_rows(candidate.program)
-        graph = _stored_in_order(graph, candidate)
+        graph = stored_in_order(graph, candidate.program, candidate.orders)
         cost_us = self._savings.kernel_us(candidate, graph)
         if cost_us is not None and not math.isfinite(cost_us):
             raise UnfitError("a block of it is too large")
@@ -119,15 +119,20 @@ def _by_rows(program: MuGraph) -> MuGraph:
     return graph
 
 
-def _stored_in_order(graph: MuGraph, candidate: KernelCandidate) -> MuGraph:
+def stored_in_order(graph: MuGraph, program: MuGraph, orders: Sequence[tuple[str, ...]]) -> MuGraph:
     """Return a μGraph whose results lie in memory as the model has them.
+
+    Args:
+        graph: the μGraph.
+        program: what it computes; operators on index variables leave no order in memory.
+        orders: of each result the index variables, as the model has them.
 
     Raises:
         UnfitError: it has other index variables than its program, which is not stored as the model is.
     """
-    order_of = dict(zip(graph.outputs, candidate.orders, strict=True))
-    own, dims = kernel_tensors(graph), kernel_tensors(candidate.program)
-    for name, of_program in zip(graph.outputs, candidate.program.outputs, strict=True):
+    order_of = dict(zip(graph.outputs, orders, strict=True))
+    own, dims = kernel_tensors(graph), kernel_tensors(program)
+    for name, of_program in zip(graph.outputs, program.outputs, strict=True):
         if not {*variables(own[name])} <= {*order_of[name]}:
             if variables(dims[of_program]) != order_of[name]:
                 raise UnfitError("its results have other index variables than its program's")
