@@ -20,17 +20,20 @@ from relational_tensat.cost.cpu.graph_times import repeated
 from relational_tensat.cost.cpu.quiet import clock_of
 from relational_tensat.cost.cpu.session import prepare_model, refusals
 from relational_tensat.custom_ops.calls import ops_of_file
-from relational_tensat.custom_ops.comparison import compared_library, drawn, functions_of
+from relational_tensat.custom_ops.function_check import compared_library, drawn, functions_of
 from relational_tensat.formats import save_model
 from relational_tensat.mugraph.fusion.candidates import (
     KernelCandidate,
     chain_candidates,
+    named_by_order,
     pattern_hash,
     region_candidates,
 )
+from relational_tensat.mugraph.fusion.chains import Chain, dims_of_value, program_of
 from relational_tensat.mugraph.fusion.kernel_builder import KernelBuilder, kernel_rule
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
 from relational_tensat.mugraph.fusion.savings import SavingsModel
+from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.kernel_finder import KernelSearcher, SearchEffort
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.rules.model import Apply, Literal
@@ -40,6 +43,8 @@ from relational_tensat.tensor import Graph, Node, TensorType, build_graph
 _ROUNDS = 11
 #: Programs of kernels that the processor runs are as large as this.
 _MOST_STEPS = 24
+#: These alone may be faster than onnxruntime's.
+_FUNCTIONS = frozenset({"gelu", "erf", "exp", "sigmoid", "tanh"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,11 +121,24 @@ def timed_parts(
 
 
 def _candidates(graph: Graph) -> Iterator[KernelCandidate]:
-    """Yield chains, and regions without products, of float32: what C says."""
+    """Yield chains, functions alone, and regions without products, of float32: what C says."""
     yield from chain_candidates(graph)
+    for node in graph.nodes:
+        kind = graph.types[node.outputs[0]]
+        if node.op in _FUNCTIONS and isinstance(kind, TensorType) and kind.dtype == "float32":
+            yield _alone(node, graph)
     for candidate in region_candidates(graph, _MOST_STEPS):
         if not candidate.has_products and candidate.dtype == "float32" and not candidate.is_cast:
             yield candidate
+
+
+def _alone(node: Node, graph: Graph) -> KernelCandidate:
+    chain = Chain((node,), node.inputs, node.outputs)
+    order = variables(dims_of_value(graph, node.outputs[0]))
+    program = named_by_order(program_of(chain, graph))
+    return KernelCandidate(
+        chain.nodes, chain.outputs, chain.inputs, program, (order,), "float32", graph
+    )
 
 
 def _elements(places: Sequence[KernelCandidate]) -> int:

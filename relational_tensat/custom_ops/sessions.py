@@ -14,7 +14,7 @@ import onnxruntime
 from relational_tensat.base.errors import InputError, MissingDependencyError, first_line
 from relational_tensat.base.folders import utf8_name
 from relational_tensat.custom_ops.build import loaded
-from relational_tensat.custom_ops.comparison import compared_library, functions_of
+from relational_tensat.custom_ops.function_check import compared_library, functions_of
 from relational_tensat.custom_ops.library import KernelOp
 from relational_tensat.custom_ops.manifest import read_manifest
 from relational_tensat.formats.frontend import is_onnx
@@ -22,6 +22,8 @@ from relational_tensat.verify.sessions import runtime_errors
 
 _log = logging.getLogger("relational_tensat")
 _LOCK = Lock()
+#: The first with the table of functions that ops are written for.
+_OLDEST = (1, 18)
 
 
 def session(
@@ -54,7 +56,7 @@ def register(options: onnxruntime.SessionOptions, model: str | Path) -> tuple[st
 
     The manifest beside the file is read as data. Its μGraphs are checked, their C is made again, compiled
     into the user's own cache, and compared with the local functions that they stand for. Without a C
-    compiler there is a warning, and the file runs without kernels, by these functions.
+    compiler, or with an older onnxruntime, there is a warning, and the file runs by these functions.
 
     Args:
         options: of onnxruntime.
@@ -94,9 +96,14 @@ def register_ops(
         functions: the local functions that they are named for.
 
     Raises:
-        MissingDependencyError: there is no C compiler.
+        MissingDependencyError: there is no C compiler, or onnxruntime is older than these ops.
         InputError: a kernel does not compile, or computes something else than its function.
     """
+    if tuple(map(int, onnxruntime.__version__.split(".")[:2])) < _OLDEST:
+        raise MissingDependencyError(
+            f"kernels need onnxruntime {'.'.join(map(str, _OLDEST))} or later, "
+            f"this is {onnxruntime.__version__}"
+        )
     with _LOCK:  # a library makes its domain when it is registered first
         register_library(options, loaded(compared_library(ops, functions)))
 

@@ -12,7 +12,7 @@ import pytest
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.custom_ops.build import LIBRARY, compile_library
-from relational_tensat.custom_ops.comparison import model_of_call
+from relational_tensat.custom_ops.function_check import model_of_call
 from relational_tensat.custom_ops.library import KernelOp, KernelUse, checked_op, sources_of
 from relational_tensat.custom_ops.sessions import register_library
 from relational_tensat.models.builder import GraphBuilder

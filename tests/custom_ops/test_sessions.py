@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
 import logging
@@ -18,8 +19,8 @@ import pytest
 import relational_tensat
 from relational_tensat.base.errors import InputError
 from relational_tensat.custom_ops import build
-from relational_tensat.custom_ops.comparison import functions_of
-from relational_tensat.custom_ops.library import KernelOp
+from relational_tensat.custom_ops.function_check import functions_of
+from relational_tensat.custom_ops.library import KernelOp, sources_of
 from relational_tensat.custom_ops.manifest import MANIFEST, folder_of, write_manifest
 from relational_tensat.custom_ops.sessions import register_ops
 from relational_tensat.verify.evaluate import evaluate_graph
@@ -235,6 +236,39 @@ def test_without_a_compiler_the_functions_run(
         _check_right(relational_tensat.session(file))
     (record,) = caplog.records
     assert "runs without its kernels: kernels in C need a C compiler" in record.getMessage()
+
+
+def test_an_older_onnxruntime_runs_the_functions(
+    file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(onnxruntime, "__version__", "1.17.3")
+    with caplog.at_level(logging.WARNING, "relational_tensat"):
+        _check_right(relational_tensat.session(file))
+    (record,) = caplog.records
+    assert "kernels need onnxruntime 1.18 or later, this is 1.17.3" in record.getMessage()
+
+
+def test_a_library_refuses_a_table_that_it_does_not_know(
+    written: tuple[Path, tuple[KernelOp, ...]], tmp_path: Path
+) -> None:
+    """Whatever Python says: only the place of the function that makes a status is used of an older one."""
+    build.compile_library(sources_of(written[1]), tmp_path, "cc")
+    told: list[bytes] = []
+
+    @ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p)
+    def create_status(code: int, text: bytes) -> int:
+        told.append(text)
+        return 1
+
+    table = (ctypes.c_void_p * 1)(ctypes.cast(create_status, ctypes.c_void_p))
+
+    @ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_uint32)
+    def get_api(version: int) -> int | None:
+        return ctypes.addressof(table) if version == 1 else None
+
+    base = (ctypes.c_void_p * 2)(ctypes.cast(get_api, ctypes.c_void_p), None)
+    assert ctypes.CDLL(str(tmp_path / build.LIBRARY)).RegisterCustomOps(None, base) == 1
+    assert told == [b"kernels need onnxruntime 1.18 or later"]
 
 
 def test_a_cache_that_others_may_write_is_refused(

@@ -24,7 +24,7 @@ from relational_tensat.cost.cpu.graph_times import run_heat
 from relational_tensat.cost.cpu.session import refusals
 from relational_tensat.cost.race import RaceResult, race
 from relational_tensat.custom_ops.calls import ops_of_file
-from relational_tensat.custom_ops.comparison import compared_library, functions_of
+from relational_tensat.custom_ops.function_check import compared_library, functions_of
 from relational_tensat.custom_ops.library import KernelOp
 from relational_tensat.custom_ops.parts import PartRow, TimedPart, timed_parts
 from relational_tensat.formats import save_model
@@ -51,7 +51,7 @@ _RUNS = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Variant:
+class _KernelFile:
     """A file with kernels.
 
     Attributes:
@@ -142,7 +142,7 @@ def _gain_us(part: TimedPart) -> float:
     return gain_us if gain_us > max(_LEAST_US, _LEAST_SHARE * part.plain_us) else 0.0
 
 
-def _variants(checked: CheckedRun, parts: Sequence[TimedPart]) -> Iterator[_Variant]:
+def _variants(checked: CheckedRun, parts: Sequence[TimedPart]) -> Iterator[_KernelFile]:
     """Yield files: with all kernels that gain, and without those beside convolutions, if there are any.
 
     Raises:
@@ -166,7 +166,7 @@ def _variants(checked: CheckedRun, parts: Sequence[TimedPart]) -> Iterator[_Vari
         kernels = {part.kernel.key: part.kernel.graph for part, _ in chosen}
         ops = ops_of_file(file, fused, kernels)
         library = compared_library(ops, functions_of(file))
-        yield _Variant(fused, file, ops, library, tuple(chosen))
+        yield _KernelFile(fused, file, ops, library, tuple(chosen))
 
 
 def _disjoint(
@@ -240,7 +240,7 @@ def _fused(graph: Graph, chosen: Sequence[tuple[TimedPart, KernelCandidate]]) ->
     )  # fmt: skip
 
 
-def _raced(checked: CheckedRun, plain: Path, variants: Sequence[_Variant]) -> RaceResult:
+def _raced(checked: CheckedRun, plain: Path, variants: Sequence[_KernelFile]) -> RaceResult:
     """Race files with kernels against the one without; a library that is ``plain`` is none.
 
     Raises:
@@ -263,7 +263,7 @@ def _raced(checked: CheckedRun, plain: Path, variants: Sequence[_Variant]) -> Ra
         raise InputError(f"onnxruntime does not run it: {error}") from error
 
 
-def _compared(checked: CheckedRun, best: _Variant, folder: Path) -> Verification:
+def _compared(checked: CheckedRun, best: _KernelFile, folder: Path) -> Verification:
     """Compare a file with kernels, with its library and without, with the original.
 
     Raises:
@@ -295,7 +295,7 @@ def _compared(checked: CheckedRun, best: _Variant, folder: Path) -> Verification
     return outcome
 
 
-def _running(variant: _Variant) -> tuple[RunningKernel, ...]:
+def _running(variant: _KernelFile) -> tuple[RunningKernel, ...]:
     places: dict[TimedPart, int] = {}
     for part, _ in variant.parts:
         places[part] = places.get(part, 0) + 1
@@ -311,7 +311,7 @@ def _running(variant: _Variant) -> tuple[RunningKernel, ...]:
     )
 
 
-def _fusion(rows: Sequence[PartRow], best: _Variant) -> FusionReport:
+def _fusion(rows: Sequence[PartRow], best: _KernelFile) -> FusionReport:
     used = [
         UsedKernel(
             part.kernel.key,
