@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { API = 18, MOST_DIMS = 16, MOST_TENSORS = 64 };
+enum { API = 18, MOST_DIMS = 16, MOST_TENSORS = 64, BLOCK = 512 };
 
 typedef struct Status Status;    // OrtStatus: NULL where all went well
 typedef struct Options Options;  // OrtSessionOptions
@@ -33,6 +33,7 @@ typedef struct {  // OrtApiBase
 #define RANK_OF ((Status * (*)(const Shape *, size_t *rank)) api[61])
 #define DIMS_OF ((Status * (*)(const Shape *, int64_t *dims, size_t count)) api[62])
 #define SHAPE_OF ((Status * (*)(const Value *, Shape **made)) api[65])
+#define TEXT_OF ((Status * (*)(const Info *, const char *name, char *text, size_t *size)) api[87])
 #define INPUT_OF ((Status * (*)(const Context *, size_t place, const Value **)) api[90])
 #define OUTPUT_OF \
   ((Status * (*)(Context *, size_t place, const int64_t *dims, size_t rank, Value **)) api[91])
@@ -77,6 +78,7 @@ struct Op {
   const int *types;   // of the operands: 1 is float, 9 is bool
   const Dims *uses;   // of operands and results, for each way in which the model calls it
   int (*run)(void *const *tensors);  // operands, then results; 0 where there is no memory
+  void (*run_block)(const float *operand, float *result);  // of an override: BLOCK elements, apart
 };
 
 static const Function *api;
@@ -177,6 +179,77 @@ static void release_pairs(int *inputs, int *outputs) {}
    .in_place = no_pairs, .release_in_place = release_pairs, .aliases = no_pairs, \
    .release_aliases = release_pairs, .name = NAME, .n_operands = OPERANDS, .n_results = RESULTS, \
    .n_uses = USES, .types = TYPES, .uses = DIMS, .run = RUN}
+
+// Overrides: onnxruntime's own operators of one operand, element by element, of any size, in place or not.
+
+static Status *create_override(const Op *op, const Function *table, const Info *info, void **kernel) {
+  char text[16] = "none";
+  size_t size = sizeof text;
+  Status *status = TEXT_OF(info, "approximate", text, &size);
+  if (status) {  // it has no such attribute, or a longer one
+    RELEASE_STATUS(status);
+    if (size > sizeof text) return CREATE_STATUS(INVALID_ARGUMENT, "an attribute that no kernel has");
+    strcpy(text, "none");
+  }
+  if (strncmp(text, "none", sizeof text))
+    return CREATE_STATUS(INVALID_ARGUMENT, "an approximation that no kernel has");
+  *kernel = (void *)op;
+  return NULL;
+}
+
+static Status *override(void *kernel, Context *context) {
+  const Op *op = kernel;
+  const Value *value = NULL;
+  Value *made = NULL;
+  void *given, *result;
+  Dims dims;
+  Status *status;
+  if ((status = INPUT_OF(context, 0, &value))) return status;
+  if (!value) return CREATE_STATUS(INVALID_ARGUMENT, "an operand is missing");
+  if ((status = read_dims(value, &dims))) return status;
+  if (dims.rank > MOST_DIMS) return CREATE_STATUS(INVALID_ARGUMENT, "an operand of too many dims");
+  if ((status = OUTPUT_OF(context, 0, dims.dims, dims.rank, &made))) return status;
+  if (!made) return CREATE_STATUS(FAIL, "a result is missing");
+  if ((status = DATA_OF((Value *)value, &given))) return status;
+  if ((status = DATA_OF(made, &result))) return status;
+  int64_t count = 1;
+  for (int dim = 0; dim < dims.rank; ++dim) count *= dims.dims[dim];
+  for (int64_t at = 0; at < count; at += BLOCK) {
+    const size_t own = count - at < BLOCK ? (size_t)(count - at) : BLOCK;
+    float operand[BLOCK] = {0}, computed[BLOCK];  // a copy: the result may lie where the operand does
+    memcpy(operand, (const float *)given + at, own * sizeof(float));
+    if (own == BLOCK) {
+      op->run_block(operand, (float *)result + at);
+    } else {
+      op->run_block(operand, computed);
+      memcpy((float *)result + at, computed, own * sizeof(float));
+    }
+  }
+  return NULL;
+}
+
+static int since_20(const Op *op) { return 20; }  // as of version 1 it would end blocks of convolutions
+static size_t one_pair(int **inputs, int **outputs) {
+  *inputs = calloc(1, sizeof **inputs);
+  *outputs = calloc(1, sizeof **outputs);
+  return *inputs && *outputs ? 1 : 0;
+}
+static void free_pairs(int *inputs, int *outputs) {
+  free(inputs);
+  free(outputs);
+}
+static const int of_float[] = {1};
+
+#define OVERRIDE(NAME, RUN) \
+  {.version = API, .create = create, .get_name = get_name, .get_provider = get_provider, \
+   .input_type = input_type, .input_count = input_count, .output_type = output_type, \
+   .output_count = output_count, .compute = compute, .destroy = destroy, .input_kind = none_at, \
+   .output_kind = none_at, .input_memory = none_at, .variadic_inputs = one, .are_inputs_alike = one, \
+   .variadic_outputs = one, .are_outputs_alike = one, .create_or_fail = create_override, \
+   .compute_or_fail = override, .start_version = since_20, .end_version = any_version, \
+   .in_place = one_pair, .release_in_place = free_pairs, .aliases = no_pairs, \
+   .release_aliases = release_pairs, .name = NAME, .n_operands = 1, .n_results = 1, .types = of_float, \
+   .run_block = RUN}
 
 // Let session options know ops. The domain is made once, and never given back: sessions go on using it.
 static Status *registered(Options *options, const Base *base, const char *name, const Op *ops, int count) {

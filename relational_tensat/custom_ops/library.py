@@ -84,7 +84,7 @@ def checked_op(op: KernelOp) -> KernelOp:
 
 
 def sources_of(ops: Sequence[KernelOp]) -> dict[str, str]:
-    """Return the files of a library, by name: one for each kernel, and ``library.c``.
+    """Return the files of a library, by name: one for each kernel, and ``library.c``; none for no ops.
 
     Raises:
         InputError: an op is not right, or C cannot say a kernel: those with products are left to libraries.
@@ -107,20 +107,32 @@ def sources_of(ops: Sequence[KernelOp]) -> dict[str, str]:
         counts = f"{len(op.graph.inputs)}, {len(op.graph.outputs)}, {len(op.uses)}"
         own = f"types_{number}, uses_{number}, run_{number}"
         rows.append(f'    OP("{op.name}", {counts}, {own}),')
-    shared = (Path(__file__).resolve().parent / "custom_op.h").read_text(encoding="utf-8")
-    listed = ["static const Op ops[] = {", *rows, "};"]
-    files["library.c"] = "\n".join([shared, *functions, *tables, *listed, _REGISTER, ""])
+    if ops:
+        files["library.c"] = library_text([*functions, *tables], rows, DOMAIN)
     return files
 
 
-_REGISTER = f"""
+def library_text(declared: Sequence[str], rows: Sequence[str], domain: str) -> str:
+    """Return the file that registers ops.
+
+    Args:
+        declared: what the ops refer to.
+        rows: the ops.
+        domain: of all of them.
+    """
+    shared = (Path(__file__).resolve().parent / "custom_op.h").read_text(encoding="utf-8")
+    listed = ["static const Op ops[] = {", *rows, "};"]
+    return "\n".join([shared, *declared, *listed, _REGISTER.format(domain=domain), ""])
+
+
+_REGISTER = """
 #ifdef _WIN32
 __declspec(dllexport)
 #else
 __attribute__((visibility("default")))
 #endif
 Status *RegisterCustomOps(Options *options, const Base *base) {{
-  return registered(options, base, "{DOMAIN}", ops, sizeof ops / sizeof *ops);
+  return registered(options, base, "{domain}", ops, sizeof ops / sizeof *ops);
 }}"""
 
 

@@ -8,7 +8,8 @@ kernels run, it is made again from the μGraphs.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,9 @@ from relational_tensat.custom_ops.library import (
     checked_op,
     sources_of,
 )
+from relational_tensat.custom_ops.overrides import OVERRIDES, checked_override, override_sources
 from relational_tensat.formats.file_digest import file_digest
+from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import Fields, decoded, encoded
 
 MANIFEST, FORMAT = "manifest.json", "relational_tensat custom ops 1"
@@ -33,8 +36,27 @@ def folder_of(model: Path) -> Path:
     return model.with_suffix(".kernels")
 
 
-def write_manifest(ops: Sequence[KernelOp], model: Path) -> Path:
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a manifest says.
+
+    Attributes:
+        ops: custom ops that stand for local functions of the model.
+        overrides: kernels of blocks of elements, by the operators of onnxruntime that they replace.
+    """
+
+    ops: tuple[KernelOp, ...] = ()
+    overrides: Mapping[str, MuGraph] = field(default_factory=dict)
+
+
+def write_manifest(
+    ops: Sequence[KernelOp], model: Path, overrides: Mapping[str, MuGraph] | None = None
+) -> Path:
     """Write the manifest of a model's kernels, and their C, into the folder beside it; return the folder.
+
+    Args:
+        ops, overrides: as ``Manifest`` has them.
+        model: the file, as it stays.
 
     Raises:
         InputError: it cannot be written, or has files of others; C cannot say a kernel.
@@ -58,21 +80,27 @@ def write_manifest(ops: Sequence[KernelOp], model: Path) -> Path:
             }
             for op in ops
         ],
+        "overrides": {name: encoded(graph) for name, graph in (overrides or {}).items()},
     }
-    files = sources_of(ops)
+    files = {**sources_of(ops), **_named(override_sources(overrides or {}))}
     with write_aside(folder / MANIFEST) as aside:
         for name, text in files.items():
             (aside / name).write_text(text, encoding="utf-8")
         text = json.dumps(content, indent=1, ensure_ascii=False)
         (aside / MANIFEST).write_text(text + "\n", encoding="utf-8")
-    for left in folder.glob("kernel_*_*.c"):  # of a run before
+    for left in [*folder.glob("kernel_*.c"), *folder.glob("override*.c")]:  # of a run before
         if left.name not in files:
             left.unlink()
     return folder
 
 
-def read_manifest(model: Path) -> tuple[KernelOp, ...]:
-    """Return the custom ops of a model's kernels, each checked; none where there is no manifest.
+def _named(files: Mapping[str, str]) -> dict[str, str]:
+    """Return the files of the library of overrides with names that no other file of the folder has."""
+    return {"overrides.c" if name == "library.c" else name: text for name, text in files.items()}
+
+
+def read_manifest(model: Path) -> Manifest:
+    """Return the kernels beside a model, each checked; none where there is no manifest.
 
     Raises:
         InputError: it is of another file, malformed, or has a kernel that is not right.
@@ -82,12 +110,12 @@ def read_manifest(model: Path) -> tuple[KernelOp, ...]:
         content = json.loads(whole_content(path, _MOST_BYTES))
         digest = file_digest(model)
     except FileNotFoundError:
-        return ()
+        return Manifest()
     except OSError as error:
         raise InputError(f"{error.filename}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: no manifest of kernels: {error}") from error
-    document = Fields(content, str(path), ("format", "model", "ops"))
+    document = Fields(content, str(path), ("format", "model", "ops", "overrides"))
     if document.text("format") != FORMAT:
         raise InputError(f"{path}: format {document.text('format')!r}, expected {FORMAT!r}")
     if document.text("model") != digest:
@@ -98,7 +126,11 @@ def read_manifest(model: Path) -> tuple[KernelOp, ...]:
     read = tuple(_op(op, f"{path}: op {place}") for place, op in enumerate(ops))
     if len({op.name for op in read}) < len(read):
         raise InputError(f"{path}: two kernels of one name")
-    return read
+    named = document.value("overrides", {})
+    of_runtime = Fields(named, f"{path}: overrides", tuple(OVERRIDES))
+    where = f"{path}: overrides"
+    graphs = {name: decoded(of_runtime.value(name), f"{where}: {name}") for name in named}
+    return Manifest(read, {name: checked_override(name, graph) for name, graph in graphs.items()})
 
 
 def _op(content: Any, where: str) -> KernelOp:

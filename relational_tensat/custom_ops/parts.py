@@ -21,6 +21,7 @@ from relational_tensat.cost.cpu.quiet import clock_of
 from relational_tensat.cost.cpu.session import prepare_model, refusals
 from relational_tensat.custom_ops.calls import ops_of_file
 from relational_tensat.custom_ops.function_check import compared_library, drawn, functions_of
+from relational_tensat.custom_ops.overrides import BLOCK, checked_override
 from relational_tensat.formats import save_model
 from relational_tensat.mugraph.fusion.candidates import (
     KernelCandidate,
@@ -34,10 +35,12 @@ from relational_tensat.mugraph.fusion.kernel_builder import KernelBuilder, kerne
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
 from relational_tensat.mugraph.fusion.savings import SavingsModel
 from relational_tensat.mugraph.graph.dims import variables
+from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.kernel_finder import KernelSearcher, SearchEffort
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.rules.model import Apply, Literal
 from relational_tensat.tensor import Graph, Node, TensorType, build_graph
+from relational_tensat.tensor.operators import get_operator
 
 #: Samples of both, in turn.
 _ROUNDS = 11
@@ -120,6 +123,21 @@ def timed_parts(
         yield TimedPart(tuple(places), nodes, kernel, kernel_us, plain_us)
 
 
+def override_kernel(name: str, costs: CostSource) -> MuGraph:
+    """Return the kernel that replaces an operator of onnxruntime, for a block of elements.
+
+    Raises:
+        RelationalTensatError: there is none.
+    """
+    rows = 2  # a kernel of one is none
+    kind = TensorType("float32", (rows, BLOCK // rows))
+    operator = get_operator(name.lower())
+    node = Node(operator.name, ("x",), ("y",), operator.canonical((kind,), {}))
+    graph = build_graph(name, {"x": kind}, {}, [node], ["y"])
+    builder = KernelBuilder(SavingsModel(costs), KernelSearcher(SearchOptions(), Watch(), None))
+    return checked_override(name, builder.make(_alone(node, graph), SearchEffort(1, 0)).graph)
+
+
 def _candidates(graph: Graph) -> Iterator[KernelCandidate]:
     """Yield chains, functions alone, and regions without products, of float32: what C says."""
     yield from chain_candidates(graph)
@@ -177,7 +195,7 @@ def _timed(
         try:
             runs = [
                 repeated(prepare_model(file, feeds, "all", threads, own), clock)
-                for own in (library, None)
+                for own in ([library], [])
             ]
         except refusals() as error:
             raise RelationalTensatError(f"onnxruntime refuses it: {error}") from error

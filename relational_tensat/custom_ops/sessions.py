@@ -17,7 +17,9 @@ from relational_tensat.custom_ops.build import loaded
 from relational_tensat.custom_ops.function_check import compared_library, functions_of
 from relational_tensat.custom_ops.library import KernelOp
 from relational_tensat.custom_ops.manifest import read_manifest
+from relational_tensat.custom_ops.overrides import can_override, override_library
 from relational_tensat.formats.frontend import is_onnx
+from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.verify.sessions import runtime_errors
 
 _log = logging.getLogger("relational_tensat")
@@ -51,7 +53,9 @@ def session(
         raise InputError(f"{model}: onnxruntime does not open it: {first_line(error)}") from error
 
 
-def register(options: onnxruntime.SessionOptions, model: str | Path) -> tuple[str, ...]:
+def register(
+    options: onnxruntime.SessionOptions, model: str | Path, *, overrides: bool = True
+) -> tuple[str, ...]:
     """Let the sessions of some options run a file's kernels; return the names of these.
 
     The manifest beside the file is read as data. Its μGraphs are checked, their C is made again, compiled
@@ -61,6 +65,8 @@ def register(options: onnxruntime.SessionOptions, model: str | Path) -> tuple[st
     Args:
         options: of onnxruntime.
         model: the file that ``run --fuse`` has written.
+        overrides: whether operators of onnxruntime are replaced, too, where the race of the run was won so;
+            only sessions of these options are concerned.
 
     Raises:
         InputError: the manifest is malformed, of another file, or has a kernel that computes something else
@@ -69,24 +75,29 @@ def register(options: onnxruntime.SessionOptions, model: str | Path) -> tuple[st
     model = Path(model)
     if not is_onnx(model):
         raise InputError(f"{model}: is no .onnx file")
-    ops = read_manifest(model)
-    if not ops:
+    manifest = read_manifest(model)
+    replaced = manifest.overrides if overrides else {}
+    if not manifest.ops and not replaced:
         return ()
     functions = functions_of(model)
-    if missing := [op.name for op in ops if op.name not in functions]:
+    if missing := [op.name for op in manifest.ops if op.name not in functions]:
         raise InputError(f"{model}: has no function {missing[0]}, which a kernel is named for")
+    proto = onnx.load(model, load_external_data=False)
+    if unfit := [name for name in replaced if not can_override(name, proto)]:
+        raise InputError(f"{model}: has nodes {unfit[0]} that no kernel may replace")
     try:
-        register_ops(options, ops, functions)
+        register_ops(options, manifest.ops, functions, replaced)
     except MissingDependencyError as error:
         _log.warning("%s: runs without its kernels: %s", model, error)
         return ()
-    return tuple(op.name for op in ops)
+    return (*(op.name for op in manifest.ops), *replaced)
 
 
 def register_ops(
     options: onnxruntime.SessionOptions,
     ops: Sequence[KernelOp],
     functions: Mapping[str, onnx.FunctionProto],
+    overrides: Mapping[str, MuGraph] | None = None,
 ) -> None:
     """Let the sessions of some options run kernels.
 
@@ -94,6 +105,7 @@ def register_ops(
         options: of onnxruntime.
         ops: the kernels, each checked.
         functions: the local functions that they are named for.
+        overrides: kernels by the operators of onnxruntime that they replace.
 
     Raises:
         MissingDependencyError: there is no C compiler, or onnxruntime is older than these ops.
@@ -105,7 +117,10 @@ def register_ops(
             f"this is {onnxruntime.__version__}"
         )
     with _LOCK:  # a library makes its domain when it is registered first
-        register_library(options, loaded(compared_library(ops, functions)))
+        if ops:
+            register_library(options, loaded(compared_library(ops, functions)))
+        if overrides:
+            register_library(options, loaded(override_library(overrides)))
 
 
 def register_library(options: onnxruntime.SessionOptions, library: Path) -> None:

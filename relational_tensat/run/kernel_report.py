@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from relational_tensat.custom_ops.library import KernelOp
     from relational_tensat.custom_ops.parts import PartRow
     from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
+    from relational_tensat.mugraph.graph.mugraph import MuGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class LibraryReport:
         noise: that file's standing against itself.
         is_taken: whether it is written.
         parts: what became of each part of the model.
+        replaced: operators of onnxruntime that kernels stand for.
         folder: where the manifest and the C are, once they are written.
     """
 
@@ -53,6 +55,7 @@ class LibraryReport:
     noise: Standing
     is_taken: bool
     parts: tuple[PartRow, ...]
+    replaced: tuple[str, ...] = ()
     folder: Path | None = None
 
     @property
@@ -66,7 +69,8 @@ class LibraryReport:
             against = f", against itself {span(self.noise)}"
             return f"no kernels in the file: measured with them, {found}{against}"
         where = "" if self.folder is None else f", in {self.folder}"
-        return f"{len(self.kernels)} kernels{where}: measured, {found}"
+        replaced = f", for {', '.join(self.replaced)} of onnxruntime, too" if self.replaced else ""
+        return f"{len(self.kernels)} kernels{replaced}{where}: measured, {found}"
 
     def to_json(self) -> Mapping[str, Any]:
         """Return the attributes as an object."""
@@ -77,6 +81,7 @@ class LibraryReport:
             "noise": asdict(self.noise),
             "is_taken": self.is_taken,
             "parts": [asdict(part) for part in self.parts],
+            "replaced": list(self.replaced),
             "folder": None if self.folder is None else str(self.folder),
         }
 
@@ -89,9 +94,16 @@ class KernelForm:
         ops: the custom ops of its file.
         kernels: what they are made of.
         fusion: as of other kernels of the model's own.
+        overrides: kernels by the operators of onnxruntime that they replace.
     """
 
     report: LibraryReport
     ops: tuple[KernelOp, ...]
     kernels: tuple[OwnKernel, ...]
     fusion: FusionReport
+    overrides: Mapping[str, MuGraph] = field(default_factory=dict)
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether it is written."""
+        return self.report.is_taken

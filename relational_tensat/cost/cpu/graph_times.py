@@ -169,7 +169,7 @@ def run_heat(
     feeds: Mapping[str, Array],
     seed: int,
     threads: int = 1,
-    libraries: Mapping[int, Path] | None = None,
+    libraries: Mapping[int, Sequence[Path]] | None = None,
 ) -> list[float]:
     """Run models by onnxruntime's defaults: all its optimizations, as users run them.
 
@@ -190,8 +190,8 @@ def run_heat(
     clock = clock_of(threads)
     runs = {}
     for number in rng.permutation(len(models)).tolist():
-        library = (libraries or {}).get(number)
-        run = prepare_model(models[number], feeds, "all", threads, library)
+        own = (libraries or {}).get(number, ())
+        run = prepare_model(models[number], feeds, "all", threads, own)
         runs[number] = repeated(run, clock)
     runs = {number: each.as_often_as(runs[0]) for number, each in runs.items()}
     round_s = sum(each.wall_s * each.times for each in runs.values())

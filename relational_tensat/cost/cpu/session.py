@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -113,12 +113,12 @@ def prepare_model(
     feeds: Mapping[str, Array],
     optimizations: str,
     threads: int = 1,
-    library: Path | None = None,
+    libraries: Sequence[Path] = (),
 ) -> Callable[[], None]:
     """As ``prepare``, of a model as ONNX writes it, or of its file.
 
     Args:
-        library: of custom ops.
+        libraries: of custom ops.
 
     Raises:
         Exception: one of ``refusals``.
@@ -130,7 +130,7 @@ def prepare_model(
         options.add_session_config_entry("session.force_spinning_stop", "1")
     options.inter_op_num_threads = 1
     options.log_severity_level = _FATAL  # what is wrong is raised
-    if library is not None:
+    for library in libraries:
         options.register_custom_ops_library(str(library))
     source = str(model) if isinstance(model, Path) else model
     session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])

@@ -9,12 +9,15 @@ where a kernel reads their results.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from heapq import heapify, heappop, heappush
 from itertools import count
 from pathlib import Path
+from typing import TypeAlias
+
+import onnx
 
 from relational_tensat.base.errors import InputError, MissingDependencyError, VerificationError
 from relational_tensat.base.files import folder_beside
@@ -26,10 +29,12 @@ from relational_tensat.cost.race import RaceResult, race
 from relational_tensat.custom_ops.calls import ops_of_file
 from relational_tensat.custom_ops.function_check import compared_library, functions_of
 from relational_tensat.custom_ops.library import KernelOp
-from relational_tensat.custom_ops.parts import PartRow, TimedPart, timed_parts
+from relational_tensat.custom_ops.overrides import OVERRIDES, can_override, override_library
+from relational_tensat.custom_ops.parts import PartRow, TimedPart, override_kernel, timed_parts
 from relational_tensat.formats import save_model
 from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.mugraph.fusion.candidates import KernelCandidate, with_numbers
+from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.kernels.emit_c import compiler
 from relational_tensat.run.end_to_end import RaceClock, inputs_to_time
 from relational_tensat.run.kernel_report import KernelForm, LibraryReport, RunningKernel
@@ -50,19 +55,24 @@ _BLOCKED = frozenset({"conv", "max_pool", "avg_pool"})
 _RUNS = 2
 
 
+_Place: TypeAlias = tuple[TimedPart, KernelCandidate]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _KernelFile:
     """A file with kernels.
 
     Attributes:
+        overrides: kernels by the operators of onnxruntime that they replace.
         parts: its places, each with what it is a place of.
     """
 
     graph: Graph
     file: Path
     ops: tuple[KernelOp, ...]
-    library: Path
-    parts: tuple[tuple[TimedPart, KernelCandidate], ...]
+    libraries: tuple[Path, ...]
+    overrides: Mapping[str, MuGraph]
+    parts: tuple[_Place, ...]
 
 
 def with_kernels(checked: CheckedRun) -> CheckedRun:
@@ -106,17 +116,23 @@ def _with_kernels(checked: CheckedRun) -> CheckedRun:
         numbered = with_numbers(checked.folded)
         found = timed_parts(numbered, loaded.cost, loaded.cost.n_threads, limited, rows)
         parts = [part for part in found if _gain_us(part) > 0]
-    if not parts:
-        raise InputError(f"of {len(rows)} parts none has a faster kernel")
     plain = portable_file(checked, folder / "plain.onnx")
-    variants = list(_variants(checked, parts))
+    variants = list(_variants(checked, parts, plain))
+    if not variants:
+        raise InputError(f"of {len(rows)} parts none has a faster kernel")
     with run.phases.phase("whole"):
         result = _raced(checked, plain, variants)
         best = variants[result.winner - 1]
-        alone = _raced(checked, plain, [replace(best, library=plain)])
+        alone = _raced(checked, plain, [replace(best, libraries=())])
     is_taken = result.final.is_faster and alone.final.high >= 1.0
     report = LibraryReport(
-        _running(best), result.final, alone.final, result.noise, is_taken, tuple(rows)
+        _running(best),
+        result.final,
+        alone.final,
+        result.noise,
+        is_taken,
+        tuple(rows),
+        tuple(best.overrides),
     )
     if not is_taken:
         return replace(checked, kernels=KernelForm(report, (), (), FusionReport(len(rows), 0, ())))
@@ -131,7 +147,9 @@ def _with_kernels(checked: CheckedRun) -> CheckedRun:
         extracted=extracted,
         folded=best.graph,
         candidate=best.file,
-        kernels=KernelForm(report, best.ops, tuple(own.values()), _fusion(rows, best)),
+        kernels=KernelForm(
+            report, best.ops, tuple(own.values()), _fusion(rows, best), best.overrides
+        ),
         verification=checked.verification.joined(outcome),
     )
 
@@ -142,8 +160,14 @@ def _gain_us(part: TimedPart) -> float:
     return gain_us if gain_us > max(_LEAST_US, _LEAST_SHARE * part.plain_us) else 0.0
 
 
-def _variants(checked: CheckedRun, parts: Sequence[TimedPart]) -> Iterator[_KernelFile]:
-    """Yield files: with all kernels that gain, and without those beside convolutions, if there are any.
+def _variants(
+    checked: CheckedRun, parts: Sequence[TimedPart], plain: Path
+) -> Iterator[_KernelFile]:
+    """Yield files: with all kernels that gain; without those beside convolutions, if there are any; and so
+    with operators of onnxruntime replaced, if it has some.
+
+    Args:
+        plain: the file without kernels.
 
     Raises:
         InputError: a file cannot be written, or its library is not right.
@@ -158,22 +182,34 @@ def _variants(checked: CheckedRun, parts: Sequence[TimedPart]) -> Iterator[_Kern
         for part, place in places
         if blocked.isdisjoint(place.inputs) and read.isdisjoint(place.outputs)
     ]
-    for own in [places, *([apart] if 0 < len(apart) < len(places) else [])]:
+    proto = onnx.load(plain, load_external_data=False)
+    replaced = [name for name in OVERRIDES if can_override(name, proto)]
+    others = [
+        (part, place)
+        for part, place in apart
+        if not any(node.op == name.lower() for node in place.nodes for name in replaced)
+    ]
+    overrides = {name: override_kernel(name, checked.loaded.cost) for name in replaced}
+    choices: list[tuple[Sequence[_Place], Mapping[str, MuGraph]]] = [(places, {})]
+    choices += [(apart, {})] if len(apart) < len(places) else []
+    choices += [(others, overrides)] if overrides else []
+    for own, with_overrides in choices:
+        if not own and not with_overrides:
+            continue
         chosen = _disjoint(graph, own)
         fused = _fused(graph, chosen)
         file = run.files.enter_context(folder_beside(output)) / output.name  # alone, to be moved
         save_model(fused, file, run.options.output.opset)
         kernels = {part.kernel.key: part.kernel.graph for part, _ in chosen}
         ops = ops_of_file(file, fused, kernels)
-        library = compared_library(ops, functions_of(file))
-        yield _KernelFile(fused, file, ops, library, tuple(chosen))
+        libraries = [compared_library(ops, functions_of(file))] if ops else []
+        libraries += [override_library(with_overrides)] if with_overrides else []
+        yield _KernelFile(fused, file, ops, tuple(libraries), with_overrides, tuple(chosen))
 
 
-def _disjoint(
-    graph: Graph, places: Iterable[tuple[TimedPart, KernelCandidate]]
-) -> list[tuple[TimedPart, KernelCandidate]]:
+def _disjoint(graph: Graph, places: Iterable[_Place]) -> list[_Place]:
     """Return places that share no node and close no cycle, those that gain most first."""
-    chosen: list[tuple[TimedPart, KernelCandidate]] = []
+    chosen: list[_Place] = []
     taken: set[str] = set()
     for part, place in sorted(places, key=lambda each: -_gain_us(each[0])):
         own = {name for node in place.nodes for name in node.outputs}
@@ -187,7 +223,7 @@ def _disjoint(
     return chosen
 
 
-def _in_order(graph: Graph, chosen: Sequence[tuple[TimedPart, KernelCandidate]]) -> list[Node]:
+def _in_order(graph: Graph, chosen: Sequence[_Place]) -> list[Node]:
     """Return the nodes of a graph with kernels in their places, in topological order.
 
     Raises:
@@ -226,7 +262,7 @@ def _in_order(graph: Graph, chosen: Sequence[tuple[TimedPart, KernelCandidate]])
     return nodes
 
 
-def _fused(graph: Graph, chosen: Sequence[tuple[TimedPart, KernelCandidate]]) -> Graph:
+def _fused(graph: Graph, chosen: Sequence[_Place]) -> Graph:
     """Return a graph with kernels in their places, without numbers that only these have read."""
     nodes = _in_order(graph, chosen)
     needed, kept = {*graph.outputs}, []
@@ -241,7 +277,7 @@ def _fused(graph: Graph, chosen: Sequence[tuple[TimedPart, KernelCandidate]]) ->
 
 
 def _raced(checked: CheckedRun, plain: Path, variants: Sequence[_KernelFile]) -> RaceResult:
-    """Race files with kernels against the one without; a library that is ``plain`` is none.
+    """Race files with kernels against the one without.
 
     Raises:
         InputError: one cannot be run.
@@ -249,11 +285,11 @@ def _raced(checked: CheckedRun, plain: Path, variants: Sequence[_KernelFile]) ->
     loaded, seed = checked.loaded, checked.loaded.run.options.process.seed
     inputs = inputs_to_time(loaded.original, loaded.inputs, seed)
     files = [plain, *(variant.file for variant in variants)]
-    libraries = [None, *(v.library if v.library != plain else None for v in variants)]
+    libraries = [(), *(variant.libraries for variant in variants)]
     seeds = count(seed)
 
     def heat(numbers: Sequence[int]) -> list[float]:
-        own = {place: lib for place, n in enumerate(numbers) if (lib := libraries[n]) is not None}
+        own = {place: libraries[number] for place, number in enumerate(numbers)}
         running = [files[number] for number in numbers]
         return run_heat(running, inputs, next(seeds), loaded.cost.n_threads, own)
 
@@ -272,7 +308,7 @@ def _compared(checked: CheckedRun, best: _KernelFile, folder: Path) -> Verificat
     loaded, process = checked.loaded, checked.loaded.run.options.process
     before = original_file(loaded.original, loaded.model.compared_file, folder)
     outcome: Verification | None = None
-    for library in (best.library, None):
+    for libraries in (best.libraries, ()):
         own = verify_files(
             loaded.original,
             before,
@@ -282,9 +318,9 @@ def _compared(checked: CheckedRun, best: _KernelFile, folder: Path) -> Verificat
             threads=process.threads,
             inputs=loaded.inputs,
             shrink=checked.verification.shrink,
-            what="the file with kernels" if library else "that file without its library",
+            what="the file with kernels" if libraries else "that file without its library",
             run_as=Session.AS_BY_DEFAULT,
-            library=library,
+            libraries=libraries,
         )
         outcome = own if outcome is None else outcome.joined(own)
     assert outcome is not None

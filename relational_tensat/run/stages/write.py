@@ -47,10 +47,10 @@ def write(checked: CheckedRun) -> WrittenRun:
         machine = replace(machine, data=file.data)
     form = checked.kernels
     library = None if form is None else form.report
-    if form is not None and form.ops and output is not None:
+    if form is not None and form.is_taken and output is not None:
         from relational_tensat.custom_ops.manifest import write_manifest  # few runs need it
 
-        library = replace(form.report, folder=write_manifest(form.ops, output))
+        library = replace(form.report, folder=write_manifest(form.ops, output, form.overrides))
     all_notes = checked.noting(*notes, *file.notes).notes
     return WrittenRun(checked, output, machine, all_notes, _change(checked, output), library)
 
