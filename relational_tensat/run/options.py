@@ -277,7 +277,8 @@ class Options(OptionTree):
 
 def fuses_what_is_written(options: Options) -> bool:
     """Whether kernels are for what onnxruntime would be given: those of an e-graph stand for operators."""
-    return options.fusion.fuse and options.rules.backend == ONNXRUNTIME
+    places = options.purpose.runs_on, options.rules.backend
+    return options.fusion.fuse and places == (ONNXRUNTIME, ONNXRUNTIME)
 
 
 def resumable_options() -> Iterator[Option]:

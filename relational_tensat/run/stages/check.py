@@ -51,8 +51,9 @@ def check(extracted: ExtractedRun) -> CheckedRun:
     database.run("run/set_estimated_costs", text=own.loaded.cost.counts.estimates)
     own.loaded.run.resources.close()
     timed = _in_runtimes(_timed(checked))
-    is_elsewhere = timed.runtimes is not None and timed.runtimes.chosen.runtime != ONNXRUNTIME
-    if fuses_what_is_written(timed.loaded.run.options) and not is_elsewhere:
+    runtimes = timed.loaded.run.purpose.runtimes or (ONNXRUNTIME,)
+    chosen = runtimes[0] if timed.runtimes is None else timed.runtimes.chosen.runtime
+    if fuses_what_is_written(timed.loaded.run.options) and chosen == ONNXRUNTIME:
         from relational_tensat.run.stages.kernel_library import with_kernels  # few runs need it
 
         timed = with_kernels(timed)

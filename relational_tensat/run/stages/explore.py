@@ -24,7 +24,7 @@ from relational_tensat.explore.strategies.strategy import SearchSettings, Strate
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.extract.anytime import AnytimeExtractor
 from relational_tensat.extract.kept_choice import ExtractionEntry
-from relational_tensat.run.options import ONNXRUNTIME, Options, fuses_what_is_written
+from relational_tensat.run.options import Options, fuses_what_is_written
 from relational_tensat.run.values import ExploredRun, LoadedRun, Model, Refused
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def with_kernel_costs(options: Options, model: Model, cost: CostSource) -> Kerne
         raise UsageError("kernels-torch goes with --kernels")
     if cost.device is not None and not fuses_what_is_written(options):
         _check_measured(cost.device.key.kind)
-    if options.rules.backend not in (None, ONNXRUNTIME):
+    if options.rules.backend is not None and not fuses_what_is_written(options):
         raise UsageError("--fuse goes without --backend: a backend has kernels of its own")
     if model.stays_dynamic:
         raise UsageError(
