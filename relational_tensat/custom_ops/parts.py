@@ -69,6 +69,19 @@ class TimedPart:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionSetting:
+    """How a file is run.
+
+    Attributes:
+        threads: of a session.
+        opset: the version of its operator set: functions of an older one say a norm by ten operators.
+    """
+
+    threads: int
+    opset: int
+
+
+@dataclass(frozen=True, slots=True)
 class PartRow:
     """What became of equal parts: how long they take, or why there is no kernel.
 
@@ -85,22 +98,25 @@ class PartRow:
 
 
 def timed_parts(
-    graph: Graph, costs: CostSource, threads: int, watch: Watch, rows: list[PartRow]
+    graph: Graph,
+    costs: CostSource,
+    setting: SessionSetting,
+    watch: Watch,
+    rows: list[PartRow],
 ) -> Iterator[TimedPart]:
     """Yield kernels for parts of a graph, those of the most elements first, until a watch ends it.
 
     Args:
         graph: with weights of one number where it has numbers.
         costs: what builders of kernels ask for.
-        threads: of a session.
+        setting: as the file is run.
         watch: ends it.
         rows: what became of each is added here.
 
     Raises:
         MissingDependencyError: there is no C compiler.
     """
-    searcher = KernelSearcher(SearchOptions(), watch, None)  # nothing is searched without products
-    builder = KernelBuilder(SavingsModel(costs), searcher)
+    builder = builder_of(costs)
     parts: dict[str, list[KernelCandidate]] = {}
     for candidate in _candidates(graph):
         parts.setdefault(pattern_hash(candidate), []).append(candidate)
@@ -113,7 +129,7 @@ def timed_parts(
         try:
             kernel = builder.make(places[0], SearchEffort(1, 0))
             nodes = tuple(node_of(place, kernel.key) for place in places)
-            kernel_us, plain_us = _timed(places[0], nodes[0], kernel, threads)
+            kernel_us, plain_us = _timed(places[0], nodes[0], kernel, setting)
         except MissingDependencyError:
             raise
         except RelationalTensatError as error:
@@ -123,18 +139,23 @@ def timed_parts(
         yield TimedPart(tuple(places), nodes, kernel, kernel_us, plain_us)
 
 
+def builder_of(costs: CostSource) -> KernelBuilder:
+    """Return what makes kernels for a processor; nothing is searched without products."""
+    searcher = KernelSearcher(SearchOptions(), Watch(), None)
+    return KernelBuilder(SavingsModel(costs), searcher, is_for_one=True)
+
+
 def override_kernel(name: str, costs: CostSource) -> MuGraph:
     """Return the kernel that replaces an operator of onnxruntime, for a block of elements.
 
     Raises:
         RelationalTensatError: there is none.
     """
-    rows = 2  # a kernel of one is none
-    kind = TensorType("float32", (rows, BLOCK // rows))
+    kind = TensorType("float32", (BLOCK,))
     operator = get_operator(name.lower())
     node = Node(operator.name, ("x",), ("y",), operator.canonical((kind,), {}))
     graph = build_graph(name, {"x": kind}, {}, [node], ["y"])
-    builder = KernelBuilder(SavingsModel(costs), KernelSearcher(SearchOptions(), Watch(), None))
+    builder = builder_of(costs)
     return checked_override(name, builder.make(_alone(node, graph), SearchEffort(1, 0)).graph)
 
 
@@ -174,7 +195,7 @@ def node_of(place: KernelCandidate, key: str) -> Node:
 
 
 def _timed(
-    place: KernelCandidate, node: Node, kernel: OwnKernel, threads: int
+    place: KernelCandidate, node: Node, kernel: OwnKernel, setting: SessionSetting
 ) -> tuple[float, float]:
     """Return the microseconds of a call with its kernel, and without.
 
@@ -185,16 +206,16 @@ def _timed(
     call = build_graph("call", inputs, {}, [node], place.outputs)
     with temporary_folder() as folder:
         file = folder / "call.onnx"
-        save_model(call, file)
+        save_model(call, file, setting.opset)
         ops = ops_of_file(file, call, {kernel.key: kernel.graph})
         if not ops:
             raise RelationalTensatError("no C of it")
         library = compared_library(ops, functions_of(file))
         feeds = dict(zip(inputs, next(drawn(ops[0], ops[0].uses[0])).values(), strict=True))
-        clock = clock_of(threads)
+        clock = clock_of(setting.threads)
         try:
             runs = [
-                repeated(prepare_model(file, feeds, "all", threads, own), clock)
+                repeated(prepare_model(file, feeds, "all", setting.threads, own), clock)
                 for own in ([library], [])
             ]
         except refusals() as error:

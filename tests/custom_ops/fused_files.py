@@ -7,24 +7,20 @@ from pathlib import Path
 
 import numpy as np
 
-from relational_tensat.base.watch import Watch
 from relational_tensat.cost import AnalyticSource, load_profile
 from relational_tensat.custom_ops.calls import ops_of_file
 from relational_tensat.custom_ops.library import KernelOp
-from relational_tensat.custom_ops.parts import node_of
+from relational_tensat.custom_ops.parts import builder_of, node_of
 from relational_tensat.formats import save_model
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion.candidates import KernelCandidate, chain_candidates
 from relational_tensat.mugraph.fusion.kernel_builder import KernelBuilder
-from relational_tensat.mugraph.fusion.savings import SavingsModel
-from relational_tensat.mugraph.kernel_finder import KernelSearcher, SearchEffort
-from relational_tensat.mugraph.search.search_options import SearchOptions
+from relational_tensat.mugraph.kernel_finder import SearchEffort
 from relational_tensat.tensor import Array, Graph, build_graph
 
 
 def builder() -> KernelBuilder:
-    costs = AnalyticSource(load_profile("cpu"))
-    return KernelBuilder(SavingsModel(costs), KernelSearcher(SearchOptions(), Watch(), None))
+    return builder_of(AnalyticSource(load_profile("cpu")))
 
 
 def fused_file(

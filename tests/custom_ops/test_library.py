@@ -116,7 +116,7 @@ int main(void) {{
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
-    "shape", [(2, 2), (2, 17), (3, 5), (7, 33), (15, 16), (2, 129), (31, 63), (5, 1000)]
+    "shape", [(1, 2), (1, 17), (2, 2), (3, 5), (7, 33), (15, 16), (2, 129), (31, 63), (5, 1000)]
 )
 def test_a_kernel_touches_nothing_beside_its_operands(
     shape: tuple[int, int], tmp_path: Path

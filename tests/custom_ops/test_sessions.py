@@ -76,6 +76,16 @@ def test_kernels_run_where_they_are_registered_and_only_there(file: Path, tmp_pa
     _check_right(onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"]))
 
 
+@pytest.mark.parametrize("shape", [(1, 5), (1, 768), (3, 1)])
+def test_a_kernel_of_one_row_runs(shape: tuple[int, int], tmp_path: Path) -> None:
+    graph, file = normed(*shape), tmp_path / "one.onnx"
+    write_manifest(fused_file(graph, file), file)
+    feeds = feeds_of(graph)
+    (found,) = relational_tensat.session(file).run(None, feeds)
+    expected = evaluate_graph(graph, feeds, {})[graph.outputs[0]]
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
 def test_a_file_without_a_folder_runs_as_any(file: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.onnx"
     other.write_bytes(file.read_bytes())

@@ -30,9 +30,16 @@ from relational_tensat.custom_ops.calls import ops_of_file
 from relational_tensat.custom_ops.function_check import compared_library, functions_of
 from relational_tensat.custom_ops.library import KernelOp
 from relational_tensat.custom_ops.overrides import OVERRIDES, can_override, override_library
-from relational_tensat.custom_ops.parts import PartRow, TimedPart, override_kernel, timed_parts
+from relational_tensat.custom_ops.parts import (
+    PartRow,
+    SessionSetting,
+    TimedPart,
+    override_kernel,
+    timed_parts,
+)
 from relational_tensat.formats import save_model
 from relational_tensat.formats.frontend import is_onnx
+from relational_tensat.formats.onnx_metadata import read_imports
 from relational_tensat.mugraph.fusion.candidates import KernelCandidate, with_numbers
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.kernels.emit_c import compiler
@@ -112,12 +119,14 @@ def _with_kernels(checked: CheckedRun) -> CheckedRun:
     watch = Watch()
     limit_s = run.options.fusion.time_limit_s
     limited = watch if limit_s is None else watch.within(limit_s)
+    plain = portable_file(checked, folder / "plain.onnx")
+    proto = onnx.load(plain, load_external_data=False)
+    setting = SessionSetting(loaded.cost.n_threads, read_imports(proto.opset_import)[""])
     with run.phases.phase("fuse"), watch.watching():
         numbered = with_numbers(checked.folded)
-        found = timed_parts(numbered, loaded.cost, loaded.cost.n_threads, limited, rows)
+        found = timed_parts(numbered, loaded.cost, setting, limited, rows)
         parts = [part for part in found if _gain_us(part) > 0]
-    plain = portable_file(checked, folder / "plain.onnx")
-    variants = list(_variants(checked, parts, plain))
+    variants = list(_variants(checked, parts, proto, setting.opset))
     if not variants:
         raise InputError(f"of {len(rows)} parts none has a faster kernel")
     with run.phases.phase("whole"):
@@ -161,13 +170,14 @@ def _gain_us(part: TimedPart) -> float:
 
 
 def _variants(
-    checked: CheckedRun, parts: Sequence[TimedPart], plain: Path
+    checked: CheckedRun, parts: Sequence[TimedPart], plain: onnx.ModelProto, opset: int
 ) -> Iterator[_KernelFile]:
     """Yield files: with all kernels that gain; without those beside convolutions, if there are any; and so
     with operators of onnxruntime replaced, if it has some.
 
     Args:
-        plain: the file without kernels.
+        plain: the file without kernels, but for its large weights.
+        opset: of that file, and so of all that functions have of it.
 
     Raises:
         InputError: a file cannot be written, or its library is not right.
@@ -182,8 +192,7 @@ def _variants(
         for part, place in places
         if blocked.isdisjoint(place.inputs) and read.isdisjoint(place.outputs)
     ]
-    proto = onnx.load(plain, load_external_data=False)
-    replaced = [name for name in OVERRIDES if can_override(name, proto)]
+    replaced = [name for name in OVERRIDES if can_override(name, plain)]
     others = [
         (part, place)
         for part, place in apart
@@ -199,7 +208,7 @@ def _variants(
         chosen = _disjoint(graph, own)
         fused = _fused(graph, chosen)
         file = run.files.enter_context(folder_beside(output)) / output.name  # alone, to be moved
-        save_model(fused, file, run.options.output.opset)
+        save_model(fused, file, opset)
         kernels = {part.kernel.key: part.kernel.graph for part, _ in chosen}
         ops = ops_of_file(file, fused, kernels)
         libraries = [compared_library(ops, functions_of(file))] if ops else []
