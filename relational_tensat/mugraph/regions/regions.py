@@ -84,8 +84,8 @@ class ModelRegion:
         nodes: how many nodes of the model one of them has.
         program: on index variables.
         values: how many values one of them gives, so many after the other in ``outputs``.
-        orders: of each value the index variables, as the model has them in memory; none of those that are
-            read from a database.
+        orders: of each value at the first place the index variables, as the model has them in memory;
+            none of those that are read from a database.
     """
 
     outputs: tuple[str, ...]
@@ -160,7 +160,7 @@ def _names(nodes: Sequence[Node]) -> frozenset[str]:
 
 
 def _add(regions: dict[str, ModelRegion], region: ModelRegion) -> None:
-    key = f"{content_hash(replace(region.program, name=''))} {region.orders}"
+    key = content_hash(replace(region.program, name=""))
     known = regions.get(key)
     regions[key] = replace(region, outputs=(*known.outputs, *region.outputs)) if known else region
 
