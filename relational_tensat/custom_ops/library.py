@@ -22,6 +22,8 @@ Shape = tuple[int, ...]
 
 #: As ``custom_op.h`` has them.
 MOST_DIMS, MOST_TENSORS = 16, 64
+#: Of a tensor: 1 GiB. Each op is run once before its library is kept.
+MOST_ELEMENTS = 1 << 28
 #: What the function of an op may be called: it stands in C as a text, and in names of files.
 _NAME = re.compile(r"fused_[0-9A-Za-z_]{1,80}")
 #: ONNX's numbers of element types.
@@ -67,6 +69,8 @@ def checked_op(op: KernelOp) -> KernelOp:
     if not graph.kernels or len(graph.kernels) != len(graph.steps):
         raise InputError(f"{op.name}: has steps that are no kernels")
     tensors = [*graph.inputs, *graph.outputs]
+    if any(count(dims[name]) > MOST_ELEMENTS for name in dims):
+        raise InputError(f"{op.name}: a tensor of more than {MOST_ELEMENTS:,} elements")
     if not op.uses or len(tensors) > MOST_TENSORS:
         raise InputError(f"{op.name}: {len(tensors)} tensors in {len(op.uses)} uses")
     for use in op.uses:

@@ -162,6 +162,13 @@ def _larger(content: dict[str, Any]) -> None:
     content["ops"][0]["uses"][0]["operands"][0] = [7, 330]
 
 
+def _huge(content: dict[str, Any]) -> None:
+    text = json.dumps(content["ops"][0])
+    for small, large in (("=7", "=70000000"), ("[7", "[70000000")):
+        text = text.replace(small, large)
+    content["ops"][0] = json.loads(text)
+
+
 def _longer(content: dict[str, Any]) -> None:
     content["ops"][0]["uses"][0]["operands"][0] = [1] * 40 + [7, 33]
 
@@ -200,6 +207,7 @@ def _of_products(content: dict[str, Any]) -> None:
         (_renamed, "no name of a kernel"),
         (_other_function, "has no function fused_k0123456789abcdef"),
         (_larger, "other than 231 elements"),
+        (_huge, "a tensor of more than 268,435,456 elements"),
         (_longer, "a shape of 42 dims"),
         (_negative, "a shape of 2 dims"),
         (_fewer, "a use of 1 operands"),
