@@ -86,7 +86,10 @@ def _body(result: Result) -> list[Text]:
         lines.append(f"fastest: {result.runtimes.chosen}, by {result.runtimes.usage}")
     lines += [f"search: {search_text(result)}", verified_text(result)]
     if result.output is not None:
-        is_copy = result.unchanged and not (result.machine and result.machine.taken)
+        is_other = (result.machine and result.machine.taken) or (
+            result.library and result.library.is_taken
+        )
+        is_copy = result.unchanged and not is_other
         exactly = ", byte for byte," if any(map(_says_exactly, result.notes)) else ""
         whose = f"the original{exactly} is " if is_copy else ""
         lines.append(f"{whose}written to {result.output}")

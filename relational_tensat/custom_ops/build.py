@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import logging
 import os
 import stat
 import subprocess
@@ -28,6 +29,7 @@ _OWN_FLAGS = (
     "-fvisibility=hidden",
     f"-Werror=frame-larger-than={MOST_STACK_BYTES}",
 )
+_log = logging.getLogger("relational_tensat")
 LIBRARY = "library.so"
 #: Longer no file is compiled.
 _MOST_S = 300.0
@@ -81,6 +83,7 @@ def loaded(library: Path) -> Path:
     if library not in _LOADED:
         try:
             _LOADED[library] = ctypes.CDLL(str(library))
+            _log.info("loads the compiled kernels of %s", library)
         except OSError as error:
             raise InputError(f"{library}: is not loaded: {error}") from error
     return library

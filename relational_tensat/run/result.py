@@ -151,6 +151,8 @@ class Result:
         is_kept = self.unchanged
         if is_kept and self.machine is not None and self.machine.taken:
             measured, is_kept = self.machine.standings[self.machine.taken], False
+        if is_kept and self.library is not None and self.library.is_taken:
+            measured, is_kept = self.library.with_library, False
         return Gain(
             self.runs_on,
             self.cost_before_us,

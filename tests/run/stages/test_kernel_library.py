@@ -54,7 +54,7 @@ class _Runs:
 
     _parts: list[TimedPart]
 
-    def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch, iterations: int = 1) -> None:
         self.checked: list[CheckedRun] = []
         self._patch, self._parts = patch, []
         patch.setattr(kernel_library, "timed_parts", self._timed)
@@ -64,7 +64,7 @@ class _Runs:
         options = Options.of(
             fuse=True,
             effort="low",
-            iterations=1,
+            iterations=iterations,
             threads_at_inference=1,
             kernels=folder / "kernels",
         )
@@ -141,3 +141,16 @@ def test_without_a_compiler_a_note_says_so(runs: _Runs, monkeypatch: pytest.Monk
     assert kept.notes[-1] == (
         "no kernels in the file: kernels in C need a C compiler: set CC, or install cc"
     )
+
+
+@needs_c
+@pytest.mark.nightly
+def test_the_original_with_kernels_is_no_copy_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = _Runs(tmp_path, monkeypatch, iterations=0).result
+    assert result.unchanged and result.library is not None and result.library.is_taken
+    assert result.output is not None and len(_calls(result.output)) == 2
+    assert result.gain.basis == "measured" and result.gain.speedup == FASTER.speedup
+    assert "the original is written" not in result.report()
+    assert "the original, byte for byte" not in result.report()
