@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.custom_ops.build import LIBRARY, compile_library
+from relational_tensat.custom_ops.build import LIBRARY, MOST_STACK_BYTES, compile_library
 from relational_tensat.custom_ops.function_check import model_of_call
 from relational_tensat.custom_ops.library import KernelOp, KernelUse, checked_op, sources_of
 from relational_tensat.custom_ops.sessions import register_library
@@ -94,10 +94,17 @@ def test_no_name_of_a_file_is_in_code(tmp_path: Path) -> None:
 
 
 def test_a_kernel_with_more_stack_than_threads_have_is_no_library(tmp_path: Path) -> None:
-    """Rows lie on the stack while several passes go over them."""
-    (op,) = fused_file(normed(2, 1 << 17), tmp_path / "model.onnx")
-    with pytest.raises(InputError, match=r"does not compile: .*frame size"):
-        compile_library(sources_of([op]), tmp_path, "cc")
+    """A row may lie on the stack while several passes go over it."""
+    row = MOST_STACK_BYTES // 4
+    for elements in (row // 2, row + 1):
+        body = f"float row[{elements}]; for (long i = 0; i < {elements}; ++i) row[i] = x[i] * x[0];"
+        again = f"for (long i = {elements} - 1; i >= 0; --i) y[i] = row[i] + row[0];"
+        files = {"one.c": f"void one(const float *x, float *y) {{ {body} {again} }}\n"}
+        if elements < row:
+            compile_library(files, tmp_path, "cc")
+            continue
+        with pytest.raises(InputError, match=r"one\.c: does not compile: .*frame size"):
+            compile_library(files, tmp_path, "cc")
 
 
 _MAIN = """
