@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         VerificationError,
     )
     from relational_tensat.cost import CostModel, Profile, load_profile
+    from relational_tensat.custom_ops.sessions import register, session
     from relational_tensat.formats import load_model, save_model
     from relational_tensat.rules.builder import rule
     from relational_tensat.run.options import Options
@@ -59,13 +60,16 @@ __all__ = [
     "load_model",
     "load_profile",
     "optimize",
+    "register",
     "resume",
     "rule",
     "save_model",
+    "session",
 ]
 
 _HOMES = {
     "run.pipeline": ("optimize", "resume"),
+    "custom_ops.sessions": ("register", "session"),
     "cost": ("CostModel", "Profile", "load_profile"),
     "base.errors": (
         "InputError",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from relational_tensat.base.errors import UsageError
 from relational_tensat.base.outputs import NEW_DATABASE, Written
 from relational_tensat.cli.closed_output import write_line
 from relational_tensat.cli.common import add_dims, add_json, add_quiet, report
-from relational_tensat.cli.mugraphs import add_program, read_program
+from relational_tensat.cli.mugraphs import add_program, read_stored_program
 from relational_tensat.cli.parser import Parser, add_options, merged, written_values
 from relational_tensat.cli.process_limits import limit_blas_threads
 
@@ -183,13 +183,18 @@ def search_kernels(args: argparse.Namespace) -> int:
     from relational_tensat.mugraph.search.structure import SearchTables
 
     options = SearchOptions(**written_values(args, options_of(SearchOptions)))
-    program = read_program(args)
+    program, orders = read_stored_program(args)
     watch = Watch()
     progress = None if args.json or args.quiet else _Progress()
     cache = None if args.no_cache else CandidateCache.of_user()
     tables = None if args.db is None else SearchTables(args.db)
     with watch.watching():
         finding = find_kernels(program, options, watch, progress, cache=cache, tables=tables)
+    if finding.best is not None and orders:
+        from relational_tensat.mugraph.fusion.kernel_builder import stored_in_order
+
+        as_in_model = stored_in_order(finding.best.graph, program, orders)
+        finding = replace(finding, best=replace(finding.best, graph=as_in_model))
     key = None
     if finding.best is not None and cache is not None:
         with unless_full():

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from relational_tensat.mugraph.graph.mugraph import MuGraph
     from relational_tensat.mugraph.kernels.emission import Emitted
+    from relational_tensat.mugraph.regions.regions import ModelRegion
 
 #: Languages of ``kernels emit``: as the module has them, which is too heavy for ``--help``.
 TARGETS = ("triton", "cuda", "c")
@@ -89,7 +90,14 @@ def add_program(parser: Parser, flag: str) -> None:
 
 
 def read_program(args: argparse.Namespace) -> MuGraph:
-    """Return the program that was named.
+    """Return the program that was named; see ``read_stored_program``."""
+    return read_stored_program(args)[0]
+
+
+def read_stored_program(
+    args: argparse.Namespace,
+) -> tuple[MuGraph, tuple[tuple[str, ...], ...]]:
+    """Return the program that was named, and of a model's region how its values lie in memory.
 
     Raises:
         UsageError: there is none of that name, or it has no such variable.
@@ -103,17 +111,18 @@ def read_program(args: argparse.Namespace) -> MuGraph:
     if args.region is not None or is_onnx(args.program):
         if sizes:
             raise UsageError("--size goes with a known program; sizes of a model's dims: --dim")
-        return _region(Path(args.program), args.region, dims)
+        region = _region(Path(args.program), args.region, dims)
+        return region.program, region.orders
     if dims:
         raise UsageError("--dim goes with a model, of which --region is meant")
     if Path(args.program).suffix == ".json":
         if sizes:
             raise UsageError("--size goes with a known program, a file has its sizes")
-        return load_mugraph(Path(args.program))
-    return program(args.program, **sizes)
+        return load_mugraph(Path(args.program)), ()
+    return program(args.program, **sizes), ()
 
 
-def _region(model: Path, number: int | None, dims: Mapping[str, int]) -> MuGraph:
+def _region(model: Path, number: int | None, dims: Mapping[str, int]) -> ModelRegion:
     from relational_tensat.formats import load_model
     from relational_tensat.mugraph.regions.regions import find_regions
 
@@ -122,7 +131,7 @@ def _region(model: Path, number: int | None, dims: Mapping[str, int]) -> MuGraph
         raise UsageError(f"{model} is a model: --region N names one of its {len(regions)} regions")
     if number >= len(regions):
         raise UsageError(f"{model} has {len(regions)} regions, no region {number}")
-    return regions[number].program
+    return regions[number]
 
 
 def show_arguments(parser: Parser) -> None:

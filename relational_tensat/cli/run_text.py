@@ -216,6 +216,8 @@ def _print_details(result: Result, console: Console) -> None:
         console.print(whole_line(result.whole, result.cost_profile))
     if result.machine is not None:
         console.print(result.machine.outcome)
+    if result.library is not None:
+        console.print(escaped(result.library.outcome))
     if result.runtimes is not None:
         console.print(result.runtimes.outcome)
         console.print(f"run it by {result.runtimes.usage}")

@@ -76,6 +76,8 @@ def _body(result: Result) -> list[Text]:
     lines += [_operators_line(result), _rules_line(result)]
     if result.fusion is not None:
         lines.append(kernels_line(result.fusion))
+    if result.library is not None:
+        lines.append(result.library.outcome)
     if result.machine is not None:
         form = result.machine.taken
         standing = result.machine.standings[form or result.machine.winner]
@@ -84,7 +86,10 @@ def _body(result: Result) -> list[Text]:
         lines.append(f"fastest: {result.runtimes.chosen}, by {result.runtimes.usage}")
     lines += [f"search: {search_text(result)}", verified_text(result)]
     if result.output is not None:
-        is_copy = result.unchanged and not (result.machine and result.machine.taken)
+        is_other = (result.machine and result.machine.taken) or (
+            result.library and result.library.is_taken
+        )
+        is_copy = result.unchanged and not is_other
         exactly = ", byte for byte," if any(map(_says_exactly, result.notes)) else ""
         whose = f"the original{exactly} is " if is_copy else ""
         lines.append(f"{whose}written to {result.output}")

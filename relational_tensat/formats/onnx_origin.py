@@ -122,11 +122,10 @@ def source_nodes(
 
     A body takes the place of its call; nodes that are no calls keep their outputs.
     """
-    if len(file_nodes) == len(inlined):
+    if [*map(_kind, file_nodes)] == [*map(_kind, inlined)]:
         yield from (
             SourceNode(node, file_node, place)
             for place, (node, file_node) in enumerate(zip(inlined, file_nodes, strict=True))
-            if _kind(node) == _kind(file_node)
         )
         return
     remaining = iter(inlined)

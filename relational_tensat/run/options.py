@@ -227,8 +227,9 @@ class FusionOptions(OptionGroup):
 
     fuse: bool = option(
         False,
-        "make parts of the model one kernel each: chains of functions and reductions and, if costs are a "
-        "GPU's profile, parts that a search finds kernels for; modelled; local functions in ONNX",
+        "make parts of the model one kernel each; for onnxruntime in C, timed, with a folder NAME.kernels "
+        "that relational_tensat.session loads; else modelled, with a GPU's profile by a search, too; in "
+        "ONNX they are local functions",
     )
     kernels: Path | None = option(
         None,
@@ -273,6 +274,12 @@ class Options(OptionTree):
     output: OutputOptions = field(default_factory=OutputOptions)
     fusion: FusionOptions = field(default_factory=FusionOptions)
     process: ProcessOptions = field(default_factory=ProcessOptions)
+
+
+def fuses_what_is_written(options: Options) -> bool:
+    """Whether kernels are for what onnxruntime would be given: those of an e-graph stand for operators."""
+    places = options.purpose.runs_on, options.rules.backend
+    return options.fusion.fuse and places == (ONNXRUNTIME, ONNXRUNTIME)
 
 
 def resumable_options() -> Iterator[Option]:

@@ -113,11 +113,12 @@ def _in_runtimes(named: str, options: Options, model: Graph | str | Path) -> Pur
 def _going_with(named: str, options: Options) -> tuple[str, str | None, str]:
     """Return the costs and the backend of a place, and what it is called.
 
-    Kernels of the model's own are no backend's: with the option ``fuse`` each operator is a kernel.
+    Kernels of the model's own are no backend's: with the option ``fuse`` each operator is a kernel. For
+    onnxruntime they are made of what is written for it.
     """
     if named not in BACKENDS:
         return named, None, named
-    purpose, fuses = options.purpose, options.fusion.fuse
+    purpose, fuses = options.purpose, options.fusion.fuse and named != ONNXRUNTIME
     request = CostRequest(purpose.effort == HIGH, purpose.threads_at_inference, fuses)
     cost, text = load_backend(named).costs_here(request)
     return cost, None if fuses else named, text

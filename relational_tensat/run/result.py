@@ -130,6 +130,7 @@ class Result:
     output = Held(lambda result: result.files.output)
     change = Held(lambda result: result.files.change)
     machine = Held(lambda result: result.files.machine)
+    library = Held(lambda result: result.files.library)
     tables = Held(lambda result: result.files.tables)
 
     @property
@@ -150,6 +151,8 @@ class Result:
         is_kept = self.unchanged
         if is_kept and self.machine is not None and self.machine.taken:
             measured, is_kept = self.machine.standings[self.machine.taken], False
+        if is_kept and self.library is not None and self.library.is_taken:
+            measured, is_kept = self.library.with_library, False
         return Gain(
             self.runs_on,
             self.cost_before_us,
@@ -297,6 +300,7 @@ class Result:
             "whole": None if self.whole is None else self.whole.to_json(),
             "runtimes": None if self.runtimes is None else self.runtimes.to_json(),
             "machine": None if self.machine is None else self.machine.to_json(),
+            "library": None if self.library is None else self.library.to_json(),
             "e_nodes": self.e_nodes,
             "e_classes": self.e_classes,
             "iterations": self.iterations,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from relational_tensat.extract import Extraction
     from relational_tensat.extract.kept_choice import ExtractionEntry
+    from relational_tensat.run.kernel_report import LibraryReport
     from relational_tensat.run.reports import (
         FileChange,
         FusionReport,
@@ -262,6 +263,8 @@ class Files:
             kept; None where one of them is no ONNX.
         machine: how the result is as onnxruntime saves it here, and whether that is what was written; None
             without the option ``this_machine``, or where it was not found out: then a note says why.
+        library: how the file with kernels for onnxruntime is beside the one without, and whether it is what
+            was written; None without the option ``fuse``, or where a note says why.
         tables: the run's tables, for ``view``: in the file of the option ``db``, or in memory; None where
             those in memory were too large to be kept.
     """
@@ -271,4 +274,5 @@ class Files:
     output: Path | None = None
     change: FileChange | None = None
     machine: MachineForm | None = None
+    library: LibraryReport | None = None
     tables: RunTables | None = None

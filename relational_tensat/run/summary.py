@@ -100,6 +100,7 @@ def _result(written: WrittenRun) -> Result:
             output=written.output,
             change=written.change,
             machine=written.machine,
+            library=written.library,
             tables=tables,
         ),
         seconds=run.phases.seconds | {"measure": cost.measuring_s, "total": run.phases.total_s},
@@ -133,7 +134,9 @@ def _price(checked: CheckedRun, beside: BesideKernels) -> Price:
 def _search(checked: CheckedRun) -> SearchSummary:
     extracted, explored, loaded = checked.extracted, checked.extracted.explored, checked.loaded
     fusion = None
-    if loaded.run.options.fusion.fuse:
+    if checked.kernels is not None:
+        fusion = checked.kernels.fusion
+    elif loaded.run.options.fusion.fuse:
         fusion = fusion_report(
             explored.fused_parts, explored.kernels, extracted.chosen, loaded.cost
         )

@@ -38,6 +38,7 @@ from relational_tensat.view.document import RunTables
 if TYPE_CHECKING:
     from relational_tensat.formats.dynamic.sized_model import DynamicModel
     from relational_tensat.mugraph.fusion.own_kernel import KernelCosts, OwnKernel
+    from relational_tensat.run.kernel_report import KernelForm, LibraryReport
     from relational_tensat.run.reports import BodyRewrite, FileChange, SizedResult
     from relational_tensat.run.result import Result
 
@@ -403,6 +404,8 @@ class CheckedRun:
         machine: how the result is as onnxruntime saves it; None where that was not asked for, or not found
             out. ``saved`` is the file, if it is the one to be written.
         runtimes: which runtime runs which file fastest; None where that was not found out.
+        kernels: what became of kernels that onnxruntime runs; where they are taken, ``folded`` and
+            ``candidate`` have them. None where none were sought.
     """
 
     extracted: ExtractedRun
@@ -416,6 +419,7 @@ class CheckedRun:
     machine: MachineForm | None = None
     saved: Path | None = None
     runtimes: RuntimeRace | None = None
+    kernels: KernelForm | None = None
 
     @property
     def loaded(self) -> LoadedRun:
@@ -435,6 +439,7 @@ class WrittenRun:
         output: its file; None where none was requested.
         machine: as ``CheckedRun`` has it, with the file of its weights.
         change: the figures of both files; None unless both are ONNX.
+        library: what became of kernels that onnxruntime runs, with the folder that they are in.
     """
 
     checked: CheckedRun
@@ -442,3 +447,4 @@ class WrittenRun:
     machine: MachineForm | None
     notes: tuple[str, ...]
     change: FileChange | None = None
+    library: LibraryReport | None = None

@@ -60,6 +60,7 @@ def verify_files(
     what: str = "the two files",
     run_as: Session = Session.AS_WRITTEN,
     by_reference: bool = False,
+    libraries: Sequence[Path] = (),
 ) -> Verification:
     """Run two ONNX files, or models in memory, on the same inputs in onnxruntime; compare all outputs.
 
@@ -73,6 +74,7 @@ def verify_files(
         run_as: how both are run.
         by_reference: instead, both are run by ONNX's reference evaluator, as they are where onnxruntime
             cannot run the original as it is written.
+        libraries: of custom ops that ``after`` is run with.
 
     Returns:
         What was compared; where the original cannot be run, a warning that says why, and no runs.
@@ -91,6 +93,7 @@ def verify_files(
         what=what,
         run_as=run_as,
         by_reference=by_reference,
+        libraries=libraries,
     )
     return outcome
 
@@ -107,6 +110,7 @@ def verify_files_at(
     what: str = "the two files",
     run_as: Session = Session.AS_WRITTEN,
     by_reference: bool = False,
+    libraries: Sequence[Path] = (),
 ) -> list[Verification]:
     """Run two ONNX files as ``verify_files`` does, at several sizes; each is opened once.
 
@@ -133,7 +137,7 @@ def verify_files_at(
         after_session = None
         for one in begun:
             if isinstance(one, _Runs):
-                after_session = after_session or options.opened(after)
+                after_session = after_session or options.opened(after, libraries)
                 one.finish(after_session)
     except refusals as error:
         text = f"{options.runner} cannot run the optimized model: {first_line(error)}"
@@ -172,9 +176,9 @@ class _Options:
         """What runs both files."""
         return "ONNX's reference evaluator" if self.by_reference else self.run_as.value
 
-    def opened(self, file: Path | bytes) -> Any:
+    def opened(self, file: Path | bytes, libraries: Sequence[Path] = ()) -> Any:
         if not self.by_reference:
-            return open_session(file, self.threads, self.run_as)
+            return open_session(file, self.threads, self.run_as, libraries=libraries)
         from relational_tensat.verify.reference import ReferenceSession  # few models need it
 
         return ReferenceSession(file)

@@ -5,7 +5,7 @@ It also saves a model as it is after its optimizations, with the weights beside 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +43,7 @@ def open_session(
     optimized: Path | None = None,
     is_packed: bool = False,
     profile: Path | None = None,
+    libraries: Sequence[Path] = (),
 ) -> Any:
     """Return a session of onnxruntime.
 
@@ -50,6 +51,7 @@ def open_session(
         optimized: where it writes the graph that it runs, weights beside it, in ``NAME.data``.
         is_packed: whether matrices are there as kernels have packed them, too.
         profile: what the file begins with that it writes its nodes' times to.
+        libraries: of custom ops.
     """
     import onnxruntime
 
@@ -62,6 +64,8 @@ def open_session(
     if profile is not None:
         options.enable_profiling = True
         options.profile_file_prefix = utf8_name(profile)
+    for library in libraries:
+        options.register_custom_ops_library(utf8_name(library))
     if optimized is not None:
         options.optimized_model_filepath = utf8_name(optimized)
         options.add_session_config_entry(_BESIDE, f"{optimized.name}.data")

@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from relational_tensat.base.errors import InputError, ModelError, UsageError
-from relational_tensat.formats import from_onnx_model, load_model
+from relational_tensat.formats import from_onnx_model, load_model, to_onnx_model
 from relational_tensat.tensor import TensorType
 from tests.formats.onnx_tools import (
     FLOAT,
@@ -253,3 +253,22 @@ def test_a_sum_with_zeros_of_a_computed_shape_is_its_operand(tmp_path: Path) -> 
     path = tmp_path / "m.onnx"
     onnx.save(onnx.parser.parse_model(text), path)
     assert [node.op for node in load_model(path).nodes] == ["identity", "exp"]
+
+
+def test_functions_of_one_node_each_are_inlined() -> None:
+    """The file has as many nodes as it has without its calls."""
+    function = helper.make_function(
+        "local",
+        "Same",
+        ["a"],
+        ["b"],
+        [helper.make_node("Exp", ["a"], ["b"])],
+        [helper.make_opsetid("", 17)],
+    )
+    nodes = [helper.make_node("Same", ["x"], ["y"], domain="local")]
+    proto = model(
+        nodes, [tensor("x", [2])], [tensor("y", [2])], domains={"local": 1}, functions=[function]
+    )
+    graph = from_onnx_model(proto)
+    assert [node.op for node in graph.nodes] == ["exp"]
+    assert list(to_onnx_model(graph).functions) == [function]

@@ -54,8 +54,14 @@ HERE = "onnxruntime on this CPU, 2 threads"
         ("m.onnx", {"backend": "cuda"}, "t4", "cuda", "t4"),
         ("m.onnx", {"runs_on": "onnxruntime", "cost": "cpu"}, "cpu", "onnxruntime", ""),
         ("m.onnx", {"runs_on": "cuda", "cost": "h100", "backend": "cuda"}, "h100", "cuda", ""),
-        # kernels of its own are no target's
-        ("m.onnx", {"fuse": True}, "analytic:cpu", None, "onnxruntime on this CPU, 1 thread"),
+        # kernels of its own are no target's, but of what is written for onnxruntime
+        (
+            "m.onnx",
+            {"fuse": True, "threads_at_inference": 1},
+            "analytic:cpu",
+            "onnxruntime",
+            "onnxruntime on this CPU, 1 thread",
+        ),
         ("m.onnx", {"fuse": True, "runs_on": "a100"}, "a100", None, "a100"),
     ],
 )

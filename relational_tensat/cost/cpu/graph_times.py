@@ -165,7 +165,11 @@ def timing(pairs: Sequence[Round]) -> WholeTiming:
 
 
 def run_heat(
-    models: Sequence[bytes | Path], feeds: Mapping[str, Array], seed: int, threads: int = 1
+    models: Sequence[bytes | Path],
+    feeds: Mapping[str, Array],
+    seed: int,
+    threads: int = 1,
+    libraries: Mapping[int, Sequence[Path]] | None = None,
 ) -> list[float]:
     """Run models by onnxruntime's defaults: all its optimizations, as users run them.
 
@@ -173,6 +177,7 @@ def run_heat(
         models: as ONNX writes them, or their files.
         seed: of the order in which sessions are made, and of that in each round.
         threads: that each operator is run by.
+        libraries: of custom ops, by the places of models that run with them.
 
     Returns:
         Per model, how many times as fast as the first it is, by thread CPU time, of several threads by
@@ -185,7 +190,9 @@ def run_heat(
     clock = clock_of(threads)
     runs = {}
     for number in rng.permutation(len(models)).tolist():
-        runs[number] = repeated(prepare_model(models[number], feeds, "all", threads), clock)
+        own = (libraries or {}).get(number, ())
+        run = prepare_model(models[number], feeds, "all", threads, own)
+        runs[number] = repeated(run, clock)
     runs = {number: each.as_often_as(runs[0]) for number, each in runs.items()}
     round_s = sum(each.wall_s * each.times for each in runs.values())
     rounds = heat_rounds(round_s)

@@ -7,7 +7,7 @@ and L3 caches of some sizes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,9 +79,16 @@ def prepare(
 
 
 def prepare_model(
-    model: bytes | Path, feeds: Mapping[str, Array], optimizations: str, threads: int = 1
+    model: bytes | Path,
+    feeds: Mapping[str, Array],
+    optimizations: str,
+    threads: int = 1,
+    libraries: Sequence[Path] = (),
 ) -> Callable[[], None]:
     """As ``prepare``, of a model as ONNX writes it, or of its file.
+
+    Args:
+        libraries: of custom ops.
 
     Raises:
         Exception: one of ``refusals``.
@@ -93,6 +100,8 @@ def prepare_model(
         options.add_session_config_entry("session.force_spinning_stop", "1")
     options.inter_op_num_threads = 1
     options.log_severity_level = _FATAL  # what is wrong is raised
+    for library in libraries:
+        options.register_custom_ops_library(str(library))
     source = str(model) if isinstance(model, Path) else model
     session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     return bound(session, feeds)

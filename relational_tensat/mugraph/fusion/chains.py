@@ -168,8 +168,11 @@ def program_of(chain: Chain, graph: Graph) -> MuGraph:
     return MuGraph(chain.outputs[-1], inputs, tuple(builder.steps), chain.outputs)
 
 
-def row_kernel(program: MuGraph) -> MuGraph:
+def row_kernel(program: MuGraph, *, is_for_one: bool = False) -> MuGraph:
     """Return a program as one kernel, a block a row: what all results have and nothing is summed over.
+
+    Args:
+        is_for_one: whether one block may do it all: a processor's core does, of a GPU most would be idle.
 
     Raises:
         InputError: there is no such variable.
@@ -181,7 +184,7 @@ def row_kernel(program: MuGraph) -> MuGraph:
     free = [dim for dim in results[0] if dim.variable not in summed]
     free = [dim for dim in free if all(dim in result for result in results)]
     rows = free if summed else free[:-1]
-    if not rows:
+    if not rows and not is_for_one:
         raise InputError(f"{program.name}: a kernel of one block")
     grid = rows[-_AXES:]
     iterators = tuple(

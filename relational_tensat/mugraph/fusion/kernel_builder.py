@@ -49,10 +49,14 @@ class KernelBuilder:
     Args:
         savings: what they are modelled, or measured, to take.
         searcher: searches.
+        is_for_one: whether one block may do it all, as of ``row_kernel``.
     """
 
-    def __init__(self, savings: SavingsModel, searcher: KernelSearcher) -> None:
+    def __init__(
+        self, savings: SavingsModel, searcher: KernelSearcher, *, is_for_one: bool = False
+    ) -> None:
         self._savings = savings
+        self._is_for_one = is_for_one
         self._searcher = searcher
         self._kernels: dict[str, OwnKernel] = {}
 
@@ -74,8 +78,8 @@ class KernelBuilder:
             assert device is not None
             graph = self._searcher.search(candidate.program, device, effort)
         else:
-            graph = _by_rows(candidate.program)
-        graph = _stored_in_order(graph, candidate)
+            graph = _by_rows(candidate.program, self._is_for_one)
+        graph = stored_in_order(graph, candidate.program, candidate.orders)
         cost_us = self._savings.kernel_us(candidate, graph)
         if cost_us is not None and not math.isfinite(cost_us):
             raise UnfitError("a block of it is too large")
@@ -106,28 +110,33 @@ class KernelBuilder:
         )  # fmt: skip
 
 
-def _by_rows(program: MuGraph) -> MuGraph:
+def _by_rows(program: MuGraph, is_for_one: bool) -> MuGraph:
     """Return the verified kernel that computes a program row by row.
 
     Raises:
         RelationalTensatError: there is none, or it is wrong.
     """
-    graph = with_windows(stabilized(row_kernel(core(program))), program)
+    graph = with_windows(stabilized(row_kernel(core(program), is_for_one=is_for_one)), program)
     verification = verify_mugraph(program, graph, _SEED)
     if not verification.passed or not verification.is_stable:
         raise VerificationError("the kernel computes something else")
     return graph
 
 
-def _stored_in_order(graph: MuGraph, candidate: KernelCandidate) -> MuGraph:
+def stored_in_order(graph: MuGraph, program: MuGraph, orders: Sequence[tuple[str, ...]]) -> MuGraph:
     """Return a μGraph whose results lie in memory as the model has them.
+
+    Args:
+        graph: the μGraph.
+        program: what it computes; operators on index variables leave no order in memory.
+        orders: of each result the index variables, as the model has them.
 
     Raises:
         UnfitError: it has other index variables than its program, which is not stored as the model is.
     """
-    order_of = dict(zip(graph.outputs, candidate.orders, strict=True))
-    own, dims = kernel_tensors(graph), kernel_tensors(candidate.program)
-    for name, of_program in zip(graph.outputs, candidate.program.outputs, strict=True):
+    order_of = dict(zip(graph.outputs, orders, strict=True))
+    own, dims = kernel_tensors(graph), kernel_tensors(program)
+    for name, of_program in zip(graph.outputs, program.outputs, strict=True):
         if not {*variables(own[name])} <= {*order_of[name]}:
             if variables(dims[of_program]) != order_of[name]:
                 raise UnfitError("its results have other index variables than its program's")

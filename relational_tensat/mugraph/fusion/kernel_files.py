@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from relational_tensat.mugraph.graph.mugraph_json import save_mugraph
 from relational_tensat.mugraph.kernels.emission import SUFFIXES, TARGETS, emit
 from relational_tensat.mugraph.kernels.emit_cuda import headers
 from relational_tensat.mugraph.kernels.statements import identifier
-from relational_tensat.tensor import Graph
+from relational_tensat.tensor import Graph, Node, TensorType
 
 #: The list of kernels in a folder.
 INDEX = "kernels.json"
@@ -86,6 +87,9 @@ def write_kernels(
 ) -> int:
     """Write the kernels that a graph has, all or none; return how many there are.
 
+    A kernel was made for one part, and may stand for others, whose values have other shapes in the model:
+    the folder has those of the first place in the graph.
+
     Args:
         kernels: those that there are for the model.
         chosen: the graph, with nodes ``fused``.
@@ -95,10 +99,27 @@ def write_kernels(
     Raises:
         InputError: nothing can be written there.
     """
-    keys = {str(node.attrs["mugraph"]) for node in chosen.nodes if node.op == "fused"}
-    used = sorted((kernel for kernel in kernels if kernel.key in keys), key=lambda k: k.key)
+    places: dict[str, Node] = {}
+    for node in chosen.nodes:
+        if node.op == "fused":
+            places.setdefault(str(node.attrs["mugraph"]), node)
+    used = [
+        replace(
+            kernel,
+            operands=tuple(_shape(chosen, name) for name in places[kernel.key].inputs),
+            results=tuple(_shape(chosen, name) for name in places[kernel.key].outputs),
+        )
+        for kernel in sorted(kernels, key=lambda kernel: kernel.key)
+        if kernel.key in places
+    ]
     write_folder(used, folder, has_torch=has_torch)
     return len(used)
+
+
+def _shape(graph: Graph, name: str) -> tuple[int, ...]:
+    kind = graph.types[name]
+    assert isinstance(kind, TensorType)
+    return kind.shape
 
 
 def write_folder(used: Sequence[OwnKernel], folder: Path, *, has_torch: bool) -> None:

@@ -84,12 +84,15 @@ class ModelRegion:
         nodes: how many nodes of the model one of them has.
         program: on index variables.
         values: how many values one of them gives, so many after the other in ``outputs``.
+        orders: of each value at the first place the index variables, as the model has them in memory;
+            none of those that are read from a database.
     """
 
     outputs: tuple[str, ...]
     nodes: int
     program: MuGraph
     values: int = 1
+    orders: tuple[tuple[str, ...], ...] = ()
 
     @property
     def places(self) -> list[tuple[str, ...]]:
@@ -127,25 +130,29 @@ def find_regions(graph: Graph) -> tuple[list[ModelRegion], list[RegionRow]]:
             continue  # what it computes, a larger region does, too
         within.append(names)
         left_out += cones.borders(cone, "model")
-        _add(regions, ModelRegion(node.outputs[:1], len(cone.nodes), program))
-    for group, program in _programs_of_groups(graph, parts):
+        _add(
+            regions,
+            ModelRegion(node.outputs[:1], len(cone.nodes), program, orders=cone.lowered.orders),
+        )
+    for group, region in _lowered_groups(graph, parts):
         names = _names(group.nodes)
         if not any(names <= other for other in within):
             within.append(names)
-            _add(regions, ModelRegion(group.outputs, len(group.nodes), program, len(group.outputs)))
+            size, values = len(group.nodes), len(group.outputs)
+            _add(regions, ModelRegion(group.outputs, size, region.program, values, region.orders))
     return list(regions.values()), left_out
 
 
-def _programs_of_groups(
+def _lowered_groups(
     graph: Graph, parts: Sequence[Sequence[Node]]
-) -> Iterator[tuple[Group, MuGraph]]:
+) -> Iterator[tuple[Group, LoweredRegion]]:
     """Yield two parts as one, then three and more, the largest first, with the programs that they are."""
     found = sorted(groups(graph, parts), key=lambda group: (len(group.outputs), -len(group.nodes)))
     for group in found:
         with suppress(RelationalTensatError):
-            program = lowered(graph, group.nodes, group.outputs[-1], group.outputs).program
-            if _FEWEST_STEPS <= len(program.operators) <= _MOST_STEPS:
-                yield group, program
+            region = lowered(graph, group.nodes, group.outputs[-1], group.outputs)
+            if _FEWEST_STEPS <= len(region.program.operators) <= _MOST_STEPS:
+                yield group, region
 
 
 def _names(nodes: Sequence[Node]) -> frozenset[str]:

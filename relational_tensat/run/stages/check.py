@@ -17,6 +17,7 @@ from relational_tensat.extract.problem import COST_TOLERANCE
 from relational_tensat.formats import load_model
 from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.run.gain import is_worth_it, is_worth_it_modelled, standing_of
+from relational_tensat.run.options import ONNXRUNTIME, fuses_what_is_written
 from relational_tensat.run.reports import FileChange, SizedResult
 from relational_tensat.run.result_groups import Rejection, WholeRun
 from relational_tensat.run.stages.compare import compare
@@ -50,6 +51,12 @@ def check(extracted: ExtractedRun) -> CheckedRun:
     database.run("run/set_estimated_costs", text=own.loaded.cost.counts.estimates)
     own.loaded.run.resources.close()
     timed = _in_runtimes(_timed(checked))
+    runtimes = timed.loaded.run.purpose.runtimes or (ONNXRUNTIME,)
+    chosen = runtimes[0] if timed.runtimes is None else timed.runtimes.chosen.runtime
+    if fuses_what_is_written(timed.loaded.run.options) and chosen == ONNXRUNTIME:
+        from relational_tensat.run.stages.kernel_library import with_kernels  # few runs need it
+
+        timed = with_kernels(timed)
     if not timed.loaded.run.options.output.this_machine:
         return timed
     from relational_tensat.run.stages.machine_file import save_for_machine  # few runs need it

@@ -24,7 +24,7 @@ from relational_tensat.explore.strategies.strategy import SearchSettings, Strate
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.extract.anytime import AnytimeExtractor
 from relational_tensat.extract.kept_choice import ExtractionEntry
-from relational_tensat.run.options import Options
+from relational_tensat.run.options import Options, fuses_what_is_written
 from relational_tensat.run.values import ExploredRun, LoadedRun, Model, Refused
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def explore(loaded: LoadedRun, before: ExploredRun | None = None) -> ExploredRun
             explored, notes=before.notes, kernels=before.kernels,
             fused_parts=before.fused_parts, refused=refused,
         )  # fmt: skip
-    if not run.options.fusion.fuse or loaded.kernels:
+    if loaded.kernel_costs is None or loaded.kernels:
         return explored
     if run.watch.happened or exploration.stop_reason == "interrupted":
         return explored.noting("no kernels were sought: the run was interrupted before")
@@ -105,9 +105,9 @@ def with_kernel_costs(options: Options, model: Model, cost: CostSource) -> Kerne
     """Return costs that can be kernels', if kernels are wanted and can be had.
 
     Raises:
-        UsageError: costs are measured on a GPU: no kernels are there yet; or there is a backend, whose
-            kernels are others; or sizes are dynamic, and kernels are for fixed ones; or there is a folder
-            for kernels that cannot be, or none are wanted.
+        UsageError: costs are measured on a GPU: no kernels are there yet; or there is another backend than
+            onnxruntime, whose kernels are others; or sizes are dynamic, and kernels are for fixed ones; or
+            there is a folder for kernels that cannot be, or none are wanted.
         MissingDependencyError: they are measured on the processor, and there is no C compiler.
     """
     fusion = options.fusion
@@ -119,15 +119,17 @@ def with_kernel_costs(options: Options, model: Model, cost: CostSource) -> Kerne
         return None
     if fusion.torch and fusion.kernels is None:
         raise UsageError("kernels-torch goes with --kernels")
-    if cost.device is not None:
+    if cost.device is not None and not fuses_what_is_written(options):
         _check_measured(cost.device.key.kind)
-    if options.rules.backend is not None:
+    if options.rules.backend is not None and not fuses_what_is_written(options):
         raise UsageError("--fuse goes without --backend: a backend has kernels of its own")
     if model.stays_dynamic:
         raise UsageError(
             "--fuse makes kernels for fixed sizes, and the model has dynamic dimensions: give --static"
         )
     check_folder(fusion.kernels)
+    if fuses_what_is_written(options):
+        return None
     from relational_tensat.mugraph.fusion.own_kernel import KernelCosts  # few runs need it
 
     return KernelCosts(cost)

@@ -76,7 +76,7 @@ def _check(checked: CheckedRun) -> None:
     Raises:
         InputError: it cannot.
     """
-    if checked.extracted.has_kernels:
+    if checked.extracted.has_kernels or (checked.kernels and checked.kernels.is_taken):
         raise InputError("onnxruntime saves kernels as the plain operators of the file")
     unknown = sum(weight.data is None for weight in checked.loaded.original.weights.values())
     if unknown:

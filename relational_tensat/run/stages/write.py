@@ -45,8 +45,14 @@ def write(checked: CheckedRun) -> WrittenRun:
     machine = checked.machine
     if machine is not None and file.data is not None:
         machine = replace(machine, data=file.data)
+    form = checked.kernels
+    library = None if form is None else form.report
+    if form is not None and form.is_taken and output is not None:
+        from relational_tensat.custom_ops.manifest import write_manifest  # few runs need it
+
+        library = replace(form.report, folder=write_manifest(form.ops, output, form.overrides))
     all_notes = checked.noting(*notes, *file.notes).notes
-    return WrittenRun(checked, output, machine, all_notes, _change(checked, output))
+    return WrittenRun(checked, output, machine, all_notes, _change(checked, output), library)
 
 
 def _change(checked: CheckedRun, output: Path | None) -> FileChange | None:
@@ -159,9 +165,10 @@ def _write_kernels(checked: CheckedRun) -> list[str]:
         return [f"{_AS_PLAIN}; give --kernels DIR to have them in C"] if is_measured else []
     from relational_tensat.mugraph.fusion import kernel_files  # few runs need it
 
-    count = kernel_files.write_kernels(
-        extracted.explored.kernels, extracted.chosen, options.kernels, has_torch=options.torch
-    )
+    kernels, chosen = extracted.explored.kernels, extracted.chosen
+    if checked.kernels is not None:
+        kernels, chosen, is_measured = checked.kernels.kernels, checked.folded, True
+    count = kernel_files.write_kernels(kernels, chosen, options.kernels, has_torch=options.torch)
     modelled = ", modelled, not timed" if count and not is_measured else ""
     how = [f"{_AS_PLAIN}; in C they run by relational_tensat.kernels.load"] if is_measured else []
     return [*how, f"kernels in {options.kernels}: {count}{modelled}"]

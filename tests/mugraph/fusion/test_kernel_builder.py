@@ -10,11 +10,15 @@ import numpy as np
 import onnx
 import onnxruntime
 
+from relational_tensat import kernels
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.formats import load_model, save_model
-from relational_tensat.mugraph.fusion.candidates import region_candidates
+from relational_tensat.models.builder import GraphBuilder
+from relational_tensat.mugraph.fusion.candidates import chain_candidates, region_candidates
 from relational_tensat.mugraph.fusion.kernel_builder import kernel_rule
+from relational_tensat.mugraph.fusion.kernel_files import write_kernels
+from relational_tensat.mugraph.kernel_finder import SearchEffort
 from relational_tensat.rules.backends.backend import know_kernels
 from relational_tensat.rules.backends.fused_chain import body_of
 from relational_tensat.rules.backends.fused_kernel import FusedPart
@@ -23,6 +27,8 @@ from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.text import rule_text
 from relational_tensat.tensor import Graph, Node, TensorType, build_graph
+from tests.custom_ops.fused_files import builder
+from tests.with_compilers import needs_c
 
 INPUTS = Path(__file__).resolve().parents[3] / "bench" / "inputs"
 
@@ -73,3 +79,28 @@ def test_one_kernel_in_two_shapes_is_two_functions(tmp_path: Path) -> None:
     wanted = np.exp(x), np.exp(x).ravel(), np.exp(y).ravel()
     for one, other in zip(session.run(None, {"x": x, "y": y}), wanted, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+@needs_c
+def test_a_folder_has_the_shapes_of_the_graph_that_has_the_kernel(tmp_path: Path) -> None:
+    """It was made for another part, whose result has another shape."""
+    b = GraphBuilder("part")
+    part = b.build(b.op("tanh", b.op("mul", b.input("x", 2, 3), b.input("y", 2, 3))))
+    (candidate,) = chain_candidates(part)
+    kernel = builder().make(candidate, SearchEffort(1, 0))
+    flat = [
+        FusedPart("mul", (0, 1)),
+        FusedPart("tanh", (2,)),
+        FusedPart("reshape", (3,), {"shape": (6,)}),
+    ]
+    attrs = {"mugraph": kernel.key, "body": body_of(flat, [4])}
+    node = Node("fused", ("x", "y"), ("z",), attrs)
+    assert (
+        write_kernels([kernel], build_graph("flat", part.inputs, {}, [node], ["z"]), tmp_path) == 1
+    )
+    assert kernel.results == ((2, 3),)
+    assert kernels.entries(tmp_path)[kernel.key].results == ((6,),)
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_allclose(
+        kernels.load(tmp_path)[kernel.key](x, x), np.tanh(x * x).ravel(), rtol=1e-5
+    )

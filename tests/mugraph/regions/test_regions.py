@@ -9,15 +9,18 @@ import numpy as np
 import onnx
 import pytest
 
-from relational_tensat import load_model
+from relational_tensat import load_model, save_model
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.cli.main import main
+from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.mugraph import Operation
+from relational_tensat.mugraph.graph.mugraph_json import load_mugraph
 from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.kernel_finder import find_kernels
+from relational_tensat.mugraph.kernels.emit_c import compiled_kernels
 from relational_tensat.mugraph.regions.node_programs import lowered
 from relational_tensat.mugraph.regions.region_program import IndexAtoms
 from relational_tensat.mugraph.regions.regions import Cones, find_regions
@@ -26,6 +29,7 @@ from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.verify.verification import verify_mugraph
 from relational_tensat.tensor import Graph, Node, TensorType, build_graph
 from relational_tensat.verify.evaluate import evaluate_graph
+from tests.with_compilers import needs_c
 
 MODEL = Path(__file__).parents[3] / "bench" / "inputs" / "transformer_block.onnx"
 
@@ -281,3 +285,33 @@ def test_dims_split_and_merge_everywhere_at_once() -> None:
         atoms.regrouped([width], [3, 5])
     with pytest.raises(ShapeError):
         atoms.identify(width, atoms.new(9))
+
+
+@needs_c
+def test_a_region_that_is_searched_alone_is_stored_as_the_model_has_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Transposes rename variables in programs: a kernel that is made of one has to be told the order."""
+    b = GraphBuilder("transposed")
+    x, y = b.input("x", 4, 8), b.input("y", 4, 8)
+    last = b.op("transpose", b.op("tanh", b.op("mul", x, y)), perm=(1, 0))
+    save_model(b.build(last), tmp_path / "model.onnx")
+    found = str(tmp_path / "best.json")
+    printed(
+        capsys,
+        "kernels",
+        "search",
+        str(tmp_path / "model.onnx"),
+        "--region",
+        "0",
+        "--no-cache",
+        "-o",
+        found,
+    )
+    graph = load_mugraph(tmp_path / "best.json")
+    (function,) = compiled_kernels(graph, tmp_path).values()
+    rng = np.random.default_rng(0)
+    one, other = (rng.standard_normal((4, 8)).astype(np.float32) for _ in range(2))
+    result = np.empty((8, 4), np.float32)
+    function([one, other], [result])
+    np.testing.assert_allclose(result, np.tanh(one * other).T, rtol=1e-5, atol=1e-6)

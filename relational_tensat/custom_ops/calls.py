@@ -1,0 +1,64 @@
+"""The custom ops of a written file: its calls of local functions, with their shapes and kernels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import onnx
+
+from relational_tensat.base.errors import InputError
+from relational_tensat.custom_ops.library import KernelOp, KernelUse, Shape, sources_of
+from relational_tensat.formats.onnx_frame import plan_names
+from relational_tensat.formats.onnx_names import all_nodes, subgraphs
+from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.rules.backends.fused_chain import DOMAIN
+from relational_tensat.tensor import Graph, TensorType
+
+#: One kernel may be several functions, which leave its result in other shapes.
+_NAME = re.compile(r"fused_(k[0-9a-f]+)(?:_[0-9]+)?")
+
+
+def ops_of_file(file: Path, graph: Graph, kernels: Mapping[str, MuGraph]) -> tuple[KernelOp, ...]:
+    """Return the custom ops of a file: one for each function that is called, if C can say its kernel.
+
+    Args:
+        file: what was written.
+        graph: that it was written of; it has the shapes.
+        kernels: μGraphs of float32 by their keys, which functions are named for.
+    """
+    model = onnx.load(file, load_external_data=False)
+    names = plan_names(graph).names
+    kinds = {names.get(value, value): kind for value, kind in graph.types.items()}
+    uses: dict[str, dict[KernelUse, None]] = {}
+    for node in model.graph.node:
+        if node.domain == DOMAIN:
+            shapes = [[_shape(kinds, name) for name in side] for side in (node.input, node.output)]
+            uses.setdefault(node.op_type, {})[KernelUse(*map(tuple, shapes))] = None
+    elsewhere = {
+        inner.op_type
+        for node in model.graph.node
+        for body in subgraphs(node)
+        for inner in all_nodes(body.node)
+        if inner.domain == DOMAIN
+    }
+    ops = []
+    for name, own in uses.items():
+        called = _NAME.fullmatch(name)
+        kernel = kernels.get(called[1]) if called else None
+        if kernel is None or name in elsewhere:  # in a body it may have other sizes
+            continue
+        op = KernelOp(name, kernel, tuple(own))
+        try:
+            sources_of([op])
+        except InputError:  # a product, say
+            continue
+        ops.append(op)
+    return tuple(ops)
+
+
+def _shape(kinds: Mapping[str, object], name: str) -> Shape:
+    kind = kinds[name]
+    assert isinstance(kind, TensorType)
+    return kind.shape

@@ -1,0 +1,273 @@
+// Custom ops of onnxruntime by its C ABI: the few declarations that are needed, and what all ops share.
+//
+// OrtApi is a table of functions that only grows at its end, so a function's place in it is a fact for good.
+// The places below, and the fields of OrtCustomOp, are those of API 18 (onnxruntime 1.18, 2024).
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { API = 18, MOST_DIMS = 16, MOST_TENSORS = 64, BLOCK = 512 };
+
+typedef struct Status Status;    // OrtStatus: NULL where all went well
+typedef struct Options Options;  // OrtSessionOptions
+typedef struct Domain Domain;    // OrtCustomOpDomain
+typedef struct Value Value;      // OrtValue
+typedef struct Context Context;  // OrtKernelContext
+typedef struct Info Info;        // OrtKernelInfo
+typedef struct Shape Shape;      // OrtTensorTypeAndShapeInfo
+typedef struct Inference Inference;  // OrtShapeInferContext
+typedef void (*Function)(void);
+typedef struct {  // OrtApiBase
+  const Function *(*get_api)(uint32_t version);
+  const char *(*version)(void);
+} Base;
+
+// The places in the table, each with the type of its function.
+#define CREATE_STATUS ((Status * (*)(int code, const char *text)) api[0])
+#define CREATE_DOMAIN ((Status * (*)(const char *name, Domain **made)) api[26])
+#define ADD_OP ((Status * (*)(Domain *, const Op *)) api[27])
+#define ADD_DOMAIN ((Status * (*)(Options *, Domain *)) api[28])
+#define DATA_OF ((Status * (*)(Value *, void **data)) api[51])
+#define RANK_OF ((Status * (*)(const Shape *, size_t *rank)) api[61])
+#define DIMS_OF ((Status * (*)(const Shape *, int64_t *dims, size_t count)) api[62])
+#define SHAPE_OF ((Status * (*)(const Value *, Shape **made)) api[65])
+#define TEXT_OF ((Status * (*)(const Info *, const char *name, char *text, size_t *size)) api[87])
+#define INPUT_OF ((Status * (*)(const Context *, size_t place, const Value **)) api[90])
+#define OUTPUT_OF \
+  ((Status * (*)(Context *, size_t place, const int64_t *dims, size_t rank, Value **)) api[91])
+#define RELEASE_STATUS ((void (*)(Status *)) api[93])
+#define RELEASE_SHAPE ((void (*)(Shape *)) api[99])
+enum { FAIL = 1, INVALID_ARGUMENT = 2 };  // OrtErrorCode
+
+typedef struct {
+  int rank;
+  int64_t dims[MOST_DIMS];
+} Dims;
+
+// OrtCustomOp of API 18, in the order that onnxruntime reads; what stands behind ``ours`` is not read by it.
+typedef struct Op Op;
+struct Op {
+  uint32_t version;
+  void *(*create)(const Op *, const Function *api, const Info *);
+  const char *(*get_name)(const Op *);
+  const char *(*get_provider)(const Op *);  // NULL is the processor
+  int (*input_type)(const Op *, size_t place);
+  size_t (*input_count)(const Op *);
+  int (*output_type)(const Op *, size_t place);
+  size_t (*output_count)(const Op *);
+  void (*compute)(void *kernel, Context *);
+  void (*destroy)(void *kernel);
+  int (*input_kind)(const Op *, size_t place);  // 0: required
+  int (*output_kind)(const Op *, size_t place);
+  int (*input_memory)(const Op *, size_t place);  // 0: as the provider has it
+  int (*variadic_inputs)(const Op *), (*are_inputs_alike)(const Op *);
+  int (*variadic_outputs)(const Op *), (*are_outputs_alike)(const Op *);
+  Status *(*create_or_fail)(const Op *, const Function *api, const Info *, void **kernel);
+  Status *(*compute_or_fail)(void *kernel, Context *);
+  Status *(*infer_shapes)(const Op *, Inference *);
+  int (*start_version)(const Op *), (*end_version)(const Op *);
+  size_t (*in_place)(int **inputs, int **outputs);
+  void (*release_in_place)(int *, int *);
+  size_t (*aliases)(int **inputs, int **outputs);
+  void (*release_aliases)(int *, int *);
+  // ours
+  const char *name;
+  int n_operands, n_results, n_uses;
+  const int *types;   // of the operands: 1 is float, 9 is bool
+  const Dims *uses;   // of operands and results, for each way in which the model calls it
+  int (*run)(void *const *tensors);  // operands, then results; 0 where there is no memory
+  void (*run_block)(const float *operand, float *result);  // of an override: BLOCK elements, apart
+};
+
+static const Function *api;
+
+// Return a status with a line: which op, which operand, what it has; and the first size that it may have.
+static Status *refused(const Op *op, int place, const Dims *found) {
+  char line[1024];
+  const Dims *own = &op->uses[place];
+  int at = snprintf(line, sizeof line, "%s: operand %d is [", op->name, place);
+  for (int dim = 0; dim < found->rank && dim < MOST_DIMS && at < 900; ++dim)
+    at += snprintf(line + at, sizeof line - at, dim ? ", %lld" : "%lld", (long long)found->dims[dim]);
+  if (at < 900) at += snprintf(line + at, sizeof line - at, "], expected [");
+  for (int dim = 0; dim < own->rank && at < 900; ++dim)
+    at += snprintf(line + at, sizeof line - at, dim ? ", %lld" : "%lld", (long long)own->dims[dim]);
+  if (at < 900) snprintf(line + at, sizeof line - at, "]");
+  return CREATE_STATUS(INVALID_ARGUMENT, line);
+}
+
+static Status *read_dims(const Value *value, Dims *dims) {
+  Shape *shape;
+  size_t rank;
+  Status *status = SHAPE_OF(value, &shape);
+  if (status) return status;
+  status = RANK_OF(shape, &rank);
+  if (!status && rank <= MOST_DIMS) status = DIMS_OF(shape, dims->dims, rank);
+  dims->rank = rank <= MOST_DIMS ? (int)rank : MOST_DIMS + 1;
+  RELEASE_SHAPE(shape);
+  return status;
+}
+
+static int are_equal(const Dims *one, const Dims *other) {
+  return one->rank == other->rank && !memcmp(one->dims, other->dims, one->rank * sizeof *one->dims);
+}
+
+// Run a kernel, if its operands have sizes that it was made for: it looks at none itself.
+static Status *compute_or_fail(void *kernel, Context *context) {
+  const Op *op = kernel;
+  const int n_tensors = op->n_operands + op->n_results;
+  void *tensors[MOST_TENSORS];
+  Dims dims[MOST_TENSORS];
+  Status *status;
+  for (int place = 0; place < op->n_operands; ++place) {
+    const Value *value = NULL;
+    if ((status = INPUT_OF(context, place, &value))) return status;
+    if (!value) return CREATE_STATUS(INVALID_ARGUMENT, "an operand is missing");
+    if ((status = read_dims(value, &dims[place]))) return status;
+    if ((status = DATA_OF((Value *)value, &tensors[place]))) return status;
+  }
+  const Dims *use = NULL;
+  int differs = 0;
+  for (int number = 0; number < op->n_uses && !use; ++number) {
+    const Dims *own = op->uses + number * n_tensors;
+    int place = 0;
+    while (place < op->n_operands && are_equal(&dims[place], &own[place])) ++place;
+    if (place == op->n_operands) use = own;
+    if (!number) differs = place;
+  }
+  if (!use) return refused(op, differs, &dims[differs]);
+  for (int place = op->n_operands; place < n_tensors; ++place) {
+    Value *value = NULL;
+    status = OUTPUT_OF(context, place - op->n_operands, use[place].dims, use[place].rank, &value);
+    if (status) return status;
+    if (!value) return CREATE_STATUS(FAIL, "a result is missing");
+    if ((status = DATA_OF(value, &tensors[place]))) return status;
+  }
+  return op->run(tensors) ? NULL : CREATE_STATUS(FAIL, "no memory for what is between kernels");
+}
+
+static void compute(void *kernel, Context *context) {
+  Status *status = compute_or_fail(kernel, context);  // called by nobody since API 16
+  if (status) RELEASE_STATUS(status);
+}
+static void *create(const Op *op, const Function *table, const Info *info) { return (void *)op; }
+static Status *create_or_fail(const Op *op, const Function *table, const Info *info, void **kernel) {
+  *kernel = (void *)op;  // a kernel has no state: it lives as long as the library
+  return NULL;
+}
+static void destroy(void *kernel) {}
+static const char *get_name(const Op *op) { return op->name; }
+static const char *get_provider(const Op *op) { return NULL; }
+static int input_type(const Op *op, size_t place) { return op->types[place]; }
+static int output_type(const Op *op, size_t place) { return 1; }
+static size_t input_count(const Op *op) { return op->n_operands; }
+static size_t output_count(const Op *op) { return op->n_results; }
+static int none_at(const Op *op, size_t place) { return 0; }
+static int one(const Op *op) { return 1; }
+static int any_version(const Op *op) { return INT32_MAX; }
+static size_t no_pairs(int **inputs, int **outputs) { return 0; }
+static void release_pairs(int *inputs, int *outputs) {}
+
+#define OP(NAME, OPERANDS, RESULTS, USES, TYPES, DIMS, RUN) \
+  {.version = API, .create = create, .get_name = get_name, .get_provider = get_provider, \
+   .input_type = input_type, .input_count = input_count, .output_type = output_type, \
+   .output_count = output_count, .compute = compute, .destroy = destroy, .input_kind = none_at, \
+   .output_kind = none_at, .input_memory = none_at, .variadic_inputs = one, .are_inputs_alike = one, \
+   .variadic_outputs = one, .are_outputs_alike = one, .create_or_fail = create_or_fail, \
+   .compute_or_fail = compute_or_fail, .start_version = one, .end_version = any_version, \
+   .in_place = no_pairs, .release_in_place = release_pairs, .aliases = no_pairs, \
+   .release_aliases = release_pairs, .name = NAME, .n_operands = OPERANDS, .n_results = RESULTS, \
+   .n_uses = USES, .types = TYPES, .uses = DIMS, .run = RUN}
+
+// Overrides: onnxruntime's own operators of one operand, element by element, of any size, in place or not.
+
+static Status *create_override(const Op *op, const Function *table, const Info *info, void **kernel) {
+  char text[16] = "none";
+  size_t size = sizeof text;
+  Status *status = TEXT_OF(info, "approximate", text, &size);
+  if (status) {  // it has no such attribute, or a longer one
+    RELEASE_STATUS(status);
+    if (size > sizeof text) return CREATE_STATUS(INVALID_ARGUMENT, "an attribute that no kernel has");
+    strcpy(text, "none");
+  }
+  if (strncmp(text, "none", sizeof text))
+    return CREATE_STATUS(INVALID_ARGUMENT, "an approximation that no kernel has");
+  *kernel = (void *)op;
+  return NULL;
+}
+
+static Status *override(void *kernel, Context *context) {
+  const Op *op = kernel;
+  const Value *value = NULL;
+  Value *made = NULL;
+  void *given, *result;
+  Dims dims;
+  Status *status;
+  if ((status = INPUT_OF(context, 0, &value))) return status;
+  if (!value) return CREATE_STATUS(INVALID_ARGUMENT, "an operand is missing");
+  if ((status = read_dims(value, &dims))) return status;
+  if (dims.rank > MOST_DIMS) return CREATE_STATUS(INVALID_ARGUMENT, "an operand of too many dims");
+  if ((status = OUTPUT_OF(context, 0, dims.dims, dims.rank, &made))) return status;
+  if (!made) return CREATE_STATUS(FAIL, "a result is missing");
+  if ((status = DATA_OF((Value *)value, &given))) return status;
+  if ((status = DATA_OF(made, &result))) return status;
+  int64_t count = 1;
+  for (int dim = 0; dim < dims.rank; ++dim) count *= dims.dims[dim];
+  for (int64_t at = 0; at < count; at += BLOCK) {
+    const size_t own = count - at < BLOCK ? (size_t)(count - at) : BLOCK;
+    float operand[BLOCK] = {0}, computed[BLOCK];  // a copy: the result may lie where the operand does
+    memcpy(operand, (const float *)given + at, own * sizeof(float));
+    if (own == BLOCK) {
+      op->run_block(operand, (float *)result + at);
+    } else {
+      op->run_block(operand, computed);
+      memcpy((float *)result + at, computed, own * sizeof(float));
+    }
+  }
+  return NULL;
+}
+
+static int since_20(const Op *op) { return 20; }  // as of version 1 it would end blocks of convolutions
+static size_t one_pair(int **inputs, int **outputs) {
+  *inputs = calloc(1, sizeof **inputs);
+  *outputs = calloc(1, sizeof **outputs);
+  return *inputs && *outputs ? 1 : 0;
+}
+static void free_pairs(int *inputs, int *outputs) {
+  free(inputs);
+  free(outputs);
+}
+static const int of_float[] = {1};
+
+#define OVERRIDE(NAME, RUN) \
+  {.version = API, .create = create, .get_name = get_name, .get_provider = get_provider, \
+   .input_type = input_type, .input_count = input_count, .output_type = output_type, \
+   .output_count = output_count, .compute = compute, .destroy = destroy, .input_kind = none_at, \
+   .output_kind = none_at, .input_memory = none_at, .variadic_inputs = one, .are_inputs_alike = one, \
+   .variadic_outputs = one, .are_outputs_alike = one, .create_or_fail = create_override, \
+   .compute_or_fail = override, .start_version = since_20, .end_version = any_version, \
+   .in_place = one_pair, .release_in_place = free_pairs, .aliases = no_pairs, \
+   .release_aliases = release_pairs, .name = NAME, .n_operands = 1, .n_results = 1, .types = of_float, \
+   .run_block = RUN}
+
+// Let session options know ops. The domain is made once, and never given back: sessions go on using it.
+static Status *registered(Options *options, const Base *base, const char *name, const Op *ops, int count) {
+  static Domain *domain;
+  const Function *table = base->get_api(API);
+  if (!table) {  // older than 1.18: the place of CREATE_STATUS is that of the first version
+    api = base->get_api(1);
+    return api ? CREATE_STATUS(FAIL, "kernels need onnxruntime 1.18 or later") : NULL;
+  }
+  if (domain && table != api)
+    return CREATE_STATUS(FAIL, "kernels are used by another onnxruntime in this process");
+  api = table;
+  if (!domain) {
+    Domain *made;
+    Status *status = CREATE_DOMAIN(name, &made);
+    for (int number = 0; number < count && !status; ++number) status = ADD_OP(made, &ops[number]);
+    if (status) return status;
+    domain = made;
+  }
+  return ADD_DOMAIN(options, domain);
+}

@@ -1,0 +1,149 @@
+"""A library is compared with the functions that its ops stand for: as the file says them, in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+
+from relational_tensat.base.errors import InputError, first_line
+from relational_tensat.base.folders import temporary_folder, utf8_name
+from relational_tensat.custom_ops.build import library_of
+from relational_tensat.custom_ops.library import KernelOp, KernelUse, sources_of
+from relational_tensat.formats import load_model
+from relational_tensat.rules.backends.fused_chain import DOMAIN
+from relational_tensat.tensor import Array
+from relational_tensat.verify.evaluate import evaluate_graph
+from relational_tensat.verify.sessions import runtime_errors
+
+#: Of float32 from float64, relative to the whole result.
+_TOLERANCE = 1e-4
+_SEED = 4_000_000
+_FLOAT, _BOOL = onnx.TensorProto.FLOAT, onnx.TensorProto.BOOL
+
+
+def functions_of(model: Path) -> dict[str, onnx.FunctionProto]:
+    """Return a file's local functions that kernels may stand for, by name.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        read = onnx.load(model, load_external_data=False)
+    except Exception as error:  # of protobuf's, which has several
+        raise InputError(f"{model}: no ONNX: {first_line(error)}") from error
+    return {each.name: each for each in read.functions if each.domain == DOMAIN}
+
+
+def compared_library(ops: Sequence[KernelOp], functions: Mapping[str, onnx.FunctionProto]) -> Path:
+    """Return the library of some ops, compiled and compared with their functions; see ``library_of``."""
+    own = b"".join(functions[op.name].SerializeToString(deterministic=True) for op in ops)
+    compare = partial(compare_with_functions, ops=ops, functions=functions)
+    return library_of(sources_of(ops), own, compare)
+
+
+def compare_with_functions(
+    library: Path, ops: Sequence[KernelOp], functions: Mapping[str, onnx.FunctionProto]
+) -> None:
+    """Run each op in onnxruntime, in each of its uses, and its function in float64, on random operands.
+
+    Raises:
+        InputError: one computes something else, or onnxruntime does not run it.
+    """
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    try:
+        options.register_custom_ops_library(utf8_name(library))
+        for op in ops:
+            for use in op.uses:
+                _compare(op, use, functions[op.name], options)
+    except runtime_errors() as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"onnxruntime does not run kernels: {first_line(error)}") from error
+
+
+def _compare(
+    op: KernelOp,
+    use: KernelUse,
+    function: onnx.FunctionProto,
+    options: onnxruntime.SessionOptions,
+) -> None:
+    model = model_of_call(op, use, function)
+    with temporary_folder() as folder:
+        onnx.save(model, folder / "call.onnx")
+        graph = load_model(folder / "call.onnx")
+    weights = {name: np.asarray(weight.data) for name, weight in graph.weights.items()}
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    for operands in drawn(op, use):
+        found = session.run(None, operands)
+        expected = evaluate_graph(graph, operands, weights)
+        for name, value, shape in zip(graph.outputs, found, use.results, strict=True):
+            if value.shape != shape or not are_close(value, expected[name]):
+                raise InputError(f"{op.name}: the kernel computes something else than its function")
+
+
+def model_of_call(
+    op: KernelOp, use: KernelUse, function: onnx.FunctionProto | None = None
+) -> onnx.ModelProto:
+    """Return a model of one call, with shapes of one of its uses.
+
+    Args:
+        function: what is called where the kernel is not registered.
+    """
+    inputs = [
+        onnx.helper.make_tensor_value_info(
+            f"given_{place}", _BOOL if name in op.graph.conditions else _FLOAT, shape
+        )
+        for place, (name, shape) in enumerate(zip(op.graph.inputs, use.operands, strict=True))
+    ]
+    outputs = [
+        onnx.helper.make_tensor_value_info(f"found_{place}", _FLOAT, shape)
+        for place, shape in enumerate(use.results)
+    ]
+    node = onnx.helper.make_node(
+        op.name, [each.name for each in inputs], [each.name for each in outputs], domain=DOMAIN
+    )
+    imports = [onnx.helper.make_opsetid(DOMAIN, 1), *(function.opset_import if function else ())]
+    graph = onnx.helper.make_graph([node], "call", inputs, outputs)
+    return onnx.helper.make_model(
+        graph,
+        opset_imports=imports,
+        functions=[function] if function else [],
+        ir_version=_IR_VERSION,
+    )
+
+
+#: The first that has local functions with metadata.
+_IR_VERSION = 10
+
+
+def drawn(op: KernelOp, use: KernelUse) -> Iterator[dict[str, Array]]:
+    """Yield operands of any sign, then those that roots and logarithms can be had of."""
+    for kind in ("normal", "positive"):
+        random, operands = np.random.default_rng(_SEED), {}
+        for place, (name, shape) in enumerate(zip(op.graph.inputs, use.operands, strict=True)):
+            if name in op.graph.conditions:
+                value: Array = random.random(shape) < 0.5
+            elif kind == "positive":
+                value = random.uniform(0.5, 1.5, shape).astype(np.float32)
+            else:
+                value = random.standard_normal(shape).astype(np.float32)
+            operands[f"given_{place}"] = value
+        yield operands
+
+
+def are_close(found: Array, expected: Array) -> bool:
+    """Whether results in float32 are those in float64, no numbers and infinite ones included."""
+    is_same = (found == expected) | (np.isnan(found) & np.isnan(expected))
+    difference = np.zeros(expected.shape)
+    np.subtract(found, expected, out=difference, where=~is_same)
+    size = np.linalg.norm(expected[np.isfinite(expected)])
+    return bool(np.linalg.norm(difference) <= _TOLERANCE * size)

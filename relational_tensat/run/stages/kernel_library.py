@@ -1,0 +1,370 @@
+"""Kernels for parts of what is to be written, as custom ops of onnxruntime, if it is faster with them.
+
+The file with kernels has the same operators, some of them in local functions, which onnxruntime inlines:
+without the library it is the file that would be written otherwise. With it, the functions are C.
+Parts are timed one by one, those that gain are taken, and whole files race: as it would be, with the
+library, and without. Of two files with kernels, one has none beside convolutions, whose blocked layout ends
+where a kernel reads their results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
+from heapq import heapify, heappop, heappush
+from itertools import count
+from pathlib import Path
+from typing import TypeAlias
+
+import onnx
+
+from relational_tensat.base.errors import InputError, MissingDependencyError, VerificationError
+from relational_tensat.base.files import folder_beside
+from relational_tensat.base.folders import is_temporary
+from relational_tensat.base.watch import Watch
+from relational_tensat.cost.cpu.graph_times import run_heat
+from relational_tensat.cost.cpu.session import refusals
+from relational_tensat.cost.race import RaceResult, race
+from relational_tensat.custom_ops.calls import ops_of_file
+from relational_tensat.custom_ops.function_check import compared_library, functions_of
+from relational_tensat.custom_ops.library import KernelOp
+from relational_tensat.custom_ops.overrides import OVERRIDES, can_override, override_library
+from relational_tensat.custom_ops.parts import (
+    PartRow,
+    SessionSetting,
+    TimedPart,
+    override_kernel,
+    timed_parts,
+)
+from relational_tensat.formats import save_model
+from relational_tensat.formats.frontend import is_onnx
+from relational_tensat.formats.onnx_metadata import read_imports
+from relational_tensat.mugraph.fusion.candidates import KernelCandidate, with_numbers
+from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.kernels.emit_c import compiler
+from relational_tensat.run.end_to_end import RaceClock, inputs_to_time
+from relational_tensat.run.kernel_report import KernelForm, LibraryReport, RunningKernel
+from relational_tensat.run.reports import FusionReport, UsedKernel
+from relational_tensat.run.stages.compare import original_file
+from relational_tensat.run.stages.machine_file import portable_file
+from relational_tensat.run.values import CheckedRun
+from relational_tensat.tensor import Graph, Node, build_graph
+from relational_tensat.verify import Verification, verify_files
+from relational_tensat.verify.sessions import Session
+
+#: Seconds of the race of files.
+_BUDGET_S = 20.0
+#: Of a part's time a kernel has to save so much, and so many microseconds: less is noise.
+_LEAST_SHARE, _LEAST_US = 0.03, 0.3
+#: Operators whose results lie in blocks in onnxruntime.
+_BLOCKED = frozenset({"conv", "max_pool", "avg_pool"})
+_RUNS = 2
+
+
+_Place: TypeAlias = tuple[TimedPart, KernelCandidate]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _KernelFile:
+    """A file with kernels.
+
+    Attributes:
+        overrides: kernels by the operators of onnxruntime that they replace.
+        parts: its places, each with what it is a place of.
+    """
+
+    graph: Graph
+    file: Path
+    ops: tuple[KernelOp, ...]
+    libraries: tuple[Path, ...]
+    overrides: Mapping[str, MuGraph]
+    parts: tuple[_Place, ...]
+
+
+def with_kernels(checked: CheckedRun) -> CheckedRun:
+    """Return a result with kernels where these make it faster; a note says why there are none."""
+    try:
+        _check(checked)
+        return _with_kernels(checked)
+    except KeyboardInterrupt:
+        reason = "interrupted"
+    except (InputError, MissingDependencyError, VerificationError) as error:
+        if isinstance(error, VerificationError) and checked.loaded.run.options.verification.strict:
+            raise
+        reason = str(error)
+    return checked.noting(f"no kernels in the file: {reason}")
+
+
+def _check(checked: CheckedRun) -> None:
+    """Check that there can be a file with kernels.
+
+    Raises:
+        InputError: there cannot.
+        MissingDependencyError: there is no C compiler.
+    """
+    output = checked.loaded.output
+    if output is None or not is_onnx(output) or is_temporary(output):
+        raise InputError("no .onnx file is written")
+    if any(weight.data is None for weight in checked.loaded.original.weights.values()):
+        raise InputError("weights have no data in the model")
+    compiler()
+
+
+def _with_kernels(checked: CheckedRun) -> CheckedRun:
+    loaded, run = checked.loaded, checked.loaded.run
+    assert loaded.output is not None
+    folder = run.files.enter_context(folder_beside(loaded.output))
+    rows: list[PartRow] = []
+    watch = Watch()
+    limit_s = run.options.fusion.time_limit_s
+    limited = watch if limit_s is None else watch.within(limit_s)
+    plain = portable_file(checked, folder / "plain.onnx")
+    proto = onnx.load(plain, load_external_data=False)
+    setting = SessionSetting(loaded.cost.n_threads, read_imports(proto.opset_import)[""])
+    with run.phases.phase("fuse"), watch.watching():
+        numbered = with_numbers(checked.folded)
+        found = timed_parts(numbered, loaded.cost, setting, limited, rows)
+        parts = [part for part in found if _gain_us(part) > 0]
+    variants = list(_variants(checked, parts, proto, setting.opset))
+    if not variants:
+        raise InputError(f"of {len(rows)} parts none has a faster kernel")
+    with run.phases.phase("whole"):
+        result = _raced(checked, plain, variants)
+        best = variants[result.winner - 1]
+        alone = _raced(checked, plain, [replace(best, libraries=())])
+    is_taken = result.final.is_faster and alone.final.high >= 1.0
+    report = LibraryReport(
+        _running(best),
+        result.final,
+        alone.final,
+        result.noise,
+        is_taken,
+        tuple(rows),
+        tuple(best.overrides),
+    )
+    if not is_taken:
+        return replace(checked, kernels=KernelForm(report, (), (), FusionReport(len(rows), 0, ())))
+    with run.phases.phase("verify"):
+        outcome = _compared(checked, best, folder)
+    own = {part.kernel.key: part.kernel for part, _ in best.parts}
+    extracted = checked.extracted
+    if extracted.is_unchanged:
+        extracted = replace(extracted, rewrites_file=True)
+    return replace(
+        checked,
+        extracted=extracted,
+        folded=best.graph,
+        candidate=best.file,
+        kernels=KernelForm(
+            report, best.ops, tuple(own.values()), _fusion(rows, best), best.overrides
+        ),
+        verification=checked.verification.joined(outcome),
+    )
+
+
+def _gain_us(part: TimedPart) -> float:
+    """Return what one kernel of a part saves; 0 where that is not beyond the noise."""
+    gain_us = part.plain_us - part.kernel_us
+    return gain_us if gain_us > max(_LEAST_US, _LEAST_SHARE * part.plain_us) else 0.0
+
+
+def _variants(
+    checked: CheckedRun, parts: Sequence[TimedPart], plain: onnx.ModelProto, opset: int
+) -> Iterator[_KernelFile]:
+    """Yield files: with all kernels that gain; without those beside convolutions, if there are any; and so
+    with operators of onnxruntime replaced, if it has some.
+
+    Args:
+        plain: the file without kernels, but for its large weights.
+        opset: of that file, and so of all that functions have of it.
+
+    Raises:
+        InputError: a file cannot be written, or its library is not right.
+    """
+    graph, run, output = checked.folded, checked.loaded.run, checked.loaded.output
+    assert output is not None
+    places = [(part, place) for part in parts for place in part.places]
+    blocked = {name for node in graph.nodes if node.op in _BLOCKED for name in node.outputs}
+    read = {name for node in graph.nodes if node.op in _BLOCKED for name in node.inputs}
+    apart = [
+        (part, place)
+        for part, place in places
+        if blocked.isdisjoint(place.inputs) and read.isdisjoint(place.outputs)
+    ]
+    replaced = [name for name in OVERRIDES if can_override(name, plain)]
+    others = [
+        (part, place)
+        for part, place in apart
+        if not any(node.op == name.lower() for node in place.nodes for name in replaced)
+    ]
+    overrides = {name: override_kernel(name, checked.loaded.cost) for name in replaced}
+    choices: list[tuple[Sequence[_Place], Mapping[str, MuGraph]]] = [(places, {})]
+    choices += [(apart, {})] if len(apart) < len(places) else []
+    choices += [(others, overrides)] if overrides else []
+    for own, with_overrides in choices:
+        if not own and not with_overrides:
+            continue
+        chosen = _disjoint(graph, own)
+        fused = _fused(graph, chosen)
+        file = run.files.enter_context(folder_beside(output)) / output.name  # alone, to be moved
+        save_model(fused, file, opset)
+        kernels = {part.kernel.key: part.kernel.graph for part, _ in chosen}
+        ops = ops_of_file(file, fused, kernels)
+        libraries = [compared_library(ops, functions_of(file))] if ops else []
+        libraries += [override_library(with_overrides)] if with_overrides else []
+        yield _KernelFile(fused, file, ops, tuple(libraries), with_overrides, tuple(chosen))
+
+
+def _disjoint(graph: Graph, places: Iterable[_Place]) -> list[_Place]:
+    """Return places that share no node and close no cycle, those that gain most first."""
+    chosen: list[_Place] = []
+    taken: set[str] = set()
+    for part, place in sorted(places, key=lambda each: -_gain_us(each[0])):
+        own = {name for node in place.nodes for name in node.outputs}
+        if taken.isdisjoint(own):
+            try:
+                _in_order(graph, [*chosen, (part, place)])
+            except CycleError:
+                continue
+            chosen.append((part, place))
+            taken |= own
+    return chosen
+
+
+def _in_order(graph: Graph, chosen: Sequence[_Place]) -> list[Node]:
+    """Return the nodes of a graph with kernels in their places, in topological order.
+
+    Raises:
+        CycleError: there is none.
+    """
+    within = {
+        name: number
+        for number, (_, place) in enumerate(chosen)
+        for node in place.nodes
+        for name in node.outputs
+    }
+    found: dict[int, Node] = {}  # by where they stand, kernels where the last of their nodes stood
+    for position, node in enumerate(graph.nodes):
+        number = within.get(node.outputs[0])
+        if number is None:
+            found[position] = node
+        elif node.outputs == chosen[number][1].nodes[-1].outputs:
+            part, place = chosen[number]
+            found[position] = part.nodes[part.places.index(place)]
+    makers = {name: position for position, node in found.items() for name in node.outputs}
+    order = TopologicalSorter(
+        {
+            position: {makers[name] for name in node.inputs if name in makers}
+            for position, node in found.items()
+        }
+    )
+    order.prepare()
+    ready, nodes = [*order.get_ready()], []
+    heapify(ready)
+    while ready:  # as they stood, as far as that goes
+        position = heappop(ready)
+        nodes.append(found[position])
+        order.done(position)
+        for follower in order.get_ready():
+            heappush(ready, follower)
+    return nodes
+
+
+def _fused(graph: Graph, chosen: Sequence[_Place]) -> Graph:
+    """Return a graph with kernels in their places, without numbers that only these have read."""
+    nodes = _in_order(graph, chosen)
+    needed, kept = {*graph.outputs}, []
+    for node in reversed(nodes):
+        if not needed.isdisjoint(node.outputs):
+            needed.update(node.inputs)
+            kept.append(node)
+    return build_graph(
+        graph.name, graph.inputs, graph.weights, kept[::-1], graph.outputs, graph.metadata,
+        origin=graph.origin,
+    )  # fmt: skip
+
+
+def _raced(checked: CheckedRun, plain: Path, variants: Sequence[_KernelFile]) -> RaceResult:
+    """Race files with kernels against the one without.
+
+    Raises:
+        InputError: one cannot be run.
+    """
+    loaded, seed = checked.loaded, checked.loaded.run.options.process.seed
+    inputs = inputs_to_time(loaded.original, loaded.inputs, seed)
+    files = [plain, *(variant.file for variant in variants)]
+    libraries = [(), *(variant.libraries for variant in variants)]
+    seeds = count(seed)
+
+    def heat(numbers: Sequence[int]) -> list[float]:
+        own = {place: libraries[number] for place, number in enumerate(numbers)}
+        running = [files[number] for number in numbers]
+        return run_heat(running, inputs, next(seeds), loaded.cost.n_threads, own)
+
+    try:
+        return race(heat, len(variants), RaceClock(_BUDGET_S / 2).is_over)
+    except refusals() as error:
+        raise InputError(f"onnxruntime does not run it: {error}") from error
+
+
+def _compared(checked: CheckedRun, best: _KernelFile, folder: Path) -> Verification:
+    """Compare a file with kernels, with its library and without, with the original.
+
+    Raises:
+        VerificationError: it computes something else.
+    """
+    loaded, process = checked.loaded, checked.loaded.run.options.process
+    before = original_file(loaded.original, loaded.model.compared_file, folder)
+    outcome: Verification | None = None
+    for libraries in (best.libraries, ()):
+        own = verify_files(
+            loaded.original,
+            before,
+            best.file,
+            seed=process.seed + 2,
+            runs=_RUNS,
+            threads=process.threads,
+            inputs=loaded.inputs,
+            shrink=checked.verification.shrink,
+            what="the file with kernels" if libraries else "that file without its library",
+            run_as=Session.AS_BY_DEFAULT,
+            libraries=libraries,
+        )
+        outcome = own if outcome is None else outcome.joined(own)
+    assert outcome is not None
+    if outcome.failure():
+        raise VerificationError(outcome.failure())
+    if not any(check.proves_something for check in outcome.outputs):
+        raise VerificationError("no comparison with the original proves anything")
+    return outcome
+
+
+def _running(variant: _KernelFile) -> tuple[RunningKernel, ...]:
+    places: dict[TimedPart, int] = {}
+    for part, _ in variant.parts:
+        places[part] = places.get(part, 0) + 1
+    return tuple(
+        RunningKernel(
+            f"fused_{part.kernel.key}",
+            tuple(step.op for step in part.places[0].program.operators),
+            number,
+            part.kernel_us,
+            part.plain_us,
+        )
+        for part, number in places.items()
+    )
+
+
+def _fusion(rows: Sequence[PartRow], best: _KernelFile) -> FusionReport:
+    used = [
+        UsedKernel(
+            part.kernel.key,
+            tuple(node.op for node in place.nodes),
+            part.kernel_us,
+            len(part.kernel.graph.kernels),
+            len(place.outputs),
+        )
+        for part, place in best.parts
+    ]
+    return FusionReport(len(rows), sum(row.kernel_us is not None for row in rows), tuple(used))

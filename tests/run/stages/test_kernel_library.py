@@ -1,0 +1,156 @@
+"""``run --fuse`` for onnxruntime: kernels of what is written, taken where the file is faster with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+import relational_tensat
+from relational_tensat import Options, kernels, optimize
+from relational_tensat.cost.race import RaceResult, Standing
+from relational_tensat.custom_ops.manifest import MANIFEST, folder_of
+from relational_tensat.custom_ops.parts import TimedPart, timed_parts
+from relational_tensat.formats import load_model, save_model
+from relational_tensat.models.builder import GraphBuilder
+from relational_tensat.run.result import report_schema
+from relational_tensat.run.stages import kernel_library
+from relational_tensat.run.stages.kernel_library import with_kernels
+from relational_tensat.run.values import CheckedRun
+from relational_tensat.verify.evaluate import evaluate_graph
+from tests.custom_ops.fused_files import feeds_of
+from tests.with_compilers import needs_c
+
+DOMAIN = "relational_tensat.kernels"
+FASTER, SLOWER, SAME = (Standing(s, s - 0.01, s + 0.01, 5) for s in (1.5, 0.5, 1.0))
+
+
+def _model(folder: Path) -> Path:
+    """Two chains with a product between them."""
+    b = GraphBuilder("model")
+    x = b.input("x", 16, 24)
+
+    def chain(value: str, bias: str) -> str:
+        return b.op("tanh", b.op("mul", b.op("add", value, bias), bias))
+
+    product = b.op("matmul", chain(x, b.input("before", 24)), b.input("w", 24, 32))
+    save_model(b.build(chain(product, b.input("after", 32))), folder / "model.onnx")
+    return folder / "model.onnx"
+
+
+class _Runs:
+    """One run with kernels that seem to gain, and a race that ends as it is told to.
+
+    Attributes:
+        checked: what kernels were made for.
+    """
+
+    _parts: list[TimedPart]
+
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch, iterations: int = 1) -> None:
+        self.checked: list[CheckedRun] = []
+        self._patch, self._parts = patch, []
+        patch.setattr(kernel_library, "timed_parts", self._timed)
+        patch.setattr(kernel_library, "_gain_us", lambda part: len(part.places[0].nodes))
+        patch.setattr(kernel_library, "with_kernels", self._kept)
+        self.end_with(FASTER, SAME)
+        options = Options.of(
+            fuse=True,
+            effort="low",
+            iterations=iterations,
+            threads_at_inference=1,
+            kernels=folder / "kernels",
+        )
+        self.result = optimize(_model(folder), options, output=folder / "model.opt.onnx")
+
+    def _kept(self, checked: CheckedRun) -> CheckedRun:
+        self.checked.append(checked)
+        return with_kernels(checked)
+
+    def _timed(self, *args: Any) -> list[TimedPart]:
+        self._parts = self._parts or list(timed_parts(*args))
+        return self._parts
+
+    def end_with(self, *standings: Standing) -> None:
+        ends = iter(standings)
+
+        def raced(heat: object, count: int, is_over: object) -> RaceResult:
+            end = next(ends)
+            return RaceResult((end,) * count, 1, end, SAME)
+
+        self._patch.setattr(kernel_library, "race", raced)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Runs]:
+    with pytest.MonkeyPatch.context() as patch:
+        yield _Runs(tmp_path_factory.mktemp("run"), patch)
+
+
+def _calls(file: Path) -> list[str]:
+    return [node.op_type for node in onnx.load(file).graph.node if node.domain == DOMAIN]
+
+
+@needs_c
+def test_a_file_with_kernels_is_written_where_it_is_faster(runs: _Runs) -> None:
+    result = runs.result
+    file = result.output
+    assert file is not None and result.library is not None and result.library.is_taken
+    assert len(_calls(file)) == 2 and (folder_of(file) / MANIFEST).is_file()
+    assert "1.500x" in result.library.outcome and "1.000x" in result.library.outcome
+    assert str(folder_of(file)) in result.library.outcome
+    assert result.fusion is not None and len(result.fusion.used) == 2
+    assert len(kernels.entries(file.parent / "kernels")) == 2
+    jsonschema.validate(json.loads(json.dumps(result.to_json())), report_schema())
+    graph = load_model(file.parent / "model.onnx")
+    feeds = feeds_of(graph)
+    expected = evaluate_graph(graph, feeds, {})[graph.outputs[0]]
+    plain = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+    for session in (relational_tensat.session(file), plain):
+        np.testing.assert_allclose(session.run(None, feeds)[0], expected, rtol=1e-4, atol=1e-4)
+
+
+@needs_c
+@pytest.mark.parametrize(
+    "standings", [(SLOWER, SAME), (SAME, SAME), (FASTER, SLOWER)], ids=["slower", "same", "alone"]
+)
+def test_it_is_not_where_it_is_no_faster_or_slower_without_its_library(
+    standings: tuple[Standing, Standing], runs: _Runs
+) -> None:
+    (checked,) = runs.checked
+    runs.end_with(*standings)
+    kept = with_kernels(checked)
+    assert kept.kernels is not None and not kept.kernels.ops
+    assert "no kernels in the file: measured" in kept.kernels.report.outcome
+    assert kept.folded is checked.folded and kept.candidate == checked.candidate
+
+
+@needs_c
+def test_without_a_compiler_a_note_says_so(runs: _Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", "")
+    kept = with_kernels(runs.checked[0])
+    assert kept.kernels is None
+    assert kept.notes[-1] == (
+        "no kernels in the file: kernels in C need a C compiler: set CC, or install cc"
+    )
+
+
+@needs_c
+@pytest.mark.nightly
+def test_the_original_with_kernels_is_no_copy_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = _Runs(tmp_path, monkeypatch, iterations=0).result
+    assert result.unchanged and result.library is not None and result.library.is_taken
+    assert result.output is not None and len(_calls(result.output)) == 2
+    assert result.gain.basis == "measured" and result.gain.speedup == FASTER.speedup
+    assert "the original is written" not in result.report()
+    assert "the original, byte for byte" not in result.report()
