@@ -18,8 +18,7 @@ from pathlib import Path
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.folders import PrivateFolder, user_cache
-from relational_tensat.base.process import processors
-from relational_tensat.cost.cpu.session import instruction_sets, processor_name
+from relational_tensat.base.process import instruction_sets, processor_name, processors
 from relational_tensat.mugraph.kernels.emit_c import FLAGS, compiler, compiler_version
 
 #: A kernel's tiles are on the stack of a thread of onnxruntime's, which may be small: 512 KiB on macOS.
