@@ -82,6 +82,12 @@ def test_it_holds_as_it_was_written_and_follows_its_schema(small: _Proved, block
         proved.check()
 
 
+def test_a_run_with_a_database_has_a_certificate_too(tmp_path: Path) -> None:
+    save_model(shared_matmuls(with_data=True), tmp_path / "model.json")
+    options = Options.of(cost="t4", search="saturation", db=tmp_path / "run.duckdb")
+    _Proved(tmp_path / "model.json", tmp_path, options).check()
+
+
 def test_the_check_needs_no_database_no_solver_and_no_search() -> None:
     code = (
         "import sys, relational_tensat.certificate.check\n"

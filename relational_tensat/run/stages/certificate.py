@@ -70,7 +70,8 @@ def write_certificate(written: WrittenRun, result: Result, path: Path) -> None:
 def _content(written: WrittenRun, result: Result, file: Path, output: Path) -> dict[str, Any]:
     loaded = written.checked.loaded
     is_original = written.checked.extracted.is_unchanged
-    explanation = explain(loaded.egraph.connection, is_original=is_original)
+    with loaded.tables.opened() as connection:  # with --db, the run's own is closed
+        explanation = explain(connection, is_original=is_original)
     writer = _NumberedTerms(explanation)
     steps = [writer.step(number) for number in range(len(explanation.rewrites))]
     start = writer.numbers(explanation.original)
