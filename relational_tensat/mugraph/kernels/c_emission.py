@@ -38,8 +38,8 @@ from relational_tensat.mugraph.kernels.statements import (
     identifier,
 )
 
-#: Of a tile on the stack of any thread.
-MOST_STACK_BYTES = 1 << 20
+#: Of all tiles: threads of a runtime may have 512 KiB of stack.
+MOST_STACK_BYTES = 240 << 10
 #: Rows of so many elements, or multiples, share a cache's sets.
 _SHARED_SETS, _PADDING = 128, 16
 

@@ -17,7 +17,7 @@ from relational_tensat.mugraph.kernels.statements import Compute, Program, State
 from relational_tensat.tensor.spellings import SPELLINGS
 
 #: What is not costly is worked out again where its tile has more elements: memory is slower then.
-_MOST_KEPT = 16384
+_MOST_KEPT = 8192
 #: How many elements one is for at least that is worked out apart from them.
 _FEWEST_READS = 4
 

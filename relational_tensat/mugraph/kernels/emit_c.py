@@ -81,8 +81,11 @@ def emit_c(
     ]
     text = Text()
     text.line(f"// {escaped_in_code(kernel.name)}: grid {grid}, loop {kernel.block.loop}")
-    with text.block(f"CLONES void {name}({', '.join(declared)}) {{"):
+    inner = f"{name}_in_clones"  # which are seen from everywhere, unless they are static
+    with text.block(f"static CLONES void {inner}({', '.join(declared)}) {{"):
         text.line(*CEmission(program, lying, tiles).body().splitlines())
+    with text.block(f"void {name}({', '.join(declared)}) {{"):
+        text.line(f"{inner}({', '.join((*operands, *outputs))});")
     return CKernel(name, f"{read_functions()}\n{text}", (*operands, *outputs), bytes_of)
 
 
