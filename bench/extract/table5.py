@@ -90,8 +90,7 @@ def _cells(published_run: Published, key: str | None, row: Row | None, method: s
     own_cell = _UNKNOWN if row is None else _own(row, method)
     if key is None:
         return [own_cell]
-    seconds = getattr(published_run, key)
-    return [_UNKNOWN if seconds is None else f"{seconds} s", own_cell]
+    return [f"{getattr(published_run, key)} s", own_cell]
 
 
 def _own(row: Row, method: str) -> str:

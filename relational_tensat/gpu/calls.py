@@ -13,6 +13,7 @@ from typing import Protocol, TypeAlias
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.gpu.catalogue import FLOAT_TYPES
+from relational_tensat.gpu.memory import contiguous
 from relational_tensat.tensor import Array, TensorType
 
 #: Sizes along three axes; axes that a tensor lacks are of size 1, in front.
@@ -42,6 +43,11 @@ class DeviceTensor:
     type: TensorType
     ref: Ref
     strides: tuple[int, ...] | None = None
+
+
+def strides_of(x: DeviceTensor) -> tuple[int, ...]:
+    """Return how far a tensor's elements are apart along its axes."""
+    return contiguous(x.type.shape) if x.strides is None else x.strides
 
 
 #: What a kernel is given for one parameter. An address of None is 0: no such operand.

@@ -1,8 +1,7 @@
 """Lowering of what moves elements: axes, borders, weights in another order, joins and parts of tensors.
 
-A reshape is a view. So is a part of a tensor, if it begins where 16 divides the address: its rows may lie
-apart (``DeviceTensor.strides``), which products, functions of elements and copies read as they are. For all
-others such a view is first copied into one piece.
+A reshape is a view. So is a part of a tensor that begins where 16 divides the address. Its rows may lie
+apart: products, functions of elements and copies read them so; for all others it is copied into one piece.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from relational_tensat.gpu.calls import CallEmitter, DeviceTensor, Ref, Triple
+from relational_tensat.gpu.calls import CallEmitter, DeviceTensor, Ref, Triple, strides_of
 from relational_tensat.gpu.catalogue import MOVED_TYPES, PAD_MODE_CODES
 from relational_tensat.gpu.memory import (
     broadcast,
@@ -57,9 +56,7 @@ def copy_strided(
         factor, item_bytes = width // item_bytes, width
         sizes = (*sizes[:-1], sizes[-1] // factor)
         to, start = ((*(s // factor for s in tensor[:-1]), 1) for tensor in (to, start))
-    count = 1
-    for size in sizes:
-        count *= size
+    count = math.prod(sizes)
     emitter.launch_over(
         f"strided_copy<{MOVED_TYPES[item_bytes]}>",
         count,
@@ -70,11 +67,6 @@ def copy_strided(
         dst_strides=padded(to, _RANK, 0),
         src_strides=padded(start, _RANK, 0),
     )
-
-
-def strides_of(x: DeviceTensor) -> tuple[int, ...]:
-    """Return how far a tensor's elements are apart along its axes."""
-    return contiguous(x.type.shape) if x.strides is None else x.strides
 
 
 def in_one_piece(emitter: CallEmitter, x: DeviceTensor) -> DeviceTensor:
@@ -90,8 +82,7 @@ def in_one_piece(emitter: CallEmitter, x: DeviceTensor) -> DeviceTensor:
 def _view(kind: TensorType, ref: Ref, strides: Sequence[int]) -> DeviceTensor:
     """Return a view; row-major ones by no strides."""
     sizes, steps = collapse(kind.shape, strides)
-    is_whole = steps == contiguous(sizes)
-    return DeviceTensor(kind, ref, None if is_whole else tuple(strides))
+    return DeviceTensor(kind, ref, None if steps == contiguous(sizes) else tuple(strides))
 
 
 _TILE = 32
@@ -136,8 +127,7 @@ def transposed(
     emitter: CallEmitter, x: DeviceTensor, perm: tuple[int, ...], output: TensorType
 ) -> DeviceTensor:
     """Return ``x`` with its axes in another order."""
-    strides = strides_of(x)
-    source = tuple(strides[axis] for axis in perm)
+    source = tuple(strides_of(x)[axis] for axis in perm)
     longer = [axis for axis in perm if x.type.shape[axis] > 1]
     if longer == sorted(longer):
         return _view(output, x.ref, source)
@@ -185,8 +175,8 @@ def lower_expand(
         return with_shape(emitter, x, output)
     result = emitter.tensor(output)
     sizes, start = collapse(output.shape, broadcast(x.type.shape, output.shape, x.strides))
-    views = (result.ref, contiguous(sizes)), (x.ref, start)
-    copy_strided(emitter, item_bytes(output.dtype), sizes, *views)
+    whole = result.ref, contiguous(sizes)
+    copy_strided(emitter, item_bytes(output.dtype), sizes, whole, (x.ref, start))
     return result
 
 
@@ -371,7 +361,7 @@ def lower_slice(
     for axis, first, step in zip(*columns, strict=True):
         start += first * strides[axis]
         strides[axis] *= step
-    place: Ref = moved(x.ref, start, dtype)
+    place = moved(x.ref, start, dtype)
     if min(strides, default=0) >= 0 and place.offset_bytes % ALIGNMENT_BYTES == 0:
         return _view(output, place, strides)
     sizes, view = collapse(output.shape, strides)

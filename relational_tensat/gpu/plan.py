@@ -19,6 +19,7 @@ from relational_tensat.gpu.calls import (
     KernelLibrary,
     Ref,
     check_size,
+    strides_of,
 )
 from relational_tensat.gpu.catalogue import MATH_MODES
 from relational_tensat.gpu.kernel_calls import lower
@@ -32,7 +33,6 @@ from relational_tensat.gpu.memory import (
     place,
     span_bytes,
 )
-from relational_tensat.gpu.moves import strides_of
 from relational_tensat.tensor import (
     DTYPE_BYTES,
     Array,

@@ -21,9 +21,10 @@ from relational_tensat.gpu.calls import (
     Triple,
     Windows,
     float_type,
+    strides_of,
 )
 from relational_tensat.gpu.memory import broadcast, collapse, contiguous, padded
-from relational_tensat.gpu.moves import in_one_piece, strides_of
+from relational_tensat.gpu.moves import in_one_piece
 from relational_tensat.tensor import Attrs, TensorType
 from relational_tensat.tensor.operators.attributes import (
     bool_of,
