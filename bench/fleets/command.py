@@ -77,9 +77,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _fleets(options: argparse.Namespace, folder: Path, ends: ExitStack) -> Any:
-    from bench.fleets.kills import KilledFleets, Machines, kill_fleet, kill_worker
+    from bench.fleets.kills import Kill, KilledFleets, Machines, kill_fleet, kill_worker
 
-    kills = {"fleet": kill_fleet, "worker": kill_worker}
+    kills: dict[str, Kill] = {"fleet": kill_fleet, "worker": kill_worker}
     on = options.on
     if on == "ray":
         machines = Machines()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -212,7 +211,7 @@ def test_the_time_for_bodies_is_for_those_within_others_too(
 ) -> None:
     """Bodies that hold bodies are many in a small file."""
     clock = iter(range(1000))
-    monkeypatch.setattr(bodies, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    monkeypatch.setattr(bodies, "now_s", lambda: float(next(clock)))
     monkeypatch.setattr(bodies, "_MOST_S", 2.0)
     model = _model(NESTED)
     result = _optimized(model)
