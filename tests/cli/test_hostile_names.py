@@ -130,7 +130,7 @@ def test_a_path_of_several_lines_is_shown_on_one(
     """Nobody forges a line of a report by a folder's name."""
     folder = tmp_path / "a\nFORGED"
     folder.mkdir()
-    (folder / "m.rules").write_text("(rule r (law \"x + y = y + x\") (add ?x ?y) (add ?y ?x))")
+    (folder / "m.rules").write_text('(rule r (law "x + y = y + x") (add ?x ?y) (add ?y ?x))')
     block = str(folder / "b\nFORGED.onnx")
     for line in [
         ["example", "encoder_block", "-o", block],
