@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar, Protocol, TypeAlias
 
 from relational_tensat.base.records import record
@@ -17,6 +18,7 @@ from relational_tensat.cost.device import Configuration, Device
 from relational_tensat.cost.key import as_constants, configuration_of, graph_configurations
 from relational_tensat.cost.profile import Profile
 from relational_tensat.tensor import Attrs, Graph, ValueType
+from relational_tensat.tensor.graph import RUN_US_KEY
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.uses import inference_nodes
 
@@ -200,6 +202,12 @@ class CostSource(ABC):
     def turn_us(self) -> float:
         """How long a run takes by which ``adapt_to`` knew the caches; 0 where costs do not depend on it."""
         return 0.0
+
+    def marked(self, graph: Graph) -> Graph:
+        """Return the graph of ``adapt_to`` with ``turn_us`` in its metadata, as its results have it."""
+        if not self.turn_us:
+            return graph
+        return replace(graph, metadata={**graph.metadata, RUN_US_KEY: repr(self.turn_us)})
 
     def price_by(self, prices: Prices) -> None:  # noqa: B027  # most costs are not estimated
         """Take what configurations cost by a profile from somebody who knows more of them."""

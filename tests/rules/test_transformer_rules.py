@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from relational_tensat.cost import Profile, load_profile
 from relational_tensat.tensor import Graph, tensors_of
+from tests.mugraph.parts import t4_that_copies
 from tests.rules.model_spellings import Spelling, optimized
 
 ROOT2 = math.sqrt(2.0)
@@ -231,18 +233,19 @@ def test_softmax_behind_a_reshape_of_other_axes() -> None:
 
 
 @pytest.mark.parametrize("bias", [False, True])
-def test_query_key_and_value_become_one_product(bias: bool) -> None:
+def test_query_key_and_value_become_one_product(bias: bool, tmp_path: Path) -> None:
     s = Spelling(x=(1, 6, 8))
     results = []
     for width in (8, 4, 4):
         product = s("MatMul", "x", s.weight(8, width))
         results.append(s("Add", product, s.weight(width)) if bias else product)
-    result = optimized(s.graph(*results), multi_iterations=2)
+    copies = load_profile(t4_that_copies(tmp_path))
+    result = optimized(s.graph(*results), multi_iterations=2, cost=copies)
     assert result.ops == {"matmul": 1, "split": 1}
     assert result.exploration.stop_reason == "saturated"
 
 
-def test_gate_and_up_become_one_product() -> None:
+def test_gate_and_up_become_one_product(tmp_path: Path) -> None:
     """Where splits are free; elsewhere a split costs as much as it saves."""
     s = Spelling(x=(1, 6, 8))
     gate, up = s("MatMul", "x", s.weight(8, 16)), s("MatMul", "x", s.weight(8, 16))
@@ -254,7 +257,8 @@ def test_gate_and_up_become_one_product() -> None:
         "split": 1,
         "sigmoid": 1,
     }
-    assert optimized(graph).ops == {"matmul": 3, "mul": 2, "sigmoid": 1}
+    copies = load_profile(t4_that_copies(tmp_path))
+    assert optimized(graph, cost=copies).ops == {"matmul": 3, "mul": 2, "sigmoid": 1}
 
 
 def test_a_linear_layer_on_rows_needs_no_reshapes() -> None:

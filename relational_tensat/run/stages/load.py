@@ -27,7 +27,6 @@ from relational_tensat.run.stages.explore import with_kernel_costs
 from relational_tensat.run.stages.race import check_this_machine
 from relational_tensat.run.values import LoadedRun, Model, Run
 from relational_tensat.tensor import Array, Graph
-from relational_tensat.tensor.graph import RUN_US_KEY
 from relational_tensat.tensor.operators.opaque import WITH_BODIES
 from relational_tensat.tensor.uses import distinct_nodes, share_equal_weights
 from relational_tensat.verify.inputs import load_inputs, read_array
@@ -305,9 +304,7 @@ def _share_weights(run: Run, graph: Graph, cost: CostSource, rules: Sequence[Rul
     with run.phases.phase("price"):
         original = share_equal_weights(graph)
         cost.adapt_to(original)
-        if cost.turn_us:
-            told = {**original.metadata, RUN_US_KEY: repr(cost.turn_us)}
-            original = replace(original, metadata=told)
+        original = cost.marked(original)
         run_hash = _run_hash(run, original, rules) if cost.is_lazy else ""
         cost.begin_run(run_hash)
         # Kernels of the file's graph are those of the original, unless equal weights make two nodes one.

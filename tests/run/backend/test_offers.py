@@ -211,6 +211,7 @@ def test_what_is_offered_the_target_does_not_do_itself() -> None:
         "ort-mask-of-choice",
         "ort-masked-attention-of-groups",
         "ort-masked-attention-of-rows",
+        "ort-transpose-without-ones",
         "ort-product-as-convolution",
         "ort-product-and-bias-as-convolution",
         "ort-rotary",
