@@ -7,12 +7,15 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import onnx
 import pytest
 
+from relational_tensat import Options, optimize
 from relational_tensat.cli.main import main
 from relational_tensat.cost.device import WholeTiming
 from relational_tensat.cost.race import Standing
 from relational_tensat.run.gain import Gain, is_worth_it, is_worth_it_modelled, standing_of
+from relational_tensat.tensor.graph import RUN_US_KEY
 
 INPUTS = Path(__file__).resolve().parents[2] / "bench" / "inputs"
 MODELLED = Gain("t4", 100.0, 80.0)
@@ -115,3 +118,18 @@ def test_the_bar_can_be_higher(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "the original is kept" not in capsys.readouterr().out
     assert main([*argv, "1.7"]) == 0
     assert "the original is kept" in capsys.readouterr().out
+
+
+def test_a_result_is_priced_as_it_was_chosen(tmp_path: Path) -> None:
+    """Caches are found as the first original leaves them, though the result itself takes less time."""
+    options = Options.of(runs_on="onnxruntime", effort="low", threads_at_inference=1)
+    block, chosen = INPUTS / "transformer_block.onnx", tmp_path / "chosen.onnx"
+    first = optimize(block, options, output=chosen)
+    assert not first.unchanged
+    options = options.replace(iterations=1, search="saturation")
+    again = optimize(chosen, options)
+    assert again.cost_before_us == pytest.approx(first.cost_after_us, rel=1e-12)
+    model = onnx.load(chosen)
+    assert [entry.key for entry in model.metadata_props] == [RUN_US_KEY]
+    del model.metadata_props[:]
+    assert optimize(model, options).cost_before_us != pytest.approx(first.cost_after_us, rel=1e-4)
