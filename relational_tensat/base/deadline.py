@@ -19,17 +19,18 @@ from itertools import pairwise
 
 from relational_tensat.base.errors import RelationalTensatError
 
-_clock: Callable[[], float] = time.monotonic
+#: Another clock than the wall's.
+_clock: Callable[[], float] | None = None
 
 
 def now_s() -> float:
     """Return seconds, of which only differences mean anything."""
-    return _clock()
+    return time.monotonic() if _clock is None else _clock()
 
 
 def wall_limit_s(limit_s: float) -> float:
     """Return a limit for what has a wall clock of its own: infinite while another clock counts."""
-    return limit_s if _clock is time.monotonic else math.inf
+    return limit_s if _clock is None else math.inf
 
 
 @contextmanager
