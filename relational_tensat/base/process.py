@@ -60,11 +60,6 @@ class ProcessOptions(OptionGroup):
         may_change=True,
     )
     seed: int = option(0, "seed of all random numbers", metavar="N")
-    deterministic: bool = option(
-        False,
-        "the same bytes on every machine, busy or not: no race, no measuring, no limit of seconds; "
-        "--search auto is saturation",
-    )
     memory_limit: str | None = option(
         None,
         "the most memory of the database, for example 2GB",
@@ -75,6 +70,11 @@ class ProcessOptions(OptionGroup):
         default_text="beside --db, or the system's", may_change=True, writes="folder",
         is_rare=True,
     )  # fmt: skip
+    deterministic: bool = option(
+        False,
+        "the same bytes on every machine, busy or not: no race, no measuring, no limit of seconds; "
+        "--search auto is saturation",
+    )
 
 
 def physical_cores(cpu_info: Path = _CPU_INFO) -> int:

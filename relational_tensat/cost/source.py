@@ -50,6 +50,8 @@ class CostModel(Protocol):
         """
 
 
+#: Graphs that take less are not marked: nearly all of their weights are in a cache, before and after.
+LEAST_MARKED_US = 10.0
 #: Where a cost may come from; what no kernel runs for comes from nowhere ("free").
 MEASURED, CACHED, RECORDED, ESTIMATED = ORIGINS = ("measured", "cached", "recorded", "estimated")
 FREE = "free"
@@ -205,7 +207,7 @@ class CostSource(ABC):
 
     def marked(self, graph: Graph) -> Graph:
         """Return the graph of ``adapt_to`` with ``turn_us`` in its metadata, as its results have it."""
-        if not self.turn_us:
+        if self.turn_us < LEAST_MARKED_US:
             return graph
         return replace(graph, metadata={**graph.metadata, RUN_US_KEY: repr(self.turn_us)})
 

@@ -46,6 +46,7 @@ class ExtractionOptions(OptionGroup):
         "auto",
         "how the ILP is kept acyclic",
         choices=("auto", "order", "cuts", "real", "int", "none"),
+        is_rare=True,
     )
     time_limit_s: float = option(
         60.0,

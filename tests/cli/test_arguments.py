@@ -82,7 +82,7 @@ def refused(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 2) -> st
         (["run", "m.json", "--memory-limit", "lots"], "memory_limit = 'lots'.*'2GB'"),
         (["run", "m.json", "--cycle-filter", "vanila"], "did you mean 'vanilla'"),
         (["run", "m.json", "--extractor", "gredy"], "did you mean 'greedy'"),
-        (["run", "m.json", "--ilp-cycles", "reel"], "did you mean 'real'"),
+        (["run", "m.json", "--set", "ilp-cycles=reel"], "did you mean 'real'"),
         (["run", "m.json", "--dim", "batch"], "'batch' is not NAME=SIZE"),
         (["run", "m.json", "--dim", "batch=-1"], "'-1' is not a whole number, 0 or more"),
         (["run", "m.json", "--dim", "b=1", "--dim", "b=2"], "'b' is given twice, as 1 and 2"),
@@ -128,7 +128,7 @@ def test_flags_become_options() -> None:
             " --multi-iterations 2 --set multi-schedule=first"
             " --node-limit 1000 --time-limit 1.5 --memory-limit 2GB"
             " --set temp_directory=spill --set extract-time-limit=9"
-            " --cycle-filter none --extractor greedy-dag --ilp-cycles int"
+            " --cycle-filter none --extractor greedy-dag --set ilp-cycles=int"
             " --cost cpu --dim batch=1,seq=128 --dim h=7 --db x.duckdb --seed 5 --threads 2"
             " --input x=x.npy --set verify-runs=1 --allow-unsound"
         )

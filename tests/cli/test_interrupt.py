@@ -23,8 +23,8 @@ MODEL = Path(__file__).parents[2] / "bench" / "inputs" / "nasrnn.json"
 HARD = [
     "--iterations",
     1,
-    "--ilp-cycles",
-    "real",
+    "--set",
+    "ilp-cycles=real",
     "--set",
     "extract-time-limit=600",
     "--set",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import pytest
+
 from relational_tensat.cost import Configuration, CostCounts, CostSource
 from relational_tensat.cost.source import MEASURED, CostAnswer
 from relational_tensat.egraph import EGraph
@@ -78,11 +80,14 @@ def test_nothing_is_asked_for_twice() -> None:
     assert len(second) == len(source.batches[1])
 
 
-def test_what_comes_to_matter_is_asked_for_then() -> None:
+def test_what_comes_to_matter_is_asked_for_then(monkeypatch: pytest.MonkeyPatch) -> None:
     egraph, source = EGraph.create(weighted()), Recorder()
     extraction_problem(egraph, source)
     # as if an operator that is not foldable had the sum's signature, too
     egraph.connection.execute("UPDATE symbol SET foldable = false WHERE op = 'add'")
+    monkeypatch.setattr(
+        "relational_tensat.egraph.egraph.is_foldable", lambda symbol: symbol.op != "add"
+    )
     extraction_problem(egraph, source)
     assert [configuration.op for configuration in source.batches[1]] == ["add"]
     costs = egraph.connection.execute(
