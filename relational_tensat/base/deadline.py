@@ -1,9 +1,8 @@
 """Limits within long steps, by one clock: a step asks often whether it may continue; an exception ends it.
 
-The clock is wall seconds, or, for measurements on a busy machine, CPU seconds; or it stands still, and a
-result does not depend on how fast it was found. Some steps on a large
-e-graph take minutes. Code that sets a limit catches ``OutOfTimeError``, and continues with the best that
-was there before.
+The clock is wall seconds, or, for measurements on a busy machine, CPU seconds. Or it stands still: a result
+does not depend then on how fast it was found. Some steps on a large e-graph take minutes. Code that sets a
+limit catches ``OutOfTimeError``, and continues with the best that was there before.
 
 What a wait is worth ends a search, too, by what it gains and may gain. A limit of seconds alone lets a
 model that takes 0.2 s be searched for 20 s for nothing, and ends a search that still gains.

@@ -169,16 +169,19 @@ static int any_version(const Op *op) { return INT32_MAX; }
 static size_t no_pairs(int **inputs, int **outputs) { return 0; }
 static void release_pairs(int *inputs, int *outputs) {}
 
+// Fields that all ops have alike.
+#define OF_ALL \
+  .version = API, .create = create, .get_name = get_name, .get_provider = get_provider, \
+  .input_type = input_type, .input_count = input_count, .output_type = output_type, \
+  .output_count = output_count, .compute = compute, .destroy = destroy, .input_kind = none_at, \
+  .output_kind = none_at, .input_memory = none_at, .variadic_inputs = one, .are_inputs_alike = one, \
+  .variadic_outputs = one, .are_outputs_alike = one, .end_version = any_version, \
+  .aliases = no_pairs, .release_aliases = release_pairs
+
 #define OP(NAME, OPERANDS, RESULTS, USES, TYPES, DIMS, RUN) \
-  {.version = API, .create = create, .get_name = get_name, .get_provider = get_provider, \
-   .input_type = input_type, .input_count = input_count, .output_type = output_type, \
-   .output_count = output_count, .compute = compute, .destroy = destroy, .input_kind = none_at, \
-   .output_kind = none_at, .input_memory = none_at, .variadic_inputs = one, .are_inputs_alike = one, \
-   .variadic_outputs = one, .are_outputs_alike = one, .create_or_fail = create_or_fail, \
-   .compute_or_fail = compute_or_fail, .start_version = one, .end_version = any_version, \
-   .in_place = no_pairs, .release_in_place = release_pairs, .aliases = no_pairs, \
-   .release_aliases = release_pairs, .name = NAME, .n_operands = OPERANDS, .n_results = RESULTS, \
-   .n_uses = USES, .types = TYPES, .uses = DIMS, .run = RUN}
+  {OF_ALL, .create_or_fail = create_or_fail, .compute_or_fail = compute_or_fail, .start_version = one, \
+   .in_place = no_pairs, .release_in_place = release_pairs, .name = NAME, .n_operands = OPERANDS, \
+   .n_results = RESULTS, .n_uses = USES, .types = TYPES, .uses = DIMS, .run = RUN}
 
 // Overrides: onnxruntime's own operators of one operand, element by element, of any size, in place or not.
 
@@ -241,15 +244,9 @@ static void free_pairs(int *inputs, int *outputs) {
 static const int of_float[] = {1};
 
 #define OVERRIDE(NAME, RUN) \
-  {.version = API, .create = create, .get_name = get_name, .get_provider = get_provider, \
-   .input_type = input_type, .input_count = input_count, .output_type = output_type, \
-   .output_count = output_count, .compute = compute, .destroy = destroy, .input_kind = none_at, \
-   .output_kind = none_at, .input_memory = none_at, .variadic_inputs = one, .are_inputs_alike = one, \
-   .variadic_outputs = one, .are_outputs_alike = one, .create_or_fail = create_override, \
-   .compute_or_fail = override, .start_version = since_20, .end_version = any_version, \
-   .in_place = one_pair, .release_in_place = free_pairs, .aliases = no_pairs, \
-   .release_aliases = release_pairs, .name = NAME, .n_operands = 1, .n_results = 1, .types = of_float, \
-   .run_block = RUN}
+  {OF_ALL, .create_or_fail = create_override, .compute_or_fail = override, .start_version = since_20, \
+   .in_place = one_pair, .release_in_place = free_pairs, .name = NAME, .n_operands = 1, .n_results = 1, \
+   .types = of_float, .run_block = RUN}
 
 // Let session options know ops. The domain is made once, and never given back: sessions go on using it.
 static Status *registered(Options *options, const Base *base, const char *name, const Op *ops, int count) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
@@ -316,8 +317,7 @@ def _moves_one(kernel: Configuration) -> bool:
     axes = moved_axes(shape, perm)
     if not stretches_of_transposition(shape, perm):
         return False
-    others = [[*axes[:n], *axes[n + 1 :]] for n in range(len(axes))]
-    return any(other == sorted(other) for other in others)
+    return _is_one_move(axes)
 
 
 def _scatters(kernel: Configuration) -> bool:
@@ -325,8 +325,13 @@ def _scatters(kernel: Configuration) -> bool:
     shape, perm = tensor(kernel.inputs[0], kernel.op).shape, ints_of(dict(kernel.attrs), "perm")
     if not moved_axes(shape, perm) or stretches_of_transposition(shape, perm):
         return False
-    others = ([*perm[:n], *perm[n + 1 :]] for n in range(len(perm)))
-    return not any(other == sorted(other) for other in others)
+    return not _is_one_move(perm)
+
+
+def _is_one_move(axes: Sequence[int]) -> bool:
+    """Whether all axes but one are in order."""
+    others = ([*axes[:n], *axes[n + 1 :]] for n in range(len(axes)))
+    return any(other == sorted(other) for other in others)
 
 
 def _stretches(kernel: Configuration) -> Configuration:
