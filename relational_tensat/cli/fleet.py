@@ -11,10 +11,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from relational_tensat.base.errors import InputError, UsageError
+from relational_tensat.base.errors import InputError, UsageError, first_line
 from relational_tensat.base.option import options_in
 from relational_tensat.base.outputs import PAGE
 from relational_tensat.base.shown_text import escaped
+from relational_tensat.cli.closed_output import write_line
 from relational_tensat.cli.parser import Parser, add_tree, written_values
 from relational_tensat.run.options import Options
 
@@ -117,7 +118,7 @@ def _read_config(path: Path) -> dict[str, Any]:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read: {str(error).splitlines()[0]}") from None
+        raise InputError(f"{path}: cannot be read: {first_line(error)}") from None
     for name in content:
         if name not in (*_SETTINGS, "options"):
             known = ", ".join((*_SETTINGS, "[options]"))
@@ -225,7 +226,7 @@ def write_page(args: argparse.Namespace) -> int:
     text = fleet_page(ledger_of(args.folder).rows(), path.parent)
     with write_aside(path) as aside:
         (aside / path.name).write_text(text, encoding="utf-8", errors="backslashreplace")
-    sys.stdout.write(f"{escaped(str(path))}\n")
+    write_line(str(path))
     return 0
 
 
