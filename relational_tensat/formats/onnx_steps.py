@@ -1,8 +1,8 @@
 """What is written of a graph, and in which order: the file's own where its nodes are kept.
 
-Constants are written out, so that no node computes them at inference, unless that takes more bytes:
+Constants are written out, so that no node computes them at inference, unless that takes many more bytes:
 a transposed copy of a weight that is needed as it is, too, or a large tensor of equal elements. These are
-written as the nodes of the file that compute them.
+written as the nodes of the file that compute them. A copy of a constant is that constant by its own name.
 
 Kernels that do several of a file's nodes at once are taken apart into these again. A rule that makes an
 activation or a bias part of a product changes what a kernel does, and nothing in the file: ONNX has no such
@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import onnx
 
 from relational_tensat.formats.onnx_keep import Kept
 from relational_tensat.formats.onnx_opaque import input_names
@@ -26,6 +27,8 @@ from relational_tensat.tensor.operators.traits import NO_ACTIVATION
 
 #: So many bytes are always written out: a node that computes them takes about as many.
 SMALL_BYTES = 128
+#: A node less in a file is worth so many more bytes.
+_NODE_BYTES = 4096
 #: What a constant takes in a file beside its elements and its name: type, dimensions, lengths.
 _HEADER_BYTES = 16
 
@@ -68,7 +71,7 @@ class ConstantForms:
             sources = set[str]().union(*(cone.sources for cone in group_cones))
             units = {value: unit for cone in group_cones for value, unit in cone.units.items()}
             saved = sum(self._bytes(name) for name in sources if name not in needed)
-            saved += sum(unit.node.ByteSize() for unit in dict.fromkeys(units.values()))
+            saved += sum(_worth_bytes(unit.node) for unit in dict.fromkeys(units.values()))
             if sum(map(self._bytes, group)) > saved:
                 computed |= units
         return computed
@@ -98,6 +101,16 @@ class ConstantForms:
             else:
                 return None
         return _Cone(sources, units) if units else None
+
+
+def _worth_bytes(node: onnx.NodeProto) -> int:
+    """Return how many bytes more a file may have if it does without a node: a copy costs nothing.
+
+    A tensor of equal elements has no other short spelling.
+    """
+    if node.op_type == "Identity":
+        return 0
+    return node.ByteSize() + (0 if node.op_type == "ConstantOfShape" else _NODE_BYTES)
 
 
 def _groups(sources: Mapping[str, Collection[str]]) -> list[list[str]]:
@@ -255,6 +268,11 @@ class ReadStep:
     outputs: tuple[str, ...]
     kept: Kept | None = None
     node: Node | None = None
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether the file's node gives its operand as it is."""
+        return self.kept is not None and self.kept.unit.node.op_type == "Identity"
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,13 @@ from relational_tensat.formats.onnx_names import rename_node
 from relational_tensat.formats.onnx_node import condense, opens_in_runtime
 from relational_tensat.formats.onnx_opaque import restore
 from relational_tensat.formats.onnx_origin import Origin, is_same, origin_of
-from relational_tensat.formats.onnx_steps import CyclicError, ReadPlan, plan_steps, unfuse
+from relational_tensat.formats.onnx_steps import (
+    CyclicError,
+    ReadPlan,
+    ReadStep,
+    plan_steps,
+    unfuse,
+)
 from relational_tensat.formats.onnx_types import UNKNOWN, is_numeric, to_value_info, type_of
 from relational_tensat.formats.onnx_versions import (
     check_older,
@@ -167,6 +173,14 @@ class _Writer:
                 names[value] = self._names.fresh.new(value) if value in reserved else value
                 reserved.add(names[value])
                 self._names.fresh.take(names[value])
+        for step in self._plan.steps:
+            if self._is_alias(step):
+                names[step.outputs[0]] = names[step.inputs[0]]
+
+    def _is_alias(self, step: ReadStep) -> bool:
+        """Whether a step copies a constant, which can be taken itself: no output is that copy."""
+        outputs = {part for value in self._graph.outputs for part in self._names.parts[value]}
+        return step.is_copy and outputs.isdisjoint(step.outputs)
 
     @property
     def large_weights(self) -> dict[str, Array]:
@@ -183,7 +197,8 @@ class _Writer:
         ends = [len(self._emitter.nodes)]
         for step in self._plan.steps:
             if step.kept is not None:
-                self._write_kept(step.kept)
+                if not self._is_alias(step):
+                    self._write_kept(step.kept)
             elif step.node is not None:
                 self._write_node(step.node)
             ends.append(len(self._emitter.nodes))

@@ -309,6 +309,39 @@ def test_a_large_range_stays_computed() -> None:
     assert written(fold_weights(from_onnx_model(proto))) == proto
 
 
+def test_a_table_of_many_nodes_is_written_out() -> None:
+    nodes = [
+        helper.make_node("Range", ["zero", "limit", "step"], ["r"]),
+        helper.make_node("Cast", ["r"], ["f"], to=onnx.TensorProto.FLOAT),
+        helper.make_node("Mul", ["f", "half"], ["k"]),
+        helper.make_node("Mul", ["x", "k"], ["y"]),
+    ]
+    numbers = [
+        *(constant(n, v, np.int64) for n, v in (("zero", 0), ("limit", 900), ("step", 1))),
+        constant("half", 0.5, np.float32),
+    ]
+    proto = model(nodes, [tensor("x", [4, 900])], [tensor("y", [4, 900])], numbers)
+    result = written(fold_weights(from_onnx_model(proto)))
+    assert ops(result) == ["Mul"]
+    assert_same_results(proto, result)
+
+
+def test_a_copy_of_a_constant_is_the_constant() -> None:
+    nodes = [
+        helper.make_node("Identity", ["w"], ["v"]),
+        helper.make_node("MatMul", ["x", "v"], ["l"]),
+        helper.make_node("MatMul", ["l", "w"], ["y"]),
+        helper.make_node("Identity", ["w"], ["z"]),
+    ]
+    weight = constant("w", np.random.default_rng(0).random((40, 40)), np.float32)
+    outputs = [tensor("y", [2, 40]), tensor("z", [40, 40])]
+    proto = model(nodes, [tensor("x", [2, 40])], outputs, [weight])
+    result = written(fold_weights(from_onnx_model(proto)))
+    assert sorted(ops(result)) == ["Identity", "MatMul", "MatMul"]  # an output has its own name
+    assert [item.name for item in result.graph.initializer] == ["w"]
+    assert_same_results(proto, result)
+
+
 @pytest.mark.parametrize("is_tied", [True, False])
 def test_a_weight_that_is_needed_twice_has_no_second_copy(is_tied: bool) -> None:
     weight = constant("w", np.random.default_rng(0).random((50, 40)), np.float32)

@@ -38,7 +38,11 @@ from relational_tensat.tensor.operators.shapes import (
     one_dtype,
 )
 from relational_tensat.tensor.operators.traits import Use
-from relational_tensat.tensor.operators.work_steps import STRETCH, stretches_of_transposition
+from relational_tensat.tensor.operators.work_steps import (
+    STRETCH,
+    stretches_of_expansion,
+    stretches_of_transposition,
+)
 from relational_tensat.tensor.types import Attrs, AttrValue, TensorType, ValueType
 
 
@@ -176,6 +180,11 @@ class Expand(Copy):
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         return np.broadcast_to(inputs[0], ints_of(attrs, "shape"))
+
+    def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
+        """The stretches that it copies."""
+        shape = tensor(inputs[0], self.name).shape
+        return [(STRETCH, stretches_of_expansion(shape, tensor(output, self.name).shape))]
 
     def suggest_operand(
         self, index: int, partial: PartialApplication, hints: Hints

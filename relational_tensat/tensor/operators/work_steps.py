@@ -96,6 +96,22 @@ def stretches_of_transposition(shape: Sequence[int], perm: Sequence[int]) -> int
     return 0 if last in axes else math.prod(shape[axis] for axis in axes)
 
 
+def stretches_of_expansion(shape: Sequence[int], output: Sequence[int]) -> int:
+    """Return how many stretches are copied to broadcast a shape to another; 0 for one copy of all.
+
+    What lies behind the last axis that is broadcast is copied to its place. Then each such axis, the last
+    one first, is filled by copies of what is there so far, twice as much each time.
+    """
+    front = (1,) * (len(output) - len(shape)) + tuple(shape)
+    stretches = 0
+    for axis, (size, copies) in enumerate(zip(front, output, strict=True)):
+        if size < copies:
+            rows = math.prod(front[:axis])
+            is_last = front[axis + 1 :] == tuple(output[axis + 1 :])
+            stretches += rows * ((copies - 1).bit_length() + is_last)
+    return stretches
+
+
 def moved_axes(shape: Sequence[int], perm: Sequence[int]) -> list[int]:
     """Return the axes of several elements in their new order, but for those that stay the last."""
     axes = [axis for axis in perm if shape[axis] != 1]

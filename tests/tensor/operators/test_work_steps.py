@@ -18,6 +18,7 @@ from relational_tensat.tensor.operators.work_steps import (
     REREAD_STRETCH,
     STRETCH,
     steps_of_broadcast,
+    stretches_of_expansion,
     stretches_of_transposition,
 )
 from tests.graphs import f32
@@ -115,3 +116,34 @@ def test_steps_of_operators(
     output = operator.infer(kinds, complete)  # type: ignore[arg-type]
     works = dict(operator.works(kinds, output, complete))  # type: ignore[arg-type]
     assert {name: count for name, count in works.items() if name not in (op, "none")} == steps
+
+
+def expanded(x: NDArray[np.float64], shape: list[int]) -> tuple[NDArray[np.float64], int]:
+    """Broadcast as onnxruntime does; return the result and how many pieces were copied."""
+    front = x.reshape((1,) * (len(shape) - x.ndim) + x.shape)
+    wide = [axis for axis, size in enumerate(shape) if front.shape[axis] < size]
+    result, copies = np.full(shape, np.nan), 0
+    if wide:
+        for at in np.ndindex(front.shape[: wide[-1] + 1]):
+            result[at] = front[at]
+            copies += 1
+    for axis in reversed(wide):
+        for at in np.ndindex(front.shape[:axis]):
+            done = 1
+            while done < shape[axis]:
+                more = min(done, shape[axis] - done)
+                result[at][done : done + more] = result[at][:more]
+                done, copies = done + more, copies + 1
+    return result, copies
+
+
+@given(SHAPES, st.data())
+def test_stretches_of_an_expansion(shape: list[int], data: st.DataObject) -> None:
+    kept = data.draw(st.lists(st.booleans(), min_size=len(shape), max_size=len(shape)))
+    own = [size if keep else 1 for size, keep in zip(shape, kept, strict=True)]
+    own = own[data.draw(st.integers(0, len(own))) :]
+    x = np.arange(prod(own), dtype=np.float64).reshape(own)
+    result, copies = expanded(x, shape)
+    if copies:
+        np.testing.assert_array_equal(result, np.broadcast_to(x, shape))
+    assert stretches_of_expansion(own, shape) == copies
