@@ -110,7 +110,8 @@ def _worth_bytes(node: onnx.NodeProto) -> int:
     """
     if node.op_type == "Identity":
         return 0
-    return node.ByteSize() + (0 if node.op_type == "ConstantOfShape" else _NODE_BYTES)
+    own_bytes: int = node.ByteSize()
+    return own_bytes if node.op_type == "ConstantOfShape" else own_bytes + _NODE_BYTES
 
 
 def _groups(sources: Mapping[str, Collection[str]]) -> list[list[str]]:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from relational_tensat.rules.functions.registry import Inapplicable, function
 from relational_tensat.tensor.floats import integer_range, rounded
+from relational_tensat.tensor.operators.work_steps import moves_one_axis
 from relational_tensat.tensor.types import DTYPE_BYTES, FLOAT_DTYPES
 
 Ints: TypeAlias = tuple[int, ...]
@@ -290,8 +291,7 @@ def _perm_without(perm: Ints, axes: Ints) -> Ints:
 @function("moves-one-axis", "ints")
 def _moves_one_axis(perm: Ints) -> bool:
     """Whether all axes but one stay in order."""
-    others = ([*perm[:n], *perm[n + 1 :]] for n in range(len(perm)))
-    return any(other == sorted(other) for other in others)
+    return moves_one_axis(perm)
 
 
 @function("moves-only-ones", "ints", "ints")

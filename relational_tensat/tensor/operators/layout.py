@@ -39,7 +39,9 @@ from relational_tensat.tensor.operators.shapes import (
 )
 from relational_tensat.tensor.operators.traits import Use
 from relational_tensat.tensor.operators.work_steps import (
+    SCATTERED,
     STRETCH,
+    scattered_by,
     stretches_of_expansion,
     stretches_of_transposition,
 )
@@ -86,10 +88,11 @@ class Transpose(Copy):
     def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
         """The stretches that it moves, or elements of 4 bytes: smaller ones are moved several at a time."""
         shape = tensor(inputs[0], self.name).shape
-        stretches = stretches_of_transposition(shape, ints_of(attrs, "perm"))
-        if stretches:
+        perm = ints_of(attrs, "perm")
+        if stretches := stretches_of_transposition(shape, perm):
             return [(STRETCH, stretches)]
-        return [(self.name, -(-tensor(output, self.name).nbytes // 4))]
+        elements = -(-tensor(output, self.name).nbytes // 4)
+        return [(self.name, elements), (SCATTERED, scattered_by(shape, perm))]
 
     def suggest_operand(
         self, index: int, partial: PartialApplication, hints: Hints

@@ -14,6 +14,8 @@ from relational_tensat.tensor.types import ValueType, tensors_of
 #: Elements side by side in memory that are copied at once, or combined with others that lie like these or
 #: with one.
 STRETCH = "stretch"
+#: An element that a transposition copies by itself.
+SCATTERED = "scattered"
 #: An element of an operand that is read once more, for another stretch than its first (a bias for each
 #: row), and a stretch of these: they come from a cache, beside what is moved.
 REREAD, REREAD_STRETCH = "reread", "reread_stretch"
@@ -29,7 +31,8 @@ PACKED = "packed"
 #: A buffer of sums of 8-bit integers' products, and an element of it that is brought back to 8 bits.
 SUMS, REQUANTIZED = "sums", "requantized"
 STEPS = frozenset({
-    STRETCH, REREAD, REREAD_STRETCH, MATRIX, ROW, RAGGED_ROW, CHANNELWISE, PACKED, SUMS, REQUANTIZED,
+    STRETCH, SCATTERED, REREAD, REREAD_STRETCH, MATRIX, ROW, RAGGED_ROW, CHANNELWISE, PACKED, SUMS,
+    REQUANTIZED,
 })  # fmt: skip
 
 #: Rows of a matrix that come as fast as filters do.
@@ -120,6 +123,21 @@ def moved_axes(shape: Sequence[int], perm: Sequence[int]) -> list[int]:
         axes.pop()
         order.pop()
     return axes
+
+
+def scattered_by(shape: Sequence[int], perm: Sequence[int]) -> int:
+    """Return how many elements a transposition copies one by one: more than one axis moves, the last too.
+
+    Axes of size 1 count as moved.
+    """
+    is_whole = not moved_axes(shape, perm) or stretches_of_transposition(shape, perm)
+    return 0 if is_whole or moves_one_axis(perm) else math.prod(shape)
+
+
+def moves_one_axis(axes: Sequence[int]) -> bool:
+    """Return whether all axes but one stay in order."""
+    others = ([*axes[:n], *axes[n + 1 :]] for n in range(len(axes)))
+    return any(other == sorted(other) for other in others)
 
 
 def rows_of(shape: Sequence[int], axis: int) -> list[tuple[str, int]]:

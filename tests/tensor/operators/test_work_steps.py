@@ -17,6 +17,7 @@ from relational_tensat.tensor.operators.work_steps import (
     REREAD,
     REREAD_STRETCH,
     STRETCH,
+    scattered_by,
     steps_of_broadcast,
     stretches_of_expansion,
     stretches_of_transposition,
@@ -78,6 +79,14 @@ def test_stretches_of_a_transposition(shape: list[int], data: st.DataObject) -> 
         assert moved == prod(shape) // length
     else:
         assert length == 1
+    is_one_move = any(
+        list(perm) == [*range(a), *range(a + 1, b + 1), a, *range(b + 1, len(perm))]
+        or list(perm) == [*range(a), b, *range(a, b), *range(b + 1, len(perm))]
+        for a in range(len(perm))
+        for b in range(a, len(perm))
+    )
+    is_copy = moved or places.reshape(-1).tolist() == sorted(places.reshape(-1).tolist())
+    assert scattered_by(shape, perm) == (0 if is_copy or is_one_move else prod(shape))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
@@ -33,12 +32,18 @@ from relational_tensat.tensor.operators import Family, get_operator
 from relational_tensat.tensor.operators.attributes import bool_of, int_of, ints_of
 from relational_tensat.tensor.operators.base import tensor
 from relational_tensat.tensor.operators.traits import NO_ACTIVATION
-from relational_tensat.tensor.operators.work_steps import moved_axes, stretches_of_transposition
+from relational_tensat.tensor.operators.work_steps import (
+    moved_axes,
+    moves_one_axis,
+    stretches_of_transposition,
+)
 
 _POOLS = ("max_pool", "avg_pool")
 _OF_BLOCKS = frozenset(kernel.name for kernel in BLOCKED_KERNELS)
 #: So many times more.
 _SLOWER_WITH_SKIP, _SLOWER_OUT_OF_BLOCKS = 9, 3
+#: Elements of patches that are copied and multiplied, before the next ones are.
+_PATCHES = 1 << 17
 #: Floats of a register of AVX2.
 _NARROW_BLOCK = 8
 #: As what floats are computed, and what is about their type.
@@ -248,24 +253,22 @@ def _slow(kernels: list[Configuration]) -> list[Configuration]:
     """Return work of kernels once more for each time that they take longer than their arithmetic says.
 
     A convolution of several groups that is none of blocks is a product for each, with a matrix of
-    patches (of 440 channels in groups of 8, 3x3, 4x4 places: 51 us; of 104, 16x16: 80; 128 channels,
-    each alone, 5x5: 35). Of the largest of windows outside of blocks, each element is compared by
-    itself (24 channels, 64x64: 19 us; in blocks 5). The layer norm of a sum: see ``norms``. A
-    transposition that moves one axis copies in a loop that takes twice as long for each stretch; one
-    that moves several, the last among them, copies each element by itself (1x785x8x19, the first and
-    the last swapped: 537 us; one moved: 62). The gelu of a sum goes through it after the sum (32x1536:
-    23.4 us, gelu 19.3, a sum 4.6). Softmax along another axis than the last is transposed there and
-    back. A convolution that makes one block of eight channels for each group has too few sums under way
-    (64 to 8 channels, 56x56: 722 us, to 16: 829). All on AMD EPYC, 2026-11-27 to 29.
+    patches, which stays in the cache (192 channels in groups of 24, 3x3, 28x28 places: 487 us, 271 of
+    them its sums of products; of 440 in groups of 8, 4x4: 46; of 96 in groups of 3, 56x56: 485). Of the
+    largest of windows outside of blocks, each element is compared by itself (24 channels, 64x64: 19 us;
+    in blocks 5). The layer norm of a sum: see ``norms``. A transposition that moves one axis copies in
+    a loop that takes twice as long for each stretch. The gelu of a sum goes through it after the sum
+    (32x1536: 23.4 us, gelu 19.3, a sum 4.6). Softmax along another axis than the last is transposed
+    there and back. A convolution that makes one block of eight channels for each group has too few sums
+    under way (64 to 8 channels, 56x56: 722 us, to 16: 829). All on AMD EPYC, 2026-11-27 to 29.
     """
     grouped = [kernel for kernel in kernels if kernel.op == "conv" and _groups(kernel) > 1]
-    products = [each for kernel in grouped for each in (_products(kernel), _copy(_patches(kernel)))]
+    products = [each for kernel in grouped for each in _by_groups(kernel)]
     norms = [kernel for kernel in kernels if kernel.op == SkipLayerNorm.name]
     pools = [kernel for kernel in kernels if kernel.op == "max_pool"]
     turns = [turn for kernel in kernels if kernel.op == "softmax" for turn in _turns(kernel)]
     transposes = [*(kernel for kernel in kernels if kernel.op == "transpose"), *turns]
     moves = [kernel for kernel in transposes if _moves_one(kernel)]
-    scattered = [kernel for kernel in transposes if _scatters(kernel)]
     sums = [
         configuration_of("add", kernel.inputs, kernel.output, {})
         for kernel in kernels
@@ -273,7 +276,7 @@ def _slow(kernels: list[Configuration]) -> list[Configuration]:
     ]
     slower = [*norms * _SLOWER_WITH_SKIP, *pools * _SLOWER_OUT_OF_BLOCKS]
     alone = [kernel for kernel in kernels if _makes_one_block(kernel)]
-    return [*products, *turns, *moves, *map(_stretches, scattered), *sums, *slower, *alone]
+    return [*products, *turns, *moves, *sums, *slower, *alone]
 
 
 def _makes_one_block(kernel: Configuration) -> bool:
@@ -300,14 +303,16 @@ def _turns(softmax: Configuration) -> list[Configuration]:
     ]
 
 
-def _products(kernel: Configuration) -> Configuration:
-    """Return the products of a convolution's groups."""
-    filters, patches = tensor(kernel.inputs[1], kernel.op), _patches(kernel)
-    groups, (count, rows, places) = _groups(kernel), patches.shape
-    left = TensorType(patches.dtype, (groups, filters.shape[0] // groups, rows // groups))
-    right = TensorType(patches.dtype, (groups, rows // groups, count * places))
-    result = TensorType(patches.dtype, (*left.shape[:2], right.shape[2]))
-    return configuration_of("matmul", (left, right), result, {})
+def _by_groups(kernel: Configuration) -> list[Configuration]:
+    """Return what the groups of a convolution take beside sums of products: beginning, and patches."""
+    groups, patches = _groups(kernel), _patches(kernel)
+    single = TensorType(patches.dtype, (2 * groups, 1, 1))
+    beginning = configuration_of("matmul", (single, single), single, {})
+    if prod(tensor(kernel.inputs[1], kernel.op).shape[2:]) == 1:
+        return [beginning]
+    pieces = -(-patches.size // _PATCHES)
+    piece = patches.with_shape((2, -(-patches.size // pieces // 2)))
+    return [beginning, *[_copy(piece)] * pieces]
 
 
 def _moves_one(kernel: Configuration) -> bool:
@@ -317,29 +322,7 @@ def _moves_one(kernel: Configuration) -> bool:
     axes = moved_axes(shape, perm)
     if not stretches_of_transposition(shape, perm):
         return False
-    return _is_one_move(axes)
-
-
-def _scatters(kernel: Configuration) -> bool:
-    """Whether a transposition copies each element by itself; axes of size 1 count for that, too."""
-    shape, perm = tensor(kernel.inputs[0], kernel.op).shape, ints_of(dict(kernel.attrs), "perm")
-    if not moved_axes(shape, perm) or stretches_of_transposition(shape, perm):
-        return False
-    return not _is_one_move(perm)
-
-
-def _is_one_move(axes: Sequence[int]) -> bool:
-    """Whether all axes but one are in order."""
-    others = ([*axes[:n], *axes[n + 1 :]] for n in range(len(axes)))
-    return any(other == sorted(other) for other in others)
-
-
-def _stretches(kernel: Configuration) -> Configuration:
-    """Return a transposition that copies as many stretches as another one has elements."""
-    x = tensor(kernel.inputs[0], kernel.op)
-    pairs = x.with_shape((2, max(1, x.size // 2), 2))
-    turned = x.with_shape((pairs.shape[1], 2, 2))
-    return configuration_of("transpose", (pairs,), turned, {"perm": (1, 0, 2)})
+    return moves_one_axis(axes)
 
 
 def _groups(kernel: Configuration) -> int:
