@@ -198,6 +198,7 @@ def test_what_is_offered_the_target_does_not_do_itself() -> None:
         "ort-attention",
         "ort-attention-of-groups",
         "ort-attention-of-rows",
+        "ort-attention-of-windows",
         "ort-attention-with-finite-mask",
         "ort-cast-of-halves",
         "ort-channels-filled-up",
