@@ -45,7 +45,11 @@ from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.formats.onnx_metadata import read_imports
 from relational_tensat.mugraph.fusion.candidates import KernelCandidate, with_numbers
 from relational_tensat.mugraph.graph.mugraph import MuGraph
-from relational_tensat.mugraph.kernels.emit_c import compiler
+from relational_tensat.mugraph.kernels.emit_c import (
+    compiler,
+    emitted_kernels,
+    read_functions,
+)
 from relational_tensat.mugraph.regions.regions import SHARED
 from relational_tensat.rules.backends.expand_to_onnx import expand_to_onnx
 from relational_tensat.run.backend_costs import BackendCosts
@@ -358,6 +362,10 @@ def _running(variant: _KernelFile) -> tuple[RunningKernel, ...]:
             number,
             part.kernel_us,
             part.plain_us,
+            "\n".join(
+                each.source.removeprefix(read_functions()).strip()
+                for each in emitted_kernels(part.kernel.graph).values()
+            ),
         )
         for part, number in variant.parts.items()
     )

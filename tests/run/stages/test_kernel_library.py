@@ -17,11 +17,12 @@ import pytest
 import relational_tensat
 from relational_tensat import Options, kernels, optimize
 from relational_tensat.cost.race import RaceResult, Standing
-from relational_tensat.custom_ops.manifest import MANIFEST, folder_of
 from relational_tensat.custom_ops import parts
+from relational_tensat.custom_ops.manifest import MANIFEST, folder_of
 from relational_tensat.custom_ops.parts import TimedPart, timed_parts
 from relational_tensat.formats import load_model, save_model
 from relational_tensat.models.builder import GraphBuilder
+from relational_tensat.run.account import Account
 from relational_tensat.run.result import report_schema
 from relational_tensat.run.stages import kernel_library
 from relational_tensat.run.stages.kernel_library import with_kernels
@@ -115,6 +116,9 @@ def test_a_file_with_kernels_is_written_where_it_is_faster(runs: _Runs) -> None:
     assert result.fusion is not None and len(result.fusion.used) == 2
     assert len(kernels.entries(file.parent / "kernels")) == 2
     jsonschema.validate(json.loads(json.dumps(result.to_json())), report_schema())
+    codes = [kernel["code"] for kernel in Account.of(result).to_json()["kernels"]]
+    assert len(codes) == 2 and all("void kernel_rows(const float" in code for code in codes)
+    assert all("code" not in kernel for kernel in result.to_json()["library"]["kernels"])
     graph = load_model(file.parent / "model.onnx")
     feeds = feeds_of(graph)
     expected = evaluate_graph(graph, feeds, {})[graph.outputs[0]]
