@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
+from pathlib import Path
 from typing import TypeVar
 
+import onnxruntime
+
 from bench.common.arguments import add_cost, add_save
-from bench.common.result_file import RESULTS, report_saved, save_rows
-from bench.fused import blocks, c_kernels, rows
-from relational_tensat.base.errors import check_choice
+from bench.common.result_file import RESULTS, report_saved, save_rows, save_with_table
+from bench.common.table import table_row
+from bench.exports.catalogue import ALL_EXPORTS
+from bench.exports.models import make_all
+from bench.fused import blocks, c_kernels, exports, rows
+from relational_tensat.base.errors import UsageError, check_choice
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -26,6 +33,16 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--c-kernels", action="store_true", help="time kernels as C, beside onnxruntime and a pass"
     )
+    parser.add_argument(
+        "--exports",
+        action="store_true",
+        help="optimize exports with kernels and without, and time their files, OpenVINO's too; MODEL is"
+        " then a part of a name in bench/exports, or of a file in --folder",
+    )
+    parser.add_argument("--folder", type=Path, help="of the exports; by default they are not kept")
+    parser.add_argument("--python", metavar="PATH", help="an interpreter that makes the exports")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1], help="of sessions (1)")
+    parser.add_argument("--limit", type=float, default=600.0, help="wall seconds of one run (600)")
     parser.add_argument("--heats", type=int, default=31, help="of what is timed, in turn (31)")
     add_save(parser)
     parser.set_defaults(run=run)
@@ -38,6 +55,8 @@ def run(options: argparse.Namespace) -> int:
         UsageError: there is no such block.
         MissingDependencyError: with --rows or --c-kernels, there is no C compiler.
     """
+    if options.exports:
+        return run_exports(options)
     if options.c_kernels:
         of_kernels = (c_kernels.run_kernel(name, options.heats) for name in c_kernels.MODELS)
         shown = _shown(of_kernels, c_kernels.HEADER, c_kernels.cells)
@@ -61,6 +80,39 @@ def run(options: argparse.Namespace) -> int:
     if options.save:
         path = RESULTS / f"fused-{date.today().isoformat()}-{options.cost}.json"
         report_saved(save_rows(path, options, kept, blocks.HEADER, blocks.cells))
+    return 0
+
+
+def run_exports(options: argparse.Namespace) -> int:
+    """Optimize exports with kernels, print the table, and what became of each part.
+
+    Raises:
+        UsageError: no export has such a name.
+        InputError: a model is not there and cannot be made.
+    """
+    parts = options.models or [""]
+    known = [export.name for export in ALL_EXPORTS]
+    known += sorted(path.stem for path in options.folder.glob("*.npz")) if options.folder else []
+    names = list(dict.fromkeys(name for part in parts for name in known if part in name))
+    if not names:
+        raise UsageError(f"no export has {parts[0]!r} in its name")
+    with tempfile.TemporaryDirectory(prefix="kernels-") as temporary:
+        made = make_all(names, options.folder or Path(temporary), options.python)
+        timed = (
+            exports.run_export(each, threads, options.heats, options.limit)
+            for each in made
+            for threads in options.threads
+        )
+        found = _shown(timed, exports.HEADER, exports.cells)
+    lines = [*exports.summary(found), "", *exports.parts_table(found)]
+    print("\n".join(["", *lines]))
+    if options.save:
+        path = RESULTS / f"fused-exports-{date.today().isoformat()}.json"
+        heading = [table_row(list(exports.HEADER)), table_row(["---"] * len(exports.HEADER))]
+        rows_of = [table_row(exports.cells(row)) for row in found]
+        text = "\n".join(["# Exports with kernels, timed", "", *heading, *rows_of, "", *lines, ""])
+        content = {"rows": [row.to_json() for row in found]}
+        report_saved(save_with_table(path, content, {"onnxruntime": onnxruntime.__version__}, text))
     return 0
 
 

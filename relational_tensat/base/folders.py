@@ -155,18 +155,25 @@ def user_cache() -> Path:
     return Path(folder)
 
 
-def check_own(path: Path) -> None:
+def check_own(path: Path, *, by_one: bool = False) -> None:
     """Check that nobody but this user, or root, can have written a file or folder.
 
+    Args:
+        by_one: as for code: no link, and no group of users may write it.
+
     Raises:
-        InputError: it belongs to another user, or everybody may write it.
+        InputError: it belongs to another user, or others may write it.
     """
     if not hasattr(os, "geteuid"):
         return
     try:
-        state = path.stat()
+        state = path.lstat() if by_one else path.stat()
     except OSError:
         return  # what is not there is not used
+    if by_one and stat.S_ISLNK(state.st_mode):
+        raise InputError(f"{path}: is a link, is not used")
+    if by_one and state.st_mode & stat.S_IWGRP:
+        raise InputError(f"{path}: others may write it, is not used")
     if state.st_uid not in (os.geteuid(), _ROOT):
         raise InputError(f"{path}: belongs to another user (number {state.st_uid}), is not used")
     if state.st_mode & stat.S_IWOTH:

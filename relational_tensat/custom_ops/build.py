@@ -9,15 +9,13 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import logging
-import os
-import stat
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from relational_tensat.base.errors import InputError
-from relational_tensat.base.folders import PrivateFolder, user_cache
+from relational_tensat.base.errors import InputError, first_line
+from relational_tensat.base.folders import PrivateFolder, check_own, user_cache
 from relational_tensat.base.process import instruction_sets, processor_name, processors
 from relational_tensat.mugraph.kernels.emit_c import FLAGS, compiler, compiler_version
 
@@ -61,7 +59,7 @@ def library_of(files: Mapping[str, str], functions: bytes, compare: Callable[[Pa
     if not library.is_file():
         try:
             place.parent.mkdir(0o700, parents=True, exist_ok=True)
-            _check_private(place.parent)
+            check_own(place.parent, by_one=True)
             with PrivateFolder(place.parent) as folder:
                 compile_library(files, folder.path, command)
                 compare(folder.path / LIBRARY)
@@ -69,7 +67,7 @@ def library_of(files: Mapping[str, str], functions: bytes, compare: Callable[[Pa
         except OSError as error:
             raise InputError(f"{place}: cannot be written: {error.strerror or error}") from error
     for own in (place.parent, place, library):
-        _check_private(own)
+        check_own(own, by_one=True)
     return library
 
 
@@ -84,7 +82,7 @@ def loaded(library: Path) -> Path:
             _LOADED[library] = ctypes.CDLL(str(library))
             _log.info("loads the compiled kernels of %s", library)
         except OSError as error:
-            raise InputError(f"{library}: is not loaded: {error}") from error
+            raise InputError(f"{library}: is not loaded: {first_line(error)}") from error
     return library
 
 
@@ -138,16 +136,3 @@ def _keep(folder: Path, place: Path) -> None:
     except OSError:
         if not (place / LIBRARY).is_file():
             raise
-
-
-def _check_private(path: Path) -> None:
-    """Check that nobody but this user can have written a folder or file of the cache.
-
-    Raises:
-        InputError: it belongs to another user, or others may write it.
-    """
-    state = path.lstat()
-    is_link = stat.S_ISLNK(state.st_mode)
-    is_other = hasattr(os, "geteuid") and state.st_uid != os.geteuid()
-    if is_link or is_other or state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise InputError(f"{path}: is not this user's alone, and is not used")

@@ -96,7 +96,7 @@ def sources_of(ops: Sequence[KernelOp]) -> dict[str, str]:
     files: dict[str, str] = {}
     functions, tables, rows = [], [], []
     for number, op in enumerate(map(checked_op, ops)):
-        kernels = _kernels(op.graph, f"kernel_{number}")
+        kernels = _kernels(op.graph, str(number))
         for step in op.graph.kernels:
             each = kernels[step.name]
             files[f"{each.name}.c"] = each.source

@@ -88,9 +88,9 @@ def write_manifest(
             (aside / name).write_text(text, encoding="utf-8")
         text = json.dumps(content, indent=1, ensure_ascii=False)
         (aside / MANIFEST).write_text(text + "\n", encoding="utf-8")
-    for left in [*folder.glob("kernel_*.c"), *folder.glob("override*.c")]:  # of a run before
+    for left in [*folder.glob("kernel_*.c"), folder / "overrides.c"]:  # of a run before
         if left.name not in files:
-            left.unlink()
+            left.unlink(missing_ok=True)
     return folder
 
 

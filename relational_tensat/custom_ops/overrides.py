@@ -19,7 +19,7 @@ import onnxruntime
 from relational_tensat.base.errors import InputError, first_line
 from relational_tensat.base.folders import utf8_name
 from relational_tensat.custom_ops.build import library_of
-from relational_tensat.custom_ops.function_check import are_close
+from relational_tensat.custom_ops.function_check import TOLERANCE
 from relational_tensat.custom_ops.library import library_text
 from relational_tensat.formats.onnx_names import all_nodes
 from relational_tensat.mugraph.graph.dims import count
@@ -27,6 +27,7 @@ from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.kernels.emit_c import emit_c
 from relational_tensat.tensor import Array
+from relational_tensat.verify.comparison import relative_error
 from relational_tensat.verify.sessions import runtime_errors
 
 #: As ``custom_op.h`` has it: elements that a kernel computes at a time.
@@ -93,7 +94,7 @@ def override_sources(overrides: Mapping[str, MuGraph]) -> dict[str, str]:
     files: dict[str, str] = {}
     functions, rows = [], []
     for number, (name, graph) in enumerate(overrides.items()):
-        kernel = replace(checked_override(name, graph).kernels[0], name=f"override_{number}")
+        kernel = replace(checked_override(name, graph).kernels[0], name=f"of_override_{number}")
         emitted = emit_c(kernel, {each: graph.inputs[each] for each in kernel.operands})
         files[f"{emitted.name}.c"] = emitted.source
         functions.append(f"extern void {emitted.name}(const float *, float *);")
@@ -110,7 +111,7 @@ def _compare(library: Path, overrides: Mapping[str, MuGraph]) -> None:
             for size in (1, 5, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 77):
                 x: Array = (4 * random.standard_normal((1, size))).astype(np.float32)
                 expected, found = (s.run(None, {"x": x})[0] for s in (own, replaced))
-                if not are_close(found, expected.astype(np.float64)):
+                if relative_error(expected.astype(np.float64), found) > TOLERANCE:
                     raise InputError(f"{name}: the kernel computes something else")
     except runtime_errors() as error:
         if isinstance(error, InputError):

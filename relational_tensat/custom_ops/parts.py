@@ -1,16 +1,20 @@
 """Kernels for parts of a graph, each timed in onnxruntime beside what that makes of the part itself.
 
 Both are sessions of one call, with all of onnxruntime's own optimizations: one with the kernel's library,
-and one without, where the function is inlined. So a kernel is held against the kernels that onnxruntime
-has for the part, not against single operators.
+and one of the part's nodes. So a kernel is held against the kernels that onnxruntime has for the part, not
+against single operators. Parts are timed without kernels first, which takes a hundredth of what compiling
+does; then a kernel is made for the part that may gain most, and so on. No kernel is faster than memory. One
+within a larger part is not made if it cannot gain what the larger one's does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import cast
+
+import numpy as np
 
 from relational_tensat.base.errors import MissingDependencyError, RelationalTensatError
 from relational_tensat.base.folders import temporary_folder
@@ -20,7 +24,7 @@ from relational_tensat.cost.cpu.graph_times import repeated
 from relational_tensat.cost.cpu.quiet import clock_of
 from relational_tensat.cost.cpu.session import prepare_model, refusals
 from relational_tensat.custom_ops.calls import ops_of_file
-from relational_tensat.custom_ops.function_check import compared_library, drawn, functions_of
+from relational_tensat.custom_ops.function_check import compared_library, functions_of
 from relational_tensat.custom_ops.overrides import BLOCK, checked_override
 from relational_tensat.formats import save_model
 from relational_tensat.mugraph.fusion.candidates import (
@@ -39,13 +43,22 @@ from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.kernel_finder import KernelSearcher, SearchEffort
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.rules.model import Apply, Literal
-from relational_tensat.tensor import Graph, Node, TensorType, build_graph
+from relational_tensat.tensor import Array, Graph, Node, TensorType, build_graph
 from relational_tensat.tensor.operators import get_operator
 
-#: Samples of both, in turn.
-_ROUNDS = 11
+#: Samples of both, in turn; and of a part without its kernel, before there is one.
+_ROUNDS, _FEW = 11, 3
+_SEED, _ITEM_BYTES = 6_000_000, 4
 #: Programs of kernels that the processor runs are as large as this.
-_MOST_STEPS = 24
+_MOST_STEPS = 40
+#: Nothing reads and writes memory faster, caches included.
+_MOST_BYTES_PER_US = 150_000
+#: What is not less than a session's own time takes so long at least: a call.
+_NOTHING_US = 0.2
+#: A kernel that cannot save so many microseconds, all calls together, is not made.
+_LEAST_HOPE_US = 1.0
+#: What has a kernel of its own in the runtime, or none in C: no part has it.
+_RUNTIMES = frozenset({"matmul", "conv", "max_pool", "avg_pool", "opaque"})
 #: These alone may be faster than onnxruntime's.
 _FUNCTIONS = frozenset({"gelu", "erf", "exp", "sigmoid", "tanh"})
 
@@ -59,6 +72,8 @@ class TimedPart:
         nodes: the node of the kernel in each.
         kernel: what computes them.
         kernel_us, plain_us: what one takes with the kernel, and without; a session's own time is in both.
+        session_us: that time.
+        plain: one of them, without its kernel.
     """
 
     places: tuple[KernelCandidate, ...]
@@ -66,6 +81,14 @@ class TimedPart:
     kernel: OwnKernel
     kernel_us: float
     plain_us: float
+    session_us: float
+    plain: Graph
+
+    @property
+    def share(self) -> float:
+        """What the kernel takes of the time of what it replaces."""
+        without_us = max(self.plain_us - self.session_us, _NOTHING_US)
+        return max(self.kernel_us - self.session_us, _NOTHING_US) / without_us
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,23 +143,81 @@ def timed_parts(
     parts: dict[str, list[KernelCandidate]] = {}
     for candidate in _candidates(graph):
         parts.setdefault(pattern_hash(candidate), []).append(candidate)
+    session_us = _session_us(setting)
+    hopes: list[_Hope] = []
     for places in sorted(parts.values(), key=_elements, reverse=True):
-        steps = tuple(step.op for step in places[0].program.operators)
-        row = PartRow(steps, len(places))
+        row = PartRow(tuple(step.op for step in places[0].program.operators), len(places))
         if watch.is_over:
-            rows.append(replace(row, reason="the time was over before its turn"))
+            rows.append(replace(row, reason=_NO_TIME))
             continue
         try:
-            kernel = builder.make(places[0], SearchEffort(1, 0))
-            nodes = tuple(node_of(place, kernel.key) for place in places)
-            kernel_us, plain_us = _timed(places[0], nodes[0], kernel, setting)
-        except MissingDependencyError:
-            raise
+            plain = _Call(places[0], places[0].nodes, setting)
         except RelationalTensatError as error:
             rows.append(replace(row, reason=str(error)))
             continue
-        rows.append(replace(row, kernel_us=kernel_us, plain_us=plain_us))
-        yield TimedPart(tuple(places), nodes, kernel, kernel_us, plain_us)
+        plain_us = plain.time_us()
+        least_us = session_us + _bytes(places[0]) / _MOST_BYTES_PER_US
+        hopes.append(_Hope(places, replace(row, plain_us=plain_us), plain_us - least_us, plain))
+    gains: dict[str, float] = {}  # of larger parts, by the values that they give
+    for hope in sorted(hopes, key=lambda each: -each.saving_us * len(each.places)):
+        if reason := _why_no_kernel(hope, gains, watch):
+            rows.append(replace(hope.row, reason=reason))
+            continue
+        try:
+            kernel = builder.make(hope.places[0], SearchEffort(1, 0))
+            nodes = tuple(node_of(place, kernel.key) for place in hope.places)
+            call = _Call(hope.places[0], nodes[:1], setting, kernel)
+        except MissingDependencyError:
+            raise
+        except RelationalTensatError as error:
+            rows.append(replace(hope.row, reason=str(error)))
+            continue
+        kernel_us, plain_us = call.beside_us(hope.plain)
+        rows.append(replace(hope.row, kernel_us=kernel_us, plain_us=plain_us))
+        for place in hope.places:
+            for name in (name for node in place.nodes for name in node.outputs):
+                gains[name] = max(gains.get(name, 0.0), plain_us - kernel_us)
+        yield TimedPart(
+            tuple(hope.places), nodes, kernel, kernel_us, plain_us, session_us, hope.plain.graph
+        )
+
+
+_NO_TIME = "the time was over before its turn"
+
+
+@dataclass(frozen=True, slots=True)
+class _Hope:
+    """Equal parts without a kernel.
+
+    Attributes:
+        row: what is known of them.
+        saving_us: what a kernel saves in one at most.
+        plain: one of them, in onnxruntime.
+    """
+
+    places: Sequence[KernelCandidate]
+    row: PartRow
+    saving_us: float
+    plain: _Call
+
+
+def _why_no_kernel(hope: _Hope, gains: Mapping[str, float], watch: Watch) -> str:
+    """Return why no kernel is made for parts; empty where one is.
+
+    Args:
+        gains: what kernels save that give values, or have them within.
+    """
+    if watch.is_over:
+        return _NO_TIME
+    if hope.saving_us * len(hope.places) < _LEAST_HOPE_US:
+        return "it takes no longer than memory does"
+    within = min(
+        gains.get(name, 0.0)
+        for place in hope.places
+        for node in place.nodes
+        for name in node.outputs
+    )
+    return "a larger part's kernel saves more" if hope.saving_us <= within else ""
 
 
 def builder_of(costs: CostSource) -> KernelBuilder:
@@ -166,8 +247,8 @@ def _candidates(graph: Graph) -> Iterator[KernelCandidate]:
         kind = graph.types[node.outputs[0]]
         if node.op in _FUNCTIONS and isinstance(kind, TensorType) and kind.dtype == "float32":
             yield _alone(node, graph)
-    for candidate in region_candidates(graph, _MOST_STEPS):
-        if not candidate.has_products and candidate.dtype == "float32" and not candidate.is_cast:
+    for candidate in region_candidates(graph, _MOST_STEPS, without=_RUNTIMES):
+        if candidate.dtype == "float32" and not candidate.is_cast:
             yield candidate
 
 
@@ -194,33 +275,82 @@ def node_of(place: KernelCandidate, key: str) -> Node:
     return Node("fused", place.inputs, place.outputs, attrs)
 
 
-def _timed(
-    place: KernelCandidate, node: Node, kernel: OwnKernel, setting: SessionSetting
-) -> tuple[float, float]:
-    """Return the microseconds of a call with its kernel, and without.
+def _bytes(place: KernelCandidate) -> int:
+    """Return the bytes of what a part reads and gives."""
+    kinds = (place.graph.types[name] for name in (*place.inputs, *place.outputs))
+    return sum(_ITEM_BYTES * kind.size for kind in kinds if isinstance(kind, TensorType))
+
+
+class _Call:
+    """A part as a session of its own, with weights as they are in the model.
+
+    Attributes:
+        graph: that is run.
+
+    Args:
+        place: the part.
+        nodes: what computes it: its nodes, or a kernel's.
+        setting: as the file is run.
+        kernel: what the node stands for.
 
     Raises:
-        RelationalTensatError: there is no C of it, or it computes something else.
+        RelationalTensatError: there is no C of a kernel, it computes something else, or onnxruntime does
+            not run it.
     """
-    inputs = {name: cast(TensorType, place.graph.types[name]) for name in place.inputs}
-    call = build_graph("call", inputs, {}, [node], place.outputs)
-    with temporary_folder() as folder:
-        file = folder / "call.onnx"
-        save_model(call, file, setting.opset)
-        ops = ops_of_file(file, call, {kernel.key: kernel.graph})
-        if not ops:
-            raise RelationalTensatError("no C of it")
-        library = compared_library(ops, functions_of(file))
-        feeds = dict(zip(inputs, next(drawn(ops[0], ops[0].uses[0])).values(), strict=True))
-        clock = clock_of(setting.threads)
-        try:
-            runs = [
-                repeated(prepare_model(file, feeds, "all", setting.threads, own), clock)
-                for own in ([library], [])
-            ]
-        except refusals() as error:
-            raise RelationalTensatError(f"onnxruntime refuses it: {error}") from error
-    with_kernel, without = runs[0], runs[1].as_often_as(runs[0])
-    samples = [(clock(with_kernel.run), clock(without.run)) for _ in range(_ROUNDS)]
-    kernel_us, plain_us = (median(times) for times in zip(*samples, strict=True))
-    return kernel_us / with_kernel.times, plain_us / without.times
+
+    def __init__(
+        self,
+        place: KernelCandidate,
+        nodes: Sequence[Node],
+        setting: SessionSetting,
+        kernel: OwnKernel | None = None,
+    ) -> None:
+        types, given = place.graph.types, place.graph.weights
+        read = {name for node in nodes for name in node.inputs}
+        weights = {name: given[name] for name in given if name in read}
+        inputs = {
+            name: kind
+            for name in place.inputs
+            if name not in weights and isinstance(kind := types[name], TensorType)
+        }
+        self.graph = call = build_graph("call", inputs, weights, nodes, place.outputs)
+        random = np.random.default_rng(_SEED)
+        feeds: dict[str, Array] = {}
+        for name, kind in inputs.items():
+            drawn = random.standard_normal(kind.shape)
+            is_bool = kind.dtype == "bool"
+            feeds[name] = np.less(drawn, 0) if is_bool else drawn.astype(np.float32)
+        libraries = []
+        self._clock = clock_of(setting.threads)
+        with temporary_folder() as folder:
+            file = folder / "call.onnx"
+            save_model(call, file, setting.opset)
+            if kernel is not None:
+                ops = ops_of_file(file, call, {kernel.key: kernel.graph})
+                if not ops:
+                    raise RelationalTensatError("no C of it")
+                libraries = [compared_library(ops, functions_of(file))]
+            try:
+                run = prepare_model(file, feeds, "all", setting.threads, libraries)
+                self._run = repeated(run, self._clock)
+            except refusals() as error:
+                raise RelationalTensatError(f"onnxruntime refuses it: {error}") from error
+
+    def time_us(self) -> float:
+        """Return the microseconds of a run, roughly."""
+        return min(self._clock(self._run.run) for _ in range(_FEW)) / self._run.times
+
+    def beside_us(self, other: _Call) -> tuple[float, float]:
+        """Return the microseconds of a run of this and another: medians of samples in turn."""
+        mine, its = self._run, other._run.as_often_as(self._run)
+        samples = [(self._clock(mine.run), self._clock(its.run)) for _ in range(_ROUNDS)]
+        own_us, other_us = (median(times) for times in zip(*samples, strict=True))
+        return own_us / mine.times, other_us / its.times
+
+
+def _session_us(setting: SessionSetting) -> float:
+    """Return the microseconds that a session takes of which the only node does nearly nothing."""
+    kind = TensorType("float32", (1,))
+    node = Node("neg", ("x",), ("y",), {})
+    graph = build_graph("nothing", {"x": kind}, {}, [node], ["y"])
+    return _Call(_alone(node, graph), [node], setting).time_us()

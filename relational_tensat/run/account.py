@@ -17,6 +17,7 @@ from relational_tensat.explore.outcome import stop_text
 from relational_tensat.run.result import Result
 
 if TYPE_CHECKING:
+    from relational_tensat.run.kernel_report import RunningKernel
     from relational_tensat.verify import Verification
 
 
@@ -96,6 +97,7 @@ class Account:
         runs_on: what the run is for.
         is_kept: the original is what was written.
         terms, operators: ``OperatorCounts`` as rows: operator, before, after.
+        kernels: that onnxruntime runs in the written file.
     """
 
     title: str
@@ -107,6 +109,7 @@ class Account:
     is_kept: bool
     terms: str
     operators: tuple[tuple[str, int, int], ...]
+    kernels: tuple[RunningKernel, ...] = ()
 
     @classmethod
     def of(cls, result: Result) -> Account:
@@ -122,6 +125,7 @@ class Account:
             result.unchanged,
             counts.terms,
             tuple((op, counts.before.get(op, 0), counts.after.get(op, 0)) for op in counts.names),
+            result.library.kernels if result.library and result.library.is_taken else (),
         )
 
     def to_json(self) -> dict[str, Any]:

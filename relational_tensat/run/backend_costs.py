@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.cost import Configuration, CostCounts, CostSource, Device
@@ -18,12 +19,16 @@ from relational_tensat.cost.profile import Profile
 from relational_tensat.cost.source import CostAnswer, Race
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
+from relational_tensat.explore.step import apply_further
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.extract.cost_table import forget_costs
 from relational_tensat.extract.few_measurements import cheapest_graph
 from relational_tensat.rules.backends.backend import FIXED_SHAPES, Backend
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph
+
+if TYPE_CHECKING:
+    from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
 
 #: Each rule of a backend makes a graph smaller: their e-graphs are small. What is in blocks goes from one
 #: residual block of a network to the next, two iterations each.
@@ -34,7 +39,9 @@ _NEVER_US = 1e9
 
 
 @contextmanager
-def ways_to_run(graph: Graph, rules: Sequence[Rule]) -> Iterator[Callable[[CostSource], Graph]]:
+def ways_to_run(
+    graph: Graph, rules: Sequence[Rule], own: Sequence[OwnKernel] = ()
+) -> Iterator[Callable[[CostSource], Graph]]:
     """Give what returns the kernels that a backend runs a graph by, by costs of kernels.
 
     Of all that its rules find these are the cheapest. It folds constants only: where a kernel takes
@@ -43,9 +50,13 @@ def ways_to_run(graph: Graph, rules: Sequence[Rule]) -> Iterator[Callable[[CostS
     Args:
         graph: of plain operators.
         rules: the backend's.
+        own: further kernels that it has, with rules that no rule of the backend reads the targets of.
     """
     with closing(EGraph.create(graph)) as egraph:
         explore(egraph, rules, _LIMITS)
+        if own:
+            masks = {name: mask for kernel in own for name, mask in kernel.masks.items()}
+            apply_further(egraph, [rule for kernel in own for rule in kernel.rules], _LIMITS, masks)
 
         def as_run(cost: CostSource) -> Graph:
             forget_costs(egraph)
@@ -198,6 +209,22 @@ class BackendCosts(CostSource):
             with ways_to_run(self._backend.as_read(graph), self._rules) as kernels_by:
                 self._as_run[graph] = self._fused(kernels_by)
         return self._as_run[graph]
+
+    def with_kernels(self, graph: Graph, own: Sequence[OwnKernel]) -> Graph:
+        """Return what the backend runs a graph by if it has further kernels, of all the cheapest.
+
+        Its own kernels, the layouts of what they read and give, and these are chosen in one extraction.
+
+        Args:
+            graph: of plain operators.
+            own: kernels with their costs.
+        """
+        from relational_tensat.mugraph.fusion.own_kernel import KernelCosts  # few runs need it
+
+        costs = KernelCosts(self)
+        costs.learn(own)
+        with ways_to_run(self._backend.as_read(graph), self._rules, own) as kernels_by:
+            return kernels_by(costs)
 
     def learn_races(self, races: Sequence[Race]) -> None:
         """Keep what races said about single kernels."""

@@ -18,6 +18,7 @@ from relational_tensat.explain.why_not.funnel import Funnels
 from relational_tensat.explore.outcome import IterationReport, SubgraphReport, stop_text
 from relational_tensat.view.classes import Classes
 from relational_tensat.view.data.graph_data import Film, FilmStep, SampleRow
+from relational_tensat.view.data.kernel_data import RunningUse
 from relational_tensat.view.data.page_data import (
     PAGE_VERSION,
     CourseEvent,
@@ -239,6 +240,7 @@ def _page(
         search=search(connection, story),
         egraph=egraph,
         kernels=fused_kernels(stored),
+        running=tuple(RunningUse(**row) for row in account.get("kernels", ())),
         unused=rules,
         examples=examples(connection),
     )

@@ -39,7 +39,11 @@ def _words(text: str) -> list[str]:
 
 
 def test_every_target(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
-    expected = {"triton": "@triton.jit", "cuda": '#include "fused.cuh"', "c": "void ntrans(const"}
+    expected = {
+        "triton": "@triton.jit",
+        "cuda": '#include "fused.cuh"',
+        "c": "void kernel_ntrans(const",
+    }
     for target, words in expected.items():
         assert main(["kernels", "emit", saved, "--target", target]) == 0
         assert words in capsys.readouterr().out

@@ -9,7 +9,7 @@ only, no other search can make it cheaper; else those that it has are sought nex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, cast
@@ -127,7 +127,11 @@ def chain_candidates(
 
 
 def region_candidates(
-    graph: Graph, most_steps: int, leave: Leave = no_matter, source: str = "model"
+    graph: Graph,
+    most_steps: int,
+    leave: Leave = no_matter,
+    source: str = "model",
+    without: Collection[str] = (),
 ) -> list[KernelCandidate]:
     """Return the regions of a model that are no chains of functions, and groups of these.
 
@@ -138,8 +142,11 @@ def region_candidates(
         most_steps: of a program.
         leave: called for what is no region, or none that a kernel is made of, and for borders.
         source: what the graph is, for these rows.
+        without: operators that no region has; where they are products, regions are as large as they get.
     """
-    cones = Cones(graph, without=_UNMATCHED)
+    cones = (
+        Cones(graph, {*_UNMATCHED, *without}, most_steps) if without else Cones(graph, _UNMATCHED)
+    )
     found: list[KernelCandidate | None] = []
     parts: list[tuple[Node, ...]] = []
     for node in reversed(graph.nodes):
@@ -148,7 +155,7 @@ def region_candidates(
             grown += cones.grown(node)
         except RelationalTensatError as error:
             leave(RegionRow(source, node.outputs, (node.op,), "left out", str(error)))
-        for cone in grown[-1:]:
+        for cone in grown[-1:] if leave is not no_matter else ():
             for row in cones.borders(cone, source):
                 leave(row)
         for cone in grown:

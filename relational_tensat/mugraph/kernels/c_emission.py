@@ -132,6 +132,7 @@ class CEmission(CReductions):
                 and isinstance(after, Reduce)
                 and is_reduced
                 and after.operand == statement.output
+                and not self._has_costly_rest(statement, after)
             ):
                 self._done.append(after)
                 self._reduce(after, statement)
@@ -203,7 +204,9 @@ class CEmission(CReductions):
         is_known = not (compute.along or compute.rescale)
         written = [self._strides(compute.output), *map(self._result_strides, also)]
         dims = self._program.dims[compute.operand]
-        self._swept(dims, [compute.operand], written if is_known else None, body)
+        reads, known = [compute.operand], written if is_known else None
+        may_repeat = not (compute.adds or compute.rescale)
+        self._swept(dims, reads, known, body, may_repeat=may_repeat)
 
     def _save(self, save: Save) -> None:
         saver, program = save.saver, self._program

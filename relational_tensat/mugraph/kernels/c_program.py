@@ -13,11 +13,21 @@ from dataclasses import replace
 from relational_tensat.mugraph.graph.mugraph import Operation
 from relational_tensat.mugraph.graph.validity import BlockStage
 from relational_tensat.mugraph.kernels.c_tiles import CpuTiles
-from relational_tensat.mugraph.kernels.statements import Compute, Program, Statement, StoredTensor
+from relational_tensat.mugraph.kernels.statements import (
+    MAXIMA,
+    Compute,
+    Program,
+    Reduce,
+    Statement,
+    StoredTensor,
+)
 from relational_tensat.tensor.spellings import SPELLINGS
 
-#: What is not costly is worked out again where its tile has more elements: memory is slower then.
-_MOST_KEPT = 8192
+#: What is not costly is worked out again where its tile has more elements: memory is slower then. What is
+#: of one tensor only, and of smaller ones, is read as fast as what would be stored.
+_MOST_KEPT, _MOST_KEPT_OF_ONE = 8192, 2048
+#: Its root is far from what has no inverse.
+_LEAST_EPSILON = 1e-30
 #: How many elements one is for at least that is worked out apart from them.
 _FEWEST_READS = 4
 
@@ -35,7 +45,10 @@ def _with_fewer_stores(program: Program, tiles: CpuTiles) -> Program:
         is_costly = formula.op in SPELLINGS and SPELLINGS[formula.op].is_costly
         if formula.op == "root" or compute.adds or compute.along:
             continue
-        if len(readers) > 1 and (is_costly or own <= _MOST_KEPT):
+        read = [tiles.count(program.dims[name]) for name in program.sources(compute.operand)]
+        is_of_one = sum(count * 2 > own for count in read) == 1
+        most_kept = _MOST_KEPT_OF_ONE if is_of_one else _MOST_KEPT
+        if len(readers) > 1 and (is_costly or own <= most_kept):
             continue
         swept = [tiles.count(program.dims[name]) for each in readers for name in _swept(each)]
         if len(readers) == 1 and is_costly and own * 2 <= max(swept, default=0):
@@ -80,15 +93,49 @@ def _with_inverses(program: Program, tiles: CpuTiles) -> Program:
         x, y = formula.operands
         if tiles.count(program.dims[y]) * _FEWEST_READS > tiles.count(program.dims[name]):
             continue
-        parts = [f"{y} {op}" for op in ("inverse", "inverse_scale")]
-        formulas = {**program.formulas, name: Operation("quotient", (x, *parts), name)}
-        program = replace(program, formulas=formulas)
-        for part in parts:
+        ops = ("reciprocal",) if _is_between(y, program) else ("inverse", "inverse_scale")
+        parts = {f"{y} {op}": op for op in ops}
+        product = Operation("mul" if len(parts) == 1 else "quotient", (x, *parts), name)
+        program = replace(program, formulas={**program.formulas, name: product})
+        for part, op in parts.items():
             if part not in program.stored:
-                made = Operation(part.rsplit(" ")[-1], (y,), f"{part} of")
+                made = Operation(op, (y,), f"{part} of")
                 formulas = {**program.formulas, made.output: made}
                 program = _stored_at_once(replace(program, formulas=formulas), part, made.output)
     return program
+
+
+def _is_between(name: str, program: Program) -> bool:
+    """Whether a divisor is such that its inverse needs no scale: large enough, or 0, infinite or no number.
+
+    A root mean square has its epsilon. A sum of exponentials of what a maximum was taken off has e^0.
+    """
+    root = _made(program, name)
+    if root is not None:
+        epsilon = root.attrs.get("epsilon", 0.0)
+        return root.op == "root" and isinstance(epsilon, float) and epsilon >= _LEAST_EPSILON
+    reduces = {each.output: each for each in _flat(program) if isinstance(each, Reduce)}
+    total = reduces.get(name)
+    if total is None or total.kind != "sum" or total.adds:
+        return False
+    power = _made(program, total.operand)
+    difference = _made(program, power.operands[0]) if power and power.op == "exp" else None
+    if difference is None or difference.op != "sub":
+        return False
+    x, most = difference.operands
+    largest = reduces.get(most)
+    return (
+        largest is not None
+        and largest.kind in MAXIMA
+        and largest.operand == x
+        and largest.over == total.over
+    )
+
+
+def _made(program: Program, name: str) -> Operation | None:
+    """Return what gives a tensor, stored or not."""
+    stored = {each.output: each.operand for each in _flat(program) if isinstance(each, Compute)}
+    return program.formulas.get(stored.get(name, name))
 
 
 def _stored_at_once(program: Program, name: str, formula: str) -> Program:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from relational_tensat.mugraph.graph.dims import Dims
-from relational_tensat.mugraph.kernels.c_sweeps import Loop, Strides, loops_of
+from relational_tensat.mugraph.kernels.c_sweeps import VECTOR, Loop, Strides, loops_of
 from relational_tensat.mugraph.kernels.c_tensors import BLOCKS, CTensors
 from relational_tensat.mugraph.kernels.indices import (
     number,
@@ -25,6 +25,7 @@ from relational_tensat.mugraph.kernels.statements import (
     Save,
     identifier,
 )
+from relational_tensat.tensor.spellings import SPELLINGS
 
 #: A row of a sum is parted, so that additions need not wait for each other.
 _PARTS, _SHORTEST_PARTED = 4, 256
@@ -71,6 +72,16 @@ class CReductions(CTensors):
     def _is_plain(self, reduce: Reduce) -> bool:
         return self._tiles is not None and not (reduce.adds or reduce.rescale or reduce.fade)
 
+    def _has_costly_rest(self, compute: Compute, reduce: Reduce) -> bool:
+        """Whether rows of sums end amid a vector of what is costly: that is stored first, then added up."""
+        op = self._program.formulas[compute.operand].op
+        order = self._tile(self._program.dims[reduce.operand])
+        real = [dim for dim in order if dim.size > 1]
+        is_row = bool(real) and real[-1].variable in reduce.over
+        is_costly = op in SPELLINGS and SPELLINGS[op].is_costly
+        has_rest = is_row and real[-1].size > VECTOR and real[-1].size % VECTOR > 0
+        return is_costly and has_rest and reduce.kind not in MAXIMA
+
     def _reduce_row(
         self, reduce: Reduce, loops: Sequence[Loop], breaks: dict[str, list[int]],
         outer: Mapping[str, str], value: Value,
@@ -94,7 +105,8 @@ class CReductions(CTensors):
                 else:
                     text.line(f"x += {summand(reduce, made)};")
 
-            self._write(breaks, loops, outer, body, f" reduction({how})")
+            is_max = reduce.kind in MAXIMA  # of which the same again changes nothing
+            self._write(breaks, loops, outer, body, f" reduction({how})", may_repeat=is_max)
         if is_exact:
             text.line("x = has_nan ? NAN : x;")
         text.line(*reduced(reduce, lambda name: self.stored(name, outer)))

@@ -1,7 +1,9 @@
 """Sweeps over a tile's elements, as loops of C: in the order of memory, several as one where they may be.
 
 Loops of variables that lie one behind the other in all that is read and written are one loop. Where a
-window's elements are 0 below or above an index, a loop is several: no condition is within.
+window's elements are 0 below or above an index, a loop is several: no condition is within. The rest of a
+loop that no whole vector is left for is a vector that ends with it: some elements are computed twice, which
+takes a vector's time. One by one, as compilers do it, the rest of 197 takes as long as half of them.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from relational_tensat.mugraph.kernels.statements import Text, identifier
 
 #: Fewer elements are no vector.
 _SHORTEST_VECTOR = 4
+#: Elements of the longest vectors.
+VECTOR = 16
 
 Strides = Mapping[str, int]
 Body = Callable[[Mapping[str, str]], None]
@@ -78,14 +82,22 @@ class Sweep:
             one at most.
     """
 
-    def __init__(self, text: Text, breaks: Mapping[str, Sequence[int]] | None = None) -> None:
+    def __init__(
+        self,
+        text: Text,
+        breaks: Mapping[str, Sequence[int]] | None = None,
+        *,
+        may_repeat: bool = False,
+    ) -> None:
         """Begin.
 
         Args:
             text: what is written to.
             breaks: of variables, the indices at which their loops are parted.
+            may_repeat: whether what is within may be done twice for an element.
         """
         self._text, self._breaks = text, breaks or {}
+        self._may_repeat = may_repeat
         self.ranges: dict[str, tuple[int, int]] = {}
 
     def write(
@@ -105,11 +117,23 @@ class Sweep:
         loop, *inner = loops
         name = f"i_{identifier(loop.variable)}"
         edges = [place for place in self._breaks.get(loop.variable, ()) if 0 < place < loop.size]
-        for first, last in zip([0, *edges], [*edges, loop.size], strict=True):
+        parts = list(zip([0, *edges], [*edges, loop.size], strict=True))
+        is_vector = not inner and pragma is not None and loop.end == str(loop.size)
+        if self._may_repeat and is_vector:
+            parts = [part for each in parts for part in _whole_vectors(*each)]
+        for first, last in parts:
             self.ranges[loop.variable] = first, last
             if not inner and pragma is not None and last - first >= _SHORTEST_VECTOR:
                 self._text.line(f"#pragma omp simd{pragma}")
-            end = str(last) if edges else loop.end
+            end = str(last) if len(parts) > 1 else loop.end
             with self._text.block(f"for (long {name} = {first}; {name} < {end}; ++{name}) {{"):
                 self.write(inner, {**at, loop.variable: name}, body, pragma)
         del self.ranges[loop.variable]
+
+
+def _whole_vectors(first: int, last: int) -> list[tuple[int, int]]:
+    """Return a range as whole vectors, and one that ends where it does; as it is where it is short."""
+    rest = (last - first) % VECTOR
+    if not rest or last - first < VECTOR:
+        return [(first, last)]
+    return [(first, last - rest), (last - VECTOR, last)]

@@ -81,8 +81,9 @@ class CTensors(Formulas):
         return not self._is_cut(Dim(variable, self._sizes[variable]))
 
     def _swept(
-        self, dims: Dims, reads: Sequence[str], written: list[Strides] | None, body: Body
-    ) -> None:
+        self, dims: Dims, reads: Sequence[str], written: list[Strides] | None, body: Body,
+        *, may_repeat: bool = True,
+    ) -> None:  # fmt: skip
         """Sweep over a tile in the order of what is written.
 
         Args:
@@ -90,13 +91,15 @@ class CTensors(Formulas):
             reads: the tensors whose elements are read.
             written: the strides of what is written; None where these are not known.
             body: as for ``Sweep``.
+            may_repeat: whether it may be run twice for an element.
         """
         order = self._tile(dims)
         if written:
             place = {d.variable: -abs(written[0].get(d.variable, 0)) for d in order}
             order = tuple(sorted(order, key=lambda dim: place[dim.variable]))
         loops, breaks = self._loops(order, reads, written)
-        self._write(breaks, loops, {dim.variable: "0" for dim in dims}, body)
+        at = {dim.variable: "0" for dim in dims}
+        self._write(breaks, loops, at, body, may_repeat=may_repeat)
 
     def _loops(
         self, order: Dims, reads: Sequence[str], written: list[Strides] | None
@@ -122,9 +125,9 @@ class CTensors(Formulas):
 
     def _write(
         self, breaks: dict[str, list[int]], loops: Sequence[Loop], at: Mapping[str, str], body: Body,
-        pragma: str | None = "",
+        pragma: str | None = "", *, may_repeat: bool = False,
     ) -> None:  # fmt: skip
-        self._sweep = Sweep(self._text, breaks)
+        self._sweep = Sweep(self._text, breaks, may_repeat=may_repeat)
 
         def fresh(place: Mapping[str, str]) -> None:
             self._locals = {}

@@ -14,7 +14,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from relational_tensat.base.errors import InputError, MissingDependencyError
+from relational_tensat.base.errors import InputError, MissingDependencyError, first_line
 from relational_tensat.base.shown_text import escaped_in_code
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
@@ -32,7 +32,8 @@ class CKernel:
     """One kernel as C.
 
     Attributes:
-        name: of the function; parameters are pointers to float: the operands, then the results.
+        name: of the function, ``kernel_`` and the kernel's; parameters are pointers to float: the operands,
+            then the results.
         source: all of it.
         parameters: their names.
         conditions: of these, those that are pointers to bytes, 1 or 0.
@@ -70,7 +71,8 @@ def emit_c(
     if alone is not None:
         tiles = tiles_of(program, lying)
         program = for_processor(program, tiles)
-    name, grid = identifier(kernel.name), " x ".join(map(str, kernel.block.grid)) or "1"
+    name = identifier(f"kernel_{kernel.name}")  # as no function of the headers is called
+    grid = " x ".join(map(str, kernel.block.grid)) or "1"
     conditions = {it.tensor for it in kernel.block.iterators if it.is_condition}
     bytes_of = frozenset(f"in_{identifier(n)}" for n in conditions)
     operands = [f"in_{identifier(n)}" for n in kernel.operands]
@@ -99,7 +101,7 @@ def read_functions() -> str:
 #: Sums are those of ``omp simd``, in any order; nothing else changes what C says.
 FLAGS = (
     "-std=c11", "-O3", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math",
-    "-shared", "-fPIC",
+    "-Werror=implicit-function-declaration", "-shared", "-fPIC",
 )  # fmt: skip
 
 
@@ -145,7 +147,13 @@ def compiler() -> str:
     Raises:
         MissingDependencyError: there is none.
     """
-    found = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
+    if named := os.environ.get("CC"):
+        if shutil.which(named) is None:
+            raise MissingDependencyError(
+                f"kernels in C need a C compiler: CC is {named!r}, which is none"
+            )
+        return named
+    found = shutil.which("cc") or shutil.which("gcc")
     if found is None:
         raise MissingDependencyError("kernels in C need a C compiler: set CC, or install cc")
     return found
@@ -190,7 +198,7 @@ def compile_c(kernel: CKernel, folder: Path) -> CFunction:
 
     Raises:
         MissingDependencyError: there is no C compiler.
-        InputError: it does not compile.
+        InputError: it does not compile, or is not loaded.
     """
     source, library = folder / f"{kernel.name}.c", folder / f"{kernel.name}.so"
     source.write_text(kernel.source, encoding="utf-8")
@@ -200,6 +208,9 @@ def compile_c(kernel: CKernel, folder: Path) -> CFunction:
         lines = made.stderr.splitlines() or ["the compiler says nothing"]
         reason = next((line for line in lines if "error" in line), lines[0])
         raise InputError(f"{kernel.name}.c: does not compile: {reason}")
-    function = getattr(ctypes.CDLL(str(library)), kernel.name)
+    try:
+        function = getattr(ctypes.CDLL(str(library)), kernel.name)
+    except OSError as error:
+        raise InputError(f"{kernel.name}.c: is not loaded: {first_line(error)}") from error
     function.restype = None
     return CFunction(kernel, function)

@@ -184,10 +184,14 @@ class Cones:
     Args:
         graph: the model.
         without: operators that no region has.
+        most_steps: of a program.
     """
 
-    def __init__(self, graph: Graph, without: Collection[str] = ()) -> None:
+    def __init__(
+        self, graph: Graph, without: Collection[str] = (), most_steps: int = _MOST_STEPS
+    ) -> None:
         self._graph = graph
+        self._most_steps = most_steps
         self._without = frozenset(without)
         self._makers: Mapping[str, Node] = {o: node for node in graph.nodes for o in node.outputs}
         self._readers: dict[str, set[str]] = {}
@@ -213,7 +217,7 @@ class Cones:
                 if grown is None:
                     refused.add(maker.outputs[0])
                     continue
-                if _steps(grown[1]) <= _MOST_STEPS:
+                if _steps(grown[1]) <= self._most_steps:
                     break
                 refused.add(maker.outputs[0])
                 grown = None
@@ -283,7 +287,7 @@ class Cones:
             except RelationalTensatError as error:
                 reasons.append(str(error))
             else:
-                return f"with it, there are {steps} operators, {_MOST_STEPS} at most"
+                return f"with it, there are {steps} operators, {self._most_steps} at most"
         return reasons[0]
 
     def _with_chain(self, region: dict[str, Node]) -> tuple[dict[str, Node], Cone] | None:
@@ -351,6 +355,8 @@ def _steps(cone: Cone) -> int:
 _CONDITIONS = CONDITIONS | {"is_nan"}
 #: What takes a part of a value: a kernel's loads do that.
 _PARTS = frozenset({"gather", "slice", "split"})
+#: What several regions may have, and others read: each computes it for itself.
+SHARED = _PARTS | CONDITIONS
 #: What the chain of a root mean square, and what puts 0 in place of NaN, is made of.
 _CHAIN = frozenset({"reciprocal", "sqrt", "add", "reduce_mean", "pow", "div", "where", "is_nan"})
 

@@ -2,13 +2,15 @@
 
 The file with kernels has the same operators, some of them in local functions, which onnxruntime inlines:
 without the library it is the file that would be written otherwise. With it, the functions are C.
-Parts are timed one by one, those that gain are taken, and whole files race: as it would be, with the
-library, and without. Of two files with kernels, one has none beside convolutions, whose blocked layout ends
-where a kernel reads their results.
+Parts are timed one by one. Of those that gain, one extraction takes some: beside onnxruntime's own
+kernels, and with the layouts that these read and give, so that a kernel amid blocked convolutions costs the
+reorders, too. That is modelled; so whole files race: as it would be, with these kernels, and with all that
+gain alone. The winner races with its library, and without.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
@@ -23,6 +25,7 @@ from relational_tensat.base.errors import InputError, MissingDependencyError, Ve
 from relational_tensat.base.files import folder_beside
 from relational_tensat.base.folders import is_temporary
 from relational_tensat.base.watch import Watch
+from relational_tensat.cost import graph_cost_us
 from relational_tensat.cost.cpu.graph_times import run_heat
 from relational_tensat.cost.cpu.session import refusals
 from relational_tensat.cost.race import RaceResult, race
@@ -42,7 +45,14 @@ from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.formats.onnx_metadata import read_imports
 from relational_tensat.mugraph.fusion.candidates import KernelCandidate, with_numbers
 from relational_tensat.mugraph.graph.mugraph import MuGraph
-from relational_tensat.mugraph.kernels.emit_c import compiler
+from relational_tensat.mugraph.kernels.emit_c import (
+    compiler,
+    emitted_kernels,
+    read_functions,
+)
+from relational_tensat.mugraph.regions.regions import SHARED
+from relational_tensat.rules.backends.expand_to_onnx import expand_to_onnx
+from relational_tensat.run.backend_costs import BackendCosts
 from relational_tensat.run.end_to_end import RaceClock, inputs_to_time
 from relational_tensat.run.kernel_report import KernelForm, LibraryReport, RunningKernel
 from relational_tensat.run.reports import FusionReport, UsedKernel
@@ -57,8 +67,6 @@ from relational_tensat.verify.sessions import Session
 _BUDGET_S = 20.0
 #: Of a part's time a kernel has to save so much, and so many microseconds: less is noise.
 _LEAST_SHARE, _LEAST_US = 0.03, 0.3
-#: Operators whose results lie in blocks in onnxruntime.
-_BLOCKED = frozenset({"conv", "max_pool", "avg_pool"})
 _RUNS = 2
 
 
@@ -71,7 +79,7 @@ class _KernelFile:
 
     Attributes:
         overrides: kernels by the operators of onnxruntime that they replace.
-        parts: its places, each with what it is a place of.
+        parts: its kernels, each with how many calls there are.
     """
 
     graph: Graph
@@ -79,7 +87,7 @@ class _KernelFile:
     ops: tuple[KernelOp, ...]
     libraries: tuple[Path, ...]
     overrides: Mapping[str, MuGraph]
-    parts: tuple[_Place, ...]
+    parts: Mapping[TimedPart, int]
 
 
 def with_kernels(checked: CheckedRun) -> CheckedRun:
@@ -147,7 +155,7 @@ def _with_kernels(checked: CheckedRun) -> CheckedRun:
         return replace(checked, kernels=KernelForm(report, (), (), FusionReport(len(rows), 0, ())))
     with run.phases.phase("verify"):
         outcome = _compared(checked, best, folder)
-    own = {part.kernel.key: part.kernel for part, _ in best.parts}
+    own = {part.kernel.key: part.kernel for part in best.parts}
     extracted = checked.extracted
     if extracted.is_unchanged:
         extracted = replace(extracted, rewrites_file=True)
@@ -172,7 +180,7 @@ def _gain_us(part: TimedPart) -> float:
 def _variants(
     checked: CheckedRun, parts: Sequence[TimedPart], plain: onnx.ModelProto, opset: int
 ) -> Iterator[_KernelFile]:
-    """Yield files: with all kernels that gain; without those beside convolutions, if there are any; and so
+    """Yield files: with the kernels that one extraction takes; with all that gain alone; and the first so
     with operators of onnxruntime replaced, if it has some.
 
     Args:
@@ -184,51 +192,60 @@ def _variants(
     """
     graph, run, output = checked.folded, checked.loaded.run, checked.loaded.output
     assert output is not None
-    places = [(part, place) for part in parts for place in part.places]
-    blocked = {name for node in graph.nodes if node.op in _BLOCKED for name in node.outputs}
-    read = {name for node in graph.nodes if node.op in _BLOCKED for name in node.inputs}
-    apart = [
-        (part, place)
-        for part, place in places
-        if blocked.isdisjoint(place.inputs) and read.isdisjoint(place.outputs)
-    ]
     replaced = [name for name in OVERRIDES if can_override(name, plain)]
-    others = [
-        (part, place)
-        for part, place in apart
-        if not any(node.op == name.lower() for node in place.nodes for name in replaced)
-    ]
     overrides = {name: override_kernel(name, checked.loaded.cost) for name in replaced}
-    choices: list[tuple[Sequence[_Place], Mapping[str, MuGraph]]] = [(places, {})]
-    choices += [(apart, {})] if len(apart) < len(places) else []
-    choices += [(others, overrides)] if overrides else []
-    for own, with_overrides in choices:
-        if not own and not with_overrides:
+    own_names = {name.lower() for name in replaced}
+    others = [p for p in parts if own_names.isdisjoint(node.op for node in p.places[0].nodes)]
+    choices: list[tuple[Graph, Mapping[str, MuGraph]]] = [(_extracted(checked, parts), {})]
+    choices.append((_fused(graph, _disjoint(graph, parts)), {}))
+    if overrides:
+        choices.append((_extracted(checked, others), overrides))
+    known: list[tuple[list[Node], Mapping[str, MuGraph]]] = []
+    for fused, with_overrides in choices:
+        kernels = [node for node in fused.nodes if node.op == "fused"]
+        if (not kernels and not with_overrides) or (kernels, with_overrides) in known:
             continue
-        chosen = _disjoint(graph, own)
-        fused = _fused(graph, chosen)
+        known.append((kernels, with_overrides))
         file = run.files.enter_context(folder_beside(output)) / output.name  # alone, to be moved
         save_model(fused, file, opset)
-        kernels = {part.kernel.key: part.kernel.graph for part, _ in chosen}
-        ops = ops_of_file(file, fused, kernels)
+        counts = Counter(str(node.attrs["mugraph"]) for node in kernels)
+        own = {part: counts[part.kernel.key] for part in parts if part.kernel.key in counts}
+        ops = ops_of_file(file, fused, {part.kernel.key: part.kernel.graph for part in own})
         libraries = [compared_library(ops, functions_of(file))] if ops else []
         libraries += [override_library(with_overrides)] if with_overrides else []
-        yield _KernelFile(fused, file, ops, tuple(libraries), with_overrides, tuple(chosen))
+        yield _KernelFile(fused, file, ops, tuple(libraries), with_overrides, own)
 
 
-def _disjoint(graph: Graph, places: Iterable[_Place]) -> list[_Place]:
-    """Return places that share no node and close no cycle, those that gain most first."""
+def _extracted(checked: CheckedRun, parts: Sequence[TimedPart]) -> Graph:
+    """Return the graph with the kernels that make it the cheapest.
+
+    A kernel costs the share of its part's price that it takes of the part's time.
+    """
+    costs, graph = checked.loaded.cost, checked.folded
+    if not parts or not isinstance(costs, BackendCosts):
+        return graph
+    own = [
+        replace(part.kernel, cost_us=part.share * graph_cost_us(part.plain, costs))
+        for part in parts
+    ]
+    return expand_to_onnx(costs.with_kernels(graph, own), graph)
+
+
+def _disjoint(graph: Graph, parts: Iterable[TimedPart]) -> list[_Place]:
+    """Return places that share no node but free ones and close no cycle, those that gain most first."""
     chosen: list[_Place] = []
     taken: set[str] = set()
-    for part, place in sorted(places, key=lambda each: -_gain_us(each[0])):
-        own = {name for node in place.nodes for name in node.outputs}
-        if taken.isdisjoint(own):
-            try:
-                _in_order(graph, [*chosen, (part, place)])
-            except CycleError:
-                continue
-            chosen.append((part, place))
-            taken |= own
+    for part in sorted(parts, key=lambda each: -_gain_us(each)):
+        for place in part.places:
+            costly = (node for node in place.nodes if node.op not in SHARED)
+            own = {name for node in costly for name in node.outputs}
+            if taken.isdisjoint(own):
+                try:
+                    _in_order(graph, [*chosen, (part, place)])
+                except CycleError:
+                    continue
+                chosen.append((part, place))
+                taken |= own
     return chosen
 
 
@@ -238,15 +255,12 @@ def _in_order(graph: Graph, chosen: Sequence[_Place]) -> list[Node]:
     Raises:
         CycleError: there is none.
     """
-    within = {
-        name: number
-        for number, (_, place) in enumerate(chosen)
-        for node in place.nodes
-        for name in node.outputs
+    given = {  # what is within, too, stays where others read it
+        name: number for number, (_, place) in enumerate(chosen) for name in place.outputs
     }
     found: dict[int, Node] = {}  # by where they stand, kernels where the last of their nodes stood
     for position, node in enumerate(graph.nodes):
-        number = within.get(node.outputs[0])
+        number = given.get(node.outputs[0])
         if number is None:
             found[position] = node
         elif node.outputs == chosen[number][1].nodes[-1].outputs:
@@ -341,9 +355,6 @@ def _compared(checked: CheckedRun, best: _KernelFile, folder: Path) -> Verificat
 
 
 def _running(variant: _KernelFile) -> tuple[RunningKernel, ...]:
-    places: dict[TimedPart, int] = {}
-    for part, _ in variant.parts:
-        places[part] = places.get(part, 0) + 1
     return tuple(
         RunningKernel(
             f"fused_{part.kernel.key}",
@@ -351,8 +362,12 @@ def _running(variant: _KernelFile) -> tuple[RunningKernel, ...]:
             number,
             part.kernel_us,
             part.plain_us,
+            "\n".join(
+                each.source.removeprefix(read_functions()).strip()
+                for each in emitted_kernels(part.kernel.graph).values()
+            ),
         )
-        for part, number in places.items()
+        for part, number in variant.parts.items()
     )
 
 
@@ -360,11 +375,12 @@ def _fusion(rows: Sequence[PartRow], best: _KernelFile) -> FusionReport:
     used = [
         UsedKernel(
             part.kernel.key,
-            tuple(node.op for node in place.nodes),
+            tuple(node.op for node in part.places[0].nodes),
             part.kernel_us,
             len(part.kernel.graph.kernels),
-            len(place.outputs),
+            len(part.places[0].outputs),
         )
-        for part, place in best.parts
+        for part, number in best.parts.items()
+        for _ in range(number)
     ]
     return FusionReport(len(rows), sum(row.kernel_us is not None for row in rows), tuple(used))

@@ -132,6 +132,26 @@ class FusedUse:
 
 
 @dataclass(frozen=True, slots=True)
+class RunningUse:
+    """A kernel that onnxruntime runs in the written file.
+
+    Attributes:
+        name: of its op and local function.
+        operators: of its program.
+        places: how many calls the file has.
+        kernel_us, plain_us: timed: a call with the kernel, and what onnxruntime makes of the operators.
+        code: its C.
+    """
+
+    name: str
+    operators: tuple[str, ...]
+    places: int
+    kernel_us: float
+    plain_us: float
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
 class KernelPage:
     """A page of μGraphs alone."""
 

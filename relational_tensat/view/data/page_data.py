@@ -12,7 +12,7 @@ from typing import Any
 
 from relational_tensat.explore.outcome import IterationReport, SubgraphReport
 from relational_tensat.view.data.graph_data import Film, GraphFrame, OperatorForm, SampleRow
-from relational_tensat.view.data.kernel_data import FusedUse
+from relational_tensat.view.data.kernel_data import FusedUse, RunningUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +247,7 @@ class PageData:
         film: None where it is asked for later, as it needs the whole e-graph, or where no way from the one
             graph to the other was found; ``no_film`` states why then, and is "" otherwise.
         kernels: those that rules brought into the e-graph.
+        running: those that onnxruntime runs in the written file.
     """
 
     version: int
@@ -259,5 +260,6 @@ class PageData:
     search: SearchCourse
     egraph: SampleRow
     kernels: tuple[FusedUse, ...]
+    running: tuple[RunningUse, ...]
     unused: tuple[Unused, ...]
     examples: tuple[Example, ...]

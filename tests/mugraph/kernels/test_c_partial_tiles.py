@@ -69,7 +69,7 @@ def test_whole_tiles_where_the_last_is_smaller_are_seen(tmp_path: Path) -> None:
 def test_tiles_of_a_processor_end_where_their_tensors_do(tmp_path: Path) -> None:
     """Regions that are cut where nothing divides them: with whole tiles, memory outside is touched."""
     kernels, given = [], []
-    for seed in (2, 5, 20):
+    for seed in (0, 3, 20):
         region = with_name(random_region(np.random.default_rng(seed)), f"region_{seed}")
         (step,), dims = region.graph.kernels, kernel_tensors(region.graph)
         lying = region.lying

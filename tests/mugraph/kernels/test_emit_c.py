@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,24 @@ def test_kernels_compute_what_their_graphs_mean(tmp_path: Path) -> None:
         result = np.full([d.size for d in kernel.block.savers[0].dims], np.nan, np.float32)
         function([inputs[name] for name in kernel.operands], [result])
         assert norm_error(result, exact(graph, inputs)) <= TOLERANCES["float32"], kernel.name
+
+
+@needs_c
+def test_a_kernel_may_be_called_as_functions_of_the_headers_are(tmp_path: Path) -> None:
+    (graph,) = numbered((pooled(),))
+    for name in ("relu", "turn", "sin", "memcpy", "main"):
+        kernel = replace(graph.kernels[0], name=name)
+        assert compile_c(emit_c(kernel, graph.inputs), tmp_path)
+
+
+@needs_c
+def test_c_that_calls_what_is_not_there_is_refused(tmp_path: Path) -> None:
+    declared = "float nowhere(float); "
+    for text, reason in (("", "does not compile"), (declared, "is not loaded")):
+        source = f"{text}void k(const float *x, float *y) {{ *y = nowhere(*x); }}\n"
+        with pytest.raises(InputError, match=reason) as caught:
+            compile_c(CKernel("k", source, ("x", "y")), tmp_path)
+        assert "\n" not in str(caught.value)
 
 
 @needs_c

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ import pytest
 import relational_tensat
 from relational_tensat import Options, kernels, optimize
 from relational_tensat.cost.race import RaceResult, Standing
+from relational_tensat.custom_ops import parts
 from relational_tensat.custom_ops.manifest import MANIFEST, folder_of
 from relational_tensat.custom_ops.parts import TimedPart, timed_parts
 from relational_tensat.formats import load_model, save_model
 from relational_tensat.models.builder import GraphBuilder
+from relational_tensat.run.account import Account
 from relational_tensat.run.result import report_schema
 from relational_tensat.run.stages import kernel_library
 from relational_tensat.run.stages.kernel_library import with_kernels
@@ -59,6 +62,7 @@ class _Runs:
         self._patch, self._parts = patch, []
         patch.setattr(kernel_library, "timed_parts", self._timed)
         patch.setattr(kernel_library, "_gain_us", lambda part: len(part.places[0].nodes))
+        patch.setattr(parts, "_why_no_kernel", lambda *given: "")
         patch.setattr(kernel_library, "with_kernels", self._kept)
         self.end_with(FASTER, SAME)
         options = Options.of(
@@ -75,7 +79,10 @@ class _Runs:
         return with_kernels(checked)
 
     def _timed(self, *args: Any) -> list[TimedPart]:
-        self._parts = self._parts or list(timed_parts(*args))
+        self._parts = self._parts or [
+            replace(part, kernel_us=2.0, plain_us=9.0 + len(part.places[0].nodes), session_us=1.0)
+            for part in timed_parts(*args)
+        ]
         return self._parts
 
     def end_with(self, *standings: Standing) -> None:
@@ -109,6 +116,9 @@ def test_a_file_with_kernels_is_written_where_it_is_faster(runs: _Runs) -> None:
     assert result.fusion is not None and len(result.fusion.used) == 2
     assert len(kernels.entries(file.parent / "kernels")) == 2
     jsonschema.validate(json.loads(json.dumps(result.to_json())), report_schema())
+    codes = [kernel["code"] for kernel in Account.of(result).to_json()["kernels"]]
+    assert len(codes) == 2 and all("void kernel_rows(const float" in code for code in codes)
+    assert all("code" not in kernel for kernel in result.to_json()["library"]["kernels"])
     graph = load_model(file.parent / "model.onnx")
     feeds = feeds_of(graph)
     expected = evaluate_graph(graph, feeds, {})[graph.outputs[0]]

@@ -7,6 +7,7 @@ import { Change } from "./views/Change";
 import type { Source } from "./source";
 import { Ask } from "./views/Ask";
 import { Kernels } from "./views/Kernels";
+import { RunningKernels } from "./views/RunningKernels";
 import { EGraph } from "./views/EGraph";
 import { Search } from "./views/Search";
 import { Steps } from "./views/Steps";
@@ -21,7 +22,8 @@ const VIEWS = {
 
 /** The views that a run has something for. */
 function viewsOf(data: PageData): [string, string][] {
-  const kernels: [string, string][] = data.kernels.length > 0 ? [["kernels", "Kernels"]] : [];
+  const hasSome = data.kernels.length + data.running.length > 0;
+  const kernels: [string, string][] = hasSome ? [["kernels", "Kernels"]] : [];
   return [...Object.entries(VIEWS), ...kernels];
 }
 
@@ -50,7 +52,10 @@ export function App({ data: first, source }: { data: PageData; source: Source })
           <EGraph data={data} source={source} eclass={route.eclass} />
         ) : null}
         {route.view === "ask" ? <Ask data={data} source={source} /> : null}
-        {route.view === "kernels" ? <Kernels data={data} /> : null}
+        {route.view === "kernels" && data.running.length > 0 ? (
+          <RunningKernels kernels={data.running} />
+        ) : null}
+        {route.view === "kernels" && data.kernels.length > 0 ? <Kernels data={data} /> : null}
       </main>
     </>
   );

@@ -284,6 +284,7 @@ export interface PageData {
   search: SearchCourse;
   egraph: SampleRow;
   kernels: FusedUse[];
+  running: RunningUse[];
   unused: Unused[];
   examples: Example[];
 }
@@ -345,6 +346,15 @@ export interface FusedUse {
   operands: string[];
   replaced: ReplacedOperator[];
   drawing: MuDrawing;
+}
+
+export interface RunningUse {
+  name: string;
+  operators: string[];
+  places: number;
+  kernel_us: number;
+  plain_us: number;
+  code: string;
 }
 
 export interface KernelPage {
