@@ -1,12 +1,12 @@
 """Local search with exact neighbourhoods: most of a choice is fixed, the rest is solved with proof.
 
 Where the relaxation takes all of its time, what it is rounded to is often not the best there is, and
-branching over the whole finds nothing in what is left. A neighbourhood is some classes; there every e-node
-may be chosen, elsewhere only the one that the best choice has (or, of a class that it does not need, that of
-tree-greedy). It is an e-graph itself, mostly a tenth of the whole once it is reduced, and proven optimal or
-improved in a second. Whatever is found there is a choice of the whole; no bound follows from it. (Large
-neighbourhood search: Shaw, *Using Constraint Programming and Local Search Methods to Solve Vehicle Routing
-Problems*, CP 1998.)
+branching over the whole finds nothing in what is left. A neighbourhood is some classes; there every
+e-node may be chosen, elsewhere only the one that the best choice has (or, of a class that it does not
+need, that of tree-greedy). It is an e-graph itself, mostly a tenth of the whole once it is reduced, and
+proven optimal or improved in a second. Whatever is found there is a choice of the whole; no bound follows
+from it. (Large neighbourhood search: Shaw, *Using Constraint Programming and Local Search Methods to
+Solve Vehicle Routing Problems*, CP 1998.)
 
 The relaxation guides it: a class is in doubt as far as the relaxation takes other e-nodes than the best
 choice. Neighbourhoods are in turn the classes near each other, along the operands either way, around one
