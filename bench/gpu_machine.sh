@@ -10,13 +10,16 @@
 #   sh bench/gpu_machine.sh kernels WHEELS OUT  on the machine, where PyTorch and Triton are: the kept kernels
 #                                               of bench mirage beside PyTorch's operators; those of
 #                                               WHEELS/tunings.json (bench mirage --tune), if it is there
-#   sh bench/gpu_machine.sh all WHEELS OUT      both in about nine minutes (PyCUDA built before), what matters most first: the models in
-#                                               float32, in TF32, the kernels, blocks with --fuse, racecheck;
-#                                               each keeps what it has when its time is over
+#   sh bench/gpu_machine.sh before WHEELS PYTHON  without a GPU, where PYTHON has PyTorch and transformers: the
+#                                               alternatives that --tune lists, and whole exports, into WHEELS
+#   sh bench/gpu_machine.sh all WHEELS OUT      both in about nine minutes (PyCUDA built before), what matters
+#                                               most first: the models in float32, TF32 and float16; the kernels,
+#                                               those of --tune among them; whole exports and blocks with --fuse;
+#                                               racecheck. Each keeps what it has when its time is over
 #
 # The machine needs Python with its headers, pip, NumPy, a C++ compiler and CUDA's toolkit (nvcc). What
 # is not carried must be there: cuda-bindings, NVRTC, hypothesis, pyarrow, rich; cuBLAS and cuDNN may be.
-# `run` leaves in OUT the figures, what has been measured (costs.duckdb, gpu-runs.json) and PyCUDA's wheel.
+# `run` leaves in OUT the figures, what has been measured (costs.duckdb, gpu-runs*.json) and PyCUDA's wheel.
 # Copy the last three into WHEELS, and the next `run` resumes there. It begins nothing new after
 # LIMIT_S seconds (300).
 set -eu
@@ -25,6 +28,7 @@ set -eu
 export OPENBLAS_NUM_THREADS="${OPENBLAS_NUM_THREADS:-$(nproc)}"
 
 PYCUDA=2026.1
+EXPORTS="minilm-legacy-dynamic vit_tiny-legacy-dynamic resnet50-legacy"
 PACKAGES="duckdb highspy<1.16 platformdirs pytools mako markupsafe siphash24 typing-extensions"
 
 fetch() {
@@ -94,32 +98,54 @@ EOF
 prepare() {
     wheels=$1 out=$2 site=$(mktemp -d)
     mkdir -p "$out"
-    for kept in costs.duckdb gpu-runs.json; do
-        if [ -f "$wheels/$kept" ]; then cp "$wheels/$kept" "$out"; fi
+    for kept in "$wheels"/costs.duckdb "$wheels"/gpu-runs*.json; do
+        if [ -f "$kept" ]; then cp "$kept" "$out"; fi
     done
     build "$wheels" "$site"
     cp "$wheels"/pycuda-*.whl "$out"
     PYTHONPATH="$site" && export PYTHONPATH
 }
 
+# What --gpu chooses from by time, and the exports that --fuse runs on: both need no GPU, and take long.
+before() {
+    wheels=$1 python=$2
+    mkdir -p "$wheels/exports"
+    python3 -m bench mirage --tune 4 --save
+    cp "$(ls -d bench/results/mirage-*/tunings.json | tail -n 1)" "$wheels/tunings.json"
+    for name in $EXPORTS; do
+        PYTHONPATH=. "$python" -m bench.exports.makers "$name" "$wheels/exports"
+    done
+}
+
+# Each mode resumes from a file of its own.
 measure_models() {
-    python3 -m bench gpu --save --out "$1" --cost-cache "$1/costs.duckdb" --runs "$1/gpu-runs.json" \
-        --math "$2" --limit-s "$3" || echo "BENCH GPU --math $2 FAILED"
+    python3 -m bench gpu --save --out "$1" --cost-cache "$1/costs.duckdb" \
+        --runs "$1/gpu-runs-$2-$3.json" --math "$2" --dtype "$3" --limit-s "$4" ||
+        echo "BENCH GPU --math $2 --dtype $3 FAILED"
+}
+
+# Runs a file whole, with kernels that are searched for, and keeps what the run says of both times.
+measure_fused() {
+    model=$1 out=$2 limit_s=$3
+    name=$(basename "$model" .onnx)
+    timeout "$limit_s" python3 -m relational_tensat run "$model" --cost cuda --fuse --budget 5 \
+        --time-limit 10 --cost-cache "$out/costs.duckdb" -o "$out/fused-$name.onnx" \
+        >"$out/fused-$name.txt" 2>&1 || echo "$name --fuse FAILED"
 }
 
 # A part is killed when its time is over: files are written aside, and each row is kept when it is there.
 all() {
     wheels=$1 out=$2
     prepare "$wheels" "$out"
-    measure_models "$out" fp32 150
-    measure_models "$out" tf32 60
-    (LIMIT_S=120 && kernels "$wheels" "$out") || echo "THE KERNELS FAILED"
-    for model in bench/inputs/*.onnx; do
-        timeout 15 python3 -m relational_tensat run "$model" --cost cuda --fuse --budget 5 \
-            --cost-cache "$out/costs.duckdb" -o "$out/fused-$(basename "$model")" \
-            >"$out/fused-$(basename "$model").txt" 2>&1 || echo "$model --fuse FAILED"
+    measure_models "$out" fp32 float32 120
+    measure_models "$out" tf32 float32 50
+    measure_models "$out" fp32 float16 60
+    (LIMIT_S=110 && kernels "$wheels" "$out") || echo "THE KERNELS FAILED"
+    for model in "$wheels"/exports/*.onnx; do
+        if [ -f "$model" ]; then measure_fused "$model" "$out" 30; fi
     done
-    timeout 60 compute-sanitizer --tool racecheck python3 -m bench mirage "LoRA 1" \
+    for model in bench/inputs/*.onnx; do measure_fused "$model" "$out" 12; done
+    timeout 50 compute-sanitizer --tool racecheck python3 -m bench mirage "LoRA 1" \
         --gpu "$out/benchmarks.json" --no-timing >"$out/racecheck.txt" 2>&1 || echo "RACECHECK FAILED"
 }
 
@@ -131,8 +157,7 @@ run() {
         echo "GPU TESTS FAILED"
     python3 -m relational_tensat run bench/inputs/transformer_block.onnx --cost cuda --backend cuda \
         --budget 10 --cost-cache "$out/costs.duckdb" -o "$out/run.onnx" || echo "THE RUN FAILED"
-    python3 -m bench gpu --save --out "$out" --cost-cache "$out/costs.duckdb" \
-        --runs "$out/gpu-runs.json" --limit-s "${LIMIT_S:-300}"
+    measure_models "$out" fp32 float32 "${LIMIT_S:-300}"
 }
 
 # The result is written beside the kept benchmarks: a copy of these. Each benchmark is compared first in a
@@ -155,6 +180,6 @@ for run in json.load(open(sys.argv[1]))["runs"]: print(run["search"]["case"])' "
 }
 
 case "${1:-}" in
-fetch | build | run | kernels | all) "$@" ;;
-*) sed -n '2,22s/^# \{0,1\}//p' "$0" && exit 2 ;;
+fetch | build | before | run | kernels | all) "$@" ;;
+*) sed -n '2,26s/^# \{0,1\}//p' "$0" && exit 2 ;;
 esac

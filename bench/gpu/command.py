@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.common.machine import describe_commit
 from bench.common.result_file import RESULTS, report_saved, save_result
+from bench.gpu.element_type import ELEMENT_TYPES, FLOAT32, with_element_type
 from relational_tensat.base.errors import InputError, check_choice
 from relational_tensat.cost.device import Device
 from relational_tensat.gpu.catalogue import MATH_MODES
@@ -31,6 +32,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser("gpu", help="time kernels and models on this NVIDIA GPU")
     parser.add_argument("--models", metavar="A,B", help="only these; default: all 13")
     parser.add_argument("--math", choices=MATH_MODES, default="fp32", help="(fp32)")
+    parser.add_argument("--dtype", choices=ELEMENT_TYPES, default=FLOAT32, help=f"({FLOAT32})")
     parser.add_argument("--k", metavar="K", type=int, default=1, help="value of k_multi (1)")
     parser.add_argument("--limit-s", metavar="S", type=float, default=480.0, help="(480)")
     parser.add_argument("--cost-cache", metavar="FILE", type=Path, help="(the user's own)")
@@ -74,6 +76,7 @@ def run(options: argparse.Namespace) -> int:
         stamp=_stamp(device, options),
         until_s=until_s,
         k_multi=options.k,
+        dtype=options.dtype,
     )
     if options.fresh:
         runs_path.unlink(missing_ok=True)
@@ -82,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     if options.save:
         path = save(runs, options, device, library.versions())
         report_saved(path)
-        table = options.out / f"{_file_name(device, options.math)}.parquet"
+        table = options.out / f"{_file_name(device, options)}.parquet"
         try:
             print(f"saved {table}: {record.export(device, cache, table):,} rows", file=sys.stderr)
         except InputError as error:
@@ -102,12 +105,14 @@ def measure(names: Sequence[str], session: Session) -> list[ModelRun]:
         if name not in names and (path is None or len(names) < len(MODELS)):
             continue  # files are no models of the table: they are measured with all of these
         _report(f"kernels of {name}")
-        configurations = record.graph_configurations(record.load(name, path))
+        graph = with_element_type(record.load(name, path), session.dtype)
+        configurations = record.graph_configurations(graph)
         gpu_optimize.measure_all(session.source, configurations, session.until_s)
     runs = []
     for name in names:
         _report(f"{name}, end to end")
-        run = gpu_measure.measure_model(name, record.load(name, None), session)
+        graph = with_element_type(record.load(name, None), session.dtype)
+        run = gpu_measure.measure_model(name, graph, session)
         if run is not None:
             runs.append(run)
     return runs
@@ -154,14 +159,14 @@ def save(
 ) -> Path:
     """Write the runs with the GPU, the machine, versions and commit; return the file.
 
-    A second save of the same GPU and math on the same day replaces the first.
+    A second save of the same GPU, math and type on the same day replaces the first.
     """
     path: Path = options.out / (
-        f"gpu-{date.today().isoformat()}-{_file_name(device, options.math)}.json"
+        f"gpu-{date.today().isoformat()}-{_file_name(device, options)}.json"
     )
     content = {
         "gpu": {"name": device.key.name, "driver": device.key.driver, "libraries": versions},
-        "settings": {"math": options.math, "k_multi": options.k},
+        "settings": {"math": options.math, "dtype": options.dtype, "k_multi": options.k},
         "runs": [dataclasses.asdict(run) for run in runs],
     }
     return save_result(path, content)
@@ -181,12 +186,14 @@ def _stamp(device: Device, options: argparse.Namespace) -> dict[str, Any]:
         "commit": describe_commit(),
         "k_multi": options.k,
         "math": options.math,
+        "dtype": options.dtype,
     }
 
 
-def _file_name(device: Device, math: str) -> str:
-    """Return GPU and mode as files are called, e.g. ``nvidia-h200-tf32``."""
-    return "-".join([*device.key.name.removesuffix(f", {math}").lower().split(), math])
+def _file_name(device: Device, options: argparse.Namespace) -> str:
+    """Return GPU and mode as files are called, e.g. ``nvidia-h200-tf32``, or the type, if it is another."""
+    name = device.key.name.removesuffix(f", {options.math}").lower()
+    return "-".join([*name.split(), options.math if options.dtype == FLOAT32 else options.dtype])
 
 
 def _number(value: float | None, digits: int) -> str:

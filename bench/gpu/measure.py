@@ -76,6 +76,7 @@ class Session:
         runs_path: file of what is done already, from one call to the next.
         stamp: what must be the same for it to be used again.
         until_s: the time of ``time.perf_counter`` after which nothing new is begun.
+        dtype: the models' element type.
         settings: how whole graphs are timed.
     """
 
@@ -91,6 +92,7 @@ class Session:
     k_multi: int = 1
     extract_time_limit_s: float = 60.0
     seed: int = 0
+    dtype: str = "float32"
 
     @property
     def is_over(self) -> bool:

@@ -160,6 +160,10 @@ def _replace(body: onnx.GraphProto, new: onnx.GraphProto, outer: Mapping[str, in
             value.name = given.name
 
 
+#: What grows from nothing, or from one element, is optimized at this size: at 1, equal shapes differ later.
+_LEAST_CHANGING = 3
+
+
 class _BodyReader:
     """Makes one body a model."""
 
@@ -193,7 +197,20 @@ class _BodyReader:
             n_changing = len(self._changing)
             model = self._model()
             if len(self._changing) == n_changing:
+                self._check_not_empty(model)
                 return model
+
+    def _check_not_empty(self, model: onnx.ModelProto) -> None:
+        """Check that what is empty grows: a Loop may begin with nothing, and add to it turn by turn.
+
+        The body is a model of one element and more then. With none it runs in the first turn of each
+        comparison of the whole.
+
+        Raises:
+            NoModelError: something is empty in all turns.
+        """
+        if any(0 in _shape(value.type) for value in model.graph.input):
+            raise NoModelError("an operand has no elements")
 
     def _model(self) -> onnx.ModelProto:
         """Return the model as far as it is known what changes; that may become more."""
@@ -267,8 +284,6 @@ class _BodyReader:
         proto = to_type_proto(kinds[0])
         dims = proto.tensor_type.shape.dim
         for axis, sizes in enumerate(zip(*(kind.shape for kind in kinds), strict=True)):
-            if 0 in sizes:
-                raise NoModelError("an operand has no elements")
             if len(set(sizes)) > 1 and axis != without:
                 symbol = f"d{'_'.join(map(str, sizes))}"
                 dims[axis].dim_param = symbol
@@ -334,7 +349,8 @@ class _BodyReader:
             if not self._may_change:
                 raise NoModelError("a turn may end with another shape than it begins with")
             own = [number for number in (after, size) if isinstance(number, int)]
-            self._changing[place, axis] = own[0] if own else self.sizes[str(size)]
+            later_size = own[0] if own else self.sizes[str(size)]
+            self._changing[place, axis] = max(later_size, _LEAST_CHANGING)
 
 
 def _declared(name: str, kind: onnx.TypeProto) -> onnx.ValueInfoProto:

@@ -73,6 +73,8 @@ def computed(
             numbers[name] = rounded(float_of(attrs, name), result.dtype).item()
     operator = get_operator(op)
     is_whole = not isinstance(result, TensorType) or result.is_float
+    if operator.may_be_view and operator.is_exact and _has_one_type(types, result):
+        return np.asarray(operator.evaluate_typed(operands, tuple(types), numbers))
     if is_whole or not isinstance(operator, SeveralOperators):
         return held(operator.evaluate_typed(operands, tuple(types), numbers), result)
     parts, kinds = operator.typed_parts(types, numbers)
@@ -82,6 +84,14 @@ def computed(
         own = [values[number] for number in part.operands]
         values.append(computed(part.op, own, own_kinds, part.attrs, kinds[len(values)]))
     return held(operator.result(values, numbers), result)
+
+
+def _has_one_type(operands: Sequence[ValueType], result: ValueType) -> bool:
+    """Whether there is one operand, a tensor of the result's element type: moved, it is rounded already."""
+    if len(operands) != 1 or not isinstance(result, TensorType):
+        return False
+    kind = operands[0]
+    return isinstance(kind, TensorType) and kind.dtype == result.dtype
 
 
 def held(value: Any, kind: ValueType) -> Any:

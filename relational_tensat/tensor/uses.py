@@ -16,7 +16,13 @@ import numpy as np
 
 from relational_tensat.tensor.graph import Graph, Node, Weight, build_graph
 from relational_tensat.tensor.operators import Use, get_operator
-from relational_tensat.tensor.types import Array, TensorType, ValueType
+from relational_tensat.tensor.types import (
+    DTYPE_BYTES,
+    Array,
+    TensorType,
+    ValueType,
+    tensors_of,
+)
 
 #: So many elements are compared before all are: most weights of one shape differ in any of them.
 _SAMPLE = 16
@@ -154,6 +160,18 @@ def inference_nodes(graph: Graph) -> Iterator[tuple[Node, tuple[ValueType, ...],
         if node.outputs[0] not in constant:
             inputs = tuple(graph.types[name] for name in node.inputs)
             yield node, inputs, _result_type(graph, node.outputs)
+
+
+def graph_flops(graph: Graph) -> int:
+    """Return how many floating-point operations a graph takes."""
+    total = 0
+    for node in graph.nodes:
+        kinds = tuple(graph.types[name] for name in node.inputs)
+        parts = tuple(part for name in node.outputs for part in tensors_of(graph.types[name]))
+        if all(part.dtype in DTYPE_BYTES for part in parts):
+            output = parts[0] if len(parts) == 1 else parts
+            total += get_operator(node.op).flops(kinds, output, node.attrs)
+    return total
 
 
 def weight_bytes(graph: Graph) -> int:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from relational_tensat.base.errors import InputError, VerificationError
-from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, tensors_of
+from relational_tensat.tensor import Array, Graph, tensors_of
 from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.uses import graph_flops
 from relational_tensat.verify.comparison import Compared, Comparison, OutputCheck, Setting
 from relational_tensat.verify.evaluate import Weights, check_memory
 from relational_tensat.verify.inputs import (
@@ -339,15 +340,3 @@ class _Verifier:
 def _overflows(outputs: Sequence[Array]) -> bool:
     """Whether some output has no finite element left."""
     return any(a.dtype.kind == "f" and a.size > 0 and not np.isfinite(a).any() for a in outputs)
-
-
-def graph_flops(graph: Graph) -> int:
-    """Return how many floating-point operations a graph takes."""
-    total = 0
-    for node in graph.nodes:
-        kinds = tuple(graph.types[name] for name in node.inputs)
-        parts = tuple(part for name in node.outputs for part in tensors_of(graph.types[name]))
-        if all(part.dtype in DTYPE_BYTES for part in parts):
-            output = parts[0] if len(parts) == 1 else parts
-            total += get_operator(node.op).flops(kinds, output, node.attrs)
-    return total

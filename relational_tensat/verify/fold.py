@@ -66,9 +66,12 @@ def _with_weights(graph: Graph, values: Mapping[str, Array | None]) -> Graph:
 
 
 def _compact(array: Array) -> Array:
-    """Return the array; one whose elements are all equal as a view of a single element."""
+    """Return the array as it is stored; one whose elements are all equal as a view of a single element.
+
+    Its file is written at each of several sizes: a transposed view would be copied each time.
+    """
     if array.size < 2 or not bool((array == array.flat[0]).all()):
-        return array
+        return np.asarray(array, order="C")
     return np.broadcast_to(array.flat[0], array.shape)
 
 

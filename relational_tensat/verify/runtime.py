@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from relational_tensat.base.errors import InputError, VerificationError, first_line
-from relational_tensat.tensor import Array, Graph, tensors_of
-from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor import Array, Graph
+from relational_tensat.tensor.uses import graph_flops
 from relational_tensat.verify.comparison import Comparison, Setting, as_array
 from relational_tensat.verify.equivalence import rounded_tolerance
 from relational_tensat.verify.evaluate import Weights, check_memory
@@ -148,7 +148,7 @@ def verify_files_at(
     found = [one.verification(options) if isinstance(one, _Runs) else one for one in begun]
     if not by_reference and run_as is Session.AS_WRITTEN:
         for number, (one, trial) in enumerate(zip(begun, trials, strict=True)):
-            if isinstance(one, _Runs) or not _is_little(trial.original):
+            if isinstance(one, _Runs) or graph_flops(trial.original) > _MOST_FLOPS:
                 continue
             (other,) = verify_files_at(
                 [trial], before, after, seed=seed, runs=runs, threads=threads, shrink=shrink,
@@ -257,17 +257,6 @@ class _Runs:
             ),
             warnings=tuple(dict.fromkeys((*self.warnings, *judge.warnings))),
         )
-
-
-def _is_little(graph: Graph) -> bool:
-    """Whether the arithmetic of a graph is little enough for an evaluator in NumPy."""
-    flops = 0
-    for node in graph.nodes:
-        kinds = tuple(graph.types[name] for name in node.inputs)
-        results = tuple(part for name in node.outputs for part in tensors_of(graph.types[name]))
-        output = results[0] if len(results) == 1 else results
-        flops += get_operator(node.op).flops(kinds, output, node.attrs)
-    return flops <= _MOST_FLOPS
 
 
 @dataclass

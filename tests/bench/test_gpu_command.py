@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
+import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -14,9 +16,11 @@ from typing import Any
 import pytest
 
 from bench.__main__ import main
+from bench.exports.catalogue import ALL_EXPORTS
 from bench.gpu import command as gpu_command
 from bench.gpu import measure as gpu_measure
 from bench.gpu import optimize as gpu_optimize
+from bench.gpu.element_type import ELEMENT_TYPES, with_element_type
 from bench.gpu.measure import ModelRun, Session, VariantRun
 from bench.record import configurations as record
 from relational_tensat.base.files import resource_dir
@@ -25,6 +29,7 @@ from relational_tensat.cost.cuda import cuda_device as device_module
 from relational_tensat.cost.cuda.cuda_device import CudaDevice
 from relational_tensat.cost.cuda.protocol import WARM, Settings
 from relational_tensat.cost.measured_source import MeasuredSource
+from relational_tensat.gpu.catalogue import MATH_MODES
 from relational_tensat.gpu.cuda import open_gpu
 from relational_tensat.rules.library import load_rules
 from relational_tensat.tensor import Graph, Node, Weight, build_graph
@@ -150,7 +155,7 @@ def test_the_table_shows_measured_beside_modelled() -> None:
 
 def test_figures_are_saved_with_gpu_versions_and_commit(session: Session, tmp_path: Path) -> None:
     device = CudaDevice(session.library, settings=_FEW)
-    options = argparse.Namespace(out=tmp_path / "results", math="fp32", k=1)
+    options = argparse.Namespace(out=tmp_path / "results", math="fp32", dtype="float32", k=1)
     path = gpu_command.save(
         [_run(original=2.0, tensat=1.0, ours=1.0)], options, device, {"cudnn": "9"}
     )
@@ -174,3 +179,22 @@ def test_without_a_gpu_one_line_says_what_is_missing(
     assert message == (
         "error: running on NVIDIA GPUs needs PyCUDA: pip install 'relational-tensat[gpu]'\n"
     )
+
+
+def test_models_in_float16(session: Session) -> None:
+    graph = with_element_type(_tiny(), "float16")
+    run = gpu_measure.measure_model("tiny", graph, replace(session, dtype="float16"))
+    assert run is not None and {kind.dtype for kind in graph.inputs.values()} == {"float16"}
+    assert all(variant.median_us for variant in run.variants.values()), run
+
+
+def test_the_script_for_a_machine_with_a_gpu() -> None:
+    script = Path("bench/gpu_machine.sh")
+    usage = subprocess.run(["sh", script], capture_output=True, text=True, check=False)
+    assert usage.returncode == 2 and "all WHEELS OUT" in usage.stdout
+    text = script.read_text(encoding="utf-8")
+    wanted = re.findall(r'measure_models "\$out" (\w+) (\w+)', text)
+    assert all(math in MATH_MODES and dtype in ELEMENT_TYPES for math, dtype in wanted)
+    assert {dtype for _, dtype in wanted} == set(ELEMENT_TYPES)
+    (exports,) = re.findall(r'^EXPORTS="(.*)"$', text, re.MULTILINE)
+    assert set(exports.split()) <= {export.name for export in ALL_EXPORTS}

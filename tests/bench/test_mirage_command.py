@@ -66,7 +66,7 @@ def test_an_unknown_benchmark_is_refused_with_the_nearest(
 
 def test_the_benchmarks_are_those_of_the_paper_at_two_batches() -> None:
     known = {case.name: case for case in cases()}
-    assert len(known) == 2 * 12 + 5
+    assert len(known) == 2 * (12 + 4) + 5
     for case in known.values():
         assert case.build().inputs
     assert known["GQA speculative 8"].sizes == {"h": 16, "q": 256, "d": 128, "k": 4096, "e": 128}

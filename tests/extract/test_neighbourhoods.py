@@ -30,6 +30,7 @@ from relational_tensat.extract.exact.solve.constraints import Rows
 from relational_tensat.extract.exact.solve.formulation import Formulation
 from relational_tensat.extract.exact.solve.search import Search, SolverOptions
 from relational_tensat.extract.greedy.bottom_up import tree_greedy
+from relational_tensat.extract.problem import Floats
 from tests.extract.instances import brute_force_us, layered_problem, random_problem
 
 
@@ -99,7 +100,10 @@ def test_they_are_searched_only_where_the_relaxation_took_all_of_its_time(
             monkeypatch.setattr(Watch, "is_over", property(lambda watch: watch is options.watch))
         return relaxation
 
-    def count(search: Search, search_part: object, options: SolverOptions) -> None:
+    def count(
+        search: Search, search_part: object, options: SolverOptions, taken: Floats | None
+    ) -> None:
+        assert taken is not None and ((taken >= 0) & (taken <= 1)).all()
         calls.append(options.is_neighbourhood)
 
     monkeypatch.setattr(neighbourhoods, "LEAST_CLASSES", 2)

@@ -62,6 +62,14 @@ def test_the_maximal_value_becomes_a_weight() -> None:
     np.testing.assert_array_equal(data, exact.astype(np.float32))
 
 
+def test_what_is_folded_is_stored_in_order() -> None:
+    nodes = [Node("transpose", ("w",), ("t",), {"perm": (1, 0)}), Node("add", ("x", "t"), ("y",))]
+    graph = build_graph("g", {"x": f32(3, 4)}, {"w": weight(4, 3)}, nodes, ["y"])
+    data, own = fold_weights(graph).weights["t"].data, graph.weights["w"].data
+    assert data is not None and own is not None and data.flags.c_contiguous
+    np.testing.assert_array_equal(data, own.T)
+
+
 def test_without_data_nothing_folds() -> None:
     graph = constant_part(Weight(f32(4, 3)), weight(4, 3))
     folded = fold_weights(graph)

@@ -109,8 +109,8 @@ def measure(
     wanted = run_program(program, wide)
     del wide
     ways: dict[str, Callable[[], Run]] = {OPERATORS: lambda: partial(run_program, program, inputs)}
-    if case.program == "attention":
-        ways["scaled_dot_product_attention"] = lambda: _attention(inputs)
+    if case.program in _SCALES:
+        ways["scaled_dot_product_attention"] = lambda: _attention(inputs, _SCALES[case.program])
     ways |= {f"ours, {target}": partial(prepare, graph, inputs, target) for target in LAUNCHES}
     tried = {name: _tried(name, way, wanted) for name, way in ways.items()}
     others = [decoded(each["mugraph"], case.name) for each in kept.get("others", ())]
@@ -187,12 +187,16 @@ def drawn(program: MuGraph, device: str) -> dict[str, Placed]:
     }
 
 
-def _attention(inputs: Mapping[str, Placed]) -> Run:
+#: What PyTorch's attention multiplies scores with, by program; None for 1/√d.
+_SCALES: Mapping[str, float | None] = {"attention": 1.0, "scaled_attention": None}
+
+
+def _attention(inputs: Mapping[str, Placed], scale: float | None) -> Run:
     """Return PyTorch's own attention, of keys that lie as it wants them."""
     q, k, v = (inputs[name].data[None] for name in "QKV")
     k = k.transpose(-1, -2).contiguous()
     attend = torch.nn.functional.scaled_dot_product_attention
-    return lambda: [Placed(("h", "q", "e"), attend(q, k, v, scale=1.0)[0])]
+    return lambda: [Placed(("h", "q", "e"), attend(q, k, v, scale=scale)[0])]
 
 
 def _error(made: Sequence[Placed], wanted: Sequence[Placed]) -> float:

@@ -1,12 +1,17 @@
 """Local search with exact neighbourhoods: most of a choice is fixed, the rest is solved with proof.
 
 Where the relaxation takes all of its time, what it is rounded to is often not the best there is, and
-branching over the whole finds nothing in what is left. A neighbourhood is some classes that are near each
-other, along the operands either way; there every e-node may be chosen, elsewhere only the one that the
-best choice has (or, of a class that it does not need, that of tree-greedy). It is an e-graph itself,
-mostly a tenth of the whole once it is reduced, and proven optimal or improved in a second. Whatever is
-found there is a choice of the whole; no bound follows from it. (Large neighbourhood search: Shaw, *Using
-Constraint Programming and Local Search Methods to Solve Vehicle Routing Problems*, CP 1998.)
+branching over the whole finds nothing in what is left. A neighbourhood is some classes; there every
+e-node may be chosen, elsewhere only the one that the best choice has (or, of a class that it does not
+need, that of tree-greedy). It is an e-graph itself, mostly a tenth of the whole once it is reduced, and
+proven optimal or improved in a second. Whatever is found there is a choice of the whole; no bound follows
+from it. (Large neighbourhood search: Shaw, *Using Constraint Programming and Local Search Methods to
+Solve Vehicle Routing Problems*, CP 1998.)
+
+The relaxation guides it: a class is in doubt as far as the relaxation takes other e-nodes than the best
+choice. Neighbourhoods are in turn the classes near each other, along the operands either way, around one
+that is drawn by doubt; and the classes in most doubt, wherever they are. (Danna, Rothberg, Le Pape,
+*Exploring relaxation induced neighborhoods to improve MIP solutions*, 2005.)
 """
 
 from __future__ import annotations
@@ -24,7 +29,7 @@ from relational_tensat.extract.exact.reduce.smaller_problem import Mask, Reduced
 from relational_tensat.extract.exact.solve.search import Search, SolverOptions
 from relational_tensat.extract.greedy.bottom_up import settle_by_tree_cost
 from relational_tensat.extract.index import children_by_node, nodes_by_class, parents_by_class
-from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Ints
+from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Floats, Ints
 from relational_tensat.extract.techniques import Techniques
 
 LEAST_CLASSES = 150
@@ -42,6 +47,9 @@ _MOST_FAILURES = 8
 _SHARE_OF_ONE = 0.15
 """Of the time for all neighbourhoods, how much one may take."""
 
+_LEAST_DOUBT = 0.02
+"""Of a class for which the relaxation takes the e-node that the best choice has, or none."""
+
 SearchPart = Callable[[Search, Reduced, SolverOptions], object]
 """Searches a part of an e-graph for a choice that is cheaper than the best."""
 
@@ -51,15 +59,18 @@ def has_neighbourhoods(problem: ExtractionProblem, options: SolverOptions) -> bo
     return not options.is_neighbourhood and problem.n_classes >= LEAST_CLASSES
 
 
-def search_neighbourhoods(search: Search, search_part: SearchPart, options: SolverOptions) -> None:
+def search_neighbourhoods(
+    search: Search, search_part: SearchPart, options: SolverOptions, taken: Floats | None = None
+) -> None:
     """Improve the choice of a search, neighbourhood by neighbourhood; its bound stays.
 
     Args:
         search: begins from its best choice.
         search_part: the exact search.
         options: limits; the seed draws where neighbourhoods begin.
+        taken: per e-node, how much of it the relaxation takes; None where that is not known.
     """
-    neighbourhoods = _Neighbourhoods(search, options.seed)
+    neighbourhoods = _Neighbourhoods(search, options.seed, taken)
     limit_s = _SHARE_OF_ONE * options.seconds_left
     size, failures = max(_LEAST_SIZE, _SIZE * search.problem.n_classes), 0
     while failures < _MOST_FAILURES and not search.closed and not options.exhausted:
@@ -84,8 +95,9 @@ def search_neighbourhoods(search: Search, search_part: SearchPart, options: Solv
 class _Neighbourhoods:
     """Neighbourhoods of a search's best choice, whatever that is by then."""
 
-    def __init__(self, search: Search, seed: int) -> None:
+    def __init__(self, search: Search, seed: int, taken: Floats | None) -> None:
         self._search, self._problem = search, search.problem
+        self._taken, self._n_drawn = taken, 0
         self._random = np.random.default_rng(seed)
         self._by_tree_cost, _ = settle_by_tree_cost(search.problem, None)
         self._children = children_by_node(search.problem)
@@ -94,10 +106,34 @@ class _Neighbourhoods:
         self._owner: list[int] = search.problem.node_class.tolist()
 
     def draw(self, size: int) -> Reduced:
-        """Return the e-graph in which the classes around one that is drawn are free."""
+        """Return the e-graph in which some classes are free: near each other, or in most doubt, in turn."""
         used_classes = np.flatnonzero(self._search.best != UNUSED)
-        free = self._around(int(self._random.choice(used_classes)), size)
+        doubt = self._doubt()
+        self._n_drawn += 1
+        if self._taken is not None and self._n_drawn % 2 == 0:
+            free = self._in_most_doubt(doubt, size)
+        else:
+            odds = doubt[used_classes]
+            free = self._around(int(self._random.choice(used_classes, p=odds / odds.sum())), size)
         return drop_underivable(keep(unreduced(self._problem), self._allowed(free)))
+
+    def _doubt(self) -> Floats:
+        """Return, by class, how much the relaxation takes of other e-nodes than the best choice."""
+        doubt: Floats = np.full(self._problem.n_classes, _LEAST_DOUBT)
+        if self._taken is not None:
+            best = self._search.best
+            others = self._taken.copy()
+            others[best[best != UNUSED]] = 0.0
+            doubt += np.bincount(self._problem.node_class, others, self._problem.n_classes)
+        return doubt
+
+    def _in_most_doubt(self, doubt: Floats, size: int) -> Mask:
+        """Return so many classes, drawn by doubt without repetition."""
+        free = np.zeros(self._problem.n_classes, dtype=np.bool_)
+        count = min(size, self._problem.n_classes)
+        odds = doubt / doubt.sum()
+        free[self._random.choice(self._problem.n_classes, count, replace=False, p=odds)] = True
+        return free
 
     def _allowed(self, free: Mask) -> Mask:
         best = self._search.best

@@ -128,7 +128,8 @@ def _relax_and_solve(search: Search, options: SolverOptions) -> None:
 
         if near.has_neighbourhoods(search.problem, options):
             share = options.for_share(_SHARE_OF_NEIGHBOURHOODS)
-            near.search_neighbourhoods(search, search_reduced, share)
+            taken = None if relaxation is None else relaxation.taken
+            near.search_neighbourhoods(search, search_reduced, share, taken)
             excluded = _excluded(search, relaxation, options)
     if relaxation is None or search.closed:
         return

@@ -213,11 +213,13 @@ class Relaxation:
         rows: those of the model, and the cuts that hold it up.
         bound_us: proven lower bound.
         reduced_cost_us: per e-node, by how much the bound rises at least if it is chosen.
+        taken: per e-node, how much of it the relaxation takes, 0 to 1.
     """
 
     rows: Rows
     bound_us: float
     reduced_cost_us: Floats
+    taken: Floats
 
     def excluded(self, cost_us: float) -> Mask:
         """Return the e-nodes that are in no choice of less than this cost."""
@@ -286,7 +288,9 @@ class _Cutting:
         if self._last is None:
             return None
         point, bound_us, rest_us = self._last
-        return Relaxation(_supporting(stack_rows(self._blocks), n_model, point), bound_us, rest_us)
+        rows = _supporting(stack_rows(self._blocks), n_model, point)
+        taken = np.clip(point.values[: self._model.problem.n_nodes], 0.0, 1.0)
+        return Relaxation(rows, bound_us, rest_us, taken)
 
     def _round(self, solution: LpResult) -> Rows | None:
         """Take what a solved relaxation says; return cuts, or None where this is the end."""

@@ -5,7 +5,8 @@
 is 1, and may be negative: the cost of a graph is the sum over the e-nodes that its roots reach, each
 counted once, so that what is worth taking counts where a chosen e-node needs it. A subsumed e-node is not
 extracted. Fields that the format does not have, as benchmarks add them, are ignored and noted. Files may
-be compressed by gzip.
+be compressed by gzip. Of several roots, those that no e-node is in are ignored and noted, too: their
+classes were merged with others after the roots were written down, as in extraction-gym's lean-egg files.
 
 Files of a million e-nodes are read column by column: whether a column is right is asked once, and
 only if it is not, the place is searched for.
@@ -155,6 +156,7 @@ class _EGraphReader:
     def __init__(self, file: str) -> None:
         self._file = file
         self._ignored = Counter[tuple[str, str]]()
+        self._stale_roots: list[str] = []
 
     def read(self, content: Any) -> SerializedEGraph:
         nodes = self._nodes(content)
@@ -231,10 +233,12 @@ class _EGraphReader:
         if not isinstance(roots, list) or not roots:
             self._fail("root_eclasses", "expected a list of e-classes, at least one")
         roots = list(map(_class_name, roots))
+        there = [name for name in roots if isinstance(name, str) and name in index_of]
         for index, name in enumerate(roots):
-            if not isinstance(name, str) or name not in index_of:
+            if not there or not isinstance(name, str):
                 self._fail(f"root_eclasses[{index}]", f"no e-node is in the e-class {_short(name)}")
-        return list(dict.fromkeys(index_of[name] for name in roots))
+        self._stale_roots = [name for name in roots if name not in index_of]
+        return list(dict.fromkeys(index_of[name] for name in there))
 
     def _check_class_data(self, content: Mapping[str, Any], index_of: Mapping[str, int]) -> None:
         data = content.get("class_data", {})
@@ -308,7 +312,9 @@ class _EGraphReader:
 
     def _note(self) -> str:
         """Return what was ignored, in the order of the file."""
-        parts = [
+        names = ", ".join(map(_short, self._stale_roots[:_MOST_NOTED]))
+        stale = [f"roots that no e-node is in ({names})"] if names else []
+        parts = stale + [
             f"{_short(field)} of {place}{f' ({count:,} times)' if count > 1 else ''}"
             f"{nearest(field, _TOP_FIELDS if place == 'the file' else NODE_FIELDS)}"
             for (place, field), count in self._ignored.items()

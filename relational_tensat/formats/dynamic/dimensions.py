@@ -305,6 +305,20 @@ class DynamicDimensions:
                 tried.append(sizes)
                 yield sizes
 
+    def smallest(self, avoided: Collection[int]) -> dict[str, int]:
+        """Return sizes that are little work: the smallest primes that are not avoided, all different.
+
+        What is at least so much is that.
+        """
+        primes = [prime for prime in (2, *_PRIMES) if prime not in avoided] or _PRIMES
+        batches = sorted(self.symbols, key=lambda symbol: not self.is_batch(symbol))
+        sizes = {
+            symbol: primes[place % len(primes)] * self.multiples.get(symbol, 1)
+            for place, symbol in enumerate(batches)
+        }
+        sizes |= {symbol: bound.value(sizes) for symbol, bound in self.least.items()}
+        return self.fitted(sizes)
+
     def larger(self, base: Sizes) -> dict[str, int]:
         """Return sizes that are larger than the base, as most others are smaller."""
         return self.fitted({symbol: 2 * size + 1 for symbol, size in base.items()})

@@ -27,6 +27,7 @@ from relational_tensat.formats.dynamic.sized_model import (
     has_ones_that_grow,
     has_other_operators,
     has_unknown_shapes,
+    is_much_work,
     quotients_of,
     takes_numbers,
     text_of,
@@ -275,13 +276,17 @@ class _SizeReader:
     def _valid(self, base: SizedReading) -> list[SizedReading]:
         """Read the model at other sizes at which it is valid, enough to tell sums of products apart.
 
+        The first ones are small, where the model is much work: it is compared there.
+
         Raises:
             SizeError: there are too few.
         """
         count = max(3, len(self._dimensions.symbols) + 2)
         graphs: list[SizedReading] = []
         refusal = ""
-        for sizes in self._dimensions.others(base.sizes, count * _TRIALS):
+        further = self._dimensions.others(base.sizes, count * _TRIALS)
+        small = [self._dimensions.smallest(self._fixed_sizes())]
+        for sizes in (*(small if is_much_work(base.reading.graph) else ()), *further):
             if len(graphs) == count:
                 break
             try:

@@ -28,6 +28,15 @@ from relational_tensat.tensor import (
     build_graph,
     tensors_of,
 )
+from relational_tensat.tensor.uses import graph_flops
+
+#: A model of more work at the sizes that it is optimized at is compared at smaller ones.
+_FEW_FLOPS = 5e8
+
+
+def is_much_work(graph: Graph) -> bool:
+    """Whether a model is too much work, at the sizes that it is optimized at, to be compared there."""
+    return graph_flops(graph) > _FEW_FLOPS
 
 
 class SizeError(InputError):

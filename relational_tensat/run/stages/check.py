@@ -14,7 +14,7 @@ from relational_tensat.base.files import folder_beside
 from relational_tensat.cost import CostSource, Unmeasurable, graph_cost_us
 from relational_tensat.cost.device import Device, WholeTiming
 from relational_tensat.extract.problem import COST_TOLERANCE
-from relational_tensat.formats import load_model
+from relational_tensat.formats import load_model, save_model
 from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.run.gain import is_worth_it, is_worth_it_modelled, standing_of
 from relational_tensat.run.options import ONNXRUNTIME, fuses_what_is_written
@@ -278,8 +278,10 @@ def _writes_the_same(checked: CheckedRun) -> bool:
         or loaded.kernel_costs is not None
     ):
         return False
-    if candidate is None or not candidate.exists() or loaded.model.file is None:
+    if candidate is None or loaded.model.file is None:
         return False
+    if not candidate.exists():  # it was compared at other sizes, as a dynamic file
+        save_model(checked.folded, candidate, loaded.run.options.output.opset)
     contents, options, model = loaded.run.contents, loaded.run.options.model, loaded.model.dynamic
     dims = options.dims if model is None else model.dimensions.at(model.base.sizes)
     keeps = options.keep_overridable

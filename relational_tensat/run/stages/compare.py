@@ -51,7 +51,8 @@ def compare(
 
     Args:
         sized: the graph at all sizes, where dimensions stay dynamic.
-        candidate: where the ONNX file that is compared is written, to stay; None for nowhere that lasts.
+        candidate: where the ONNX file that is compared is written, to stay, if it is at these sizes; None
+            for nowhere that lasts.
 
     Raises:
         VerificationError: it computes something else.
@@ -63,7 +64,7 @@ def compare(
     with loaded.run.phases.phase("verify"):
         cautions = () if is_unchanged else _crossed(loaded, extracted.chosen)
         if sized is not None and _is_compared_at_others(loaded):
-            folded, verification = _compare_at_others(extracted, sized, candidate)
+            folded, verification = _compare_at_others(extracted, sized)
         else:
             folded, verification = check_result(
                 loaded.original,
@@ -97,16 +98,11 @@ def _is_compared_at_others(loaded: LoadedRun) -> bool:
     return is_compared_at_others(loaded)
 
 
-def _compare_at_others(
-    extracted: ExtractedRun, sized: SizedResult, candidate: Path | None
-) -> tuple[Graph, Verification]:
+def _compare_at_others(extracted: ExtractedRun, sized: SizedResult) -> tuple[Graph, Verification]:
     """Compare graphs at small sizes; they are too much work at those that the graph is chosen for."""
     from relational_tensat.run.stages.compare_sizes import compare_graphs  # few models need it
 
-    folded = fold_weights(extracted.chosen)
-    if candidate is not None:
-        save_model(folded, candidate, extracted.loaded.run.options.output.opset)
-    return folded, compare_graphs(extracted.loaded, sized)
+    return fold_weights(extracted.chosen), compare_graphs(extracted.loaded, sized)
 
 
 def _crossed(loaded: LoadedRun, chosen: Graph) -> tuple[str, ...]:

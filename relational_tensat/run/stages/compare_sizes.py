@@ -9,12 +9,16 @@ from pathlib import Path
 from relational_tensat.base.errors import InputError, ModelError, VerificationError
 from relational_tensat.base.folders import temporary_folder
 from relational_tensat.formats.dynamic.expressions import Sizes
-from relational_tensat.formats.dynamic.sized_model import DynamicModel, SizedGraph, text_of
+from relational_tensat.formats.dynamic.sized_model import (
+    DynamicModel,
+    SizedGraph,
+    is_much_work,
+    text_of,
+)
 from relational_tensat.run.reports import SizedResult
 from relational_tensat.run.values import CheckedRun, LoadedRun
 from relational_tensat.tensor import Graph
 from relational_tensat.verify import Verification, verify
-from relational_tensat.verify.equivalence import graph_flops
 from relational_tensat.verify.quantization import compare_quantized, is_quantized
 from relational_tensat.verify.runtime import FileTrial, verify_files_at
 from relational_tensat.verify.sessions import Session
@@ -22,8 +26,6 @@ from relational_tensat.verify.verification import UNCHANGED
 
 #: Files that were compared at fewer sizes are not returned.
 _FEWEST_SIZES = 3
-#: A model of more work at the sizes that it is optimized at is compared at others.
-_FEW_FLOPS = 5e8
 
 
 def is_compared_at_others(loaded: LoadedRun) -> bool:
@@ -35,7 +37,7 @@ def is_compared_at_others(loaded: LoadedRun) -> bool:
     model = loaded.model.dynamic
     if model is None or set(loaded.inputs) - set(model.base.known_inputs):
         return False
-    return graph_flops(loaded.original) > _FEW_FLOPS and not is_quantized(loaded.original)
+    return is_much_work(loaded.original) and not is_quantized(loaded.original)
 
 
 def compare_graphs(loaded: LoadedRun, sized: SizedResult) -> Verification:

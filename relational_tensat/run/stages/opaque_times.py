@@ -7,6 +7,7 @@ to its price, which follows what is in them.
 from __future__ import annotations
 
 import json
+import time
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +25,8 @@ from relational_tensat.verify.sessions import Session, open_session, runtime_err
 
 #: The first runs are slow.
 _RUNS, _WARM_UP_RUNS = 5, 1
+#: After so many seconds no further run begins, but for one after the first ones.
+_ENOUGH_S = 0.5
 #: Models with more weights are not opened once more for this.
 _MOST_BYTES = 1 << 30
 
@@ -72,8 +75,11 @@ def _node_times_us(
             feeds = session_feeds(
                 session, graph, draw_inputs(graph, seed, 0, inputs), RandomWeights(graph, seed, 0)
             )
-            for _ in range(_WARM_UP_RUNS + _RUNS):
+            begun = time.perf_counter()
+            for n_runs in range(1, _WARM_UP_RUNS + _RUNS + 1):
                 session.run(None, feeds)
+                if n_runs > _WARM_UP_RUNS and time.perf_counter() - begun > _ENOUGH_S:
+                    break
             events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
         except refusals:
             return {}
@@ -89,5 +95,5 @@ def _node_times_us(
         next(filter(None, model.graph.node[place].output)): min(us[_WARM_UP_RUNS:])
         for place, us in samples.items()
         # More, or of other operators: nodes of bodies have the same numbers.
-        if len(us) == _WARM_UP_RUNS + _RUNS and not any(one != one for one in us)
+        if len(us) == n_runs and not any(one != one for one in us)
     }

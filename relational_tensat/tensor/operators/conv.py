@@ -145,7 +145,10 @@ class Conv(Operator):
     def _convolve(
         self, inputs: Values, attrs: Attrs, dtype: DTypeLike, product: Callable[[Any, Any], Any]
     ) -> Any:
-        """Multiply the filters with the windows that they meet, side by side as columns; add the bias."""
+        """Multiply the filters with the windows that they meet, side by side as columns; add the bias.
+
+        The windows of all images are the columns of one product: filters are read once for all of them.
+        """
         x, w, *bias = inputs
         sizes, kernel, stride = x.shape[2:], w.shape[2:], ints_of(attrs, "stride")
         dilation = _dilation(attrs, len(sizes))
@@ -156,11 +159,14 @@ class Conv(Operator):
         filters = w.reshape(groups, w.shape[0] // groups, -1)
         result = np.empty((batch, *filters.shape[:2], *out_sizes), dtype)
         patches = windows(padded, kernel, stride, dilation, out_sizes)
-        rows = max(1, _MOST_IN_COLUMNS * out_sizes[0] // patches.size)
+        rows = max(1, _MOST_IN_COLUMNS * out_sizes[0] // max(1, patches.size))
         for start in range(0, out_sizes[0], rows):
             part: Any = np.s_[..., start : start + rows, *(slice(None),) * (len(sizes) - 1)]
-            columns = patches[part].reshape(batch, groups, filters.shape[2], -1)
-            result[part] = product(filters, columns).reshape(result[part].shape)
+            met = np.moveaxis(patches[part], 0, 1 + len(sizes))
+            columns = met.reshape(groups, filters.shape[2], -1)
+            of_groups = product(filters, columns)
+            of_groups = of_groups.reshape(*filters.shape[:2], *met.shape[1 + len(sizes) :])
+            result[part] = np.moveaxis(of_groups, 2, 0)
         result = result.reshape(batch, w.shape[0], *out_sizes)
         if bias:
             result += bias[0].reshape(-1, *(1,) * len(sizes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -62,7 +63,7 @@ class Matmul(Operator):
         return TensorType(dtype, shape)
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
-        product = np.matmul(inputs[0], inputs[1])
+        product = _product(inputs[0], inputs[1])
         if len(inputs) == 3:
             product = product + inputs[2]
         return activate(str_of(attrs, "act"), product)
@@ -136,6 +137,14 @@ class Matmul(Operator):
     def adds_bias_apart(self, types: Types) -> bool:
         """Where a product of batches has a bias: MatMul and Add. Matrices make one Gemm."""
         return len(types) == 3 and not _is_gemm(operands(self.name, types))
+
+
+def _product(a: Any, b: Any) -> Any:
+    """Return ``a @ b``; all rows of a batch times one matrix are one product, which reads it once."""
+    if a.ndim == 2 or b.ndim > 2:
+        return np.matmul(a, b)
+    rows = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
+    return np.matmul(rows, b).reshape(*a.shape[:-1], b.shape[-1])
 
 
 def _is_gemm(kinds: Sequence[TensorType]) -> bool:

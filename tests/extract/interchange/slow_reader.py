@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 from typing import Any
 
 #: Per e-node: name, operator, class, cost, names of the child classes.
@@ -23,7 +23,7 @@ def slow_nodes(text: str) -> list[Node] | None:
         return None
     classes = {str(node["eclass"]) for node in nodes.values()}
     kept = {name: node for name, node in nodes.items() if not node.get("subsumed", False)}
-    if not roots or not all(_is_class(r) and str(r) in classes for r in roots):
+    if not roots or not all(map(_is_class, roots)) or not any(str(r) in classes for r in roots):
         return None
     if {str(node["eclass"]) for node in kept.values()} != classes:
         return None
@@ -63,4 +63,4 @@ def _is_node(node: Any) -> bool:
     cost = node.get("cost", 1.0)
     if isinstance(cost, bool) or not isinstance(cost, int | float):
         return False
-    return math.isfinite(cost) and isinstance(node.get("children", []), list)
+    return abs(cost) <= sys.float_info.max and isinstance(node.get("children", []), list)

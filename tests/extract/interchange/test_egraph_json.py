@@ -210,6 +210,12 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["extract", str(written(tmp_path, "[]"))]) == 3
 
 
+def test_a_root_that_was_merged_with_another_is_noted(tmp_path: Path) -> None:
+    egraph = read_egraph_json(written(tmp_path, {**example(), "root_eclasses": ["A", "Z"]}))
+    assert [egraph.classes[root] for root in egraph.roots] == ["A"]
+    assert egraph.note == "ignored: roots that no e-node is in ('Z')"
+
+
 def test_a_root_without_an_acyclic_derivation_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

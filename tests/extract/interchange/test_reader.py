@@ -80,7 +80,8 @@ def test_what_the_plain_reader_reads(text: str) -> None:
         return
     assert slow_nodes(text) == as_nodes(egraph)
     roots = json.loads(text)["root_eclasses"]
-    assert [egraph.classes[root] for root in egraph.roots] == list(dict.fromkeys(roots))
+    there = [root for root in dict.fromkeys(map(str, roots)) if root in egraph.classes]
+    assert [egraph.classes[root] for root in egraph.roots] == there
 
 
 def read_text(text: str) -> SerializedEGraph:
@@ -134,8 +135,8 @@ MALFORMED: list[tuple[str, Any, int, str]] = [
      "nodes['s'].children[0]: there is no e-node 'gone'"),
     ("no root", {"nodes": example()["nodes"]}, 3,
      "root_eclasses: expected a list of e-classes, at least one"),
-    ("root without e-nodes", {**example(), "root_eclasses": ["A", "Z"]}, 3,
-     "root_eclasses[1]: no e-node is in the e-class 'Z'"),
+    ("root without e-nodes", {**example(), "root_eclasses": ["Z", "Y"]}, 3,
+     "root_eclasses[0]: no e-node is in the e-class 'Z'"),
     ("NaN cost", changed(s=node("S", "c", cost=float("nan"))), 3,
      "nodes['s'].cost: nan, expected a finite number"),
     ("cost beyond floats", changed(s=node("S", "c", cost=10**400)), 3, "nodes['s'].cost: 1000"),

@@ -51,6 +51,11 @@ def test_other_sizes_differ_from_the_base_and_from_each_other() -> None:
     ]
 
 
+def test_the_smallest_sizes_are_none_of_the_models_own() -> None:
+    dims = DynamicDimensions.of([tensor("x", ["n", "seq"]), tensor("y", ["n", "past + seq"])])
+    assert dims.smallest({3}) == {"n": 2, "seq": 5, "past": 7}
+
+
 def test_sizes_that_are_promised_are_all_that_are_looked_at() -> None:
     dims = DynamicDimensions.of([tensor("x", ["batch", "seq"])])
     dims = dims.promising({"batch": SizeRange.of(4, 64), "seq": 9})

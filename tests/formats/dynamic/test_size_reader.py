@@ -10,6 +10,7 @@ from onnx import helper
 
 from relational_tensat.base.errors import InputError, UsageError
 from relational_tensat.base.option import SizeRange
+from relational_tensat.formats.dynamic import sized_model
 from relational_tensat.formats.dynamic.size_reader import read_dynamic
 from relational_tensat.formats.dynamic.sized_model import DynamicModel, SizeError
 from relational_tensat.formats.dynamic.writer import write_dynamic
@@ -39,6 +40,15 @@ def test_it_has_the_same_nodes_at_all_sizes(tmp_path: Path) -> None:
         np.testing.assert_array_equal(there.computed["positions"], np.arange(there.sizes["seq"]))
         assert there.graph.inputs["positions"].shape == (there.sizes["seq"],)
         assert there.graph.weights.keys() == sized.base.graph.weights.keys()
+
+
+def test_much_work_is_compared_at_small_sizes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = saved(attention(), tmp_path)
+    assert read(file).others[0].sizes != {"batch": 3, "seq": 5}
+    monkeypatch.setattr(sized_model, "_FEW_FLOPS", 0)
+    assert read(file).others[0].sizes == {"batch": 3, "seq": 5}
 
 
 def test_fixed_models_are_graphs(tmp_path: Path) -> None:

@@ -152,6 +152,21 @@ def test_what_a_loop_carries_changes_its_shape() -> None:
     _assert_same(model, result.model, x=_normal(4, 8))
 
 
+def test_a_loop_that_begins_with_nothing() -> None:
+    model = _model(GROWS.replace('"", x)', '"", e)'), e=np.zeros((0, 8), np.float32))
+    result = _optimized(model)
+    assert _counts(result.model)["Relu"] == 1
+    _assert_same(model, result.model, x=_normal(4, 8))
+    (there,) = session(result.model).run(None, {"x": _normal(4, 8)})
+    assert there.shape == (12, 8)
+
+
+def test_a_loop_of_nothing_stays() -> None:
+    text = GROWS.replace('"", x)', '"", e)').replace("Concat<axis=0>(v, x)", "Relu(v)")
+    model = _model(text, e=np.zeros((0, 8), np.float32))
+    assert _counts(_optimized(model).model)["Relu"] == 3
+
+
 def test_what_is_random_stays() -> None:
     """It cannot be compared."""
     assert _counts(_optimized(_model(RANDOM)).model)["Relu"] == 2

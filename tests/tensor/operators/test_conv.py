@@ -110,6 +110,12 @@ def test_misfits_are_refused(types: list[TensorType], attrs: Any, message: str) 
         get_operator("conv").check(tuple(types), attrs)
 
 
+def test_no_images() -> None:
+    attrs = get_operator("conv").normalize({"stride": (1, 1), "pad": "same"})
+    images = get_operator("conv").evaluate([np.ones((0, 3, 4, 4)), np.ones((5, 3, 3, 3))], attrs)
+    assert images.shape == (0, 5, 4, 4)
+
+
 def test_flops() -> None:
     conv = get_operator("conv")
     types = (f32(2, 4, 8, 8), f32(6, 2, 3, 3), f32(6))

@@ -42,6 +42,17 @@ def test_matmul(sizes: Any, batches: Any, bias: str | None, act: str) -> None:
     check_against_onnxruntime("matmul", arrays, {"act": act}, 13)
 
 
+def test_products_of_nothing() -> None:
+    product = get_operator("matmul").evaluate(
+        [np.ones((0, 2, 3)), np.ones((3, 4))], {"act": "none"}
+    )
+    assert product.shape == (0, 2, 4)
+    product = get_operator("matmul").evaluate(
+        [np.ones((2, 2, 0)), np.ones((0, 4))], {"act": "none"}
+    )
+    assert product.shape == (2, 2, 4) and not product.any()
+
+
 def test_matmul_of_integers() -> None:
     arrays = [drawn((2, 3), 1, "int32"), drawn((3, 4), 2, "int32")]
     check_against_onnxruntime("matmul", arrays, {})
