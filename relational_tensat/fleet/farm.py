@@ -4,7 +4,7 @@ Searches of the models say which kernels they would ask for, and are told what t
 they take estimates. What was asked for is measured, one kernel at a time on a quiet core. Then they search
 again: other kernels may matter now. It ends when none is asked for.
 
-The snapshot is a cost cache, which runs read by ``--set cost-cache=FILE``. Of each device in it there is a
+The snapshot is a cost cache, which runs read by ``--cost-cache FILE``. Of each device in it there is a
 table beside it, which never changes: runs by ``--cost table:FILE`` give the same bytes everywhere.
 """
 
