@@ -248,26 +248,35 @@ class _Course:
             KeyboardInterrupt: Ctrl-C was pressed, and what ran has ended.
         """
         with self._ending_softly():
-            is_told = False
-            while self.running or (self.waiting and not self.is_ending):
-                slots = self.place.quiet_slots if self.is_timed else self.place.slots
-                while self.waiting and not self.is_ending and len(self.running) < slots:
-                    self._begin(self.waiting.popleft())
+            is_told, rows, tasks = False, list[FleetRow](), self._next()
+            while tasks or rows or self.running:
+                self.ledger.keep(
+                    rows, tasks
+                )  # one transaction: it is most of what a task takes beside itself
+                yield from rows
+                for task in tasks:
+                    if self.is_ending:  # meanwhile
+                        self.ledger.end(task, CANCELLED)
+                    else:
+                        self._begin(task)
                 done = wait(self.running, _LOOKED_EVERY_S, FIRST_COMPLETED).done
                 if self.is_ending and not is_told:
                     is_told = True
                     self.place.stop()
-                for future in done:
-                    row = self._settled(future, self.running.pop(future))
-                    if row is not None:
-                        self.ledger.keep(row)
-                        self.is_ending |= row.reason == INTERRUPTED
-                        yield row
+                settled = [self._settled(future, self.running.pop(future)) for future in done]
+                rows = [row for row in settled if row is not None]
+                self.is_ending |= any(row.reason == INTERRUPTED for row in rows)
+                tasks = self._next()
         if self.is_ending:
             raise KeyboardInterrupt
 
+    def _next(self) -> list[FleetTask]:
+        """Take the tasks that there are slots for."""
+        slots = self.place.quiet_slots if self.is_timed else self.place.slots
+        count = 0 if self.is_ending else max(0, slots - len(self.running))
+        return [self.waiting.popleft() for _ in range(min(count, len(self.waiting)))]
+
     def _begin(self, task: FleetTask) -> None:
-        self.ledger.begin(task)
         self.begun(task)
         sent = task if self.place.shares_files else replace(task, contents=_contents(task.source))
         submit = self.place.submit_quiet if self.is_timed else self.place.submit
