@@ -33,6 +33,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--overhead", action="store_true",
         help="instead: CPU ms of a task that does nothing, from fleets of 50 and of 250",
     )  # fmt: skip
+    parser.add_argument(
+        "--simulate", action="store_true",
+        help="instead: how much faster up to 64 workers are, by kept durations; a table and a plot",
+    )  # fmt: skip
+    parser.add_argument(
+        "--check-simulated", action="store_true",
+        help="instead: tasks that wait, on 1, 2 and 3 hosts of Ray, against the simulation",
+    )  # fmt: skip
     add_save(parser, "what became of each; a next call goes on")
     parser.set_defaults(run=run)
 
@@ -44,6 +52,8 @@ def run(options: argparse.Namespace) -> int:
 
         print(overhead(options.on, 50, 250))
         return 0
+    if options.simulate or options.check_simulated:
+        return _simulate(options)
     place = options.on.partition(":")[0]
     path = RESULTS / f"fleets-{place}.jsonl"
     rows: list[dict[str, Any]] = []
@@ -74,6 +84,33 @@ def run(options: argparse.Namespace) -> int:
         path.with_suffix(".md").write_text(text, encoding="utf-8")
         report_saved(path)
     return VerificationError.exit_code if any(row.get("trouble") for row in rows) else 0
+
+
+def _simulate(options: argparse.Namespace) -> int:
+    """Print what is simulated, or how near it is to real runs; 4 if one is a tenth off."""
+    from bench.fleets import simulate
+
+    about = provenance()
+    path = (
+        RESULTS
+        / f"fleets-{'checked' if options.check_simulated else 'simulated'}-{about['date']}.md"
+    )
+    code = 0
+    if options.check_simulated:
+        checked = simulate.check()
+        code = VerificationError.exit_code if any(abs(c.error) > 0.1 for c in checked) else 0
+        text = simulate.check_text(checked)
+    else:
+        rows = simulate.speed_ups(simulate.Overheads())
+        text = simulate.table(rows)
+    print(text)
+    if options.save:
+        head = f"{about['date']}, {about['machine']['cpu']}, {about['machine']['cores']} cores\n\n"
+        path.write_text(head + text, encoding="utf-8")
+        if not options.check_simulated:
+            simulate.draw(rows, path.with_suffix(".png"))
+        report_saved(path)
+    return code
 
 
 def _fleets(options: argparse.Namespace, folder: Path, ends: ExitStack) -> Any:

@@ -165,7 +165,8 @@ def _command(process: int) -> str:
 class Machines:
     """A cluster of Ray whose machines are processes here; one that is killed is replaced."""
 
-    def __init__(self) -> None:
+    def __init__(self, hosts: int = 2, cpus: int = 1) -> None:
+        os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")  # of a machine that is busy
         os.environ.setdefault("RAY_worker_niceness", "0")
         os.environ.setdefault("RAY_AUTH_MODE", "token")
         os.environ.setdefault("RAY_AUTH_TOKEN", token_hex(16))
@@ -175,14 +176,18 @@ class Machines:
         self._memory = {"object_store_memory": 200 << 20}
         head = {"num_cpus": 0, "include_dashboard": False, **self._memory}
         self._cluster: Any = Cluster(initialize_head=True, head_node_args=head)
-        self._machines = [self._cluster.add_node(num_cpus=1, **self._memory) for _ in range(2)]
+        self._cpus = cpus
+        self._machines = [self._machine() for _ in range(hosts)]
         self.address: str = self._cluster.address
 
     def kill_machine(self, process: int) -> bool:
         """Kill a machine with all that runs on it."""
         self._cluster.remove_node(self._machines.pop(0), allow_graceful=False)
-        self._machines.append(self._cluster.add_node(num_cpus=1, **self._memory))
+        self._machines.append(self._machine())
         return True
+
+    def _machine(self) -> Any:
+        return self._cluster.add_node(num_cpus=self._cpus, **self._memory)
 
     def kill_worker(self, process: int) -> bool:
         """Kill a process that computes a task."""

@@ -65,6 +65,7 @@ def _timed(
     inductor.freezing = True
     torch._dynamo.reset()
     frozen = torch.compile(module)
+    tuned = torch.compile(module, mode="max-autotune")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "plain.onnx"
         program, calls = exported(module, (), kwargs)
@@ -74,6 +75,7 @@ def _timed(
         ways: dict[str, Callable[[], object]] = {
             "eager": lambda: module(**kwargs),
             "inductor": lambda: frozen(**kwargs),
+            "autotuned": lambda: tuned(**kwargs),
             "onnxruntime": lambda: plain(tensors),
             "ours": lambda: fast(**kwargs),
         }

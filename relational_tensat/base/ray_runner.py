@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from relational_tensat.base.errors import InputError, MissingDependencyError, first_line
+from relational_tensat.base.errors import InputError, MissingDependencyError, UsageError, first_line
 from relational_tensat.base.runner import (
     CancelledPart,
     LostError,
@@ -25,6 +25,8 @@ _Result = TypeVar("_Result")
 #: A part is begun on no machine that has less memory than it asks for, and asks for no more than that
 #: share of the largest: else Ray would wait for a larger one.
 _OF_MEMORY = 0.8
+#: The resource that machines have as many of as they can measure at a time.
+QUIET_CORE = "quiet_core"
 
 
 class RayRunner(Runner):
@@ -47,13 +49,30 @@ class RayRunner(Runner):
         self._parts: dict[Future[Any], Any] = {}
 
     @property
+    def quiet_slots(self) -> int:
+        """As many as the cluster has of the resource ``quiet_core``.
+
+        Raises:
+            UsageError: it has none.
+        """
+        cores = int(self._ray.cluster_resources().get(QUIET_CORE, 0))
+        if not cores:
+            raise UsageError(
+                f"--on ray:{self._address}: no machine has a quiet core, expected one that began with "
+                f"""ray start --resources='{{"{QUIET_CORE}": 1}}'"""
+            )
+        return cores
+
+    @property
     def slots(self) -> int:
         """Twice as many as there are CPUs: what waits makes an autoscaler begin machines."""
         return max(2, 2 * int(self._ray.cluster_resources().get("CPU", 1)))
 
     def __enter__(self) -> RayRunner:
         if not self._ray.is_initialized():
-            own = {} if self._address else {"include_dashboard": False}
+            own: dict[str, Any] = {}
+            if not self._address:
+                own = {"include_dashboard": False, "resources": {QUIET_CORE: 1}}
             try:
                 self._ray.init(
                     self._address or "local", logging_level="ERROR", log_to_driver=False, **own
@@ -81,9 +100,25 @@ class RayRunner(Runner):
         self, compute: Callable[[_Task], _Result], task: _Task, memory_bytes: int = 0
     ) -> Future[_Result]:
         """Hand a task to Ray."""
+        return self._submitted(compute, task, memory_bytes, {})
+
+    def submit_quiet(
+        self, compute: Callable[[_Task], _Result], task: _Task, memory_bytes: int = 0
+    ) -> Future[_Result]:
+        """Hand a task to Ray that has a quiet core for itself; its machine has CPUs for no other."""
+        needs = {"num_cpus": 0, "resources": {QUIET_CORE: 1}}
+        return self._submitted(compute, task, memory_bytes, needs)
+
+    def _submitted(
+        self,
+        compute: Callable[[_Task], _Result],
+        task: _Task,
+        memory_bytes: int,
+        needs: dict[str, Any],
+    ) -> Future[_Result]:
         memory = {"memory": self._possible(memory_bytes)} if memory_bytes else {}
         # Who submits decides whether to try again: so it is for all runners.
-        part = self._compute.options(max_retries=0, **memory).remote(compute, task)
+        part = self._compute.options(max_retries=0, **memory, **needs).remote(compute, task)
         inner: Future[_Result] = part.future()
         self._parts[inner] = part
         inner.add_done_callback(self._parts.pop)

@@ -76,6 +76,20 @@ class Runner:
         """
         raise NotImplementedError
 
+    @property
+    def quiet_slots(self) -> int:
+        """How many parts it takes at a time that nothing else disturbs."""
+        return 1
+
+    def submit_quiet(
+        self, compute: Callable[[_Task], _Result], task: _Task, memory_bytes: int = 0
+    ) -> Future[_Result]:
+        """Begin a part that measures times, where there is a quiet slot; else as ``submit``.
+
+        On one machine, one such part at a time, and no other beside it, is all that quiet takes.
+        """
+        return self.submit(compute, task, memory_bytes)
+
     def stop(self) -> None:
         """Let ``is_stopping`` be true wherever parts are computed, or cancel them."""
 

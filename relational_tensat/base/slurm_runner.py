@@ -85,14 +85,37 @@ class _Jobs(Runner):
         self, compute: Callable[[_Task], _Result], task: _Task, memory_bytes: int = 0
     ) -> Future[_Result]:
         """Submit a job."""
+        return self._submitted(compute, task, memory_bytes, is_alone=False)
+
+    def _submitted(
+        self,
+        compute: Callable[[_Task], _Result],
+        task: _Task,
+        memory_bytes: int,
+        *,
+        is_alone: bool,
+    ) -> Future[_Result]:
         memory = {"mem_gb": math.ceil(memory_bytes / 2**30)} if memory_bytes else {}
-        self._executor.update_parameters(timeout_min=_MOST_MINUTES, **memory)
+        self._executor.update_parameters(
+            timeout_min=_MOST_MINUTES, slurm_exclusive=is_alone, **memory
+        )
         future: Future[_Result] = Future()
         future.set_running_or_notify_cancel()
         job = self._executor.submit(compute, task)
         with self._lock:
             self._running[future] = job
         return future
+
+    @property
+    def quiet_slots(self) -> int:
+        """All of them, each on a machine of its own; without Slurm this machine has one."""
+        return 1 if self._cluster == _LOCAL else self._number
+
+    def submit_quiet(
+        self, compute: Callable[[_Task], _Result], task: _Task, memory_bytes: int = 0
+    ) -> Future[_Result]:
+        """Submit a job that has its machine for itself."""
+        return self._submitted(compute, task, memory_bytes, is_alone=True)
 
     def stop(self) -> None:
         self._is_cancelled = True

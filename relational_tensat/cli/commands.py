@@ -66,7 +66,7 @@ class Command:
 GROUPS = {
     "rules": "rewrite rules: list, show, check, derive, verify",
     "kernels": "fused kernels: find, show, verify, emit as code",
-    "costs": "measured costs: show, export, import, clear",
+    "costs": "measured costs: show, export, import, clear, farm",
     "fleet": "many models: make all of a folder faster, look at what became of them",
 }
 #: Stands for its group where no second word is given.
@@ -137,6 +137,8 @@ COMMANDS = {
          "costs", "export_costs", "export_arguments"),
         ("costs import", "add a recorded table to the cost cache",
          "costs", "import_costs", "import_arguments"),
+        ("costs farm", "measure the kernels of many models once, on quiet cores, into a snapshot",
+         "costs_farm", "farm_costs", "farm_arguments"),
         ("costs clear", "forget what was measured, on all devices or on one",
          "costs", "clear_costs", "clear_arguments"),
     )

@@ -41,6 +41,8 @@ from relational_tensat.formats.frontend import FRONTENDS, is_onnx
 from relational_tensat.run.options import LOW, Options
 
 _MOST_ATTEMPTS = 3
+#: Runners of clusters, which may have a core for each of several models that are timed.
+_WITH_QUIET_CORES = ("ray", "slurm")
 #: Ctrl-C is looked for so often.
 _LOOKED_EVERY_S = 0.2
 #: What a run takes beside what its model makes it take.
@@ -102,9 +104,9 @@ def fleet(
         models: files, folders (all ``.onnx`` files below them), or patterns such as ``models/*.onnx``.
         out: the folder of the results, and of the ledger ``fleet.duckdb``.
         options: of each run.
-        on: ``here``; ``processes:N``; ``ray``, ``ray:ADDRESS`` or ``slurm:N``. Several at a time measure
-            nothing. A model that ends its process, as one may that onnxruntime has a defect for, ends this
-            one where it is ``here``.
+        on: ``here``; ``processes:N``; ``ray``, ``ray:ADDRESS`` or ``slurm:N``. Several processes of one
+            machine time nothing; a cluster has quiet cores for models that are timed. A model that ends its
+            process, as one may that onnxruntime has a defect for, ends this one where it is ``here``.
         beside: what else is written.
         begun, noted: called with each task when it is handed out, and with each row when it lands.
 
@@ -130,7 +132,9 @@ def fleet(
             _make(Path(out))
             written = opened or ends.enter_context(ledger.write())
             place = ends.enter_context(runner(on))
-            course = _Course(place, written, deque(plan.tasks), begun or (lambda _: None))
+            course = _Course(
+                place, written, deque(plan.tasks), begun or (lambda _: None), is_timed(options)
+            )
             for row in course.rows():
                 rows[row.model] = row
                 if noted is not None:
@@ -139,24 +143,29 @@ def fleet(
 
 
 def check_side_by_side(options: Options, on: str) -> None:
-    """Check that no two models are timed at once.
+    """Check that no two models are timed at once: clusters have quiet cores for them, a machine has one.
 
     Raises:
         UsageError: they would be.
     """
-    several = on.partition(":")[0] != "here" and on != "processes:1"
+    is_disturbed = on.partition(":")[0] not in ("here", *_WITH_QUIET_CORES) and on != "processes:1"
+    if is_disturbed and is_timed(options):
+        raise UsageError(
+            f"--on {on}: models that run side by side disturb each other's times, expected --effort low "
+            "or --deterministic (nothing is timed), or --on here"
+        )
+
+
+def is_timed(options: Options) -> bool:
+    """Whether runs time something: kernels, or graphs in a race."""
     costs = options.costs
     is_modelled = costs.source is not None and not (
         costs.budget_s
         or options.rules.backend is not None
         or costs.source.partition(":")[0] in ("cpu", "cuda")
     )
-    is_timed = options.purpose.effort != LOW and not is_modelled
-    if several and is_timed and not options.process.deterministic:
-        raise UsageError(
-            f"--on {on}: models that run side by side disturb each other's times, expected --effort low "
-            "or --deterministic (nothing is timed), or --on here"
-        )
+    is_low = options.purpose.effort == LOW or is_modelled
+    return not (is_low or options.process.deterministic)
 
 
 def plan_of(
@@ -179,7 +188,7 @@ def plan_of(
     attempts = [] if ledger is None else ledger.table("fleet_attempt", "model")
     begun = Counter(model for (model,) in attempts)
     tasks, done = [], []
-    for name, source in _named(models).items():
+    for name, source in model_files(models).items():
         output = out / name
         if output.resolve() == source.resolve():
             raise UsageError(f"{source}: would be written over, expected another output folder")
@@ -216,6 +225,7 @@ class _Course:
     """What waits, what runs, and what becomes of it.
 
     Attributes:
+        is_timed: whether each model has a quiet core for itself.
         lost: by model, how many of its processes have ended.
         larger: models that have had twice the memory.
         is_ending: Ctrl-C was pressed: nothing more is begun.
@@ -225,6 +235,7 @@ class _Course:
     ledger: OpenLedger
     waiting: deque[FleetTask]
     begun: Callable[[FleetTask], None]
+    is_timed: bool = False
     running: dict[Future[tuple[FleetRow, Files]], FleetTask] = field(default_factory=dict)
     lost: Counter[str] = field(default_factory=Counter)
     larger: set[str] = field(default_factory=set)
@@ -237,28 +248,39 @@ class _Course:
             KeyboardInterrupt: Ctrl-C was pressed, and what ran has ended.
         """
         with self._ending_softly():
-            is_told = False
-            while self.running or (self.waiting and not self.is_ending):
-                while self.waiting and not self.is_ending and len(self.running) < self.place.slots:
-                    self._begin(self.waiting.popleft())
+            is_told, rows, tasks = False, list[FleetRow](), self._next()
+            while tasks or rows or self.running:
+                self.ledger.keep(
+                    rows, tasks
+                )  # one transaction: it is most of what a task takes beside itself
+                yield from rows
+                for task in tasks:
+                    if self.is_ending:  # meanwhile
+                        self.ledger.end(task, CANCELLED)
+                    else:
+                        self._begin(task)
                 done = wait(self.running, _LOOKED_EVERY_S, FIRST_COMPLETED).done
                 if self.is_ending and not is_told:
                     is_told = True
                     self.place.stop()
-                for future in done:
-                    row = self._settled(future, self.running.pop(future))
-                    if row is not None:
-                        self.ledger.keep(row)
-                        self.is_ending |= row.reason == INTERRUPTED
-                        yield row
+                settled = [self._settled(future, self.running.pop(future)) for future in done]
+                rows = [row for row in settled if row is not None]
+                self.is_ending |= any(row.reason == INTERRUPTED for row in rows)
+                tasks = self._next()
         if self.is_ending:
             raise KeyboardInterrupt
 
+    def _next(self) -> list[FleetTask]:
+        """Take the tasks that there are slots for."""
+        slots = self.place.quiet_slots if self.is_timed else self.place.slots
+        count = 0 if self.is_ending else max(0, slots - len(self.running))
+        return [self.waiting.popleft() for _ in range(min(count, len(self.waiting)))]
+
     def _begin(self, task: FleetTask) -> None:
-        self.ledger.begin(task)
         self.begun(task)
         sent = task if self.place.shares_files else replace(task, contents=_contents(task.source))
-        self.running[self.place.submit(carry_out, sent, task.memory_bytes)] = task
+        submit = self.place.submit_quiet if self.is_timed else self.place.submit
+        self.running[submit(carry_out, sent, task.memory_bytes)] = task
 
     def _settled(self, future: Future[tuple[FleetRow, Files]], task: FleetTask) -> FleetRow | None:
         """Return the row of a task, whose files are where they belong; None where it has none yet.
@@ -329,8 +351,8 @@ def _contents(source: Path) -> Files | None:
     return tuple((name, (source.parent / name).read_bytes()) for name in sizes)
 
 
-def _named(models: Sequence[str | Path]) -> dict[str, Path]:
-    """Return the files by the names of their results.
+def model_files(models: Sequence[str | Path]) -> dict[str, Path]:
+    """Return the files of models by the names of their results.
 
     Raises:
         UsageError: nothing is there, or two have one name.

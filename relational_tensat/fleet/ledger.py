@@ -7,7 +7,7 @@ which is written again now and then. A second fleet in the folder is refused for
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import fields, replace
 from pathlib import Path
@@ -87,7 +87,8 @@ class Ledger:
         if self.path.exists():
             check_file(self.path, "the ledger of a fleet")
         try:
-            connection = duckdb.open_database(self.path, writes=True)
+            # Rows come one by one: several threads only take longer to be told.
+            connection = duckdb.open_database(self.path, {"threads": 1}, writes=True)
             if connection.execute("SELECT 1 FROM duckdb_tables()").fetchall():
                 _check_format(connection, self.path)
             else:
@@ -157,16 +158,6 @@ class OpenLedger:
         """Return some columns of one of ``TABLES``."""
         return self._connection.execute(f"SELECT {columns} FROM {table}").fetchall()
 
-    def begin(self, task: FleetTask) -> None:
-        """Note that a task begins; where nothing follows, its fleet was killed.
-
-        Raises:
-            InputError: the file cannot be written.
-        """
-        text = "INSERT INTO fleet_attempt VALUES ($model, $attempt, $started, NULL, NULL, NULL)"
-        values = {"model": task.model, "attempt": task.attempts, "started": now()}
-        self._change([(text, values)])
-
     def end(self, task: FleetTask, ending: str, host: str = "") -> None:
         """Note that a task ended without a row.
 
@@ -175,30 +166,42 @@ class OpenLedger:
         """
         self._change([_ended(task.model, task.attempts, ending, host)])
 
-    def keep(self, row: FleetRow) -> None:
-        """Write what became of a model, instead of what was known of it: once, or not at all.
+    def keep(self, rows: Sequence[FleetRow], begun: Sequence[FleetTask] = ()) -> None:
+        """Write what became of models, instead of what was known of them, and which tasks begin now.
+
+        All of it lands once, or nothing does. Where nothing follows on a task, its fleet was killed.
 
         Raises:
             InputError: the file cannot be written.
         """
+        changes = [change for row in rows for change in self._landing(row)]
+        if begun:
+            text = """INSERT INTO fleet_attempt
+                SELECT unnest($models), unnest($attempts), $started, NULL, NULL, NULL"""
+            models, attempts = [task.model for task in begun], [task.attempts for task in begun]
+            values = {"models": models, "attempts": attempts, "started": now()}
+            changes.append((text, values))
+        if changes:
+            self._change(changes)
+        self._known.update(row.model for row in rows)
+        if rows and time.monotonic() - self._exported_s > _EXPORTED_EVERY_S:
+            self._export(self._connection)
+            self._exported_s = time.monotonic()
+
+    def _landing(self, row: FleetRow) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the statements that write a row."""
         model = {"model": row.model}
-        changes: list[tuple[str, dict[str, Any]]] = []
         if row.model in self._known:
-            tables = ("fleet_run", "fleet_rule_use", "fleet_rule_saving")
-            changes += [(f"DELETE FROM {table} WHERE model = $model", model) for table in tables]
+            for table in ("fleet_run", "fleet_rule_use", "fleet_rule_saving"):
+                yield f"DELETE FROM {table} WHERE model = $model", model
         values = {name: getattr(row, name) for name in _COLUMNS}
-        changes.append((f"INSERT INTO fleet_run ({_NAMES}) VALUES ({_VALUES})", values))
-        changes.append(_ended(row.model, row.attempts, row.state, row.host))
+        yield f"INSERT INTO fleet_run ({_NAMES}) VALUES ({_VALUES})", values
+        yield _ended(row.model, row.attempts, row.state, row.host)
         for table, pairs in (("fleet_rule_use", row.rules), ("fleet_rule_saving", row.savings)):
             if pairs:
                 names, amounts = zip(*pairs, strict=True)
                 text = f"INSERT INTO {table} SELECT $model, unnest($rules), unnest($amounts)"
-                changes.append((text, {**model, "rules": list(names), "amounts": list(amounts)}))
-        self._change(changes)
-        self._known.add(row.model)
-        if time.monotonic() - self._exported_s > _EXPORTED_EVERY_S:
-            self._export(self._connection)
-            self._exported_s = time.monotonic()
+                yield text, {**model, "rules": list(names), "amounts": list(amounts)}
 
     def _change(self, statements: Sequence[tuple[str, dict[str, Any]]]) -> None:
         try:

@@ -10,6 +10,13 @@ import pytest
 
 from bench.fleets.kills import KilledFleets, kill_fleet, kill_worker
 from bench.fleets.overhead import overhead
+from bench.fleets.simulate import (
+    Overheads,
+    ends_of,
+    makespan_s,
+    measured_makespan_s,
+    speed_ups,
+)
 
 
 @pytest.mark.nightly
@@ -42,3 +49,36 @@ def test_what_is_lost_doubled_or_left_is_seen(tmp_path: Path) -> None:
 def test_overhead_is_counted_by_tasks() -> None:
     found = overhead("here", 2, 22)
     assert 0 < found.each_ms < 200
+
+
+_OVERHEADS = Overheads(start_s=10.0, first_s=2.0, each_s=0.5, back_s=60.0)
+
+
+def test_one_worker_does_all_one_after_the_other() -> None:
+    assert ends_of([3.0, 1.0, 2.0], 1, _OVERHEADS) == [15.5, 17.0, 19.5]
+    # As many workers as tasks: the longest is waited for. With fewer, the shortest go to who is free.
+    assert makespan_s([1.0, 3.0, 2.0], 3, _OVERHEADS) == 15.5
+    assert makespan_s([1.0, 3.0, 2.0], 2, _OVERHEADS) == 16.0
+
+
+def test_a_worker_that_is_lost_costs_time() -> None:
+    """Each task is done in the end, and no loss is a gain."""
+    tasks = [20.0] * 40
+    for seed in range(5):
+        ends = ends_of(tasks, 4, _OVERHEADS, lost_every_s=100.0, seed=seed)
+        assert len(ends) == len(tasks)
+        assert max(ends) > makespan_s(tasks, 4, _OVERHEADS)
+
+
+def test_quiet_hosts_bound_what_is_measured() -> None:
+    # Searches take a second on many workers; what follows takes ten on one host, after another.
+    found = measured_makespan_s([1.0] * 5, [10.0] * 5, 5, 1, _OVERHEADS)
+    assert found == 13.5 + 5 * 10.5
+    assert measured_makespan_s([1.0] * 5, [10.0] * 5, 5, 5, _OVERHEADS) == 13.5 + 10.5
+
+
+def test_kept_durations_scale_as_it_was_said() -> None:
+    rows = speed_ups(Overheads())
+    assert rows["500 models, costs known"][64] > 50
+    assert rows["500 models, costs known, each worker lost every 30 min"][64] > 45
+    assert rows["832 searches"][64] > 60

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -71,14 +72,15 @@ def test_processes(models: Path, tmp_path: Path, expected: Any) -> None:
     check_same(models, tmp_path / "out", expected, "processes:2")
 
 
-@pytest.fixture
-def local_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Give the address of a cluster of two machines, which are processes here."""
+@contextmanager
+def ray_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Give a cluster of two machines, which are processes here."""
     root = str(Path(__file__).resolve().parents[2])
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([root, os.environ.get("PYTHONPATH", "")]))
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
     monkeypatch.setenv("RAY_AUTH_TOKEN", "0123456789abcdef" * 2)
+    monkeypatch.setenv("RAY_raylet_start_wait_time_s", "120")
     monkeypatch.setenv("RAY_worker_niceness", "0")  # else a busy machine does everything else first
     from ray.cluster_utils import Cluster  # type: ignore[import-not-found]
 
@@ -88,9 +90,16 @@ def local_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     )
     try:
         cluster.add_node(num_cpus=1, **memory)
-        yield cluster.address
+        yield cluster
     finally:
         cluster.shutdown()
+
+
+@pytest.fixture
+def local_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Give the address of a cluster of two machines."""
+    with ray_cluster(monkeypatch) as cluster:
+        yield cluster.address
 
 
 @needs_ray

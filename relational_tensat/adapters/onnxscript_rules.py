@@ -1,0 +1,182 @@
+"""Rules of this program that onnxscript's rewriter runs.
+
+    from onnxscript.rewriter import RewriteRuleSet
+    from relational_tensat.adapters.onnxscript_rules import export_rules
+
+    RewriteRuleSet(export_rules().rules).apply_to_model(model)
+
+A rule has that form where it has one source, each of whose operators is one node of ONNX. The pattern is
+the shape of the source (``onnxscript_source``). All else is asked when it matches, by the code of a search:
+what the nodes mean, whether the rule's conditions hold for their types, what to write instead, and
+whether a constant is extreme. Where something is not known, a type above all, the rule does not fire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import onnx
+from onnxscript.rewriter import MatchContext, RewriteRule
+
+from relational_tensat.adapters.ir_constants import meets_extremes
+from relational_tensat.adapters.ir_nodes import IrEmitter, NoFormError, is_known, set_type
+from relational_tensat.adapters.onnxscript_source import RuleSource, op_types
+from relational_tensat.explore.match.extremes import rounds_otherwise
+from relational_tensat.rules.instance import Instance, instantiate, source_nodes
+from relational_tensat.rules.library import load_rules
+from relational_tensat.rules.model import Apply, Literal, Rule, Term
+from relational_tensat.rules.soundness.gate import check_trust
+from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.operators.traits import NO_ACTIVATION
+from relational_tensat.tensor.types import tensors_of
+
+#: Operators are written for versions of ONNX's from this one on.
+_OLDEST_OPSET = 13
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedRules:
+    """Rules in onnxscript's form.
+
+    Attributes:
+        rules: with the names of ours; several of one name: where operands may be exchanged, and where its
+            last operator may be one of several nodes.
+        left_out: by rule, why it has no such form.
+    """
+
+    rules: tuple[RewriteRule, ...]
+    left_out: Mapping[str, str]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The rules that are there, each once."""
+        return tuple(dict.fromkeys(str(rule.name) for rule in self.rules))
+
+
+def export_rules(rules: Sequence[Rule] | None = None, *, shrinking: bool = True) -> ExportedRules:
+    """Return rules for onnxscript's rewriter, as far as they have its form.
+
+    Args:
+        rules: of this program; by default those that ship.
+        shrinking: only rules whose result has fewer nodes: with these, rewriting ends. The rewriter knows
+            no costs, so of all the others one picks some by their names.
+
+    Raises:
+        RuleError: a rule was not found to be sound.
+    """
+    rules = load_rules() if rules is None else rules
+    check_trust(rules)
+    exported: list[RewriteRule] = []
+    left_out: dict[str, str] = {}
+    for rule in rules:
+        reason = _reason_against(rule)
+        if not reason and shrinking and not _shrinks(rule):
+            reason = "its result has as many nodes"
+        if reason:
+            left_out[rule.name] = reason
+            continue
+        rewriting = _Rewriting(rule, shrinking=shrinking)
+        for exchanged, root in product(rewriting.source.orders(), op_types(rule.sources[0])):
+            pattern = rewriting.source.pattern(root, exchanged)
+            exported.append(RewriteRule(pattern, rewriting.write, rewriting.holds, name=rule.name))
+    return ExportedRules(tuple(exported), left_out)
+
+
+def _reason_against(rule: Rule) -> str:
+    """Return why a rule has no form of onnxscript's; "" where it has."""
+    if rule.is_multi:
+        return "it has several sources"
+    if rule.widened:
+        return "it is true where float16 is computed in float32"
+    for node in source_nodes(rule):
+        if node.op != "fill" and not op_types(node):
+            return f"{node.op} is no operator of ONNX"
+        for name, value in node.attrs:
+            if name == "act" and value != Literal(NO_ACTIVATION) and isinstance(value, Literal):
+                return f"no node of ONNX is a {node.op} with {value.value}"
+            if node.op == "part" and not isinstance(value, Literal):
+                return "it takes any part of a tuple"
+        if node.op != "part" and any(map(_is_tuple, node.children)):
+            return "an operand is a tuple"
+    if _is_tuple(rule.sources[0]) or _is_tuple(rule.targets[0]):
+        return "it is of tuples"
+    return ""
+
+
+def _is_tuple(term: Term) -> bool:
+    return isinstance(term, Apply) and (get_operator(term.op).multi_output or term.op == "noop")
+
+
+def _shrinks(rule: Rule) -> bool:
+    return len(set(_nodes(rule.targets[0]))) < len(set(_nodes(rule.sources[0])))
+
+
+def _nodes(term: Term) -> Iterator[Apply]:
+    """Yield the operators that are nodes of ONNX."""
+    if isinstance(term, Apply):
+        if term.op not in ("fill", "part"):
+            yield term
+        for child in term.children:
+            yield from _nodes(child)
+
+
+class _Rewriting:
+    """What onnxscript asks of a rule: whether it holds for a match, and what to write then."""
+
+    def __init__(self, rule: Rule, *, shrinking: bool) -> None:
+        self.source = RuleSource(rule)
+        self._rule, self._shrinking = rule, shrinking
+        self._rounds = rounds_otherwise(rule)
+        #: Of the last match that it holds for: what is written, for which version, in place of how many.
+        self._found: tuple[Instance, int, int] | None = None
+
+    def holds(self, context: MatchContext, **bound: Any) -> bool:
+        """Whether the rule may rewrite what was matched."""
+        self._found = None
+        opset = int(context.graph_or_function.opset_imports.get("", 0))
+        if not _OLDEST_OPSET <= opset <= onnx.defs.onnx_opset_version():
+            return False
+        if context.root.op_type == "Identity":  # what is written for an operand: it has no end else
+            return False
+        read = self.source.read(bound, opset)
+        if read is None:
+            return False
+        if not all(is_known(self.source.value(name, bound)) for name in self._rule.known):
+            return False
+        instance = instantiate(self._rule, read.symbols, read.var_types, (read.result,))
+        if instance is None:
+            return False
+        constants = self.source.leaves(bound)
+        if self._rounds and meets_extremes(context.model, constants):
+            return False
+        self._found = instance, opset, len(context.nodes)
+        return True
+
+    def write(self, op: Any, **bound: Any) -> Any:
+        """Write what the rule says; None where that takes as many nodes, or others than ONNX's."""
+        assert self._found is not None  # ``holds`` was asked before
+        instance, opset, replaced = self._found
+        emitter = IrEmitter(op, opset)
+        values = [[emitter.named(value)] for value in self.source.operands(bound)]
+        try:
+            for node in instance.nodes:
+                inputs = [name for child in node.children for name in values[child]]
+                results = get_operator(node.op).to_onnx(
+                    inputs, node.operand_types, node.type, dict(node.attrs), emitter
+                )
+                for name, kind in zip(results, tensors_of(node.type), strict=True):
+                    if name not in inputs:
+                        set_type(emitter.values[name], kind)
+                values.append(results)
+        except NoFormError:
+            return None
+        if self._shrinking and emitter.count >= replaced:
+            return None
+        (root,) = values[instance.roots[0]]
+        result = emitter.values[root]
+        producer = result.producer()
+        is_made = producer in op.nodes and producer.op_type != "Constant"
+        return result if is_made else op.Identity(result)  # the rewriter renames what it is given
