@@ -1,0 +1,266 @@
+"""The funnel: from models and operators to rules, stage by stage, all of it in one file.
+
+Every stage reads what the one before has written, so a synthesis goes on where it was ended. What rooms
+above this one do (a run, an exploration) is handed in.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from relational_tensat.base.records import record
+from relational_tensat.rules.language import parse_rules
+from relational_tensat.rules.model import Rule, Term
+from relational_tensat.rules.synthesis.candidates import OperatorCost, add_candidates
+from relational_tensat.rules.synthesis.enumeration import TermBank
+from relational_tensat.rules.synthesis.judging import TRIALS, judged_pair
+from relational_tensat.rules.synthesis.pair_terms import read_rule_text, rule_of
+from relational_tensat.rules.synthesis.store import SynthesisStore
+from relational_tensat.rules.synthesis.vocabulary import TermSetting, setting_of_operators
+from relational_tensat.rules.synthesis.windows import (
+    MinedWindow,
+    form_of,
+    setting_key,
+    setting_of_windows,
+    windows_of,
+)
+from relational_tensat.rules.text import rule_text
+from relational_tensat.tensor.graph import Graph
+from relational_tensat.tensor.types import TensorType
+
+#: Pairs that are derived in one e-graph.
+_PAIRS = 300
+#: The share of the time that terms may take.
+_OF_TERMS = 0.4
+
+Report: TypeAlias = Callable[[str], None]
+
+
+@record
+class SynthesisTools:
+    """What other rooms do.
+
+    Attributes:
+        optimized: a model's graph after a run.
+        cost_us: of an operator, modelled.
+        unproved: which pairs of terms over inputs the laws do not prove, given more laws than ship.
+        derived: whether laws prove a rule, given more than ship.
+    """
+
+    optimized: Callable[[Path], Graph]
+    cost_us: OperatorCost
+    unproved: Callable[
+        [Sequence[tuple[Term, Term]], Mapping[str, TensorType], Sequence[Rule]], list[int]
+    ]
+    derived: Callable[[Rule, Sequence[Rule]], bool]
+
+
+@record
+class SynthesisRequest:
+    """What is sought.
+
+    Attributes:
+        models: whose windows are to become cheaper.
+        operators: of which laws are sought, whoever needs them.
+        size: operators of a term.
+        cheaper: only rules whose target costs less, modelled; else no more.
+        time_limit_s: CPU seconds, of this process.
+    """
+
+    models: tuple[Path, ...] = ()
+    operators: tuple[str, ...] = ()
+    size: int = 2
+    cheaper: bool = True
+    time_limit_s: float = 120.0
+    seed: int = 0
+    trials: int = TRIALS
+    settings: tuple[TermSetting, ...] = ()
+
+
+class RuleFunnel:
+    """A synthesis in a file."""
+
+    def __init__(
+        self, store: SynthesisStore, request: SynthesisRequest, tools: SynthesisTools, report: Report
+    ) -> None:
+        self.store = store
+        self.request = request
+        self.tools = tools
+        self._report = report
+        self._deadline_s = time.process_time() + request.time_limit_s
+
+    def run(self) -> list[Rule]:
+        """Carry out the stages that have not ended; return the rules, those that save most first."""
+        for name, stage in (
+            ("terms", self._terms), ("candidates", self._candidates), ("derived", self._derive),
+            ("judged", self._judge), ("derived one by one", self._derive_alone),
+        ):  # fmt: skip
+            if not self.store.ended(name):
+                with self.store.stage(name) as left:
+                    left.append(stage())
+        return [read_rule_text(text) for _, text, *_ in self.store.rows("found", status="found")]
+
+    # --- terms ---
+
+    def _terms(self) -> int:
+        deadline_s = time.process_time() + _OF_TERMS * self.request.time_limit_s
+        terms = 0
+        for number, setting in enumerate(self._settings()):
+            bank = self._bank(number, setting, deadline_s)
+            bank.write()
+            terms += bank.terms
+        first = self.store.rows("setting_count")[0][0]
+        groups = self._mined()
+        for number, (setting, windows) in enumerate(groups, start=first):
+            bank = self._bank(number, setting, deadline_s)
+            for window, applications in windows:
+                leaves = len(setting.inputs)
+                bank.add_window(window, [
+                    (op, attrs, _operands(operands, numbers, leaves, setting.numbers), part)
+                    for numbers in (applications.numbers,)
+                    for op, attrs, operands, part in applications.applications
+                ])  # fmt: skip
+            bank.write()
+            terms += bank.terms
+            if bank.cut:
+                self._report(f"terms: time is over in setting {number + 1}")
+                break
+        return terms
+
+    def _settings(self) -> Iterator[TermSetting]:
+        yield from self.request.settings
+        if self.request.operators:
+            yield setting_of_operators(self.request.operators)
+
+    def _bank(self, number: int, setting: TermSetting, deadline_s: float) -> TermBank:
+        self.store.add_setting(number, setting)
+        bank = TermBank(setting, number, self.store, self.request.seed, deadline_s)
+        bank.grow(self.request.size)
+        return bank
+
+    def _mined(self) -> list[tuple[TermSetting, list[tuple[int, MinedWindow]]]]:
+        """Return settings with their windows, each form once; write where models have them."""
+        forms: dict[str, tuple[int, MinedWindow]] = {}
+        uses: dict[int, list[tuple[str, float, float, str]]] = {}
+        for path in self.request.models:
+            graph = self.tools.optimized(path)
+            whole_us = self._graph_us(graph)
+            count = 0
+            for window in windows_of(graph, self.request.size + 2):
+                count += 1
+                number, _ = forms.setdefault(form_of(window), (len(forms), window))
+                window_us = sum(self._node_us(graph, node.op, node) for node in window.nodes)
+                types = json.dumps([[kind.dtype, kind.shape] for kind in window.real])
+                uses.setdefault(number, []).append((path.stem, window_us, whole_us, types))
+            self._report(f"{path.name}: {len(graph.nodes)} operators after a run, {count} windows")
+        groups: dict[str, list[tuple[int, MinedWindow]]] = {}
+        for number, window in forms.values():
+            groups.setdefault(setting_key(window), []).append((number, window))
+        most = sorted(groups.values(), key=lambda group: -sum(
+            cost / whole for number, _ in group for _, cost, whole, _ in uses[number]
+        ))  # fmt: skip
+        first = self.store.rows("setting_count")[0][0]
+        for setting, group in enumerate(most, start=first):
+            for number, _ in group:
+                for model, cost_us, whole_us, types in uses[number]:
+                    self.store.rows(
+                        "add_mined", model=model, cost_us=cost_us, whole_us=whole_us, setting=setting,
+                        window=number, types=types,
+                    )  # fmt: skip
+        return [(setting_of_windows([window for _, window in group]), group) for group in most]
+
+    def _graph_us(self, graph: Graph) -> float:
+        return sum(self._node_us(graph, node.op, node) for node in graph.nodes) or math.inf
+
+    def _node_us(self, graph: Graph, op: str, node: object) -> float:
+        from relational_tensat.tensor.graph import Node
+
+        assert isinstance(node, Node)
+        kinds = tuple(graph.types[name] for name in node.inputs)
+        result = graph.types[node.outputs[0]]
+        if len(node.outputs) > 1:
+            result = tuple(kind for name in node.outputs if isinstance(kind := graph.types[name], TensorType))
+        return self.tools.cost_us(op, kinds, result, tuple(node.attrs.items()))
+
+    # --- pairs ---
+
+    def _candidates(self) -> int:
+        windows_only = not (self.request.operators or self.request.settings)
+        for (setting,) in self.store.rows("setting_ids"):
+            add_candidates(
+                self.store, setting, self.tools.cost_us, windows_only=windows_only,
+                cheaper=self.request.cheaper,
+            )  # fmt: skip
+        return len(self.store.rows("laws"))
+
+    def _waiting(self, status: str) -> dict[int, list[tuple[int, Rule]]]:
+        """Return candidates of a status by setting, as rules on the setting's inputs."""
+        groups: dict[int, list[tuple[int, Rule]]] = {}
+        for number, setting, source, target, *_ in self.store.rows("waiting", status=status):
+            groups.setdefault(setting, []).append((number, _as_written(number, source, target)))
+        return groups
+
+    def _derive(self) -> int:
+        left = 0
+        for setting, candidates in self._waiting("waiting").items():
+            inputs = self.store.inputs(setting)
+            for start in range(0, len(candidates), _PAIRS):
+                if time.process_time() > self._deadline_s:
+                    return left
+                batch = candidates[start : start + _PAIRS]
+                pairs = [(rule.sources[0], rule.targets[0]) for _, rule in batch]
+                unproved = set(self.tools.unproved(pairs, inputs, ()))
+                left += len(unproved)
+                for place, (number, _) in enumerate(batch):
+                    status = "not derived" if place in unproved else "derived from the laws"
+                    self.store.rows("settle", id=number, status=status, note="")
+        return left
+
+    def _judge(self) -> int:
+        sound = 0
+        for number, _, source, target, *_ in self.store.rows("waiting", status="not derived"):
+            if time.process_time() > self._deadline_s:
+                break
+            written = _as_written(number, source, target)
+            rule = rule_of(f"found-{number}", written.sources[0], written.targets[0])
+            found = judged_pair(self.store, rule, self.request.seed, self.request.trials)
+            self.store.rows("settle", id=number, status=found.status, note=found.note)
+            if found.status == "sound" and found.verdict is not None:
+                sound += 1
+                evidence, trials = found.verdict.evidence, found.verdict.trials
+                text = rule_text(found.rule).partition("\n")[2]
+                self.store.rows("add_rule", id=number, text=text, evidence=evidence, trials=trials)
+        return sound
+
+    def _derive_alone(self) -> int:
+        """Settle which rules stand when those before them are laws, too."""
+        kept: list[Rule] = []
+        for number, text, *_ in self.store.rows("found", status="sound"):
+            rule = read_rule_text(text)
+            over = time.process_time() > self._deadline_s
+            proved = False if over else self.tools.derived(rule, kept)
+            status = "time is over" if over else "derived from the laws" if proved else "found"
+            self.store.rows("settle", id=number, status=status, note="")
+            if status == "found":
+                kept.append(rule)
+        return len(kept)
+
+
+def _as_written(number: int, source: str, target: str) -> Rule:
+    (rule,) = parse_rules(f'(rule c{number} (law "c") (from {source}) (to {target}))', "candidate")
+    return rule
+
+
+def _operands(
+    operands: tuple[int, ...], numbers: tuple[float, ...], leaves: int, known: tuple[float, ...]
+) -> list[int]:
+    """Return a window's operands as the setting has them: its numbers stand after its inputs."""
+    return [
+        operand if operand >= -leaves else -1 - leaves - known.index(numbers[-1 - leaves - operand])
+        for operand in operands
+    ]

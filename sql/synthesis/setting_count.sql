@@ -1,0 +1,2 @@
+-- How many settings there are.
+SELECT count(*) FROM setting
