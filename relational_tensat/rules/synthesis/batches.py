@@ -22,8 +22,10 @@ from relational_tensat.tensor.types import AttrItems, AttrValue, TensorType
 
 Batch: TypeAlias = NDArray[Any]
 Types: TypeAlias = tuple[TensorType, ...]
-#: The operator on a batch: its attributes there, and the rank that operands are brought to, or 0.
-_Lift: TypeAlias = tuple[Callable[[int], dict[str, AttrValue]], int]
+_Attrs: TypeAlias = Callable[[int], Mapping[str, AttrValue]]
+#: The operator on a batch: its operands there, its attributes for so many rows, and how a result of so many
+#: rows is a batch again.
+_Lift: TypeAlias = tuple[Callable[[Batch, int, int], Batch], _Attrs, Callable[[Batch, int], Batch]]
 
 #: Two values of float64 are one where they agree after so many digits behind the point.
 _STEP = 1e-7
@@ -116,23 +118,22 @@ class BatchArithmetic:
     def _lifted(
         self, op: str, lift: _Lift, types: Types, operands: Sequence[Batch]
     ) -> tuple[Batch, ...]:
-        attrs, rank = lift
+        place, attrs, restore = lift
         rows = len(operands[0])
-        raised = [
-            operand.reshape((rows, *(1,) * (rank - kind.rank), *kind.shape))
-            for operand, kind in zip(operands, types, strict=True)
-        ] if rank else list(operands)
+        rank = max(kind.rank for kind in types)
+        placed = [place(operand, index, rank) for index, operand in enumerate(operands)]
         kinds = tuple(
-            kind.with_shape(operand.shape) for kind, operand in zip(types, raised, strict=True)
+            kind.with_shape(operand.shape) for kind, operand in zip(types, placed, strict=True)
         )
-        return _parts(self._compute(op, raised, kinds, attrs(rows)))
+        results = _parts(self._compute(op, placed, kinds, attrs(rows)))
+        return tuple(restore(result, rows) for result in results)
 
     def _found_lift(
         self, op: str, attrs: AttrItems, types: Types, operands: Sequence[Batch]
     ) -> _Lift | None:
         few = [operand[:_PROBED] for operand in operands]
         expected = self._row_by_row(op, attrs, types, few)
-        for lift in _lifts(dict(attrs), types):
+        for lift in _lifts(dict(attrs)):
             try:
                 found = self._lifted(op, lift, types, few)
             except _MISFITS:
@@ -190,17 +191,58 @@ def _same(a: Batch, b: Batch) -> bool:
     return a.shape == b.shape and np.allclose(a, b, rtol=1e-12, atol=1e-12, equal_nan=True)
 
 
-def _lifts(attrs: dict[str, AttrValue], types: Types) -> Iterator[_Lift]:
-    """Yield ways in which an operator may take one more axis in front, the usual ones first."""
+def _lifts(attrs: dict[str, AttrValue]) -> Iterator[_Lift]:
+    """Yield ways in which an operator may take a batch, the usual ones first.
+
+    As one more axis in front, operands levelled or not, attributes moved or not; as more rows of the first
+    axis; as more groups of a convolution.
+    """
     moved = {name: _moved(name, value) for name, value in attrs.items()}
 
-    def with_rows(rows: int) -> dict[str, AttrValue]:
+    def with_rows(rows: int) -> Mapping[str, AttrValue]:
         return {name: value(rows) for name, value in moved.items()}
 
-    rank = max((kind.rank for kind in types), default=0)
-    for shape_rank in dict.fromkeys((rank, 0)):
-        yield with_rows, shape_rank
-        yield (lambda rows: attrs), shape_rank
+    def plain(rows: int) -> Mapping[str, AttrValue]:
+        return attrs
+
+    for place in (_levelled, _as_it_is):
+        yield place, with_rows, _all_of_it
+        yield place, plain, _all_of_it
+    yield _in_first_axis, plain, _out_of_first_axis
+    yield _in_groups, plain, _out_of_groups
+
+
+def _levelled(operand: Batch, index: int, rank: int) -> Batch:
+    rows, *shape = operand.shape
+    return operand.reshape((rows, *(1,) * (rank - len(shape)), *shape))
+
+
+def _as_it_is(operand: Batch, index: int, rank: int) -> Batch:
+    return operand
+
+
+def _all_of_it(result: Batch, rows: int) -> Batch:
+    return result
+
+
+def _in_first_axis(operand: Batch, index: int, rank: int) -> Batch:
+    return operand.reshape((-1, *operand.shape[2:]))
+
+
+def _out_of_first_axis(result: Batch, rows: int) -> Batch:
+    return result.reshape((rows, -1, *result.shape[1:]))
+
+
+def _in_groups(operand: Batch, index: int, rank: int) -> Batch:
+    """Images side by side as channels, their filters below each other."""
+    if index:
+        return _in_first_axis(operand, index, rank)
+    side_by_side = np.moveaxis(operand, 0, 1)
+    return side_by_side.reshape((len(side_by_side), -1, *operand.shape[3:]))
+
+
+def _out_of_groups(result: Batch, rows: int) -> Batch:
+    return np.moveaxis(result.reshape((len(result), rows, -1, *result.shape[2:])), 1, 0)
 
 
 def _moved(name: str, value: AttrValue) -> Callable[[int], AttrValue]:

@@ -48,6 +48,22 @@ class TermClass:
 
 
 @dataclass
+class ComputedTerm:
+    """One term, computed.
+
+    Attributes:
+        symbol: its operator's number.
+        kind: the number of its type.
+        fingerprint: an array of one.
+    """
+
+    symbol: int
+    kind: int
+    value: Batch
+    fingerprint: NDArray[np.uint64]
+
+
+@dataclass
 class TermBank:
     """All terms of a setting up to a size.
 
@@ -279,7 +295,40 @@ class TermBank:
         self._class_rows.append((self.number, number, *row, size, of_window, fingerprint))
         return number
 
-    # --- windows ---
+    # --- single terms ---
+
+    def computed(
+        self, op: str, attrs: AttrItems, children: Sequence[int], part: int | None = None
+    ) -> ComputedTerm | None:
+        """Return an operator over classes, computed; None where it misfits, or has no finite value."""
+        types = tuple(self.kind_of(child) for child in children)
+        typed = typed_application(op, attrs, types)
+        if typed is None:
+            return None
+        values = [self._values[self.classes[c].kind][self.classes[c].row][None] for c in children]
+        results, valued = self.arithmetic.apply(op, typed[0], types, values)
+        if not valued.all():
+            return None
+        kind = tensors_of(typed[1])[part or 0]
+        number = self._kind(kind)
+        value = np.broadcast_to(results[part or 0], (1, *kind.shape))
+        fingerprints, fine = self.arithmetic.fingerprints(value, number)
+        symbol = self._symbol(op, typed[0], part)
+        return ComputedTerm(symbol, number, value[0], fingerprints) if fine.all() else None
+
+    def kind_of(self, number: int) -> TensorType:
+        """Return the type of a class."""
+        return self._kinds[self.classes[number].kind]
+
+    def class_with(self, fingerprint: int) -> int | None:
+        """Return the class of a fingerprint, if it is below the last size."""
+        return self._by_fingerprint.get(fingerprint)
+
+    def operands_in_order(self, op: str, attrs: AttrItems, children: Sequence[int]) -> list[int]:
+        """Return operands as rows have them: in the order of classes where an operator does not care."""
+        kinds = {self.classes[child].kind for child in children}
+        alike = len(children) == 2 and len(kinds) == 1
+        return sorted(children) if alike and self._swapped(op, attrs, kinds.pop()) else list(children)
 
     def add_window(
         self, window: int, applications: Sequence[tuple[str, AttrItems, Sequence[int], int | None]]
@@ -296,30 +345,17 @@ class TermBank:
         classes: list[int] = []
         for level, (op, attrs, operands, part) in enumerate(applications, start=1):
             children = [classes[o] if o >= 0 else -1 - o for o in operands]
-            types = tuple(self._kinds[self.classes[c].kind] for c in children)
-            typed = typed_application(op, attrs, types)
-            if typed is None:
+            term = self.computed(op, attrs, children, part)
+            if term is None:
                 return False
-            values = [self._values[self.classes[c].kind][self.classes[c].row][None] for c in children]
-            results, valued = self.arithmetic.apply(op, typed[0], types, values)
-            if not valued.all():
-                return False
-            kind = tensors_of(typed[1])[part or 0]
-            shaped = np.broadcast_to(results[part or 0], (1, *kind.shape))
-            number = self._kind(kind)
-            fingerprints, fine = self.arithmetic.fingerprints(shaped, number)
-            if not fine.all():
-                return False
-            symbol = self._symbol(op, typed[0], part)
-            padded = (*children, _NO_CLASS, _NO_CLASS, _NO_CLASS)[:3]
-            within = frozenset[int]().union(*(self.classes[c].within for c in children))
             if level == len(applications):
                 grids = [np.array([child], np.int32) for child in children]
-                self._add(symbol, number, fingerprints, grids, level, window)
+                self._add(term.symbol, term.kind, term.fingerprint, grids, level, window)
                 return True
-            row = symbol, *padded
-            inner = self._new_class(int(fingerprints[0]), number, shaped[0], level, row, within, True)
-            classes.append(inner)
+            row = term.symbol, *(*children, _NO_CLASS, _NO_CLASS, _NO_CLASS)[:3]
+            within = frozenset[int]().union(*(self.classes[c].within for c in children))
+            number = int(term.fingerprint[0])
+            classes.append(self._new_class(number, term.kind, term.value, level, row, within, True))
         return False
 
     # --- what is kept ---

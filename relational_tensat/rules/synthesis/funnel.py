@@ -19,7 +19,7 @@ from relational_tensat.rules.model import Rule, Term
 from relational_tensat.rules.synthesis.candidates import OperatorCost, add_candidates
 from relational_tensat.rules.synthesis.enumeration import TermBank
 from relational_tensat.rules.synthesis.judging import TRIALS, judged_pair
-from relational_tensat.rules.synthesis.pair_terms import read_rule_text, rule_of
+from relational_tensat.rules.synthesis.pair_terms import read_rule_text, rule_of, with_names
 from relational_tensat.rules.synthesis.store import SynthesisStore
 from relational_tensat.rules.synthesis.vocabulary import TermSetting, setting_of_operators
 from relational_tensat.rules.synthesis.windows import (
@@ -198,27 +198,28 @@ class RuleFunnel:
             )  # fmt: skip
         return len(self.store.rows("laws"))
 
-    def _waiting(self, status: str) -> dict[int, list[tuple[int, Rule]]]:
-        """Return candidates of a status by setting, as rules on the setting's inputs."""
-        groups: dict[int, list[tuple[int, Rule]]] = {}
-        for number, setting, source, target, *_ in self.store.rows("waiting", status=status):
-            groups.setdefault(setting, []).append((number, _as_written(number, source, target)))
-        return groups
-
     def _derive(self) -> int:
+        """Settle which pairs the laws prove, many in one e-graph, whatever their setting."""
+        rows = self.store.rows("waiting", status="waiting")
         left = 0
-        for setting, candidates in self._waiting("waiting").items():
-            inputs = self.store.inputs(setting)
-            for start in range(0, len(candidates), _PAIRS):
-                if time.process_time() > self._deadline_s:
-                    return left
-                batch = candidates[start : start + _PAIRS]
-                pairs = [(rule.sources[0], rule.targets[0]) for _, rule in batch]
-                unproved = set(self.tools.unproved(pairs, inputs, ()))
-                left += len(unproved)
-                for place, (number, _) in enumerate(batch):
-                    status = "not derived" if place in unproved else "derived from the laws"
-                    self.store.rows("settle", id=number, status=status, note="")
+        for start in range(0, len(rows), _PAIRS):
+            if time.process_time() > self._deadline_s:
+                break
+            batch = rows[start : start + _PAIRS]
+            inputs: dict[str, TensorType] = {}
+            pairs = []
+            for number, setting, source, target, *_ in batch:
+                own = self.store.inputs(setting)
+                names = {name: f"{setting}.{name}" for name in own}
+                inputs |= {names[name]: kind for name, kind in own.items()}
+                rule = _as_written(number, source, target)
+                sides = rule.sources[0], rule.targets[0]
+                pairs.append((with_names(sides[0], names), with_names(sides[1], names)))
+            unproved = set(self.tools.unproved(pairs, inputs, ()))
+            left += len(unproved)
+            for place, (number, *_) in enumerate(batch):
+                status = "not derived" if place in unproved else "derived from the laws"
+                self.store.rows("settle", id=number, status=status, note="")
         return left
 
     def _judge(self) -> int:

@@ -42,6 +42,11 @@ def nodes_of(term: Term) -> Iterator[Apply]:
             yield from nodes_of(child)
 
 
+def with_names(term: Term, names: Mapping[str, str]) -> Term:
+    """Return a term with other variables."""
+    return replaced(term, _same, names)
+
+
 def replaced(term: Term, change: Callable[[Apply], Apply], names: Mapping[str, str]) -> Term:
     """Return a term with other names, and each operator changed."""
     if isinstance(term, Var):
@@ -53,7 +58,7 @@ def replaced(term: Term, change: Callable[[Apply], Apply], names: Mapping[str, s
 def renamed(source: Term, target: Term) -> tuple[Term, Term]:
     """Return both sides with variables named by first occurrence."""
     names = dict(zip(variables(source, target), _NAMES, strict=False))
-    return replaced(source, _same, names), replaced(target, _same, names)
+    return with_names(source, names), with_names(target, names)
 
 
 def _same(node: Apply) -> Apply:
@@ -67,7 +72,7 @@ def is_permutative(source: Term, target: Term) -> bool:
     if sorted(names) != sorted(variables(target)):
         return False
     return any(
-        term_text(replaced(source, _same, dict(zip(names, order, strict=True)))) == text
+        term_text(with_names(source, dict(zip(names, order, strict=True)))) == text
         for order in itertools.permutations(names)
     )
 

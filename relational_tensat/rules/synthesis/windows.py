@@ -2,7 +2,7 @@
 
 A window stands for what a model does somewhere. Its sizes become small primes, in order, so that windows
 of many models are one form; numbers stay what they are, since laws of activations are about them. Windows
-whose operands have the same types share a setting, with all operators that any of them has.
+whose operands have the same types and numbers share a setting, with all operators that any of them has.
 """
 
 from __future__ import annotations
@@ -164,11 +164,11 @@ def form_of(window: MinedWindow) -> str:
 
 def setting_key(window: MinedWindow) -> str:
     """Return what windows of one setting have in common."""
-    return " ".join(map(str, window.leaves))
+    return " ".join(map(str, (*window.leaves, *sorted(window.numbers))))
 
 
 def setting_of_windows(windows: Sequence[MinedWindow]) -> TermSetting:
-    """Return the world in which windows with leaves of equal types are sought."""
+    """Return the world in which windows with leaves of equal types, and equal numbers, are sought."""
     inputs = dict(zip("xyz", windows[0].leaves, strict=False))
     numbers = _pool({number for window in windows for number in window.numbers} | {
         value
@@ -202,7 +202,7 @@ def setting_of_windows(windows: Sequence[MinedWindow]) -> TermSetting:
             (("alpha", slope), ("beta", beta)) for slope in slopes for beta in (0.0, 0.5, 1.0)
         )))  # fmt: skip
     known = sorted({number for window in windows for number in window.numbers} | ({1.0} if has_floats else set()))
-    return TermSetting("windows", inputs, _together(choices), tuple(known[:_MOST_OF_SETTING]))
+    return TermSetting("windows", inputs, _together(choices), tuple(known))
 
 
 def _clips(bounds: Sequence[float]) -> tuple[AttrItems, ...]:
