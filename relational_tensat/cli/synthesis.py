@@ -37,7 +37,7 @@ def synthesize_arguments(parser: Parser) -> None:
     )
     parser.add_argument(
         "--size", type=whole_number, default=2, metavar="N",
-        help="operators of a term; windows of models have up to two more [%(default)s]",
+        help="operators of a term; windows of models have up to four more [%(default)s]",
     )  # fmt: skip
     parser.add_argument(
         "--for", dest="runs_on", default="cpu-avx2", metavar="PROFILE",
@@ -68,6 +68,7 @@ def synthesize_rules(args: argparse.Namespace) -> int:
     if not operators and not args.models:
         raise UsageError("expected models, or --operators NAME,…")
     from relational_tensat.cli.console import stdout_console, table
+    from relational_tensat.rules.library import load_rules
     from relational_tensat.rules.synthesis.found_file import found_text
     from relational_tensat.rules.synthesis.funnel import RuleFunnel, SynthesisRequest
     from relational_tensat.rules.synthesis.store import SynthesisStore
@@ -78,7 +79,7 @@ def synthesize_rules(args: argparse.Namespace) -> int:
         cheaper=args.goal == "cheaper", time_limit_s=args.time_limit, seed=args.seed,
     )  # fmt: skip
     with SynthesisStore(args.db) as store:
-        tools = synthesis_tools(args.runs_on, args.rules)
+        tools = synthesis_tools(args.runs_on, load_rules(args.rules or None))
         report = (lambda text: None) if args.quiet else write_line
         rules = RuleFunnel(store, request, tools, report).run()
         console = stdout_console()
@@ -95,14 +96,13 @@ def synthesize_rules(args: argparse.Namespace) -> int:
     return 0
 
 
-def synthesis_tools(profile: str, rule_files: Sequence[Path] = ()) -> SynthesisTools:
-    """Return what the stages need of other rooms: runs, costs, and derivations from the laws of files."""
+def synthesis_tools(profile: str, laws: Sequence[Rule]) -> SynthesisTools:
+    """Return what the stages need of other rooms: runs, costs, and derivations from laws."""
     from relational_tensat.cost.opener import open_source
-    from relational_tensat.rules.library import load_rules
+    from relational_tensat.cost.source import graph_cost_us
     from relational_tensat.rules.synthesis.funnel import SynthesisTools
 
     source = open_source(profile)
-    laws = load_rules(list(rule_files) or None)
 
     def cost_us(
         op: str, kinds: tuple[ValueType, ...], result: ValueType, attrs: AttrItems
@@ -112,6 +112,7 @@ def synthesis_tools(profile: str, rule_files: Sequence[Path] = ()) -> SynthesisT
     return SynthesisTools(
         optimized=partial(_optimized, profile=profile),
         cost_us=cost_us,
+        whole_us=lambda graph: graph_cost_us(graph, source),
         unproved=partial(_unproved, laws),
         derived=partial(_derived, laws),
     )

@@ -35,6 +35,8 @@ from relational_tensat.tensor.types import TensorType
 
 #: Pairs that are derived in one e-graph.
 _PAIRS = 300
+#: Windows of models have so many operators more than terms: what is cheaper is shorter.
+_WIDER = 4
 #: The share of the time that terms may take.
 _OF_TERMS = 0.4
 
@@ -48,12 +50,14 @@ class SynthesisTools:
     Attributes:
         optimized: a model's graph after a run.
         cost_us: of an operator, modelled.
+        whole_us: of a graph.
         unproved: which pairs of terms over inputs the laws do not prove, given more laws than ship.
         derived: whether laws prove a rule, given more than ship.
     """
 
     optimized: Callable[[Path], Graph]
     cost_us: OperatorCost
+    whole_us: Callable[[Graph], float]
     unproved: Callable[
         [Sequence[tuple[Term, Term]], Mapping[str, TensorType], Sequence[Rule]], list[int]
     ]
@@ -149,12 +153,12 @@ class RuleFunnel:
         uses: dict[int, list[tuple[str, float, float, str]]] = {}
         for path in self.request.models:
             graph = self.tools.optimized(path)
-            whole_us = self._graph_us(graph)
+            whole_us = self.tools.whole_us(graph) or math.inf
             count = 0
-            for window in windows_of(graph, self.request.size + 2):
+            for window in windows_of(graph, self.request.size + _WIDER):
                 count += 1
                 number, _ = forms.setdefault(form_of(window), (len(forms), window))
-                window_us = sum(self._node_us(graph, node.op, node) for node in window.nodes)
+                window_us = self._window_us(graph, window)
                 types = json.dumps([[kind.dtype, kind.shape] for kind in window.real])
                 uses.setdefault(number, []).append((path.stem, window_us, whole_us, types))
             self._report(f"{path.name}: {len(graph.nodes)} operators after a run, {count} windows")
@@ -174,18 +178,16 @@ class RuleFunnel:
                     )  # fmt: skip
         return [(setting_of_windows([window for _, window in group]), group) for group in most]
 
-    def _graph_us(self, graph: Graph) -> float:
-        return sum(self._node_us(graph, node.op, node) for node in graph.nodes) or math.inf
-
-    def _node_us(self, graph: Graph, op: str, node: object) -> float:
-        from relational_tensat.tensor.graph import Node
-
-        assert isinstance(node, Node)
-        kinds = tuple(graph.types[name] for name in node.inputs)
-        result = graph.types[node.outputs[0]]
-        if len(node.outputs) > 1:
-            result = tuple(kind for name in node.outputs if isinstance(kind := graph.types[name], TensorType))
-        return self.tools.cost_us(op, kinds, result, tuple(node.attrs.items()))
+    def _window_us(self, graph: Graph, window: MinedWindow) -> float:
+        return sum(
+            self.tools.cost_us(
+                node.op,
+                tuple(graph.types[name] for name in node.inputs),
+                graph.types[node.outputs[0]],
+                tuple(node.attrs.items()),
+            )
+            for node in window.nodes
+        )
 
     # --- pairs ---
 

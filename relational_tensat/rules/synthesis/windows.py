@@ -17,6 +17,7 @@ from relational_tensat.rules.synthesis.vocabulary import OperatorChoice, TermSet
 from relational_tensat.tensor.graph import Graph, Node
 from relational_tensat.tensor.operators import get_operator, operators
 from relational_tensat.tensor.types import AttrItems, AttrValue, TensorType, tensors_of
+from relational_tensat.tensor.uses import weight_only_values
 
 #: An operator, attributes, operands as in ``TermBank.add_window``, and its part.
 Application: TypeAlias = tuple[str, AttrItems, tuple[int, ...], int | None]
@@ -63,8 +64,9 @@ def windows_of(graph: Graph, most: int) -> Iterator[MinedWindow]:
             users.setdefault(name, []).append(node)
     found = 0
     seen: set[frozenset[int]] = set()
+    before_inference = weight_only_values(graph)
     for last in graph.nodes:
-        if not _usable(graph, last):
+        if not _usable(graph, last) or last.outputs[0] in before_inference:
             continue
         frontier = [frozenset((order[id(last)],))]
         for _ in range(most - 1):
@@ -73,7 +75,7 @@ def windows_of(graph: Graph, most: int) -> Iterator[MinedWindow]:
                 for place in places:
                     for name in graph.nodes[place].inputs:
                         before = producers.get(name)
-                        if before is None or before.op == "fill" or not _usable(graph, before):
+                        if before is None or name in before_inference or not _usable(graph, before):
                             continue
                         inside = all(order[id(user)] in places for user in users[name])
                         if inside and name not in graph.outputs:
@@ -95,7 +97,7 @@ def _usable(graph: Graph, node: Node) -> bool:
     return (
         get_operator(node.op).in_rules
         and not get_operator(node.op).is_structure
-        and 1 <= len(node.inputs) <= 3
+        and 1 <= len(node.inputs) <= _MOST_LEAVES
         and len(node.outputs) == 1
         and all(isinstance(kind, TensorType) for kind in kinds)
     )
