@@ -1,1 +1,1 @@
-"""Rules that find themselves: TASO again, laws left out and found, planted false ones, other people's models."""
+"""Rules that find themselves: TASO again, laws left out, planted false ones, and what they are worth."""

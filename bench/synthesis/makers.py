@@ -1,4 +1,4 @@
-"""``PYTHON -m bench.synthesis.makers FOLDER``: exports of small networks with unusual activations and masks.
+"""``PYTHON -m bench.synthesis.makers FOLDER``: small networks, unusual activations and masks.
 
 PYTHON is an interpreter that has torch and onnx; nothing here imports the optimizer. Each network is
 written as its paper or a common repository writes it, before anybody looked at what rules there are.
@@ -183,7 +183,9 @@ class Normalized(nn.Module):
                 case "clamped":
                     x = x / x.norm(dim=-1, keepdim=True).clamp(min=1e-6)
                 case "standard":
-                    x = (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True, unbiased=False) + 1e-5)
+                    x = (x - x.mean(-1, keepdim=True)) / (
+                        x.std(-1, keepdim=True, unbiased=False) + 1e-5
+                    )
                 case "peak":
                     x = x / (x.abs().amax(-1, keepdim=True) + 1e-6)
                 case "softmax":

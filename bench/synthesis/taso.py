@@ -20,7 +20,7 @@ from relational_tensat.rules.synthesis.pair_terms import nodes_of
 from relational_tensat.rules.synthesis.store import SynthesisStore
 from relational_tensat.rules.synthesis.vocabulary import OperatorChoice, TermSetting
 from relational_tensat.tensor.operators import get_operator
-from relational_tensat.tensor.types import AttrItems, TensorType, tensors_of
+from relational_tensat.tensor.types import AttrItems, TensorType
 
 _MATRIX = TensorType("float32", (3, 3))
 _IMAGE = TensorType("float32", (2, 2, 3, 3))
@@ -115,7 +115,6 @@ _Row = tuple[int, int, int]
 
 def _found_in(bank: TermBank, store: SynthesisStore, world: World) -> Iterator[str]:
     pairs_of: dict[tuple[str, int], list[tuple[_Row | None, _Row | None]]] = {}
-    inputs: dict[tuple[str, int], list[tuple[int, int]]] = {}
     for rule in taso_rules():
         for number, classes in enumerate(_assignments(rule, world.setting)):
             sides = [
@@ -124,7 +123,9 @@ def _found_in(bank: TermBank, store: SynthesisStore, world: World) -> Iterator[s
             ]
             if all(left and right and left[1] == right[1] for left, right in sides):
                 pairs_of[rule.name, number] = [(a[0], b[0]) for a, b in sides if a and b]
-    wanted = {row for pairs in pairs_of.values() for pair in pairs for row in pair if row is not None}
+    wanted = {
+        row for pairs in pairs_of.values() for pair in pairs for row in pair if row is not None
+    }
     known = _known(store, wanted)
     for (name, _), pairs in pairs_of.items():
         if all(row is None or row in known for pair in pairs for row in pair):
@@ -184,7 +185,9 @@ def _looked_up(
 def _known(store: SynthesisStore, wanted: set[_Row]) -> set[_Row]:
     """Return the rows that there are."""
     rows = sorted(wanted)
-    columns = {name: np.array([row[i] for row in rows], np.int32) for i, name in enumerate(("s", "a", "b"))}
+    columns = {
+        name: np.array([row[i] for row in rows], np.int32) for i, name in enumerate(("s", "a", "b"))
+    }
     store.connection.register("wanted", pa.table(columns))
     found = store.connection.execute(
         "-- which terms there are\n"

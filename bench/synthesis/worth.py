@@ -9,7 +9,6 @@ from pathlib import Path
 from relational_tensat.cli.synthesis import synthesis_tools
 from relational_tensat.formats import load_model
 from relational_tensat.rules.library import load_rules
-from relational_tensat.rules.model import Rule
 from relational_tensat.rules.synthesis.found_file import found_text
 from relational_tensat.rules.synthesis.funnel import RuleFunnel, SynthesisRequest
 from relational_tensat.rules.synthesis.store import SynthesisStore

@@ -90,7 +90,10 @@ def synthesize_rules(args: argparse.Namespace) -> int:
         for rule in rules:
             sys.stdout.write(rule_text(rule).partition("\n")[2] + "\n")
         if args.output is not None:
-            words = [*map(str, args.models), *((f"--operators {args.operators}",) if operators else ())]
+            words = [
+                *map(str, args.models),
+                *((f"--operators {args.operators}",) if operators else ()),
+            ]
             text = found_text(store, f"rules synthesize {' '.join(words)} --size {args.size}")
             args.output.write_text(text, encoding="utf-8")
     return 0

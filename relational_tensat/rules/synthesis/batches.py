@@ -64,7 +64,11 @@ class BatchArithmetic:
             return random.integers(0, 2, shape).astype(bool)
         if not kind.is_float:
             return random.integers(-9, 10, shape)
-        return random.integers(1, PRIME, shape) if self.exact else _SCALE * random.standard_normal(shape)
+        return (
+            random.integers(1, PRIME, shape)
+            if self.exact
+            else _SCALE * random.standard_normal(shape)
+        )
 
     def constant(self, value: float) -> Batch:
         """Return a number as a batch of one scalar."""
@@ -89,8 +93,14 @@ class BatchArithmetic:
             self.apply(op, attrs, types, [operand[part] for operand in operands])
             for part in (slice(middle), slice(middle, None))
         )
-        parts = [np.concatenate(pair) for pair in zip(first, second, strict=True)] if first and second else []
-        return tuple(parts) or _filled(first or second, fine, fine_too), np.concatenate((fine, fine_too))
+        parts = (
+            [np.concatenate(pair) for pair in zip(first, second, strict=True)]
+            if first and second
+            else []
+        )
+        return tuple(parts) or _filled(first or second, fine, fine_too), np.concatenate(
+            (fine, fine_too)
+        )
 
     def _whole(
         self, op: str, attrs: AttrItems, types: Types, operands: Sequence[Batch]
@@ -152,7 +162,9 @@ class BatchArithmetic:
                 return operator.evaluate_exact(operands, types, attrs, self._field)
             return operator.evaluate_typed(operands, types, attrs)
 
-    def fingerprints(self, values: Batch, kind: int) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    def fingerprints(
+        self, values: Batch, kind: int
+    ) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
         """Return a number per row that equal values of a type share, and which rows have one.
 
         A row without is not finite somewhere: nothing is said of it.
@@ -166,11 +178,15 @@ class BatchArithmetic:
         if flat.dtype.kind == "f":
             with np.errstate(all="ignore"):
                 flat = np.rint((flat + _OFFSET) / _STEP)
-            fine = (np.abs(flat) < _LARGEST).all(axis=1)  # no number is not less either
+            fine = np.asarray((np.abs(flat) < _LARGEST).all(axis=1))  # NaN is not less either
             flat = np.where(fine[:, None], flat, 0)
-        places = mixed(np.arange(1, flat.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+        places = mixed(
+            np.arange(1, flat.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        )
         with np.errstate(over="ignore"):
-            sums = mixed(flat.astype(np.int64).view(np.uint64) + places).sum(axis=1, dtype=np.uint64)
+            sums = mixed(flat.astype(np.int64).view(np.uint64) + places).sum(
+                axis=1, dtype=np.uint64
+            )
             return mixed(sums ^ np.uint64(kind * 0x1234567 + 7)), fine
 
 

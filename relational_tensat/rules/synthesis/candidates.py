@@ -55,7 +55,9 @@ class TermReaderOfTables:
         if key not in self._terms:
             op, items, part = self._symbols[symbol]
             children = tuple(self.term(*self._classes[c]) for c in (c0, c1, c2) if c != _NO_CLASS)
-            self._terms[key] = Var(op) if op in self._inputs else _applied(op, children, items, part)
+            self._terms[key] = (
+                Var(op) if op in self._inputs else _applied(op, children, items, part)
+            )
         return self._terms[key]
 
 
@@ -83,7 +85,9 @@ def add_candidates(
     found = []
     for *row, window in pairs:
         source, target = reader.term(*row[:4]), reader.term(*row[4:])
-        if not says_something(source, target) and not (window < 0 and says_something(target, source)):
+        if not says_something(source, target) and not (
+            window < 0 and says_something(target, source)
+        ):
             continue
         before_us, after_us = (term_cost_us(term, inputs, cost_us) for term in (source, target))
         if before_us < after_us and window < 0:
@@ -97,8 +101,8 @@ def add_candidates(
             shares = _shares(uses.get(window, ()), target, tuple(inputs), cost_us)
             gain = max(shares.values(), default=0.0)
             told = json.dumps({name: round(share, 5) for name, share in shares.items()})
-            row = window, before_us - after_us, gain, told, "waiting", ""
-            found.append((len(known), setting, *texts, *row))
+            promise = window, before_us - after_us, gain, told
+            found.append((len(known), setting, *texts, *promise, "waiting", ""))
     if found:
         store.append("candidate", columns(_COLUMNS, found))
     return len(pairs)
@@ -135,9 +139,7 @@ def says_something(source: Term, target: Term) -> bool:
     return not is_permutative(source, target)
 
 
-def term_cost_us(
-    term: Term, inputs: Mapping[str, TensorType], cost_us: OperatorCost
-) -> float:
+def term_cost_us(term: Term, inputs: Mapping[str, TensorType], cost_us: OperatorCost) -> float:
     """Return what a term's operators cost, each different one once; infinity where operands misfit."""
     types: dict[Term, ValueType] = {}
 

@@ -92,10 +92,14 @@ def _call(function: str, *args: Expr) -> Call:
 
 
 def inferred_conditions(
-    store: SynthesisStore, rule: Rule, examples: Sequence[LawExample], most: int = 3
+    store: SynthesisStore,
+    rule: Rule,
+    examples: Sequence[LawExample],
+    words: Sequence[Expr],
+    most: int = 3,
 ) -> list[tuple[Expr, ...]]:
     """Return the conjunctions of one or two words that no failing example fulfils, the widest first."""
-    words = list(dict.fromkeys(vocabulary_of(rule)))
+    words = list(dict.fromkeys(words))
     prepared = compiled_rule(rule)
     rows = []
     for number, word in enumerate(words):

@@ -175,10 +175,14 @@ class TermBank:
     ) -> None:
         types = tuple(self._kinds[kind] for kind in kinds)
         for attrs in choice.applications(types):
-            grids = list(ids) if paired else [
-                grid.ravel() for grid in np.meshgrid(*ids, indexing="ij")
-            ]
-            if len(grids) == 2 and kinds[0] == kinds[1] and self._swapped(choice.op, attrs, kinds[0]):
+            grids = (
+                list(ids) if paired else [grid.ravel() for grid in np.meshgrid(*ids, indexing="ij")]
+            )
+            if (
+                len(grids) == 2
+                and kinds[0] == kinds[1]
+                and self._swapped(choice.op, attrs, kinds[0])
+            ):
                 ordered = grids[0] <= grids[1]
                 grids = [grid[ordered] for grid in grids]
             for start in range(0, len(grids[0]), _ROWS):
@@ -219,8 +223,7 @@ class TermBank:
         typed = typed_application(op, attrs, types)
         assert typed is not None  # what the choice yields fits
         operands = [
-            self._stack(kind)[self._rows[grid]]
-            for kind, grid in zip(kinds, ids, strict=True)
+            self._stack(kind)[self._rows[grid]] for kind, grid in zip(kinds, ids, strict=True)
         ]
         results, valued = self.arithmetic.apply(op, attrs, types, operands)
         several = isinstance(typed[1], tuple)
@@ -274,7 +277,9 @@ class TermBank:
                 padded = (*children, _NO_CLASS, _NO_CLASS, _NO_CLASS)[:3]
                 within = frozenset[int]().union(*(self.classes[c].within for c in children))
                 own = frozenset((*within, len(self.classes)))
-                self._new_class(fingerprint, kind, values[row].copy(), level, (symbol, *padded), own)
+                self._new_class(
+                    fingerprint, kind, values[row].copy(), level, (symbol, *padded), own
+                )
 
     def _new_class(
         self,
@@ -328,7 +333,9 @@ class TermBank:
         """Return operands as rows have them: in the order of classes where an operator does not care."""
         kinds = {self.classes[child].kind for child in children}
         alike = len(children) == 2 and len(kinds) == 1
-        return sorted(children) if alike and self._swapped(op, attrs, kinds.pop()) else list(children)
+        return (
+            sorted(children) if alike and self._swapped(op, attrs, kinds.pop()) else list(children)
+        )
 
     def add_window(
         self, window: int, applications: Sequence[tuple[str, AttrItems, Sequence[int], int | None]]
@@ -371,7 +378,10 @@ class TermBank:
             for (op, attrs, part), number in self._symbols.items()
         ]
         for row in rows:
-            self.store.rows("add_symbol", **dict(zip(("setting", "id", "op", "attrs", "part"), row, strict=True)))
+            self.store.rows(
+                "add_symbol",
+                **dict(zip(("setting", "id", "op", "attrs", "part"), row, strict=True)),
+            )
 
     def _kind(self, kind: TensorType) -> int:
         if kind not in self._kinds:

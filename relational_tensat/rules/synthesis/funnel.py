@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from relational_tensat.base.records import record
 from relational_tensat.rules.language import parse_rules
@@ -90,7 +90,11 @@ class RuleFunnel:
     """A synthesis in a file."""
 
     def __init__(
-        self, store: SynthesisStore, request: SynthesisRequest, tools: SynthesisTools, report: Report
+        self,
+        store: SynthesisStore,
+        request: SynthesisRequest,
+        tools: SynthesisTools,
+        report: Report,
     ) -> None:
         self.store = store
         self.request = request
@@ -243,7 +247,7 @@ class RuleFunnel:
     def _derive_alone(self) -> int:
         """Settle which rules stand when those before them are laws, too."""
         kept: list[Rule] = []
-        for number, text, *_ in self.store.rows("found", status="sound"):
+        for number, text, *_ in sorted(self.store.rows("found", status="sound"), key=_length):
             rule = read_rule_text(text)
             over = time.process_time() > self._deadline_s
             proved = False if over else self.tools.derived(rule, kept)
@@ -252,6 +256,11 @@ class RuleFunnel:
             if status == "found":
                 kept.append(rule)
         return len(kept)
+
+
+def _length(row: tuple[Any, ...]) -> int:
+    """Return the length of a rule's text: what is general is short, and proves what is not."""
+    return len(row[1])
 
 
 def _as_written(number: int, source: str, target: str) -> Rule:

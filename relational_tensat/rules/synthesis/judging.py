@@ -6,15 +6,22 @@ configurations first, which cost little, then by the checker with ``TRIALS``, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.base.records import record
-from relational_tensat.rules.model import Apply, Expr, Literal, Rule, Var
+from relational_tensat.rules.functions import get_function
+from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Var
 from relational_tensat.rules.soundness.rule_verification import judged
 from relational_tensat.rules.soundness.verdict import Verdict
-from relational_tensat.rules.synthesis.conditions import drawn_examples, inferred_conditions
+from relational_tensat.rules.synthesis.conditions import (
+    drawn_examples,
+    inferred_conditions,
+    vocabulary_of,
+)
 from relational_tensat.rules.synthesis.pair_terms import (
     law_text,
     nodes_of,
@@ -23,6 +30,7 @@ from relational_tensat.rules.synthesis.pair_terms import (
 )
 from relational_tensat.rules.synthesis.store import SynthesisStore
 from relational_tensat.rules.text import rule_text
+from relational_tensat.tensor.types import AttrValue
 
 #: Configurations that a candidate is refuted on, and that a found rule is verified on.
 _CHEAP, TRIALS = 120, 400
@@ -49,32 +57,60 @@ def judged_pair(
     store: SynthesisStore, rule: Rule, seed: int = 0, trials: int = TRIALS
 ) -> JudgedPair:
     """Refute, repair, verify and generalize."""
+    found = _sound(store, rule, seed, trials)
+    if found.status == "sound":
+        for wider, constants in generalizations(rule):
+            of_wider = _sound(store, wider, seed, trials, constants)
+            if of_wider.status == "sound":
+                return of_wider
+    return found
+
+
+def _sound(
+    store: SynthesisStore,
+    rule: Rule,
+    seed: int,
+    trials: int,
+    constants: Mapping[str, AttrValue] | None = None,
+) -> JudgedPair:
+    """Return what the checker says of a rule, or of it under the first condition that repairs it.
+
+    Args:
+        constants: values that variables stood for: a condition must allow these, and others, too.
+    """
     examples = drawn_examples(rule, _CHEAP, seed)
-    failing = [example for example in examples if not example.holds]
+    failing = sum(not example.holds for example in examples)
     if not failing:
         return _verified(rule, seed, trials)
-    holding = len(examples) - len(failing)
-    for words in inferred_conditions(store, rule, examples):
+    words_of_rule = [word for word in vocabulary_of(rule) if _allows(word, constants or {})]
+    for words in inferred_conditions(store, rule, examples, words_of_rule):
         repaired = with_conditions(rule, words)
-        again = drawn_examples(repaired, _CHEAP, seed + 1)
-        if all(example.holds for example in again):
+        if all(example.holds for example in drawn_examples(repaired, _CHEAP, seed + 1)):
             found = _verified(repaired, seed, trials)
             if found.status == "sound":
                 return found
-    return JudgedPair("refuted", rule, f"fails on {len(failing)} of {holding + len(failing)} examples")
+    return JudgedPair("refuted", rule, f"fails on {failing} of {len(examples)} examples")
+
+
+def _allows(word: Expr, constants: Mapping[str, AttrValue]) -> bool:
+    """Whether a word leaves variables the constants that they stood for, and more than one number."""
+    if not isinstance(word, Call):
+        return True
+    names = [arg.name for arg in word.args if isinstance(arg, Var) and arg.name in constants]
+    if word.function == "=" and any(isinstance(constants[name], float) for name in names):
+        return False
+    values = [
+        constants[arg.name] if isinstance(arg, Var) and arg.name in constants
+        else arg.value if isinstance(arg, Literal) else None
+        for arg in word.args
+    ]  # fmt: skip
+    return not names or None in values or get_function(word.function).call(*values) is True
 
 
 def _verified(rule: Rule, seed: int, trials: int) -> JudgedPair:
     verdict = judged(rule, seed=seed, trials=trials, shrink=False)
-    if verdict.status != "sound":
-        status = "refuted" if verdict.status == "unsound" else verdict.status
-        return JudgedPair(status, rule, verdict.reason, verdict)
-    for wider in generalizations(rule):
-        if all(example.holds for example in drawn_examples(wider, _CHEAP, seed)):
-            of_wider = judged(wider, seed=seed, trials=trials, shrink=False)
-            if of_wider.status == "sound":
-                return JudgedPair("sound", wider, of_wider.reason, of_wider)
-    return JudgedPair("sound", rule, verdict.reason, verdict)
+    status = "refuted" if verdict.status == "unsound" else verdict.status
+    return JudgedPair(status, rule, verdict.reason, verdict)
 
 
 def with_conditions(rule: Rule, words: tuple[Expr, ...]) -> Rule:
@@ -82,8 +118,11 @@ def with_conditions(rule: Rule, words: tuple[Expr, ...]) -> Rule:
     return read_rule_text(rule_text(replace(rule, conditions=(*rule.conditions, *words), file="")))
 
 
-def generalizations(rule: Rule) -> Iterator[Rule]:
-    """Yield the rule with constants of its source as variables: all of them, then one value at a time."""
+def generalizations(rule: Rule) -> Iterator[tuple[Rule, Mapping[str, AttrValue]]]:
+    """Yield the rule with constants of its source as variables: all of them, then one value at a time.
+
+    With it come the constants, by the variables' names.
+    """
     (source,) = rule.sources
     constants: dict[tuple[str, Literal], None] = {}
     for node in nodes_of(source):
@@ -94,22 +133,61 @@ def generalizations(rule: Rule) -> Iterator[Rule]:
     for group in (*every, *((constant,) for constant in constants)):
         names = {constant: Var(f"v{index}") for index, constant in enumerate(group)}
         try:
-            yield _with_variables(rule, names)
+            wider = _with_variables(rule, names)
         except RelationalTensatError:
             continue  # the language takes no variable there
+        yield wider, {variable.name: constant.value for (_, constant), variable in names.items()}
 
 
 def _with_variables(rule: Rule, names: dict[tuple[str, Literal], Var]) -> Rule:
-    def change(node: Apply) -> Apply:
+    def in_source(node: Apply) -> Apply:
         attrs = tuple(
             (name, names.get((name, value), value) if isinstance(value, Literal) else value)
             for name, value in node.attrs
         )
         return Apply(node.op, node.children, attrs)
 
-    source, target = (replaced(term, change, {}) for term in (rule.sources[0], rule.targets[0]))
+    def in_target(node: Apply) -> Apply:
+        attrs = tuple(
+            (name, _computed(name, value, names) if isinstance(value, Literal) else value)
+            for name, value in node.attrs
+        )
+        return Apply(node.op, node.children, attrs)
+
+    source = replaced(rule.sources[0], in_source, {})
+    target = replaced(rule.targets[0], in_target, {})
     assert isinstance(source, Apply)
     law = f"{law_text(source)} = {law_text(target)}"
-    return read_rule_text(rule_text(replace(rule, sources=(source,), targets=(target,), law=law, file="")))
+    return read_rule_text(
+        rule_text(replace(rule, sources=(source,), targets=(target,), law=law, file=""))
+    )
 
 
+def _computed(name: str, value: Literal, names: dict[tuple[str, Literal], Var]) -> Expr:
+    """Return a constant of the target as what computes it from those that became variables.
+
+    Itself where nothing does; of two that do, the plainer.
+    """
+    if (name, value) in names:
+        return names[name, value]
+    if not isinstance(value.value, float):
+        return value
+    numbers = [
+        (float(constant.value), variable)
+        for (_, constant), variable in names.items()
+        if isinstance(constant.value, float) and constant.value and math.isfinite(constant.value)
+    ]
+    for number, variable in numbers:
+        for result, expression in (
+            (number, variable),
+            (-number, Call("*", (Literal(-1), variable))),
+            (1 / number, Call("/", (Literal(1), variable))),
+            (number * number, Call("*", (variable, variable))),
+        ):
+            if math.isclose(result, value.value, rel_tol=1e-7):
+                return expression
+    for (one, first), (other, second) in itertools.permutations(numbers, 2):
+        for function, result in (("*", one * other), ("/", one / other), ("+", one + other)):
+            if math.isclose(result, value.value, rel_tol=1e-7):
+                return Call(function, (first, second))
+    return value

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Term, Var
 from relational_tensat.rules.text import rule_text, term_text
-from relational_tensat.tensor.types import TensorType
 
 #: Variables of rules, in the order of their occurrence.
 _NAMES = "abcdefgh"
@@ -157,9 +156,6 @@ def _value(value: Expr) -> str:
             return f"{number:g}" if isinstance(number, float) else str(number)
         case Var(name):
             return name
-    return value.function
-
-
-def setting_types(source: Term, inputs: Mapping[str, TensorType]) -> tuple[TensorType, ...]:
-    """Return the types of a term's variables in a setting."""
-    return tuple(inputs[name] for name in variables(source))
+    if value.args[:1] == (Literal(-1),) and value.function == "*":
+        return f"-{_value(value.args[1])}"
+    return f"({f' {value.function} '.join(map(_value, value.args))})"

@@ -30,7 +30,7 @@ class SynthesisStore:
             InputError: the file is no such database, or another process uses it.
         """
         duckdb.import_package()
-        settings = {"threads": 1, "memory_limit": _MEMORY}
+        settings: dict[str, str | bool | int | float | list[str]] = {"threads": 1, "memory_limit": _MEMORY}
         try:
             self.connection = duckdb.open_database(path, settings, writes=True)
             self.connection.execute(sql("synthesis/tables"))
@@ -87,7 +87,10 @@ class SynthesisStore:
     def inputs(self, number: int) -> dict[str, TensorType]:
         """Return the inputs of a setting."""
         ((text,),) = self.rows("inputs_of", id=number)
-        return {name: TensorType(dtype, tuple(shape)) for name, (dtype, shape) in json.loads(text).items()}
+        return {
+            name: TensorType(dtype, tuple(shape))
+            for name, (dtype, shape) in json.loads(text).items()
+        }
 
 
 def attrs_text(attrs: AttrItems) -> str:

@@ -46,9 +46,13 @@ class OperatorChoice:
     def applications(self, kinds: tuple[TensorType, ...]) -> Iterator[AttrItems]:
         """Yield attributes, canonical, with which the operator takes these operands."""
         declared = get_operator(self.op).attrs
-        given: Iterable[AttrItems] = self.attrs if self.attrs is not None else (
-            tuple(zip((attr.name for attr in declared), values, strict=True))
-            for values in itertools.product(*(_values(attr, kinds) for attr in declared))
+        given: Iterable[AttrItems] = (
+            self.attrs
+            if self.attrs is not None
+            else (
+                tuple(zip((attr.name for attr in declared), values, strict=True))
+                for values in itertools.product(*(_values(attr, kinds) for attr in declared))
+            )
         )
         seen: dict[AttrItems, None] = {}
         for items in given:
@@ -89,7 +93,9 @@ def setting_of_operators(names: Sequence[str], numbers: Sequence[float] = ()) ->
         arities = range(least, min(most if most is not None else max(least, 2), 3) + 1)
         fitting = [(arity, roles) for arity in arities if (roles := _roles(operator, arity))]
         if not fitting:
-            raise UsageError(f"the operator {name!r} takes none of the inputs that rules are sought on")
+            raise UsageError(
+                f"the operator {name!r} takes none of the inputs that rules are sought on"
+            )
         choices += [OperatorChoice(name, arity) for arity, _ in fitting]
         used.update(dict.fromkeys(role for _, roles in fitting for role in roles))
     inputs = {role: kind for role, kind in _ROLES.items() if role in used}
@@ -130,7 +136,9 @@ def _values(attr: Attr, kinds: tuple[TensorType, ...]) -> Sequence[AttrValue]:
 
 def _pieces(kind: TensorType) -> list[AttrValue]:
     """Return the ways to cut an axis in two that joining tensors of equal size makes."""
-    whole = [(n, size) for size in kind.shape for n in (2, 3, 5, 7, 11) if size % n == 0 and size > n]
+    whole = [
+        (n, size) for size in kind.shape for n in (2, 3, 5, 7, 11) if size % n == 0 and size > n
+    ]
     return list(dict.fromkeys(
         (n * cut, size - n * cut) for n, size in whole for cut in range(1, size // n)
     ))  # fmt: skip

@@ -25,9 +25,14 @@ Application: TypeAlias = tuple[str, AttrItems, tuple[int, ...], int | None]
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)
 _MOST_LEAVES, _MOST_NUMBERS = 3, 3
 #: Windows that a model has at most, and the numbers that a setting has.
-_MOST_WINDOWS, _MOST_OF_SETTING = 20_000, 10
+_MOST_WINDOWS, _MOST_OF_SETTING, _MOST_BOUNDS = 20_000, 8, 6
 #: Attributes that are sizes themselves.
-_SIZES = {"reshape": ("shape",), "expand": ("shape",), "slice": ("starts", "ends"), "split": ("sizes",)}
+_SIZES = {
+    "reshape": ("shape",),
+    "expand": ("shape",),
+    "slice": ("starts", "ends"),
+    "split": ("sizes",),
+}
 #: Functions of elements that a window may be although nobody wrote one.
 _FUNCTIONS = (
     "relu", "neg", "abs", "sigmoid", "tanh", "exp", "sqrt", "reciprocal", "erf", "gelu", "hard_swish",
@@ -109,13 +114,17 @@ def _window(
     """Return a window in small sizes; None where its operators do not take these."""
     made = {name for node in nodes for name in node.outputs}
     outer = list(dict.fromkeys(name for node in nodes for name in node.inputs if name not in made))
-    numbers = {name: value for name in outer if (value := _number(graph, producers, name)) is not None}
+    numbers = {
+        name: value for name in outer if (value := _number(graph, producers, name)) is not None
+    }
     leaves = [name for name in outer if name not in numbers]
     if not 1 <= len(leaves) <= _MOST_LEAVES or len(set(numbers.values())) > _MOST_NUMBERS:
         return None
     real = tuple(kind for name in leaves if isinstance(kind := graph.types[name], TensorType))
     inner = [graph.types[name] for name in made]
-    sizes = {size for kind in (*real, *inner) for part in tensors_of(kind) for size in part.shape} - {1}
+    sizes = {
+        size for kind in (*real, *inner) for part in tensors_of(kind) for size in part.shape
+    } - {1}
     if len(sizes) > len(_PRIMES):
         return None
     small = {1: 1, **dict(zip(sorted(sizes), _PRIMES, strict=False))}
@@ -123,11 +132,13 @@ def _window(
     values = tuple(dict.fromkeys(numbers.values()))
     places = {name: -1 - i for i, name in enumerate(leaves)}
     places |= {name: -1 - len(leaves) - values.index(value) for name, value in numbers.items()}
-    types = {name: kind for name, kind in zip(leaves, shrunk, strict=True)}
+    types = dict(zip(leaves, shrunk, strict=True))
     types |= {name: TensorType("float32", ()) for name in numbers}
     applications: list[Application] = []
     for node in nodes:
-        attrs = tuple((key, _small(node.op, key, value, small)) for key, value in node.attrs.items())
+        attrs = tuple(
+            (key, _small(node.op, key, value, small)) for key, value in node.attrs.items()
+        )
         typed = typed_application(node.op, attrs, tuple(types[name] for name in node.inputs))
         if typed is None or not isinstance(typed[1], TensorType):
             return None
@@ -172,13 +183,16 @@ def setting_key(window: MinedWindow) -> str:
 def setting_of_windows(windows: Sequence[MinedWindow]) -> TermSetting:
     """Return the world in which windows with leaves of equal types, and equal numbers, are sought."""
     inputs = dict(zip("xyz", windows[0].leaves, strict=False))
-    numbers = _pool({number for window in windows for number in window.numbers} | {
-        value
-        for window in windows
-        for _, attrs, _, _ in window.applications
-        for _, value in attrs
-        if isinstance(value, float) and abs(value) < 1e6
-    })
+    numbers = _pool(
+        {number for window in windows for number in window.numbers}
+        | {
+            value
+            for window in windows
+            for _, attrs, _, _ in window.applications
+            for _, value in attrs
+            if isinstance(value, float) and abs(value) < 1e6
+        }
+    )
     attrs: dict[tuple[str, int], dict[AttrItems, None]] = {}
     for window in windows:
         for op, items, operands, _ in window.applications:
@@ -196,14 +210,18 @@ def setting_of_windows(windows: Sequence[MinedWindow]) -> TermSetting:
             OperatorChoice(op, 1, tuple((("value", value),) for value in numbers))
             for op in ("smul",)
         ]
-        bounds = [b for b in numbers if b not in (1.0,)][:5]
-        choices.append(OperatorChoice("clip", 1, _clips(sorted({0.0, *bounds}))))
-        choices += [OperatorChoice(op, 2) for op in ("add", "sub", "mul", "div") if op not in present]
+        choices.append(OperatorChoice("clip", 1, _clips(sorted({0.0, *numbers[:_MOST_BOUNDS]}))))
+        choices += [
+            OperatorChoice(op, 2) for op in ("add", "sub", "mul", "div") if op not in present
+        ]
         slopes = [n for n in numbers if 0 < n <= 1]
         choices.append(OperatorChoice("hard_sigmoid", 1, tuple(
             (("alpha", slope), ("beta", beta)) for slope in slopes for beta in (0.0, 0.5, 1.0)
         )))  # fmt: skip
-    known = sorted({number for window in windows for number in window.numbers} | ({1.0} if has_floats else set()))
+    known = sorted(
+        {number for window in windows for number in window.numbers}
+        | ({1.0} if has_floats else set())
+    )
     return TermSetting("windows", inputs, _together(choices), tuple(known))
 
 
@@ -238,5 +256,7 @@ def _pool(numbers: set[float]) -> list[float]:
     for a in sorted(numbers):
         pool |= dict.fromkeys((-a, *((1.0 / a,) if a else ())))
     for a in sorted(numbers):
-        pool |= dict.fromkeys(x for b in sorted(numbers) for x in (a * b, a + b, a - b, a / b if b else 0.0))
+        pool |= dict.fromkeys(
+            x for b in sorted(numbers) for x in (a * b, a + b, a - b, a / b if b else 0.0)
+        )
     return [number for number in pool if number != 0 and abs(number) < 1e6][: 2 * _MOST_OF_SETTING]
