@@ -310,7 +310,7 @@ class TermBank:
         typed = typed_application(op, attrs, types)
         if typed is None:
             return None
-        values = [self._values[self.classes[c].kind][self.classes[c].row][None] for c in children]
+        values = [self.value_of(child)[None] for child in children]
         results, valued = self.arithmetic.apply(op, typed[0], types, values)
         if not valued.all():
             return None
@@ -324,6 +324,11 @@ class TermBank:
     def kind_of(self, number: int) -> TensorType:
         """Return the type of a class."""
         return self._kinds[self.classes[number].kind]
+
+    def value_of(self, number: int) -> Batch:
+        """Return the value of a class."""
+        known = self.classes[number]
+        return self._values[known.kind][known.row]
 
     def class_with(self, fingerprint: int) -> int | None:
         """Return the class of a fingerprint, if it is below the last size."""

@@ -93,18 +93,30 @@ def _sound(
 
 
 def _allows(word: Expr, constants: Mapping[str, AttrValue]) -> bool:
-    """Whether a word leaves variables the constants that they stood for, and more than one number."""
+    """Whether a word leaves variables the constants that they stood for, and more than one number.
+
+    Of a number, its sign may be asked for.
+    """
     if not isinstance(word, Call):
         return True
     names = [arg.name for arg in word.args if isinstance(arg, Var) and arg.name in constants]
-    if word.function == "=" and any(isinstance(constants[name], float) for name in names):
+    others = [arg.value for arg in word.args if isinstance(arg, Literal)]
+    if any(isinstance(constants[name], float) for name in names) and (
+        word.function == "=" or any(value != 0 for value in others)
+    ):
         return False
     values = [
         constants[arg.name] if isinstance(arg, Var) and arg.name in constants
         else arg.value if isinstance(arg, Literal) else None
         for arg in word.args
     ]  # fmt: skip
-    return not names or None in values or get_function(word.function).call(*values) is True
+    if not names or None in values:
+        return True
+    function = get_function(word.function)
+    return (
+        all(function.check(i)(value) for i, value in enumerate(values))
+        and function.call(*values) is True
+    )
 
 
 def _verified(rule: Rule, seed: int, trials: int) -> JudgedPair:
@@ -157,10 +169,29 @@ def _with_variables(rule: Rule, names: dict[tuple[str, Literal], Var]) -> Rule:
     source = replaced(rule.sources[0], in_source, {})
     target = replaced(rule.targets[0], in_target, {})
     assert isinstance(source, Apply)
-    law = f"{law_text(source)} = {law_text(target)}"
-    return read_rule_text(
-        rule_text(replace(rule, sources=(source,), targets=(target,), law=law, file=""))
+    wider = replace(
+        rule,
+        sources=(source,),
+        targets=(target,),
+        conditions=(*rule.conditions, *_relations(names)),
+        law=f"{law_text(source)} = {law_text(target)}",
+        file="",
     )
+    return read_rule_text(rule_text(wider))
+
+
+def _relations(names: dict[tuple[str, Literal], Var]) -> Iterator[Expr]:
+    """Yield what holds of constants that became variables: one is another's negative, or reciprocal."""
+    floats = [
+        (constant.value, variable)
+        for (_, constant), variable in names.items()
+        if isinstance(constant.value, float) and math.isfinite(constant.value)
+    ]
+    for (one, first), (other, second) in itertools.combinations(floats, 2):
+        if first != second and one == -other:
+            yield Call("=", (second, Call("*", (Literal(-1), first))))
+        elif first != second and one and math.isclose(1 / one, other, rel_tol=1e-7):
+            yield Call("close", (second, Call("/", (Literal(1), first))))
 
 
 def _computed(name: str, value: Literal, names: dict[tuple[str, Literal], Var]) -> Expr:
