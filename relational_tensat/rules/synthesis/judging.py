@@ -30,6 +30,7 @@ from relational_tensat.rules.synthesis.pair_terms import (
 )
 from relational_tensat.rules.synthesis.store import SynthesisStore
 from relational_tensat.rules.text import rule_text
+from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import AttrValue
 
 #: Configurations that a candidate is refuted on, and that a found rule is verified on.
@@ -135,7 +136,10 @@ def generalizations(rule: Rule) -> Iterator[tuple[Rule, Mapping[str, AttrValue]]
 
     With it come the constants, by the variables' names.
     """
-    (source,) = rule.sources
+    source = replaced(rule.sources[0], _written_out, {})
+    target = replaced(rule.targets[0], _written_out, {})
+    assert isinstance(source, Apply)
+    rule = replace(rule, sources=(source,), targets=(target,))
     constants: dict[tuple[str, Literal], None] = {}
     for node in nodes_of(source):
         for name, value in node.attrs:
@@ -149,6 +153,18 @@ def generalizations(rule: Rule) -> Iterator[tuple[Rule, Mapping[str, AttrValue]]
         except RelationalTensatError:
             continue  # the language takes no variable there
         yield wider, {variable.name: constant.value for (_, constant), variable in names.items()}
+
+
+def _written_out(node: Apply) -> Apply:
+    """Return an operator with the numbers that are its defaults, which may be others, too."""
+    given = dict(node.attrs)
+    numbers = [
+        (attr.name, Literal(attr.default))
+        for attr in get_operator(node.op).attrs
+        if attr.name not in given and attr.kind == "float" and isinstance(attr.default, float)
+        and math.isfinite(attr.default)
+    ]  # fmt: skip
+    return Apply(node.op, node.children, (*node.attrs, *numbers))
 
 
 def _with_variables(rule: Rule, names: dict[tuple[str, Literal], Var]) -> Rule:
