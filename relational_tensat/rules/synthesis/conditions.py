@@ -74,6 +74,11 @@ def vocabulary_of(rule: Rule) -> Iterator[Expr]:
             yield _call("=", _call("dim", tensor, Literal(axis)), Literal(1))
             yield _call("!=", _call("dim", tensor, Literal(axis)), Literal(1))
     names = [Var(name) for name in attr_vars(rule)]
+    for name, tensor in itertools.product(names, tensors):
+        shape = _call("shape", tensor)
+        yield _call("=", _call("broadcast", shape, name), shape)
+    for a, b in itertools.permutations(tensors, 2):
+        yield _call("=", _call("groups", a, b), Literal(1))
     for name in names:
         for value in (0, 1):
             yield _call("=", name, Literal(value))

@@ -14,10 +14,12 @@ from dataclasses import replace
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.base.records import record
 from relational_tensat.rules.functions import get_function
+from relational_tensat.rules.instance import tensor_vars
 from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Var
 from relational_tensat.rules.soundness.rule_verification import judged
 from relational_tensat.rules.soundness.verdict import Verdict
 from relational_tensat.rules.synthesis.conditions import (
+    LawExample,
     drawn_examples,
     inferred_conditions,
     vocabulary_of,
@@ -35,6 +37,8 @@ from relational_tensat.tensor.types import AttrValue
 
 #: Configurations that a candidate is refuted on, and that a found rule is verified on.
 _CHEAP, TRIALS = 120, 400
+#: So often a condition is sought again, beside the examples that refute the one before.
+_ROUNDS = 5
 _KEPT = ("act", "dtype", "shape")
 
 
@@ -82,15 +86,32 @@ def _sound(
     examples = drawn_examples(rule, _CHEAP, seed)
     failing = sum(not example.holds for example in examples)
     if not failing:
-        return _verified(rule, seed, trials)
+        found = _verified(rule, seed, trials)
+        return _of_floats(rule, seed, trials) or found if found.status == "refuted" else found
     words_of_rule = [word for word in vocabulary_of(rule) if _allows(word, constants or {})]
-    for words in inferred_conditions(store, rule, examples, words_of_rule):
-        repaired = with_conditions(rule, words)
-        if all(example.holds for example in drawn_examples(repaired, _CHEAP, seed + 1)):
-            found = _verified(repaired, seed, trials)
-            if found.status == "sound":
-                return found
-    return JudgedPair("refuted", rule, f"fails on {failing} of {len(examples)} examples")
+    for turn in range(1, _ROUNDS + 1):
+        refuting: list[LawExample] = []
+        for words in inferred_conditions(store, rule, examples, words_of_rule):
+            repaired = with_conditions(rule, words)
+            again = drawn_examples(repaired, _CHEAP, seed + turn)
+            refuting += [example for example in again if not example.holds]
+            if all(example.holds for example in again):
+                found = _verified(repaired, seed, trials)
+                if found.status == "sound":
+                    return found
+        if not refuting:
+            break
+        examples += refuting
+    return JudgedPair("refuted", rule, f"fails on {failing} of {_CHEAP} examples")
+
+
+def _of_floats(rule: Rule, seed: int, trials: int) -> JudgedPair | None:
+    """Return the rule of floats only, if that is sound: integers that overflow, or are cut off, refute it."""
+    for name in tensor_vars(rule):
+        found = _verified(with_conditions(rule, (Call("is-float", (Var(name),)),)), seed, trials)
+        if found.status == "sound":
+            return found
+    return None
 
 
 def _allows(word: Expr, constants: Mapping[str, AttrValue]) -> bool:
