@@ -206,6 +206,7 @@ def _takes(declared: Any, array: Any) -> bool:
 
 
 def open_session(path: Path) -> onnxruntime.InferenceSession:
+    """Return a session of one thread, by onnxruntime's other defaults."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = _NO_LOG

@@ -1,4 +1,4 @@
-"""``python -m bench synthesis taso|left-out|planted|worth``: what the synthesis of rules finds, and does not."""
+"""``python -m bench synthesis taso|left-out|planted|worth``: what synthesis finds, and does not."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--cost", default="cpu-avx2", metavar="PROFILE")
     parser.add_argument("--size", type=int, default=2)
     parser.add_argument("--time-limit", type=float, default=350.0, metavar="S", help="CPU seconds")
-    parser.add_argument("--measure", action="store_true", help="worth: time them in onnxruntime, too")
+    parser.add_argument(
+        "--measure", action="store_true", help="worth: time them in onnxruntime, too"
+    )
     parser.set_defaults(run=run)
 
 
@@ -55,7 +57,9 @@ def _left_out() -> int:
     missing = 0
     for case in left_out():
         missing += not case.is_found
-        said = "the others prove it" if case.was_derived else "found" if case.is_found else "missing"
+        said = (
+            "the others prove it" if case.was_derived else "found" if case.is_found else "missing"
+        )
         print(f"{case.rule}: {said}; {case.found} rules, {case.cpu_s:.1f} CPU s", flush=True)
     return 1 if missing else 0
 
@@ -81,7 +85,11 @@ def _worth(options: argparse.Namespace) -> int:
         return 0
     for model in tried(options.models, options.cost, options.rules, options.measure):
         share = 1 - model.found_us / model.shipped_us
-        timed = f"; onnxruntime {model.shipped_ms:.3f} → {model.found_ms:.3f} ms" if model.found_ms else ""
+        timed = (
+            f"; onnxruntime {model.shipped_ms:.3f} → {model.found_ms:.3f} ms"
+            if model.found_ms
+            else ""
+        )
         print(
             f"{model.model}: {model.shipped_us:.1f} → {model.found_us:.1f} µs, {share:.2%} less{timed}:"
             f" {', '.join(model.used)}",

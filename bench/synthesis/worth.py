@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bench.conformance.runs import sizes
 from bench.exports.models import Made
 from bench.exports.trial import open_session, times_ms
 from relational_tensat.cli.synthesis import synthesis_tools
@@ -17,6 +18,7 @@ from relational_tensat.rules.synthesis.funnel import RuleFunnel, SynthesisReques
 from relational_tensat.rules.synthesis.store import SynthesisStore
 from relational_tensat.run.options import Options
 from relational_tensat.run.pipeline import optimize
+from relational_tensat.tensor import Graph
 
 _EXPLORATION_S = 20.0
 
@@ -27,14 +29,23 @@ def sought(
     """Seek rules for models that a run has written; return the funnel.
 
     Args:
-        models: optimized files.
+        models: optimized files, with inputs beside them.
     """
     request = SynthesisRequest(models=tuple(models), size=size, time_limit_s=limit_s)
-    tools = replace(synthesis_tools(profile, load_rules(None)), optimized=load_model)
+    tools = replace(synthesis_tools(profile, load_rules(None)), optimized=_loaded)
     with SynthesisStore(db) as store:
         RuleFunnel(store, request, tools, print).run()
         output.write_text(found_text(store, "bench synthesis worth"), encoding="utf-8")
         return [(name, count) for name, count in store.rows("funnel")]
+
+
+def _loaded(path: Path) -> Graph:
+    return load_model(path, _sizes(path))
+
+
+def _sizes(path: Path) -> dict[str, int]:
+    """Return the sizes that a model's first inputs have, where it has dynamic dimensions."""
+    return sizes(path.read_bytes(), Made(path.stem, path).input_sets()[0])
 
 
 @dataclass(frozen=True)
@@ -65,12 +76,13 @@ def tried(
     names = {rule.name for rule in read_rule_file(rules)}
     shipped = tuple(sorted({Path(rule.file) for rule in load_rules(None)} - {rules.resolve()}))
     for model in models:
+        dims = _sizes(model)
         with tempfile.TemporaryDirectory(prefix="synthesis-") as folder:
             written = [Path(folder) / name for name in ("shipped.onnx", "found.onnx")]
             before, after = (
                 optimize(
                     model,
-                    Options.of(cost=profile, time_limit_s=_EXPLORATION_S, rules=files),
+                    Options.of(cost=profile, time_limit_s=_EXPLORATION_S, rules=files, dims=dims),
                     output=path,
                 )
                 for files, path in zip((shipped, (*shipped, rules)), written, strict=True)
@@ -79,5 +91,6 @@ def tried(
             times = (0.0, 0.0)
             if measures and used:
                 inputs = Made(model.stem, model).input_sets()[0]
-                times = times_ms(*map(open_session, written), inputs)
+                one, other = map(open_session, written)
+                times = times_ms(one, other, inputs)
         yield Worth(model.stem, before.cost_after_us, after.cost_after_us, used, *times)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.outputs import Written
 from relational_tensat.cli.closed_output import write_line
-from relational_tensat.cli.common import add_quiet, add_rule_files, add_seed
-from relational_tensat.cli.parser import Parser, seconds, whole_number
+from relational_tensat.cli.common import add_dims, add_quiet, add_rule_files, add_seed
+from relational_tensat.cli.parser import Parser, merged, seconds, whole_number
 
 if TYPE_CHECKING:
     import argparse
@@ -57,6 +57,7 @@ def synthesize_arguments(parser: Parser) -> None:
     parser.add_argument(
         "-o", "--output", type=Written("rules", (".rules",)), metavar="FILE", help="write the rules"
     )
+    add_dims(parser)
     add_rule_files(parser, "--rules", "PATH", "derive from ")
     add_seed(parser)
     add_quiet(parser)
@@ -79,7 +80,9 @@ def synthesize_rules(args: argparse.Namespace) -> int:
         cheaper=args.goal == "cheaper", time_limit_s=args.time_limit, seed=args.seed,
     )  # fmt: skip
     with SynthesisStore(args.db) as store:
-        tools = synthesis_tools(args.runs_on, load_rules(args.rules or None))
+        tools = synthesis_tools(
+            args.runs_on, load_rules(args.rules or None), merged(args.dim, "--dim")
+        )
         report = (lambda text: None) if args.quiet else write_line
         rules = RuleFunnel(store, request, tools, report).run()
         console = stdout_console()
@@ -99,8 +102,14 @@ def synthesize_rules(args: argparse.Namespace) -> int:
     return 0
 
 
-def synthesis_tools(profile: str, laws: Sequence[Rule]) -> SynthesisTools:
-    """Return what the stages need of other rooms: runs, costs, and derivations from laws."""
+def synthesis_tools(
+    profile: str, laws: Sequence[Rule], dims: Mapping[str, int] | None = None
+) -> SynthesisTools:
+    """Return what the stages need of other rooms: runs, costs, and derivations from laws.
+
+    Args:
+        dims: sizes of the models' dynamic dimensions.
+    """
     from relational_tensat.cost.opener import open_source
     from relational_tensat.cost.source import graph_cost_us
     from relational_tensat.rules.synthesis.funnel import SynthesisTools
@@ -113,7 +122,7 @@ def synthesis_tools(profile: str, laws: Sequence[Rule]) -> SynthesisTools:
         return source.cost_us(op, kinds, result, dict(attrs))
 
     return SynthesisTools(
-        optimized=partial(_optimized, profile=profile),
+        optimized=partial(_optimized, profile=profile, dims=dims or {}),
         cost_us=cost_us,
         whole_us=lambda graph: graph_cost_us(graph, source),
         unproved=partial(_unproved, laws),
@@ -121,11 +130,11 @@ def synthesis_tools(profile: str, laws: Sequence[Rule]) -> SynthesisTools:
     )
 
 
-def _optimized(path: Path, profile: str) -> Graph:
+def _optimized(path: Path, profile: str, dims: Mapping[str, int]) -> Graph:
     from relational_tensat.run.options import Options
     from relational_tensat.run.pipeline import optimize
 
-    options = Options.of(time_limit_s=_RUN_S, cost=profile)
+    options = Options.of(time_limit_s=_RUN_S, cost=profile, dims=dims)
     return optimize(path, options).graph
 
 

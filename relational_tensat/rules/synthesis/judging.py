@@ -106,7 +106,7 @@ def _sound(
 
 
 def _of_floats(rule: Rule, seed: int, trials: int) -> JudgedPair | None:
-    """Return the rule of floats only, if that is sound: integers that overflow, or are cut off, refute it."""
+    """Return the rule of floats only, if that is sound: integers overflow, or are cut off."""
     for name in tensor_vars(rule):
         found = _verified(with_conditions(rule, (Call("is-float", (Var(name),)),)), seed, trials)
         if found.status == "sound":

@@ -30,7 +30,10 @@ class SynthesisStore:
             InputError: the file is no such database, or another process uses it.
         """
         duckdb.import_package()
-        settings: dict[str, str | bool | int | float | list[str]] = {"threads": 1, "memory_limit": _MEMORY}
+        settings: dict[str, str | bool | int | float | list[str]] = {
+            "threads": 1,
+            "memory_limit": _MEMORY,
+        }
         try:
             self.connection = duckdb.open_database(path, settings, writes=True)
             self.connection.execute(sql("synthesis/tables"))

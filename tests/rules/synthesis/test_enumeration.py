@@ -44,7 +44,9 @@ def test_terms_have_the_fingerprints_of_all_trees() -> None:
         bank = enumerated(store, SETTING, 2)
         values = {name: bank.value_of(number) for number, name in enumerate(SETTING.inputs)}
         reader = TermReaderOfTables(store, 0)
-        rows = store.connection.execute("SELECT symbol, c0, c1, c2, fingerprint FROM term").fetchall()
+        rows = store.connection.execute(
+            "SELECT symbol, c0, c1, c2, fingerprint FROM term"
+        ).fetchall()
     by_fingerprint: dict[int, list[np.ndarray]] = {}
     for *row, fingerprint in rows:
         value = value_of(reader.term(*row), values)
@@ -78,7 +80,9 @@ def test_shared_operators_count_once() -> None:
     with SynthesisStore(None) as store:
         enumerated(store, TermSetting("test", {"x": _ROW, "y": _ROW}, choices), 2)
         reader = TermReaderOfTables(store, 0)
-        rows = store.connection.execute("SELECT symbol, c0, c1, c2 FROM term WHERE size = 2").fetchall()
+        rows = store.connection.execute(
+            "SELECT symbol, c0, c1, c2 FROM term WHERE size = 2"
+        ).fetchall()
         assert "(mul (add ?x ?y) (add ?x ?y))" in {term_text(reader.term(*row)) for row in rows}
 
 
@@ -111,9 +115,7 @@ def test_a_batch_is_what_its_rows_are(
 ) -> None:
     arithmetic, random = BatchArithmetic(exact, 0), np.random.default_rng(0)
     types = tuple(TensorType("float32", shape) for shape in shapes)
-    operands = [
-        np.concatenate([arithmetic.draw(kind, random) for _ in range(6)]) for kind in types
-    ]
+    operands = [np.concatenate([arithmetic.draw(kind, random) for _ in range(6)]) for kind in types]
     items = tuple(get_operator(op).canonical(types, attrs).items())  # type: ignore[arg-type]
     results, valued = arithmetic.apply(op, items, types, operands)
     assert valued.all()

@@ -60,9 +60,7 @@ def written_out() -> Graph:
     return build_graph("tanh", {"x": kind}, {}, nodes, ["y"], where="tanh")
 
 
-def test_a_model_gets_a_rule_of_its_own(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_gets_a_rule_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, rules = tmp_path / "tanh.json", tmp_path / "found.rules"
     save_model(written_out(), model)
     command = ["rules", "synthesize", str(model), "--size", "1", "-o", str(rules), "--for", "t4"]
