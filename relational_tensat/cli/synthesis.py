@@ -142,13 +142,12 @@ def _unproved(
     laws: Sequence[Rule],
     pairs: Sequence[tuple[Term, Term]],
     inputs: Mapping[str, TensorType],
-    more: Sequence[Rule],
 ) -> list[int]:
     from relational_tensat.explore.derivation import DerivationEffort
     from relational_tensat.explore.derivation.pairs import unproved_pairs
 
     effort = DerivationEffort(iterations=4, multi_iterations=1, e_nodes=20_000)
-    return unproved_pairs(pairs, inputs, [*laws, *more], effort)
+    return unproved_pairs(pairs, inputs, laws, effort)
 
 
 def _derived(laws: Sequence[Rule], rule: Rule, more: Sequence[Rule]) -> bool:

@@ -26,6 +26,7 @@ _ROWS = 20_000
 #: Of a window: the number of a term's window where it was enumerated.
 ENUMERATED = -1
 _NO_CLASS = -1
+_NO_OPERANDS = (_NO_CLASS, _NO_CLASS, _NO_CLASS)
 #: Two terms of a pair are tried in one order only where the operator does not tell them apart.
 _PROBES = 4
 
@@ -103,7 +104,7 @@ class TermBank:
     def _leaf(self, op: str, attrs: AttrItems, kind: TensorType, value: Batch) -> None:
         number = self._kind(kind)
         fingerprints, _ = self.arithmetic.fingerprints(value, number)
-        row = self._symbol(op, attrs, None), _NO_CLASS, _NO_CLASS, _NO_CLASS
+        row = self._symbol(op, attrs, None), *_NO_OPERANDS
         self._new_class(int(fingerprints[0]), number, value[0], 0, row, frozenset())
 
     # --- growing ---
@@ -274,12 +275,10 @@ class TermBank:
         for row, fingerprint in enumerate(fingerprints.tolist()):
             if fingerprint not in self._by_fingerprint:
                 children = [int(grid[row]) for grid in ids]
-                padded = (*children, _NO_CLASS, _NO_CLASS, _NO_CLASS)[:3]
-                within = frozenset[int]().union(*(self.classes[c].within for c in children))
-                own = frozenset((*within, len(self.classes)))
-                self._new_class(
-                    fingerprint, kind, values[row].copy(), level, (symbol, *padded), own
-                )
+                within = {len(self.classes)}.union(*(self.classes[c].within for c in children))
+                term = symbol, *(*children, *_NO_OPERANDS)[:3]
+                value = values[row].copy()
+                self._new_class(fingerprint, kind, value, level, term, frozenset(within))
 
     def _new_class(
         self,
@@ -343,49 +342,48 @@ class TermBank:
         )
 
     def add_window(
-        self, window: int, applications: Sequence[tuple[str, AttrItems, Sequence[int], int | None]]
+        self, window: int, applications: Sequence[tuple[str, AttrItems, Sequence[int]]]
     ) -> bool:
         """Add the term of a window: as it is, whatever equals its parts.
 
         Args:
-            applications: operator, attributes, operands and part of each in order; an operand below 0 is
-                the class ``-1 - operand``, another one is the application of that number.
+            applications: operator, attributes and operands of each in order; an operand below 0 is the
+                class ``-1 - operand``, another one is the application of that number.
 
         Returns:
             Whether it has a value: no infinities.
         """
         classes: list[int] = []
-        for level, (op, attrs, operands, part) in enumerate(applications, start=1):
+        for level, (op, attrs, operands) in enumerate(applications, start=1):
             children = [classes[o] if o >= 0 else -1 - o for o in operands]
-            term = self.computed(op, attrs, children, part)
+            term = self.computed(op, attrs, children)
             if term is None:
                 return False
             if level == len(applications):
                 grids = [np.array([child], np.int32) for child in children]
                 self._add(term.symbol, term.kind, term.fingerprint, grids, level, window)
                 return True
-            row = term.symbol, *(*children, _NO_CLASS, _NO_CLASS, _NO_CLASS)[:3]
-            within = frozenset[int]().union(*(self.classes[c].within for c in children))
-            number = int(term.fingerprint[0])
-            classes.append(self._new_class(number, term.kind, term.value, level, row, within, True))
+            row = term.symbol, *(*children, *_NO_OPERANDS)[:3]
+            known = int(term.fingerprint[0]), term.kind, term.value, level, row
+            classes.append(self._new_class(*known, frozenset(), of_window=True))
         return False
 
     # --- what is kept ---
 
     def write(self) -> None:
         """Write classes and symbols."""
-        names = ("setting", "id", "symbol", "c0", "c1", "c2", "size", "of_window", "fingerprint")
-        cols = columns(names, self._class_rows)
-        cols["fingerprint"] = np.array(cols["fingerprint"], np.uint64)  # type: ignore[assignment]
-        self.store.append("class", cols)
-        rows = [
-            (self.number, number, op, attrs_text(attrs), part)
-            for (op, attrs, part), number in self._symbols.items()
-        ]
-        for row in rows:
+        names = ("setting", "id", "symbol", "c0", "c1", "c2", "size", "of_window")
+        classes = columns(names, self._class_rows)
+        fingerprints = np.array([row[-1] for row in self._class_rows], np.uint64)
+        self.store.append("class", {**classes, "fingerprint": fingerprints})
+        for (op, attrs, part), number in self._symbols.items():
             self.store.rows(
                 "add_symbol",
-                **dict(zip(("setting", "id", "op", "attrs", "part"), row, strict=True)),
+                setting=self.number,
+                id=number,
+                op=op,
+                attrs=attrs_text(attrs),
+                part=part,
             )
 
     def _kind(self, kind: TensorType) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -40,7 +40,8 @@ _WIDER = 4
 #: The share of the time that terms may take.
 _OF_TERMS = 0.4
 
-Report: TypeAlias = Callable[[str], None]
+#: Windows with their numbers.
+_Windows: TypeAlias = Sequence[tuple[int, MinedWindow]]
 
 
 @record
@@ -51,16 +52,14 @@ class SynthesisTools:
         optimized: a model's graph after a run.
         cost_us: of an operator, modelled.
         whole_us: of a graph.
-        unproved: which pairs of terms over inputs the laws do not prove, given more laws than ship.
-        derived: whether laws prove a rule, given more than ship.
+        unproved: which pairs of terms over inputs the laws do not prove.
+        derived: whether the laws and these rules prove a rule.
     """
 
     optimized: Callable[[Path], Graph]
     cost_us: OperatorCost
     whole_us: Callable[[Graph], float]
-    unproved: Callable[
-        [Sequence[tuple[Term, Term]], Mapping[str, TensorType], Sequence[Rule]], list[int]
-    ]
+    unproved: Callable[[Sequence[tuple[Term, Term]], Mapping[str, TensorType]], list[int]]
     derived: Callable[[Rule, Sequence[Rule]], bool]
 
 
@@ -83,7 +82,6 @@ class SynthesisRequest:
     time_limit_s: float = 120.0
     seed: int = 0
     trials: int = TRIALS
-    settings: tuple[TermSetting, ...] = ()
 
 
 class RuleFunnel:
@@ -94,13 +92,14 @@ class RuleFunnel:
         store: SynthesisStore,
         request: SynthesisRequest,
         tools: SynthesisTools,
-        report: Report,
+        report: Callable[[str], None],
     ) -> None:
         self.store = store
         self.request = request
         self.tools = tools
         self._report = report
         self._deadline_s = time.process_time() + request.time_limit_s
+        self._over = False
 
     def run(self) -> list[Rule]:
         """Carry out the stages that have not ended; return the rules, those that save most first."""
@@ -110,48 +109,50 @@ class RuleFunnel:
         ):  # fmt: skip
             if not self.store.ended(name):
                 with self.store.stage(name) as left:
-                    left.append(stage())
+                    count = stage()
+                    if not self._over:  # else there is more to do when it goes on
+                        left.append(count)
         return [read_rule_text(text) for _, text, *_ in self.store.rows("found", status="found")]
+
+    def _is_over(self) -> bool:
+        """Whether the time is: from then on, stages end early."""
+        self._over = self._over or time.process_time() > self._deadline_s
+        return self._over
 
     # --- terms ---
 
     def _terms(self) -> int:
         deadline_s = time.process_time() + _OF_TERMS * self.request.time_limit_s
-        terms = 0
-        for number, setting in enumerate(self._settings()):
-            bank = self._bank(number, setting, deadline_s)
-            bank.write()
-            terms += bank.terms
-        first = self.store.rows("setting_count")[0][0]
-        groups = self._mined()
-        for number, (setting, windows) in enumerate(groups, start=first):
-            bank = self._bank(number, setting, deadline_s)
-            for window, applications in windows:
-                leaves = len(setting.inputs)
-                bank.add_window(window, [
-                    (op, attrs, _operands(operands, numbers, leaves, setting.numbers), part)
-                    for numbers in (applications.numbers,)
-                    for op, attrs, operands, part in applications.applications
-                ])  # fmt: skip
-            bank.write()
+        terms = number = 0
+        if self.request.operators:
+            setting = setting_of_operators(self.request.operators)
+            terms += self._grown(number, setting, deadline_s).terms
+            number = 1
+        mined = self._mined(first=number)
+        for number, (setting, windows) in enumerate(mined, start=number):
+            bank = self._grown(number, setting, deadline_s, windows)
             terms += bank.terms
             if bank.cut:
                 self._report(f"terms: time is over in setting {number + 1}")
                 break
         return terms
 
-    def _settings(self) -> Iterator[TermSetting]:
-        yield from self.request.settings
-        if self.request.operators:
-            yield setting_of_operators(self.request.operators)
-
-    def _bank(self, number: int, setting: TermSetting, deadline_s: float) -> TermBank:
+    def _grown(
+        self, number: int, setting: TermSetting, deadline_s: float, windows: _Windows = ()
+    ) -> TermBank:
         self.store.add_setting(number, setting)
         bank = TermBank(setting, number, self.store, self.request.seed, deadline_s)
         bank.grow(self.request.size)
+        leaves = len(setting.inputs)
+        for name, window in windows:
+            bank.add_window(name, [
+                (op, attrs, _operands(operands, window.numbers, leaves, setting.numbers))
+                for op, attrs, operands in window.applications
+            ])  # fmt: skip
+        bank.write()
         return bank
 
-    def _mined(self) -> list[tuple[TermSetting, list[tuple[int, MinedWindow]]]]:
+    def _mined(self, first: int) -> list[tuple[TermSetting, _Windows]]:
         """Return settings with their windows, each form once; write where models have them."""
         forms: dict[str, tuple[int, MinedWindow]] = {}
         uses: dict[int, list[tuple[str, float, float, str]]] = {}
@@ -172,7 +173,6 @@ class RuleFunnel:
         most = sorted(groups.values(), key=lambda group: -sum(
             cost / whole for number, _ in group for _, cost, whole, _ in uses[number]
         ))  # fmt: skip
-        first = self.store.rows("setting_count")[0][0]
         for setting, group in enumerate(most, start=first):
             for number, _ in group:
                 for model, cost_us, whole_us, types in uses[number]:
@@ -196,10 +196,9 @@ class RuleFunnel:
     # --- pairs ---
 
     def _candidates(self) -> int:
-        windows_only = not (self.request.operators or self.request.settings)
         for (setting,) in self.store.rows("setting_ids"):
             add_candidates(
-                self.store, setting, self.tools.cost_us, windows_only=windows_only,
+                self.store, setting, self.tools.cost_us, windows_only=not self.request.operators,
                 cheaper=self.request.cheaper,
             )  # fmt: skip
         return len(self.store.rows("laws"))
@@ -209,7 +208,7 @@ class RuleFunnel:
         rows = self.store.rows("waiting", status="waiting")
         left = 0
         for start in range(0, len(rows), _PAIRS):
-            if time.process_time() > self._deadline_s:
+            if self._is_over():
                 break
             batch = rows[start : start + _PAIRS]
             inputs: dict[str, TensorType] = {}
@@ -221,7 +220,7 @@ class RuleFunnel:
                 rule = _as_written(number, source, target)
                 sides = rule.sources[0], rule.targets[0]
                 pairs.append((with_names(sides[0], names), with_names(sides[1], names)))
-            unproved = set(self.tools.unproved(pairs, inputs, ()))
+            unproved = set(self.tools.unproved(pairs, inputs))
             left += len(unproved)
             for place, (number, *_) in enumerate(batch):
                 status = "not derived" if place in unproved else "derived from the laws"
@@ -231,7 +230,7 @@ class RuleFunnel:
     def _judge(self) -> int:
         sound = 0
         for number, _, source, target, *_ in self.store.rows("waiting", status="not derived"):
-            if time.process_time() > self._deadline_s:
+            if self._is_over():
                 break
             written = _as_written(number, source, target)
             rule = rule_of(f"found-{number}", written.sources[0], written.targets[0])
@@ -246,12 +245,12 @@ class RuleFunnel:
 
     def _derive_alone(self) -> int:
         """Settle which rules stand when those before them are laws, too."""
-        kept: list[Rule] = []
+        kept = [read_rule_text(text) for _, text, *_ in self.store.rows("found", status="found")]
         for number, text, *_ in sorted(self.store.rows("found", status="sound"), key=_length):
             rule = read_rule_text(text)
-            over = time.process_time() > self._deadline_s
-            proved = False if over else self.tools.derived(rule, kept)
-            status = "time is over" if over else "derived from the laws" if proved else "found"
+            if self._is_over():
+                break
+            status = "derived from the laws" if self.tools.derived(rule, kept) else "found"
             self.store.rows("settle", id=number, status=status, note="")
             if status == "found":
                 kept.append(rule)

@@ -69,14 +69,17 @@ class SynthesisStore:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[list[int]]:
-        """Carry a stage out: all of it, or nothing; its block says in the list how many rows it left."""
+        """Carry a stage out: all of it, or nothing; its block says in the list how many rows it left.
+
+        A block that says nothing has more to do: what it did stays, and the stage has not ended."""
         left: list[int] = []
         start_s = time.process_time()
         self.connection.begin()
         try:
             yield left
             cpu_s = time.process_time() - start_s
-            self.rows("end_stage", stage=name, rows=sum(left), cpu_s=cpu_s)
+            if left:
+                self.rows("end_stage", stage=name, rows=sum(left), cpu_s=cpu_s)
             self.connection.commit()
         except BaseException:
             self.connection.rollback()

@@ -19,8 +19,8 @@ from relational_tensat.tensor.operators import get_operator, operators
 from relational_tensat.tensor.types import AttrItems, AttrValue, TensorType, tensors_of
 from relational_tensat.tensor.uses import weight_only_values
 
-#: An operator, attributes, operands as in ``TermBank.add_window``, and its part.
-Application: TypeAlias = tuple[str, AttrItems, tuple[int, ...], int | None]
+#: An operator, attributes, and operands as in ``TermBank.add_window``.
+Application: TypeAlias = tuple[str, AttrItems, tuple[int, ...]]
 
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)
 _MOST_LEAVES, _MOST_NUMBERS = 3, 3
@@ -143,7 +143,7 @@ def _window(
         if typed is None or not isinstance(typed[1], TensorType):
             return None
         operands = tuple(places[name] for name in node.inputs)
-        applications.append((node.op, typed[0], operands, None))
+        applications.append((node.op, typed[0], operands))
         places[node.outputs[0]] = len(applications) - 1
         types[node.outputs[0]] = typed[1]
     return MinedWindow(shrunk, values, tuple(applications), real, tuple(nodes))
@@ -188,14 +188,14 @@ def setting_of_windows(windows: Sequence[MinedWindow]) -> TermSetting:
         | {
             value
             for window in windows
-            for _, attrs, _, _ in window.applications
+            for _, attrs, _ in window.applications
             for _, value in attrs
             if isinstance(value, float) and abs(value) < 1e6
         }
     )
     attrs: dict[tuple[str, int], dict[AttrItems, None]] = {}
     for window in windows:
-        for op, items, operands, _ in window.applications:
+        for op, items, operands in window.applications:
             attrs.setdefault((op, len(operands)), {}).setdefault(items)
     choices = [OperatorChoice(op, arity, tuple(seen)) for (op, arity), seen in attrs.items()]
     has_floats = any(kind.is_float for kind in windows[0].leaves)

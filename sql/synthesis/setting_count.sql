@@ -1,2 +1,0 @@
--- How many settings there are.
-SELECT count(*) FROM setting
