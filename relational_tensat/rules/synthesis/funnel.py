@@ -19,7 +19,12 @@ from relational_tensat.rules.model import Rule, Term
 from relational_tensat.rules.synthesis.candidates import OperatorCost, add_candidates
 from relational_tensat.rules.synthesis.enumeration import TermBank
 from relational_tensat.rules.synthesis.judging import TRIALS, judged_pair
-from relational_tensat.rules.synthesis.pair_terms import read_rule_text, rule_of, with_names
+from relational_tensat.rules.synthesis.pair_terms import (
+    read_rule_text,
+    rule_of,
+    variables,
+    with_names,
+)
 from relational_tensat.rules.synthesis.store import SynthesisStore
 from relational_tensat.rules.synthesis.vocabulary import TermSetting, setting_of_operators
 from relational_tensat.rules.synthesis.windows import (
@@ -69,7 +74,7 @@ class SynthesisRequest:
 
     Attributes:
         models: whose windows are to become cheaper.
-        operators: of which laws are sought, whoever needs them.
+        operators: of which laws are sought, whether or not a model needs them.
         size: operators of a term.
         cheaper: only rules whose target costs less, modelled; else no more.
         time_limit_s: CPU seconds, of this process.
@@ -123,13 +128,10 @@ class RuleFunnel:
 
     def _terms(self) -> int:
         deadline_s = time.process_time() + _OF_TERMS * self.request.time_limit_s
-        terms = number = 0
-        if self.request.operators:
-            setting = setting_of_operators(self.request.operators)
-            terms += self._grown(number, setting, deadline_s).terms
-            number = 1
-        mined = self._mined(first=number)
-        for number, (setting, windows) in enumerate(mined, start=number):
+        operators = self.request.operators
+        own = [(setting_of_operators(operators), ())] if operators else []
+        terms = 0
+        for number, (setting, windows) in enumerate((*own, *self._mined(first=len(own)))):
             bank = self._grown(number, setting, deadline_s, windows)
             terms += bank.terms
             if bank.cut:
@@ -138,7 +140,7 @@ class RuleFunnel:
         return terms
 
     def _grown(
-        self, number: int, setting: TermSetting, deadline_s: float, windows: _Windows = ()
+        self, number: int, setting: TermSetting, deadline_s: float, windows: _Windows
     ) -> TermBank:
         self.store.add_setting(number, setting)
         bank = TermBank(setting, number, self.store, self.request.seed, deadline_s)
@@ -229,11 +231,12 @@ class RuleFunnel:
 
     def _judge(self) -> int:
         sound = 0
-        for number, _, source, target, *_ in self.store.rows("waiting", status="not derived"):
+        for number, setting, source, target, *_ in self.store.rows("waiting", status="not derived"):
             if self._is_over():
                 break
             written = _as_written(number, source, target)
-            rule = rule_of(f"found-{number}", written.sources[0], written.targets[0])
+            sides = written.sources[0], written.targets[0]
+            rule = rule_of(f"found-{number}", *sides, _widest(self.store.inputs(setting), sides[0]))
             found = judged_pair(self.store, rule, self.request.seed, self.request.trials)
             self.store.rows("settle", id=number, status=found.status, note=found.note)
             if found.status == "sound" and found.verdict is not None:
@@ -260,6 +263,12 @@ class RuleFunnel:
 def _length(row: tuple[Any, ...]) -> int:
     """Return the length of a rule's text: what is general is short, and proves what is not."""
     return len(row[1])
+
+
+def _widest(inputs: Mapping[str, TensorType], source: Term) -> str:
+    """Return the largest input of floats that a term has, or "" where it has none."""
+    floats = [name for name in variables(source) if inputs[name].is_float]
+    return max(floats, key=lambda name: inputs[name].size, default="")
 
 
 def _as_written(number: int, source: str, target: str) -> Rule:

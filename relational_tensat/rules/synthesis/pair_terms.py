@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
 
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Term, Var
@@ -87,37 +89,50 @@ def is_degenerate(term: Term) -> bool:
     return False
 
 
-def rule_of(
-    name: str, source: Term, target: Term, where: Sequence[Expr] = (), law: str = ""
-) -> Rule:
-    """Return the rule of a pair: its variables renamed, numbers of any type and shape."""
+def rule_of(name: str, source: Term, target: Term, of: str = "") -> Rule:
+    """Return the rule of a pair: its variables renamed, numbers of any type and shape.
+
+    A number of the source that float32 does not have is any that is close to it.
+
+    Args:
+        of: the variable whose type numbers have, and whose shape contains theirs; else the first one.
+    """
+    names = dict(zip(variables(source, target), _NAMES, strict=False))
     source, target = renamed(source, target)
-    first = variables(source)[0]
-    number = itertools.count()
+    wide = Var(names[of] if of else variables(source)[0])
+    count = itertools.count()
     conditions: list[Expr] = []
-    text = law or f"{law_text(source)} = {law_text(target)}"
+    close: dict[float, Var] = {}
+
+    def close_to(value: Expr) -> Expr:
+        number = value.value if isinstance(value, Literal) else None
+        if not isinstance(number, float) or float(np.float32(number)) == number:
+            return value
+        if number not in close:
+            close[number] = Var(f"c{len(close)}")
+            conditions.append(Call("close", (close[number], value)))
+        return close[number]
 
     def found(node: Apply) -> Apply:
+        attrs = tuple((key, close_to(value)) for key, value in node.attrs)
         if node.op != "fill":
-            return node
-        index = next(number)
-        shape = Var(f"s{index}")
-        of_first = Call("shape", (Var(first),))
-        conditions.append(Call("=", (Call("broadcast", (of_first, shape)), of_first)))
-        value = dict(node.attrs)["value"]
-        return Apply("fill", (), (("value", value), ("dtype", Var(f"d{index}")), ("shape", shape)))
+            return Apply(node.op, node.children, attrs)
+        index = next(count)
+        shape, of_wide = Var(f"s{index}"), Call("shape", (wide,))
+        conditions.append(Call("=", (Call("broadcast", (of_wide, shape)), of_wide)))
+        typed = ("dtype", Var(f"d{index}")), ("shape", shape)
+        return Apply("fill", (), (("value", dict(attrs)["value"]), *typed))
 
     def put(node: Apply) -> Apply:
         if node.op != "fill":
             return node
-        dtype = Call("dtype", (Var(first),))
-        value = dict(node.attrs)["value"]
-        return Apply("fill", (), (("value", value), ("dtype", dtype), ("shape", Literal(()))))
+        typed = ("dtype", Call("dtype", (wide,))), ("shape", Literal(()))
+        return Apply("fill", (), (("value", dict(node.attrs)["value"]), *typed))
 
     left, right = replaced(source, found, {}), replaced(target, put, {})
     assert isinstance(left, Apply)
-    unread = Rule(name, text, (left,), (right,), (*conditions, *where))
-    return read_rule_text(rule_text(unread))
+    law = f"{law_text(source)} = {law_text(target)}"
+    return read_rule_text(rule_text(Rule(name, law, (left,), (right,), tuple(conditions))))
 
 
 def read_rule_text(text: str) -> Rule:

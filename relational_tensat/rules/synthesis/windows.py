@@ -8,8 +8,12 @@ whose operands have the same types and numbers share a setting, with all operato
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import TypeAlias
+
+import numpy as np
 
 from relational_tensat.base.records import record
 from relational_tensat.rules.instance import typed_application
@@ -22,10 +26,12 @@ from relational_tensat.tensor.uses import weight_only_values
 #: An operator, attributes, and operands as in ``TermBank.add_window``.
 Application: TypeAlias = tuple[str, AttrItems, tuple[int, ...]]
 
-_PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)
+_PRIMES = (3, 7, 11, 13, 17, 19, 23, 29)
 _MOST_LEAVES, _MOST_NUMBERS = 3, 3
 #: Windows that a model has at most, and the numbers that a setting has.
 _MOST_WINDOWS, _MOST_OF_SETTING, _MOST_BOUNDS = 20_000, 8, 6
+#: Larger numbers stand for infinity, and no law is about them; so many times a number may be a part of 1.
+_LARGEST, _LARGEST_DIVISOR = 1e6, 1000
 #: Attributes that are sizes themselves.
 _SIZES = {
     "reshape": ("shape",),
@@ -157,16 +163,30 @@ def _number(graph: Graph, producers: Mapping[str, Node], name: str) -> float | N
     node, weight = producers.get(name), graph.weights.get(name)
     if node is not None and node.op == "fill":
         value = node.attrs["value"]
-        return float(value) if isinstance(value, int | float) and abs(value) < 1e6 else None
+        if isinstance(value, int | float) and abs(value) < _LARGEST:
+            return exact_number(float(value))
+        return None
     if weight is not None and weight.data is not None and kind.size == 1:
-        return float(weight.data.reshape(-1)[0])
+        return exact_number(float(weight.data.reshape(-1)[0]))
     return None
+
+
+def exact_number(number: float) -> float:
+    """Return the quotient of small numbers that a float32 stands for, where it does.
+
+    >>> exact_number(0.3333333432674408)
+    0.3333333333333333
+    """
+    if not math.isfinite(number):
+        return number
+    nearest = float(Fraction(number).limit_denominator(_LARGEST_DIVISOR))
+    return nearest if np.float32(nearest) == np.float32(number) else number
 
 
 def _small(op: str, key: str, value: AttrValue, small: Mapping[int, int]) -> AttrValue:
     if key in _SIZES.get(op, ()) and isinstance(value, tuple):
         return tuple(small.get(size, size) if isinstance(size, int) else size for size in value)
-    return value
+    return exact_number(value) if isinstance(value, float) else value
 
 
 def form_of(window: MinedWindow) -> str:
@@ -190,7 +210,7 @@ def setting_of_windows(windows: Sequence[MinedWindow]) -> TermSetting:
             for window in windows
             for _, attrs, _ in window.applications
             for _, value in attrs
-            if isinstance(value, float) and abs(value) < 1e6
+            if isinstance(value, float) and abs(value) < _LARGEST
         }
     )
     attrs: dict[tuple[str, int], dict[AttrItems, None]] = {}
@@ -259,4 +279,6 @@ def _pool(numbers: set[float]) -> list[float]:
         pool |= dict.fromkeys(
             x for b in sorted(numbers) for x in (a * b, a + b, a - b, a / b if b else 0.0)
         )
-    return [number for number in pool if number != 0 and abs(number) < 1e6][: 2 * _MOST_OF_SETTING]
+    return [number for number in pool if number != 0 and abs(number) < _LARGEST][
+        : 2 * _MOST_OF_SETTING
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from relational_tensat.rules.language import parse_rules
@@ -16,6 +17,7 @@ from relational_tensat.rules.synthesis.conditions import (
 from relational_tensat.rules.synthesis.judging import judged_pair, with_conditions
 from relational_tensat.rules.synthesis.pair_terms import is_permutative, rule_of
 from relational_tensat.rules.synthesis.store import SynthesisStore
+from relational_tensat.rules.synthesis.windows import exact_number
 from relational_tensat.rules.text import expr_text, rule_text, term_text
 
 _TRIALS = 60
@@ -123,3 +125,17 @@ def test_constants_that_belong_together_stay_together() -> None:
         found = judged_pair(store, rule, trials=_TRIALS)
     assert found.status == "sound"
     assert "(= ?v1 (* -1 ?v0))" in map(expr_text, found.rule.conditions)
+
+
+def test_a_number_that_float32_does_not_have_is_any_close_to_it() -> None:
+    """A sixth is written by exporters as float32 has it."""
+    number = "(fill :value {} :dtype float32 :shape [])"
+    clipped = f"(clip (add ?x {number.format(3.0)}) :min 0.0 :max 6.0)"
+    source = f"(mul (mul ?x {clipped}) {number.format(1 / 6)})"
+    rule = rule_of("found", *pair(source, "(hard_swish ?x)"))
+    with SynthesisStore(None) as store:
+        found = judged_pair(store, rule, trials=_TRIALS)
+    assert found.status == "sound"
+    assert "(close ?c0 0.16666666666666666)" in map(expr_text, found.rule.conditions)
+    assert exact_number(float(np.float32(1 / 6))) == 1 / 6
+    assert exact_number(0.8944271802902222) == 0.8944271802902222
