@@ -135,6 +135,54 @@ def complement_gate(x: Tensor) -> Tensor:
     return gate * x + (1.0 - gate) * torch.tanh(x)
 
 
+def relu_by_abs(x: Tensor) -> Tensor:
+    """A rectifier of sums and signs, as differentiable programs without maxima have it."""
+    return 0.5 * (x + torch.abs(x))
+
+
+def sigmoid_by_tanh(x: Tensor) -> Tensor:
+    """A logistic gate by tanh, as ports of LSTMs and WaveNet have it."""
+    return x * (0.5 * torch.tanh(0.5 * x) + 0.5)
+
+
+def sigmoid_by_exp(x: Tensor) -> Tensor:
+    """A logistic gate by one exponential."""
+    grown = torch.exp(x)
+    return x * (grown / (grown + 1.0))
+
+
+def tanh_by_exp(x: Tensor) -> Tensor:
+    """tanh as its definition."""
+    up, down = torch.exp(x), torch.exp(-x)
+    return (up - down) / (up + down)
+
+
+def keras_hard_sigmoid(x: Tensor) -> Tensor:
+    """A gate by Keras' hard sigmoid."""
+    return x * torch.clamp(0.2 * x + 0.5, 0.0, 1.0)
+
+
+def excite(x: Tensor) -> Tensor:
+    """A gate by MobileNetV3's hard sigmoid."""
+    return x * (torch.nn.functional.relu6(x + 3.0) / 6.0)
+
+
+def row_range(x: Tensor) -> Tensor:
+    """Scaling to a row's range, its minimum by a maximum."""
+    low, high = -torch.amax(-x, dim=-1, keepdim=True), torch.amax(x, dim=-1, keepdim=True)
+    return (x - low) / (high - low)
+
+
+def relu_by_where(x: Tensor) -> Tensor:
+    """A rectifier by a comparison."""
+    return torch.where(x > 0, x, torch.zeros_like(x))
+
+
+def double_hinge(x: Tensor) -> Tensor:
+    """Two hinges, as calibration layers have them."""
+    return torch.relu(1.0 - x) - torch.relu(-1.0 - x)
+
+
 class Masked(nn.Module):
     """Attention of one head whose scores are masked in one of many ways."""
 
@@ -199,7 +247,8 @@ class Normalized(nn.Module):
 ACTIVATIONS = (
     crelu_both, hard_swish_by_hand, hard_shrink, soft_shrink, leaky_by_where, leaky_by_max, celu_by_hand,
     star_relu, squareplus, soft_cap, hard_tanh_by_relu, log_sigmoid_gate, tanh_by_sigmoid, bent, softsign,
-    threshold_by_mask, clipped_residual, parametric, complement_gate,
+    threshold_by_mask, clipped_residual, parametric, complement_gate, relu_by_abs, sigmoid_by_tanh,
+    sigmoid_by_exp, tanh_by_exp, keras_hard_sigmoid, excite, row_range, relu_by_where, double_hinge,
 )  # fmt: skip
 MASKS = ("additive", "where", "product", "twice", "after")
 NORMS = ("unit", "clamped", "standard", "peak", "softmax", "logsumexp")

@@ -17,13 +17,14 @@ def pair(source: str, target: str) -> TermPair:
     return rule.sources[0], rule.targets[0]
 
 
+_SPLIT = "(split ?x :axis 1 :sizes [2 3])"
 PAIRS = [
     pair("(add ?x ?y)", "(add ?y ?x)"),
     pair("(add ?x (add ?y ?z))", "(add ?z (add ?x ?y))"),
     pair("(add ?x (relu ?y))", "(add (relu ?x) ?y)"),
     pair("(mul ?x ?y)", "(mul ?y ?x)"),
     pair("(relu (add ?x ?y))", "(relu (add ?y ?x))"),
-    pair("(part (split ?x :axis 1 :sizes [2 3]) :index 1)", "(part (split ?x :axis 1 :sizes [2 3]) :index 1)"),
+    pair(f"(part {_SPLIT} :index 1)", f"(part {_SPLIT} :index 1)"),
 ]  # fmt: skip
 
 
