@@ -27,13 +27,13 @@ _Attrs: TypeAlias = Callable[[int], Mapping[str, AttrValue]]
 #: rows is a batch again.
 _Lift: TypeAlias = tuple[Callable[[Batch, int, int], Batch], _Attrs, Callable[[Batch, int], Batch]]
 
-#: Two values of float64 are one where they agree after so many digits behind the point.
+#: Two values of float64 are one where they differ by less: absolutely if small, else relatively.
 _STEP = 1e-7
 #: Boundaries of rounding are moved off the numbers that often come out exactly.
 _OFFSET = 0.31415926e-7
 _LARGEST = float(2**60)
-#: Of the numbers that are drawn: some are beyond the bounds that models clip to.
-_SCALE = 2.5
+#: Of the numbers that are drawn: some are beyond the bounds that models clip to, none overflows e^x.
+_SCALES = (0.5, 2.5, 7.0)
 #: So many rows are computed both ways before a batch is trusted.
 _PROBED = 3
 _MISFITS = (ValueError, IndexError, TypeError, KeyError, RelationalTensatError)
@@ -64,11 +64,9 @@ class BatchArithmetic:
             return random.integers(0, 2, shape).astype(bool)
         if not kind.is_float:
             return random.integers(-9, 10, shape)
-        return (
-            random.integers(1, PRIME, shape)
-            if self.exact
-            else _SCALE * random.standard_normal(shape)
-        )
+        if self.exact:
+            return random.integers(1, PRIME, shape)
+        return random.choice(_SCALES, shape) * random.standard_normal(shape)
 
     def constant(self, value: float) -> Batch:
         """Return a number as a batch of one scalar."""
@@ -177,7 +175,7 @@ class BatchArithmetic:
         fine = np.ones(len(flat), bool)
         if flat.dtype.kind == "f":
             with np.errstate(all="ignore"):
-                flat = np.rint((flat + _OFFSET) / _STEP)
+                flat = np.rint((np.arcsinh(flat) + _OFFSET) / _STEP)
             fine = np.asarray((np.abs(flat) < _LARGEST).all(axis=1))  # NaN is not less either
             flat = np.where(fine[:, None], flat, 0)
         places = mixed(

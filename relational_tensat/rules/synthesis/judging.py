@@ -123,6 +123,8 @@ def _allows(word: Expr, constants: Mapping[str, AttrValue]) -> bool:
         return True
     names = [arg.name for arg in word.args if isinstance(arg, Var) and arg.name in constants]
     others = [arg.value for arg in word.args if isinstance(arg, Literal)]
+    if others and any(constants[name] == 0 for name in names):
+        return False  # with its opposite, it would say that the variable is 0
     if any(isinstance(constants[name], float) for name in names) and (
         word.function == "=" or any(value != 0 for value in others)
     ):
