@@ -98,6 +98,7 @@ def rediscovered(seed: int = 0) -> Iterator[Rediscovery]:
             start_s = time.process_time()
             bank = TermBank(world.setting, 0, store, seed)
             bank.grow(world.size)
+            bank.write()
             middle_s = time.process_time()
             names = dict.fromkeys(_found_in(bank, store, world))
             found = tuple(name for name in names if name not in known)

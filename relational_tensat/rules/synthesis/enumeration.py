@@ -11,6 +11,7 @@ import itertools
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,8 @@ from relational_tensat.tensor.types import AttrItems, TensorType, tensors_of
 
 #: So many terms are computed at a time.
 _ROWS = 20_000
+#: So many are written at a time.
+_ROWS_WRITTEN = 200_000
 #: Of a window: the number of a term's window where it was enumerated.
 ENUMERATED = -1
 _NO_CLASS = -1
@@ -88,6 +91,8 @@ class TermBank:
     _values: list[list[Batch]] = field(default_factory=list)
     _stacked: dict[int, Batch] = field(default_factory=dict)
     _rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    _waiting: list[dict[str, NDArray[Any]]] = field(default_factory=list)
+    _written: int = 0
     _symbols: dict[tuple[str, AttrItems, int | None], int] = field(default_factory=dict)
     _swaps: dict[tuple[str, AttrItems, int], bool] = field(default_factory=dict)
 
@@ -255,13 +260,24 @@ class TermBank:
         def of_all(value: int) -> NDArray[np.int32]:
             return np.full(count, value, np.int32)
 
-        self.store.append("term", {
+        self._waiting.append({
             "setting": of_all(self.number), "id": np.arange(self.terms, self.terms + count),
             "symbol": of_all(symbol), "c0": operands[0], "c1": operands[1], "c2": operands[2],
             "size": of_all(level), "type": of_all(kind), "window_id": of_all(window),
             "fingerprint": fingerprints,
         })  # fmt: skip
         self.terms += count
+        if self.terms - self._written >= _ROWS_WRITTEN:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Write the terms that wait: thousands of short insertions would make every scan slow."""
+        if self._waiting:
+            names = self._waiting[0]
+            rows = {name: np.concatenate([part[name] for part in self._waiting]) for name in names}
+            self.store.append("term", rows)
+            self._waiting.clear()
+        self._written = self.terms
 
     def _keep(
         self,
@@ -371,7 +387,8 @@ class TermBank:
     # --- what is kept ---
 
     def write(self) -> None:
-        """Write classes and symbols."""
+        """Write what waits, classes and symbols."""
+        self._flush()
         names = ("setting", "id", "symbol", "c0", "c1", "c2", "size", "of_window")
         classes = columns(names, self._class_rows)
         fingerprints = np.array([row[-1] for row in self._class_rows], np.uint64)
