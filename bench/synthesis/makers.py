@@ -254,6 +254,27 @@ MASKS = ("additive", "where", "product", "twice", "after")
 NORMS = ("unit", "clamped", "standard", "peak", "softmax", "logsumexp")
 
 
+def classifiers() -> dict[str, tuple[nn.Module, int]]:
+    """Return networks of timm with the opset that they are written in: the one before HardSwish.
+
+    Two have their gates as Keras' application of MobileNetV3 writes them.
+    """
+    import timm
+
+    names = ("lcnet_050", "mobilenetv3_small_050", "hardcorenas_a", "mobilenetv3_large_100")
+    networks = {f"{name}_13": (timm.create_model(name), 13) for name in names}
+    for name in ("mobilenetv3_small_050", "lcnet_050"):
+        network = timm.create_model(name)
+        for parent in list(network.modules()):
+            for key, child in list(parent.named_children()):
+                if isinstance(child, nn.Hardswish) or type(child).__name__ == "HardSwish":
+                    setattr(parent, key, Act(hard_swish_by_hand))
+                elif type(child).__name__ in ("Hardsigmoid", "HardSigmoid"):
+                    setattr(parent, key, Act(lambda x: f.relu6(x + 3.0) / 6.0))
+        networks[f"{name}_keras"] = network, 17
+    return networks
+
+
 def main(folder: Path) -> None:
     """Write all."""
     torch.manual_seed(0)
@@ -266,12 +287,15 @@ def main(folder: Path) -> None:
     models |= {f"mask_{way}": (Masked(way), (sequence, mask)) for way in MASKS}
     models |= {f"norm_{way}": (Normalized(way), (x,)) for way in NORMS}
     warnings.simplefilter("ignore")
+    opsets = dict.fromkeys(models, 17)
+    for name, (network, opset) in classifiers().items():
+        models[name], opsets[name] = (network, (torch.randn(1, 3, 96, 96),)), opset
     for name, (module, inputs) in models.items():
         path = folder / f"{name}.onnx"
         names = ["x", "mask"][: len(inputs)]
         torch.onnx.export(
             module.eval(), inputs, str(path), input_names=names, output_names=["y"], dynamo=False,
-            opset_version=17,
+            opset_version=opsets[name],
         )  # fmt: skip
         arrays = {f"0/{key}": value.numpy() for key, value in zip(names, inputs, strict=True)}
         np.savez(folder / f"{name}.npz", **arrays)
