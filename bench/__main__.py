@@ -35,6 +35,7 @@ from bench.record import command as record_command
 from bench.runs import command as runs_command
 from bench.scale import command as scale_command
 from bench.search import command as search_command
+from bench.synthesis import command as synthesis_command
 from bench.taso import command as taso_command
 from bench.tensat import command as tensat
 from bench.view import command as view_command
@@ -61,6 +62,7 @@ COMMANDS = (
     peers_command,
     decoder_command,
     taso_command,
+    synthesis_command,
     runs_command,
     conformance_command,
     mutations_command,

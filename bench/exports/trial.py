@@ -166,10 +166,10 @@ def _symbolic_dims(model: onnx.ModelProto) -> set[tuple[str, int]]:
 def _compared(original: Path, written: Path, input_sets: Sequence[Inputs]) -> dict[str, Any]:
     """Run both in onnxruntime by its defaults, at the other sizes only where these are still open."""
     try:
-        after = _session(written)
+        after = open_session(written)
     except Exception as error:  # onnxruntime's errors have no common base class
         return {"not_run": " ".join(str(error).split())}
-    before = _session(original)
+    before = open_session(original)
     errors = []
     for index, inputs in enumerate(input_sets):
         if index and not all(map(_takes, after.get_inputs(), inputs.values())):
@@ -180,11 +180,11 @@ def _compared(original: Path, written: Path, input_sets: Sequence[Inputs]) -> di
         except Exception as error:  # as above
             return {"not_run": " ".join(str(error).split())}
         errors += [relative_error(a, b) for a, b in zip(expected, results, strict=True)]
-    before_ms, after_ms = _times_ms(before, after, input_sets[0])
+    before_ms, after_ms = times_ms(before, after, input_sets[0])
     return {"error": max(errors), "runtime_before_ms": before_ms, "runtime_after_ms": after_ms}
 
 
-def _times_ms(
+def times_ms(
     before: onnxruntime.InferenceSession, after: onnxruntime.InferenceSession, inputs: Inputs
 ) -> tuple[float, float]:
     """Return the CPU time of a run of each, the shortest of several."""
@@ -205,7 +205,8 @@ def _takes(declared: Any, array: Any) -> bool:
     return all(not isinstance(dim, int) or dim == size for dim, size in pairs)
 
 
-def _session(path: Path) -> onnxruntime.InferenceSession:
+def open_session(path: Path) -> onnxruntime.InferenceSession:
+    """Return a session of one thread, by onnxruntime's other defaults."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = _NO_LOG

@@ -64,7 +64,7 @@ class Command:
 
 #: The first word of several commands, and what they are about.
 GROUPS = {
-    "rules": "rewrite rules: list, show, check, derive, verify",
+    "rules": "rewrite rules: list, show, check, derive, verify, synthesize",
     "kernels": "fused kernels: find, show, verify, emit as code",
     "costs": "measured costs: show, export, import, clear, farm",
     "fleet": "many models: make all of a folder faster, look at what became of them",
@@ -115,6 +115,8 @@ COMMANDS = {
          "rules", "derive_rules", "derive_arguments"),
         ("rules verify", "try rules on random operands, exactly; print the smallest counterexample",
          "rules", "verify_rules", "verify_arguments"),
+        ("rules synthesize", "find rules: for operators, or for what models have after a run",
+         "synthesis", "synthesize_rules", "synthesize_arguments"),
         ("rules functions", "list the functions that conditions and attributes of rules may use",
          "rules", "list_functions", "words_arguments"),
         ("rules operators", "list the operators that rules may use, with their attributes",

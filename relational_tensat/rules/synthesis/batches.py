@@ -1,0 +1,284 @@
+"""Values of many terms at a time, and their fingerprints.
+
+A batch is one more axis in front of an operator's operands. Whether an operator may be applied to that is
+not known of its class: it is tried, on the first rows, and what comes out is compared with the operator on
+each row. So an operator that was added yesterday needs no word here; the worst that can happen to it is a
+loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relational_tensat.base.errors import RelationalTensatError
+from relational_tensat.tensor.field import PRIME, Field, Undefined
+from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.types import AttrItems, AttrValue, TensorType
+
+Batch: TypeAlias = NDArray[Any]
+Types: TypeAlias = tuple[TensorType, ...]
+_Attrs: TypeAlias = Callable[[int], Mapping[str, AttrValue]]
+#: The operator on a batch: its operands there, its attributes for so many rows, and how a result of so many
+#: rows is a batch again.
+_Lift: TypeAlias = tuple[Callable[[Batch, int, int], Batch], _Attrs, Callable[[Batch, int], Batch]]
+
+#: Two values of float64 are one where they differ by less: absolutely if small, else relatively.
+_STEP = 1e-7
+#: Boundaries of rounding are moved off the numbers that often come out exactly.
+_OFFSET = 0.31415926e-7
+_LARGEST = float(2**60)
+#: Of the numbers that are drawn: some are beyond the bounds that models clip to, none overflows e^x.
+_SCALES = (0.5, 2.5, 7.0)
+#: So many rows are computed both ways before a batch is trusted.
+_PROBED = 3
+_MISFITS = (ValueError, IndexError, TypeError, KeyError, RelationalTensatError)
+
+
+@dataclass
+class BatchArithmetic:
+    """How values are computed: modulo a prime, which tells formulas apart, or in float64.
+
+    Attributes:
+        exact: modulo a prime, functions that are no polynomials being random ones; else in float64, which
+            knows laws of real numbers, too.
+    """
+
+    exact: bool
+    seed: int
+    _field: Field = field(init=False)
+    _lifts: dict[tuple[str, AttrItems, Types], _Lift | None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._field = Field(self.seed)
+        self._lifts = {}
+
+    def draw(self, kind: TensorType, random: np.random.Generator) -> Batch:
+        """Return the value of an input, as a batch of one."""
+        shape = (1, *kind.shape)
+        if kind.dtype == "bool":
+            return random.integers(0, 2, shape).astype(bool)
+        if not kind.is_float:
+            return random.integers(-9, 10, shape)
+        if self.exact:
+            return random.integers(1, PRIME, shape)
+        return random.choice(_SCALES, shape) * random.standard_normal(shape)
+
+    def constant(self, value: float) -> Batch:
+        """Return a number as a batch of one scalar."""
+        return np.array([self._field.constant(value) if self.exact else value])
+
+    def apply(
+        self, op: str, attrs: AttrItems, types: Types, operands: Sequence[Batch]
+    ) -> tuple[tuple[Batch, ...], NDArray[np.bool_]]:
+        """Return the results of an operator on batches of operands, and which rows have values.
+
+        Shapes: each operand is ``[B, *types[i].shape]``, each result ``[B, …]``; an operator of several
+        results has several.
+        """
+        rows = len(operands[0])
+        try:
+            return self._whole(op, attrs, types, operands), np.ones(rows, bool)
+        except Undefined:
+            if rows == 1:
+                return (), np.zeros(1, bool)
+        middle = rows // 2
+        (first, fine), (second, fine_too) = (
+            self.apply(op, attrs, types, [operand[part] for operand in operands])
+            for part in (slice(middle), slice(middle, None))
+        )
+        parts = (
+            [np.concatenate(pair) for pair in zip(first, second, strict=True)]
+            if first and second
+            else []
+        )
+        return tuple(parts) or _filled(first or second, fine, fine_too), np.concatenate(
+            (fine, fine_too)
+        )
+
+    def _whole(
+        self, op: str, attrs: AttrItems, types: Types, operands: Sequence[Batch]
+    ) -> tuple[Batch, ...]:
+        if len(operands[0]) < _PROBED:
+            return self._row_by_row(op, attrs, types, operands)
+        key = op, attrs, types
+        if key not in self._lifts:
+            self._lifts[key] = self._found_lift(op, attrs, types, operands)
+        lift = self._lifts[key]
+        if lift is None:
+            return self._row_by_row(op, attrs, types, operands)
+        return self._lifted(op, lift, types, operands)
+
+    def _row_by_row(
+        self, op: str, attrs: AttrItems, types: Types, operands: Sequence[Batch]
+    ) -> tuple[Batch, ...]:
+        named = dict(attrs)
+        rows = [
+            _parts(self._compute(op, [operand[row] for operand in operands], types, named))
+            for row in range(len(operands[0]))
+        ]
+        return tuple(np.stack(part) for part in zip(*rows, strict=True))
+
+    def _lifted(
+        self, op: str, lift: _Lift, types: Types, operands: Sequence[Batch]
+    ) -> tuple[Batch, ...]:
+        place, attrs, restore = lift
+        rows = len(operands[0])
+        rank = max(kind.rank for kind in types)
+        placed = [place(operand, index, rank) for index, operand in enumerate(operands)]
+        kinds = tuple(
+            kind.with_shape(operand.shape) for kind, operand in zip(types, placed, strict=True)
+        )
+        results = _parts(self._compute(op, placed, kinds, attrs(rows)))
+        return tuple(restore(result, rows) for result in results)
+
+    def _found_lift(
+        self, op: str, attrs: AttrItems, types: Types, operands: Sequence[Batch]
+    ) -> _Lift | None:
+        few = [operand[:_PROBED] for operand in operands]
+        expected = self._row_by_row(op, attrs, types, few)
+        for lift in _lifts(dict(attrs)):
+            try:
+                found = self._lifted(op, lift, types, few)
+            except _MISFITS:
+                continue
+            pairs = list(zip(found, expected, strict=False))
+            if len(found) == len(expected) and all(_same(a, b) for a, b in pairs):
+                return lift
+        return None
+
+    def _compute(
+        self, op: str, operands: Sequence[Batch], types: Types, attrs: Mapping[str, AttrValue]
+    ) -> Any:
+        operator = get_operator(op)
+        with np.errstate(all="ignore"):
+            if self.exact and any(kind.is_float for kind in types):
+                return operator.evaluate_exact(operands, types, attrs, self._field)
+            return operator.evaluate_typed(operands, types, attrs)
+
+    def fingerprints(
+        self, values: Batch, kind: int
+    ) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+        """Return a number per row that equal values of a type share, and which rows have one.
+
+        A row without is not finite somewhere: nothing is said of it.
+
+        Args:
+            values: ``[B, …]``.
+            kind: the number of the values' type.
+        """
+        flat = values.reshape(len(values), -1)
+        fine = np.ones(len(flat), bool)
+        if flat.dtype.kind == "f":
+            with np.errstate(all="ignore"):
+                flat = np.rint((np.arcsinh(flat) + _OFFSET) / _STEP)
+            fine = np.asarray((np.abs(flat) < _LARGEST).all(axis=1))  # NaN is not less either
+            flat = np.where(fine[:, None], flat, 0)
+        places = mixed(
+            np.arange(1, flat.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        )
+        with np.errstate(over="ignore"):
+            sums = mixed(flat.astype(np.int64).view(np.uint64) + places).sum(
+                axis=1, dtype=np.uint64
+            )
+            return mixed(sums ^ np.uint64(kind * 0x1234567 + 7)), fine
+
+
+def _filled(
+    parts: tuple[Batch, ...], fine: NDArray[np.bool_], fine_too: NDArray[np.bool_]
+) -> tuple[Batch, ...]:
+    """Return results of one half of a batch with zeros for the other, which has none."""
+    before, after = (len(fine), 0) if not fine.any() else (0, len(fine_too))
+    width = [(before, after)]
+    return tuple(np.pad(part, width + [(0, 0)] * (part.ndim - 1)) for part in parts)
+
+
+def _parts(result: Any) -> tuple[Batch, ...]:
+    return tuple(map(np.asarray, result)) if isinstance(result, tuple) else (np.asarray(result),)
+
+
+def _same(a: Batch, b: Batch) -> bool:
+    return a.shape == b.shape and np.allclose(a, b, rtol=1e-12, atol=1e-12, equal_nan=True)
+
+
+def _lifts(attrs: dict[str, AttrValue]) -> Iterator[_Lift]:
+    """Yield ways in which an operator may take a batch, the usual ones first.
+
+    As one more axis in front, operands levelled or not, attributes moved or not; as more rows of the first
+    axis; as more groups of a convolution.
+    """
+    moved = {name: _moved(name, value) for name, value in attrs.items()}
+
+    def with_rows(rows: int) -> Mapping[str, AttrValue]:
+        return {name: value(rows) for name, value in moved.items()}
+
+    def plain(rows: int) -> Mapping[str, AttrValue]:
+        return attrs
+
+    for place in (_levelled, _as_it_is):
+        yield place, with_rows, _all_of_it
+        yield place, plain, _all_of_it
+    yield _in_first_axis, plain, _out_of_first_axis
+    yield _in_groups, plain, _out_of_groups
+
+
+def _levelled(operand: Batch, index: int, rank: int) -> Batch:
+    rows, *shape = operand.shape
+    return operand.reshape((rows, *(1,) * (rank - len(shape)), *shape))
+
+
+def _as_it_is(operand: Batch, index: int, rank: int) -> Batch:
+    return operand
+
+
+def _all_of_it(result: Batch, rows: int) -> Batch:
+    return result
+
+
+def _in_first_axis(operand: Batch, index: int, rank: int) -> Batch:
+    return operand.reshape((-1, *operand.shape[2:]))
+
+
+def _out_of_first_axis(result: Batch, rows: int) -> Batch:
+    return result.reshape((rows, -1, *result.shape[1:]))
+
+
+def _in_groups(operand: Batch, index: int, rank: int) -> Batch:
+    """Images side by side as channels, their filters below each other."""
+    if index:
+        return _in_first_axis(operand, index, rank)
+    side_by_side = np.moveaxis(operand, 0, 1)
+    return side_by_side.reshape((len(side_by_side), -1, *operand.shape[3:]))
+
+
+def _out_of_groups(result: Batch, rows: int) -> Batch:
+    return np.moveaxis(result.reshape((len(result), rows, -1, *result.shape[2:])), 1, 0)
+
+
+def _moved(name: str, value: AttrValue) -> Callable[[int], AttrValue]:
+    """Return an attribute of an operator that has one more axis in front, given that axis' length."""
+    match name, value:
+        case "axis", int():
+            return lambda rows: value + 1
+        case "axes", tuple():
+            return lambda rows: tuple(axis + 1 for axis in value)  # type: ignore[operator]
+        case "perm", tuple():
+            return lambda rows: (0, *(axis + 1 for axis in value))  # type: ignore[operator]
+        case "pads", tuple():
+            half = len(value) // 2
+            return lambda rows: (0, *value[:half], 0, *value[half:])
+        case "shape", tuple():
+            return lambda rows: (rows, *value)
+    return lambda rows: value
+
+
+def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scramble 64-bit numbers one to one (the finalizer of SplitMix64, Steele et al. 2014)."""
+    with np.errstate(over="ignore"):
+        numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return numbers ^ (numbers >> np.uint64(31))

@@ -1,0 +1,172 @@
+"""Candidates: pairs of terms with one fingerprint, each law once.
+
+A pair is a GROUP BY over the fingerprints: a term and the first of its class. Written with variables by
+first occurrence, a law stands once, whichever inputs it was met on. What says nothing is left out: both
+sides alike but for the order of variables, a difference of a thing with itself, a side with inputs that
+the other does not have.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+from relational_tensat.base.errors import ShapeError
+from relational_tensat.rules.instance import typed_application
+from relational_tensat.rules.model import Apply, Literal, Term, Var
+from relational_tensat.rules.synthesis.pair_terms import (
+    is_degenerate,
+    is_permutative,
+    nodes_of,
+    renamed,
+    variables,
+)
+from relational_tensat.rules.synthesis.store import SynthesisStore, attrs_of, columns
+from relational_tensat.rules.text import term_text
+from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.types import AttrItems, TensorType, ValueType
+
+#: What an operator costs on operands of some types, in microseconds.
+OperatorCost: TypeAlias = Callable[[str, tuple[ValueType, ...], ValueType, AttrItems], float]
+_NO_CLASS = -1
+_COLUMNS = (
+    "id", "setting", "source", "target", "law", "window_id", "saves_us", "gain", "models",
+    "status", "note",
+)  # fmt: skip
+
+
+class TermReaderOfTables:
+    """The terms of a setting, written out of its tables."""
+
+    def __init__(self, store: SynthesisStore, setting: int) -> None:
+        self._inputs = store.inputs(setting)
+        self._symbols = {
+            number: (op, attrs_of(attrs), part)
+            for number, op, attrs, part in store.rows("symbols", setting=setting)
+        }
+        self._classes = {row[0]: row[1:] for row in store.rows("classes", setting=setting)}
+        self._terms: dict[tuple[int, ...], Term] = {}
+
+    def term(self, symbol: int, c0: int, c1: int, c2: int) -> Term:
+        """Return an operator over the first terms of classes; attributes with their defaults left out."""
+        key = symbol, c0, c1, c2
+        if key not in self._terms:
+            op, items, part = self._symbols[symbol]
+            children = tuple(self.term(*self._classes[c]) for c in (c0, c1, c2) if c != _NO_CLASS)
+            self._terms[key] = (
+                Var(op) if op in self._inputs else _applied(op, children, items, part)
+            )
+        return self._terms[key]
+
+
+def _applied(op: str, children: tuple[Term, ...], items: AttrItems, part: int | None) -> Apply:
+    defaults = {attr.name: attr.default for attr in get_operator(op).attrs}
+    attrs = tuple((name, Literal(value)) for name, value in items if defaults[name] != value)
+    term = Apply(op, children, attrs)
+    return term if part is None else Apply("part", (term,), (("index", Literal(part)),))
+
+
+def add_candidates(
+    store: SynthesisStore, setting: int, cost_us: OperatorCost, *, windows_only: bool, cheaper: bool
+) -> int:
+    """Write the candidates of a setting; return how many pairs of one fingerprint there were.
+
+    Args:
+        windows_only: the sources are windows of models.
+        cheaper: the target must cost less than the source on the setting's types; else no more.
+    """
+    reader = TermReaderOfTables(store, setting)
+    inputs = store.inputs(setting)
+    pairs = store.rows("pairs", setting=setting, windows_only=windows_only)
+    uses = _uses(store, setting)
+    known = {law for (law,) in store.rows("laws")}
+    found = []
+    for *row, window in pairs:
+        source, target = reader.term(*row[:4]), reader.term(*row[4:])
+        if not says_something(source, target) and not (
+            window < 0 and says_something(target, source)
+        ):
+            continue
+        before_us, after_us = (term_cost_us(term, inputs, cost_us) for term in (source, target))
+        if before_us < after_us and window < 0:
+            source, target, before_us, after_us = target, source, after_us, before_us
+        if before_us < after_us or (cheaper and before_us == after_us):
+            continue
+        law = " = ".join(map(term_text, renamed(source, target)))
+        if law not in known and says_something(source, target):
+            known.add(law)
+            texts = term_text(source), term_text(target), law
+            shares = _shares(uses.get(window, ()), target, tuple(inputs), cost_us)
+            gain = max(shares.values(), default=0.0)
+            told = json.dumps({name: round(share, 5) for name, share in shares.items()})
+            promise = window, before_us - after_us, gain, told
+            found.append((len(known), setting, *texts, *promise, "waiting", ""))
+    if found:
+        store.append("candidate", columns(_COLUMNS, found))
+    return len(pairs)
+
+
+def _uses(store: SynthesisStore, setting: int) -> dict[int, list[tuple[Any, ...]]]:
+    uses: dict[int, list[tuple[Any, ...]]] = {}
+    for window, *use in store.rows("uses", setting=setting):
+        uses.setdefault(window, []).append(tuple(use))
+    return uses
+
+
+def _shares(
+    uses: Iterable[tuple[Any, ...]], target: Term, names: tuple[str, ...], cost_us: OperatorCost
+) -> dict[str, float]:
+    """Return by model which share of its cost goes where a window becomes the target."""
+    shares: dict[str, float] = {}
+    for model, window_us, whole_us, text in uses:
+        kinds = [TensorType(dtype, tuple(shape)) for dtype, shape in json.loads(text)]
+        after_us = term_cost_us(target, dict(zip(names, kinds, strict=True)), cost_us)
+        if after_us < window_us:
+            shares[model] = shares.get(model, 0.0) + (window_us - after_us) / whole_us
+    return shares
+
+
+def says_something(source: Term, target: Term) -> bool:
+    """Whether a pair may be a rule."""
+    if isinstance(source, Var) or source.op == "fill" or not variables(source):
+        return False
+    if not set(variables(target)) <= set(variables(source)):
+        return False
+    if is_degenerate(source) or is_degenerate(target):
+        return False
+    return not is_permutative(source, target)
+
+
+def term_cost_us(term: Term, inputs: Mapping[str, TensorType], cost_us: OperatorCost) -> float:
+    """Return what a term's operators cost, each different one once; infinity where operands misfit."""
+    types: dict[Term, ValueType] = {}
+
+    def kind(part: Term) -> ValueType:
+        if isinstance(part, Var):
+            return inputs[part.name]
+        if part not in types:
+            operands = tuple(kind(child) for child in part.children)
+            typed = typed_application(part.op, _literals(part), operands)
+            if typed is None:
+                raise ShapeError(f"{part.op} does not take {', '.join(map(str, operands))}")
+            types[part] = typed[1]
+        return types[part]
+
+    try:
+        kind(term)
+    except ShapeError:
+        return math.inf
+    total = 0.0
+    for node in dict.fromkeys(nodes_of(term)):
+        if node.op not in ("fill", "part"):
+            operands = tuple(kind(child) for child in node.children)
+            total += cost_us(node.op, operands, types[node], _literals(node))
+    return total
+
+
+def _literals(node: Apply) -> AttrItems:
+    declared = get_operator(node.op).attrs
+    given = {name: value.value for name, value in node.attrs if isinstance(value, Literal)}
+    return tuple((attr.name, given.get(attr.name, attr.default)) for attr in declared)

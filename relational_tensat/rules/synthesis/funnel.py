@@ -1,0 +1,286 @@
+"""The funnel: from models and operators to rules, stage by stage, all of it in one file.
+
+Every stage reads what the one before has written, so a synthesis goes on where it was ended. What rooms
+above this one do (a run, an exploration) is handed in.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from relational_tensat.base.records import record
+from relational_tensat.rules.language import parse_rules
+from relational_tensat.rules.model import Rule, Term
+from relational_tensat.rules.synthesis.candidates import OperatorCost, add_candidates
+from relational_tensat.rules.synthesis.enumeration import TermBank
+from relational_tensat.rules.synthesis.judging import TRIALS, judged_pair
+from relational_tensat.rules.synthesis.pair_terms import (
+    read_rule_text,
+    rule_of,
+    variables,
+    with_names,
+)
+from relational_tensat.rules.synthesis.store import SynthesisStore
+from relational_tensat.rules.synthesis.vocabulary import TermSetting, setting_of_operators
+from relational_tensat.rules.synthesis.windows import (
+    MinedWindow,
+    form_of,
+    setting_key,
+    setting_of_windows,
+    windows_of,
+)
+from relational_tensat.rules.text import rule_text
+from relational_tensat.tensor.graph import Graph
+from relational_tensat.tensor.types import TensorType
+
+#: Pairs that are derived in one e-graph.
+_PAIRS = 300
+#: Windows of models have so many operators more than terms: what is cheaper is shorter.
+_WIDER = 4
+#: The share of the time that terms may take.
+_OF_TERMS = 0.4
+
+#: Windows with their numbers.
+_Windows: TypeAlias = Sequence[tuple[int, MinedWindow]]
+
+
+@record
+class SynthesisTools:
+    """What other rooms do.
+
+    Attributes:
+        optimized: a model's graph after a run.
+        cost_us: of an operator, modelled.
+        whole_us: of a graph.
+        unproved: which pairs of terms over inputs the laws do not prove.
+        derived: whether the laws and these rules prove a rule.
+    """
+
+    optimized: Callable[[Path], Graph]
+    cost_us: OperatorCost
+    whole_us: Callable[[Graph], float]
+    unproved: Callable[[Sequence[tuple[Term, Term]], Mapping[str, TensorType]], list[int]]
+    derived: Callable[[Rule, Sequence[Rule]], bool]
+
+
+@record
+class SynthesisRequest:
+    """What is sought.
+
+    Attributes:
+        models: whose windows are to become cheaper.
+        operators: of which laws are sought, whether or not a model needs them.
+        size: operators of a term.
+        cheaper: only rules whose target costs less, modelled; else no more.
+        time_limit_s: CPU seconds, of this process.
+    """
+
+    models: tuple[Path, ...] = ()
+    operators: tuple[str, ...] = ()
+    size: int = 2
+    cheaper: bool = True
+    time_limit_s: float = 120.0
+    seed: int = 0
+    trials: int = TRIALS
+
+
+class RuleFunnel:
+    """A synthesis in a file."""
+
+    def __init__(
+        self,
+        store: SynthesisStore,
+        request: SynthesisRequest,
+        tools: SynthesisTools,
+        report: Callable[[str], None],
+    ) -> None:
+        self.store = store
+        self.request = request
+        self.tools = tools
+        self._report = report
+        self._deadline_s = time.process_time() + request.time_limit_s
+        self._over = False
+
+    def run(self) -> list[Rule]:
+        """Carry out the stages that have not ended; return the rules, those that save most first."""
+        for name, stage in (
+            ("terms", self._terms), ("candidates", self._candidates), ("derived", self._derive),
+            ("judged", self._judge), ("derived one by one", self._derive_alone),
+        ):  # fmt: skip
+            if not self.store.ended(name):
+                with self.store.stage(name) as left:
+                    count = stage()
+                    if not self._over:  # else there is more to do when it goes on
+                        left.append(count)
+        return [read_rule_text(text) for _, text, *_ in self.store.rows("found", status="found")]
+
+    def _is_over(self) -> bool:
+        """Whether the time is: from then on, stages end early."""
+        self._over = self._over or time.process_time() > self._deadline_s
+        return self._over
+
+    # --- terms ---
+
+    def _terms(self) -> int:
+        deadline_s = time.process_time() + _OF_TERMS * self.request.time_limit_s
+        operators = self.request.operators
+        own = [(setting_of_operators(operators), ())] if operators else []
+        terms = 0
+        for number, (setting, windows) in enumerate((*own, *self._mined(first=len(own)))):
+            bank = self._grown(number, setting, deadline_s, windows)
+            terms += bank.terms
+            if bank.cut:
+                self._report(f"terms: time is over in setting {number + 1}")
+                break
+        return terms
+
+    def _grown(
+        self, number: int, setting: TermSetting, deadline_s: float, windows: _Windows
+    ) -> TermBank:
+        self.store.add_setting(number, setting)
+        bank = TermBank(setting, number, self.store, self.request.seed, deadline_s)
+        bank.grow(self.request.size)
+        leaves = len(setting.inputs)
+        for name, window in windows:
+            bank.add_window(name, [
+                (op, attrs, _operands(operands, window.numbers, leaves, setting.numbers))
+                for op, attrs, operands in window.applications
+            ])  # fmt: skip
+        bank.write()
+        return bank
+
+    def _mined(self, first: int) -> list[tuple[TermSetting, _Windows]]:
+        """Return settings with their windows, each form once; write where models have them."""
+        forms: dict[str, tuple[int, MinedWindow]] = {}
+        uses: dict[int, list[tuple[str, float, float, str]]] = {}
+        for path in self.request.models:
+            graph = self.tools.optimized(path)
+            whole_us = self.tools.whole_us(graph) or math.inf
+            count = 0
+            for window in windows_of(graph, self.request.size + _WIDER):
+                count += 1
+                number, _ = forms.setdefault(form_of(window), (len(forms), window))
+                window_us = self._window_us(graph, window)
+                types = json.dumps([[kind.dtype, kind.shape] for kind in window.real])
+                uses.setdefault(number, []).append((path.stem, window_us, whole_us, types))
+            self._report(f"{path.name}: {len(graph.nodes)} operators after a run, {count} windows")
+        groups: dict[str, list[tuple[int, MinedWindow]]] = {}
+        for number, window in forms.values():
+            groups.setdefault(setting_key(window), []).append((number, window))
+        most = sorted(groups.values(), key=lambda group: -sum(
+            cost / whole for number, _ in group for _, cost, whole, _ in uses[number]
+        ))  # fmt: skip
+        for setting, group in enumerate(most, start=first):
+            for number, _ in group:
+                for model, cost_us, whole_us, types in uses[number]:
+                    self.store.rows(
+                        "add_mined", model=model, cost_us=cost_us, whole_us=whole_us, setting=setting,
+                        window=number, types=types,
+                    )  # fmt: skip
+        return [(setting_of_windows([window for _, window in group]), group) for group in most]
+
+    def _window_us(self, graph: Graph, window: MinedWindow) -> float:
+        return sum(
+            self.tools.cost_us(
+                node.op,
+                tuple(graph.types[name] for name in node.inputs),
+                graph.types[node.outputs[0]],
+                tuple(node.attrs.items()),
+            )
+            for node in window.nodes
+        )
+
+    # --- pairs ---
+
+    def _candidates(self) -> int:
+        for (setting,) in self.store.rows("setting_ids"):
+            add_candidates(
+                self.store, setting, self.tools.cost_us, windows_only=not self.request.operators,
+                cheaper=self.request.cheaper,
+            )  # fmt: skip
+        return len(self.store.rows("laws"))
+
+    def _derive(self) -> int:
+        """Settle which pairs the laws prove, many in one e-graph, whatever their setting."""
+        rows = self.store.rows("waiting", status="waiting")
+        left = 0
+        for start in range(0, len(rows), _PAIRS):
+            if self._is_over():
+                break
+            batch = rows[start : start + _PAIRS]
+            inputs: dict[str, TensorType] = {}
+            pairs = []
+            for number, setting, source, target, *_ in batch:
+                own = self.store.inputs(setting)
+                names = {name: f"{setting}.{name}" for name in own}
+                inputs |= {names[name]: kind for name, kind in own.items()}
+                rule = _as_written(number, source, target)
+                sides = rule.sources[0], rule.targets[0]
+                pairs.append((with_names(sides[0], names), with_names(sides[1], names)))
+            unproved = set(self.tools.unproved(pairs, inputs))
+            left += len(unproved)
+            for place, (number, *_) in enumerate(batch):
+                status = "not derived" if place in unproved else "derived from the laws"
+                self.store.rows("settle", id=number, status=status, note="")
+        return left
+
+    def _judge(self) -> int:
+        sound = 0
+        for number, setting, source, target, *_ in self.store.rows("waiting", status="not derived"):
+            if self._is_over():
+                break
+            written = _as_written(number, source, target)
+            sides = written.sources[0], written.targets[0]
+            rule = rule_of(f"found-{number}", *sides, _widest(self.store.inputs(setting), sides[0]))
+            found = judged_pair(self.store, rule, self.request.seed, self.request.trials)
+            self.store.rows("settle", id=number, status=found.status, note=found.note)
+            if found.status == "sound" and found.verdict is not None:
+                sound += 1
+                evidence, trials = found.verdict.evidence, found.verdict.trials
+                text = rule_text(found.rule).partition("\n")[2]
+                self.store.rows("add_rule", id=number, text=text, evidence=evidence, trials=trials)
+        return sound
+
+    def _derive_alone(self) -> int:
+        """Settle which rules stand when those before them are laws, too."""
+        kept = [read_rule_text(text) for _, text, *_ in self.store.rows("found", status="found")]
+        for number, text, *_ in sorted(self.store.rows("found", status="sound"), key=_length):
+            rule = read_rule_text(text)
+            if self._is_over():
+                break
+            status = "derived from the laws" if self.tools.derived(rule, kept) else "found"
+            self.store.rows("settle", id=number, status=status, note="")
+            if status == "found":
+                kept.append(rule)
+        return len(kept)
+
+
+def _length(row: tuple[Any, ...]) -> int:
+    """Return the length of a rule's text: what is general is short, and proves what is not."""
+    return len(row[1])
+
+
+def _widest(inputs: Mapping[str, TensorType], source: Term) -> str:
+    """Return the largest input of floats that a term has, or "" where it has none."""
+    floats = [name for name in variables(source) if inputs[name].is_float]
+    return max(floats, key=lambda name: inputs[name].size, default="")
+
+
+def _as_written(number: int, source: str, target: str) -> Rule:
+    (rule,) = parse_rules(f'(rule c{number} (law "c") (from {source}) (to {target}))', "candidate")
+    return rule
+
+
+def _operands(
+    operands: tuple[int, ...], numbers: tuple[float, ...], leaves: int, known: tuple[float, ...]
+) -> list[int]:
+    """Return a window's operands as the setting has them: its numbers stand after its inputs."""
+    return [
+        operand if operand >= -leaves else -1 - leaves - known.index(numbers[-1 - leaves - operand])
+        for operand in operands
+    ]

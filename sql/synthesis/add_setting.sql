@@ -1,0 +1,2 @@
+-- A setting.
+INSERT INTO setting VALUES ($id, $inputs, $exact)

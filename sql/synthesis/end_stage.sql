@@ -1,0 +1,2 @@
+-- A stage has ended.
+INSERT INTO stage VALUES ($stage, $rows, $cpu_s)

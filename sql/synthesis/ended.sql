@@ -1,0 +1,2 @@
+-- Whether a stage has ended.
+SELECT name FROM stage WHERE name = $stage

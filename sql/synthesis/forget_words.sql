@@ -1,0 +1,2 @@
+-- Words of the rule before.
+DELETE FROM word_holds

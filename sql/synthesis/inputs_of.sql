@@ -1,0 +1,2 @@
+-- The inputs of a setting.
+SELECT inputs FROM setting WHERE id = $id

@@ -1,0 +1,2 @@
+-- The laws that are candidates by now.
+SELECT law FROM candidate

@@ -1,0 +1,2 @@
+-- Settings in order.
+SELECT id FROM setting ORDER BY id

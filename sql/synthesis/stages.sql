@@ -1,0 +1,2 @@
+-- Stages that have ended.
+SELECT name, rows, cpu_s FROM stage

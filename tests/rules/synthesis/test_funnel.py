@@ -1,0 +1,76 @@
+"""The whole funnel, for operators and for a model: what it finds, keeps, and goes on with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from relational_tensat.cli.main import main
+from relational_tensat.cli.synthesis import synthesis_tools
+from relational_tensat.formats.frontend import save_model
+from relational_tensat.rules.language import parse_rules
+from relational_tensat.rules.library import load_rules
+from relational_tensat.rules.synthesis.funnel import RuleFunnel, SynthesisRequest
+from relational_tensat.rules.synthesis.store import SynthesisStore
+from relational_tensat.rules.text import term_text
+from relational_tensat.tensor.graph import Graph, Node, build_graph
+from relational_tensat.tensor.types import TensorType
+
+LAWS = parse_rules('(rule known (law "l") (from (neg (neg ?x))) (to ?x))', "test")
+
+
+def signs(tmp_path: Path, seed: int = 0) -> SynthesisRequest:
+    return SynthesisRequest(operators=("neg", "abs", "relu"), size=2, seed=seed, trials=60)
+
+
+def test_laws_of_operators_are_found_but_for_those_that_are_known(tmp_path: Path) -> None:
+    with SynthesisStore(None) as store:
+        tools = synthesis_tools("t4", LAWS)
+        rules = RuleFunnel(store, signs(tmp_path), tools, lambda text: None).run()
+        rows = dict(store.rows("funnel"))
+    laws = {rule.law for rule in rules}
+    assert {"abs(neg(a)) = abs(a)", "relu(relu(a)) = relu(a)", "abs(abs(a)) = abs(a)"} <= laws
+    assert not any("neg(neg" in law for law in laws)
+    assert rows["derived from the laws"] >= 1
+
+
+def test_what_is_there_is_not_done_again(tmp_path: Path) -> None:
+    db = tmp_path / "synth.duckdb"
+    found = []
+    for _ in range(2):
+        with SynthesisStore(db) as store:
+            tools = synthesis_tools("t4", LAWS)
+            funnel = RuleFunnel(store, signs(tmp_path), tools, lambda text: None)
+            found.append([rule.law for rule in funnel.run()])
+            stages = store.rows("stages")
+    assert found[0] == found[1]
+    assert len(stages) == 5
+
+
+def written_out() -> Graph:
+    """2·sigmoid(2x) - 1, with numbers as exporters write them."""
+    nodes = [
+        Node("fill", (), ("two",), {"value": 2.0, "dtype": "float32", "shape": ()}),
+        Node("fill", (), ("one",), {"value": 1.0, "dtype": "float32", "shape": ()}),
+        Node("mul", ("x", "two"), ("doubled",)), Node("sigmoid", ("doubled",), ("gate",)),
+        Node("mul", ("gate", "two"), ("wide",)), Node("sub", ("wide", "one"), ("y",)),
+    ]  # fmt: skip
+    kind = TensorType("float32", (64, 192))
+    return build_graph("tanh", {"x": kind}, {}, nodes, ["y"], where="tanh")
+
+
+def test_a_model_gets_a_rule_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, rules = tmp_path / "tanh.json", tmp_path / "found.rules"
+    save_model(written_out(), model)
+    command = ["rules", "synthesize", str(model), "--size", "1", "-o", str(rules), "--for", "t4"]
+    assert main([*command, "--time-limit", "60"]) == 0
+    (rule,) = load_rules([rules])
+    assert term_text(rule.targets[0]) == "(tanh ?a)"
+    assert "; saves 75.00% of tanh" in rules.read_text()
+    assert "distinct up to names" in capsys.readouterr().out
+
+
+def test_nothing_to_seek_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules", "synthesize"]) == 2
+    assert "expected models, or --operators" in capsys.readouterr().err
