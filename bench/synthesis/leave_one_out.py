@@ -56,10 +56,10 @@ def left_out(seed: int = 0) -> Iterator[LeftOut]:
         laws = [rule for rule in shipped if rule not in family]
         subject = [rule for rule in family if operators[0] in rule.name or len(family) == 1][:1]
         was_derived = _all_derived(subject, laws)
+        size = 3 if len(operators) < 3 else 2
         request = SynthesisRequest(
-            operators=operators, size=3 if len(operators) < 4 else 2, cheaper=False, time_limit_s=90.0,
-            seed=seed,
-        )  # fmt: skip
+            operators=operators, size=size, cheaper=False, time_limit_s=60.0, trials=120, seed=seed
+        )
         with SynthesisStore(None) as store:
             tools = synthesis_tools("t4", laws=laws)
             found = RuleFunnel(store, request, tools, lambda text: None).run()

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from relational_tensat.base.records import record
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Rule, Term
+from relational_tensat.rules.soundness.rule_verification import judged
 from relational_tensat.rules.synthesis.candidates import OperatorCost, add_candidates
 from relational_tensat.rules.synthesis.enumeration import TermBank
 from relational_tensat.rules.synthesis.judging import TRIALS, judged_pair
@@ -42,6 +43,8 @@ from relational_tensat.tensor.types import TensorType
 _PAIRS = 300
 #: Windows of models have so many operators more than terms: what is cheaper is shorter.
 _WIDER = 4
+#: What is to be written is verified on so many times the trials, once more.
+_MORE = 3
 #: The share of the time that terms may take.
 _OF_TERMS = 0.4
 
@@ -247,14 +250,24 @@ class RuleFunnel:
         return sound
 
     def _derive_alone(self) -> int:
-        """Settle which rules stand when those before them are laws, too."""
+        """Settle which rules stand when those before them are laws, too, and on more trials yet."""
         kept = [read_rule_text(text) for _, text, *_ in self.store.rows("found", status="found")]
         for number, text, *_ in sorted(self.store.rows("found", status="sound"), key=_length):
             rule = read_rule_text(text)
             if self._is_over():
                 break
-            status = "derived from the laws" if self.tools.derived(rule, kept) else "found"
-            self.store.rows("settle", id=number, status=status, note="")
+            status, note = "derived from the laws", ""
+            if not self.tools.derived(rule, kept):
+                verdict = judged(
+                    rule,
+                    seed=self.request.seed + 1,
+                    trials=_MORE * self.request.trials,
+                    shrink=False,
+                )
+                status, note = (
+                    ("found", "") if verdict.status == "sound" else ("refuted", verdict.reason)
+                )
+            self.store.rows("settle", id=number, status=status, note=note)
             if status == "found":
                 kept.append(rule)
         return len(kept)
