@@ -56,7 +56,7 @@ def left_out(seed: int = 0) -> Iterator[LeftOut]:
         laws = [rule for rule in shipped if rule not in family]
         subject = [rule for rule in family if operators[0] in rule.name or len(family) == 1][:1]
         was_derived = _all_derived(subject, laws)
-        size = 3 if len(operators) < 3 else 2
+        size = 4 if len(operators) > 2 and "relu" in operators else 3
         request = SynthesisRequest(
             operators=operators, size=size, cheaper=False, time_limit_s=60.0, trials=120, seed=seed
         )

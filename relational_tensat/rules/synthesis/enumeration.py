@@ -29,6 +29,8 @@ _ROWS_WRITTEN = 200_000
 #: Of a window: the number of a term's window where it was enumerated.
 ENUMERATED = -1
 _NO_CLASS = -1
+#: Positive inputs are larger.
+_ABOVE = 0.1
 _NO_OPERANDS = (_NO_CLASS, _NO_CLASS, _NO_CLASS)
 #: Two terms of a pair are tried in one order only where the operator does not tell them apart.
 _PROBES = 4
@@ -100,7 +102,9 @@ class TermBank:
         self.arithmetic = BatchArithmetic(self.setting.exact, self.seed)
         random = np.random.default_rng(self.seed)
         for name, kind in self.setting.inputs.items():
-            self._leaf(name, (), kind, self.arithmetic.draw(kind, random))
+            value = self.arithmetic.draw(kind, random)
+            above = self.setting.positive and kind.is_float
+            self._leaf(name, (), kind, np.abs(value) + _ABOVE if above else value)
         for number in self.setting.numbers:
             kind = TensorType("float32", ())
             attrs = (("value", number), ("dtype", "float32"), ("shape", ()))

@@ -27,7 +27,7 @@ from relational_tensat.rules.synthesis.pair_terms import (
     with_names,
 )
 from relational_tensat.rules.synthesis.store import SynthesisStore
-from relational_tensat.rules.synthesis.vocabulary import TermSetting, setting_of_operators
+from relational_tensat.rules.synthesis.vocabulary import TermSetting, settings_of_operators
 from relational_tensat.rules.synthesis.windows import (
     MinedWindow,
     form_of,
@@ -132,7 +132,7 @@ class RuleFunnel:
     def _terms(self) -> int:
         deadline_s = time.process_time() + _OF_TERMS * self.request.time_limit_s
         operators = self.request.operators
-        own = [(setting_of_operators(operators), ())] if operators else []
+        own = [(setting, ()) for setting in settings_of_operators(operators)] if operators else []
         terms = 0
         for number, (setting, windows) in enumerate((*own, *self._mined(first=len(own)))):
             bank = self._grown(number, setting, deadline_s, windows)
