@@ -89,7 +89,7 @@ def tried(models: Sequence[Path], rules: Path, measures: bool = False) -> Iterat
             )
             used = tuple(name for name in after.rules_used if name in names)
             times = (0.0, 0.0)
-            if measures and used:
+            if measures and after.cost_after_us < before.cost_after_us:
                 inputs = Made(model.stem, model).input_sets()[0]
                 one, other = map(open_session, written)
                 times = times_ms(one, other, inputs)
