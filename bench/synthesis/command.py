@@ -83,7 +83,7 @@ def _worth(options: argparse.Namespace) -> int:
         for name, count in sought(options.models, options.cost, *limits):
             print(f"{name}: {count:,}")
         return 0
-    for model in tried(options.models, options.cost, options.rules, options.measure):
+    for model in tried(options.models, options.rules, options.measure):
         share = 1 - model.found_us / model.shipped_us
         timed = (
             f"; onnxruntime {model.shipped_ms:.3f} → {model.found_ms:.3f} ms"

@@ -11,6 +11,7 @@ from relational_tensat.explore.derivation import DerivationEffort, derive_rules
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.synthesis.funnel import RuleFunnel, SynthesisRequest
+from relational_tensat.rules.synthesis.pair_terms import nodes_of
 from relational_tensat.rules.synthesis.store import SynthesisStore
 
 #: Rules that no other rules prove, with the operators of their laws.
@@ -24,7 +25,8 @@ LEFT_OUT: dict[str, tuple[str, ...]] = {
     "reciprocal-of-exponential": ("reciprocal", "exp", "neg"),
     "reciprocal-twice": ("reciprocal",),
     "tanh-of-negative": ("tanh", "neg"),
-    "factor-out": ("mul", "add"),
+    "quotient-by-reciprocal": ("div", "reciprocal", "mul"),
+    "reciprocal-of-quotient": ("reciprocal", "div"),
     "negative-difference": ("neg", "sub"),
     "add-after-subtraction-of-same": ("add", "sub"),
 }
@@ -56,10 +58,11 @@ def left_out(seed: int = 0) -> Iterator[LeftOut]:
         laws = [rule for rule in shipped if rule not in family]
         subject = [rule for rule in family if operators[0] in rule.name or len(family) == 1][:1]
         was_derived = _all_derived(subject, laws)
+        (rule,) = subject
+        size = max(len(list(nodes_of(term))) for term in (*rule.sources, *rule.targets))
         request = SynthesisRequest(
-            operators=operators, size=3 if len(operators) < 4 else 2, cheaper=False, time_limit_s=90.0,
-            seed=seed,
-        )  # fmt: skip
+            operators=operators, size=size, cheaper=False, time_limit_s=60.0, trials=120, seed=seed
+        )
         with SynthesisStore(None) as store:
             tools = synthesis_tools("t4", laws=laws)
             found = RuleFunnel(store, request, tools, lambda text: None).run()

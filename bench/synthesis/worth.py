@@ -65,10 +65,10 @@ class Worth:
     found_ms: float = 0.0
 
 
-def tried(
-    models: Sequence[Path], profile: str, rules: Path, measures: bool = False
-) -> Iterator[Worth]:
-    """Yield what the rules of a file are worth to models, by whole runs without them and with them.
+def tried(models: Sequence[Path], rules: Path, measures: bool = False) -> Iterator[Worth]:
+    """Yield what the rules of a file are worth to models in onnxruntime, by runs without and with them.
+
+    Costs are modelled, whole kernels of onnxruntime.
 
     Args:
         models: files with inputs beside them, as ``bench exports`` makes them.
@@ -82,14 +82,14 @@ def tried(
             before, after = (
                 optimize(
                     model,
-                    Options.of(cost=profile, time_limit_s=_EXPLORATION_S, rules=files, dims=dims),
+                    Options.of(effort="low", time_limit_s=_EXPLORATION_S, rules=files, dims=dims),
                     output=path,
                 )
                 for files, path in zip((shipped, (*shipped, rules)), written, strict=True)
             )
             used = tuple(name for name in after.rules_used if name in names)
             times = (0.0, 0.0)
-            if measures and used:
+            if measures and after.cost_after_us < before.cost_after_us:
                 inputs = Made(model.stem, model).input_sets()[0]
                 one, other = map(open_session, written)
                 times = times_ms(one, other, inputs)

@@ -276,6 +276,13 @@ def _moved(name: str, value: AttrValue) -> Callable[[int], AttrValue]:
     return lambda rows: value
 
 
+def varies(values: Batch) -> NDArray[np.bool_]:
+    """Return which rows of a batch are no constants: what is, says nothing of operands."""
+    flat = values.reshape(len(values), -1)
+    different: NDArray[np.bool_] = (flat != flat[:, :1]).any(axis=1)
+    return different if flat.shape[1] > 1 else np.ones(len(flat), bool)
+
+
 def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Scramble 64-bit numbers one to one (the finalizer of SplitMix64, Steele et al. 2014)."""
     with np.errstate(over="ignore"):

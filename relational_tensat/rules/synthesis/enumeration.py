@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relational_tensat.rules.instance import typed_application
-from relational_tensat.rules.synthesis.batches import Batch, BatchArithmetic, Types
+from relational_tensat.rules.synthesis.batches import Batch, BatchArithmetic, Types, varies
 from relational_tensat.rules.synthesis.store import SynthesisStore, attrs_text, columns
+from relational_tensat.rules.synthesis.term_values import ComputedTerm, TermClass
 from relational_tensat.rules.synthesis.vocabulary import OperatorChoice, TermSetting
 from relational_tensat.tensor.types import AttrItems, TensorType, tensors_of
 
@@ -29,42 +30,11 @@ _ROWS_WRITTEN = 200_000
 #: Of a window: the number of a term's window where it was enumerated.
 ENUMERATED = -1
 _NO_CLASS = -1
+#: Positive inputs are larger.
+_ABOVE = 0.1
 _NO_OPERANDS = (_NO_CLASS, _NO_CLASS, _NO_CLASS)
 #: Two terms of a pair are tried in one order only where the operator does not tell them apart.
 _PROBES = 4
-
-
-@dataclass
-class TermClass:
-    """A distinct value.
-
-    Attributes:
-        kind: the number of its type.
-        row: of the values of that type.
-        size: operators of its first term, shared ones counted once.
-        within: the classes of its operators, itself among them.
-    """
-
-    kind: int
-    row: int
-    size: int
-    within: frozenset[int]
-
-
-@dataclass
-class ComputedTerm:
-    """One term, computed.
-
-    Attributes:
-        symbol: its operator's number.
-        kind: the number of its type.
-        fingerprint: an array of one.
-    """
-
-    symbol: int
-    kind: int
-    value: Batch
-    fingerprint: NDArray[np.uint64]
 
 
 @dataclass
@@ -100,7 +70,9 @@ class TermBank:
         self.arithmetic = BatchArithmetic(self.setting.exact, self.seed)
         random = np.random.default_rng(self.seed)
         for name, kind in self.setting.inputs.items():
-            self._leaf(name, (), kind, self.arithmetic.draw(kind, random))
+            value = self.arithmetic.draw(kind, random)
+            above = self.setting.positive and kind.is_float
+            self._leaf(name, (), kind, np.abs(value) + _ABOVE if above else value)
         for number in self.setting.numbers:
             kind = TensorType("float32", ())
             attrs = (("value", number), ("dtype", "float32"), ("shape", ()))
@@ -416,10 +388,3 @@ class TermBank:
         if kind not in self._stacked:
             self._stacked[kind] = np.stack(self._values[kind])
         return self._stacked[kind]
-
-
-def varies(values: Batch) -> NDArray[np.bool_]:
-    """Return which rows of a batch are no constants: what is, says nothing of operands."""
-    flat = values.reshape(len(values), -1)
-    different: NDArray[np.bool_] = (flat != flat[:, :1]).any(axis=1)
-    return different if flat.shape[1] > 1 else np.ones(len(flat), bool)

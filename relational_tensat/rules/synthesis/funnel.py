@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from relational_tensat.base.records import record
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Rule, Term
+from relational_tensat.rules.soundness.rule_verification import judged
 from relational_tensat.rules.synthesis.candidates import OperatorCost, add_candidates
 from relational_tensat.rules.synthesis.enumeration import TermBank
 from relational_tensat.rules.synthesis.judging import TRIALS, judged_pair
@@ -26,7 +27,7 @@ from relational_tensat.rules.synthesis.pair_terms import (
     with_names,
 )
 from relational_tensat.rules.synthesis.store import SynthesisStore
-from relational_tensat.rules.synthesis.vocabulary import TermSetting, setting_of_operators
+from relational_tensat.rules.synthesis.vocabulary import TermSetting, settings_of_operators
 from relational_tensat.rules.synthesis.windows import (
     MinedWindow,
     form_of,
@@ -42,6 +43,8 @@ from relational_tensat.tensor.types import TensorType
 _PAIRS = 300
 #: Windows of models have so many operators more than terms: what is cheaper is shorter.
 _WIDER = 4
+#: What is to be written is verified on so many times the trials, once more.
+_MORE = 3
 #: The share of the time that terms may take.
 _OF_TERMS = 0.4
 
@@ -129,7 +132,7 @@ class RuleFunnel:
     def _terms(self) -> int:
         deadline_s = time.process_time() + _OF_TERMS * self.request.time_limit_s
         operators = self.request.operators
-        own = [(setting_of_operators(operators), ())] if operators else []
+        own = [(setting, ()) for setting in settings_of_operators(operators)] if operators else []
         terms = 0
         for number, (setting, windows) in enumerate((*own, *self._mined(first=len(own)))):
             bank = self._grown(number, setting, deadline_s, windows)
@@ -247,14 +250,24 @@ class RuleFunnel:
         return sound
 
     def _derive_alone(self) -> int:
-        """Settle which rules stand when those before them are laws, too."""
+        """Settle which rules stand when those before them are laws, too, and on more trials yet."""
         kept = [read_rule_text(text) for _, text, *_ in self.store.rows("found", status="found")]
         for number, text, *_ in sorted(self.store.rows("found", status="sound"), key=_length):
             rule = read_rule_text(text)
             if self._is_over():
                 break
-            status = "derived from the laws" if self.tools.derived(rule, kept) else "found"
-            self.store.rows("settle", id=number, status=status, note="")
+            status, note = "derived from the laws", ""
+            if not self.tools.derived(rule, kept):
+                verdict = judged(
+                    rule,
+                    seed=self.request.seed + 1,
+                    trials=_MORE * self.request.trials,
+                    shrink=False,
+                )
+                status, note = (
+                    ("found", "") if verdict.status == "sound" else ("refuted", verdict.reason)
+                )
+            self.store.rows("settle", id=number, status=status, note=note)
             if status == "found":
                 kept.append(rule)
         return len(kept)

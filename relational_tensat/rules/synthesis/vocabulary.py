@@ -14,6 +14,7 @@ from relational_tensat.base.records import record
 from relational_tensat.rules.instance import typed_application
 from relational_tensat.tensor.operators import Operator, get_operator
 from relational_tensat.tensor.operators.attributes import REQUIRED, Attr
+from relational_tensat.tensor.operators.traits import Use
 from relational_tensat.tensor.types import AttrItems, AttrValue, TensorType
 
 #: Inputs that settings choose from, in the order of preference.
@@ -70,6 +71,7 @@ class TermSetting:
         inputs: by name, in order.
         numbers: constants that terms may have.
         exact: see ``BatchArithmetic``.
+        positive: inputs are above 0, as roots and logarithms need them.
     """
 
     name: str
@@ -77,10 +79,13 @@ class TermSetting:
     choices: tuple[OperatorChoice, ...]
     numbers: tuple[float, ...] = ()
     exact: bool = False
+    positive: bool = False
 
 
-def setting_of_operators(names: Sequence[str], numbers: Sequence[float] = ()) -> TermSetting:
+def settings_of_operators(names: Sequence[str]) -> list[TermSetting]:
     """Return the setting of some operators, each with the first inputs that it takes.
+
+    Where one needs positive numbers, there is another setting of these.
 
     Raises:
         UsageError: an operator does not exist, or takes no operands of any role.
@@ -99,7 +104,11 @@ def setting_of_operators(names: Sequence[str], numbers: Sequence[float] = ()) ->
         choices += [OperatorChoice(name, arity) for arity, _ in fitting]
         used.update(dict.fromkeys(role for _, roles in fitting for role in roles))
     inputs = {role: kind for role, kind in _ROLES.items() if role in used}
-    return TermSetting("operators", inputs, tuple(choices), tuple(numbers))
+    needs_positive = any(Use.POSITIVE in get_operator(name).uses for name in names)
+    return [
+        TermSetting("operators", inputs, tuple(choices), positive=positive)
+        for positive in ((False, True) if needs_positive else (False,))
+    ]
 
 
 def _roles(operator: Operator, arity: int) -> tuple[str, ...]:

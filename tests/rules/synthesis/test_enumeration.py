@@ -12,7 +12,7 @@ from relational_tensat.rules.synthesis.store import SynthesisStore
 from relational_tensat.rules.synthesis.vocabulary import (
     OperatorChoice,
     TermSetting,
-    setting_of_operators,
+    settings_of_operators,
 )
 from relational_tensat.rules.text import term_text
 from relational_tensat.tensor.operators import get_operator
@@ -135,5 +135,17 @@ def test_rows_without_a_value_are_told() -> None:
 
 
 def test_operators_choose_the_inputs_that_they_take() -> None:
-    assert list(setting_of_operators(["relu", "logical_not"]).inputs) == ["x", "p"]
-    assert list(setting_of_operators(["matmul"]).inputs) == ["x", "y", "m"]
+    (setting,) = settings_of_operators(["relu", "logical_not"])
+    assert list(setting.inputs) == ["x", "p"]
+    assert [one.positive for one in settings_of_operators(["sqrt", "relu"])] == [False, True]
+
+
+def test_positive_inputs_give_roots_values() -> None:
+    _, setting = settings_of_operators(["sqrt", "relu"])
+    with SynthesisStore(None) as store:
+        bank = enumerated(store, setting, 2)
+        assert (bank.value_of(0) > 0).all()
+        rows = store.connection.execute(
+            "SELECT count(*), count(DISTINCT fingerprint) FROM term WHERE size = 1"
+        ).fetchall()
+    assert rows == [(2, 2)]  # the rectifier is the input, the root another value

@@ -36,9 +36,9 @@ def slow_windows(model: Graph, most: int) -> set[tuple[str, ...]]:
             outer = {name for node in nodes for name in node.inputs} - made - {"half"}
             inner = [name for node in nodes for name in node.inputs if name in made]
             last = made & read
-            if len(last) == 1 and not last & set(inner) and len(outer) <= 3:
-                if made - last <= set(inner):
-                    found.add(tuple(node.op for node in nodes))
+            one = len(last) == 1 and not last & set(inner) and made - last <= set(inner)
+            if one and len(outer) <= 3:
+                found.add(tuple(node.op for node in nodes))
     return found
 
 
