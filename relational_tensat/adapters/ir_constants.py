@@ -14,7 +14,8 @@ from relational_tensat.formats import from_onnx_model
 from relational_tensat.tensor.floats import is_extreme
 from relational_tensat.tensor.operators import operators
 
-_NOTED = "relational_tensat.ill_conditioned"
+#: What is noted in a model, and in a constant.
+_NOTED, _EXTREME = "relational_tensat.ill_conditioned", "relational_tensat.is_extreme"
 
 
 def meets_extremes(model: onnx_ir.Model, values: Iterable[onnx_ir.Value]) -> bool:
@@ -38,29 +39,38 @@ def meets_extremes(model: onnx_ir.Model, values: Iterable[onnx_ir.Value]) -> boo
 
 
 def _is_harmful(model: onnx_ir.Model, constant: onnx_ir.Value) -> bool:
-    data, kind = data_of(constant), type_of(constant)
-    if (
-        data is None or kind is None or not kind.is_float
-    ):  # what is not at hand is as what is computed
+    kind = type_of(constant)
+    if kind is None or not kind.is_float:
         return False
-    if is_extreme(data, kind.dtype):
+    tensor, is_found = constant.meta.get(_EXTREME, (None, False))
+    if tensor is not constant.const_value:  # its elements are looked at once
+        data = data_of(constant)  # what is not at hand is as what is computed
+        is_found = data is not None and is_extreme(data, kind.dtype)
+        constant.meta[_EXTREME] = constant.const_value, is_found
+    if is_found:
         return True
-    known = _ill_conditioned(model)
+    known = _ill_conditioned(model, constant)
     return known is None or constant.name in known
 
 
-def _ill_conditioned(model: onnx_ir.Model) -> frozenset[str] | None:
+def _ill_conditioned(model: onnx_ir.Model, constant: onnx_ir.Value) -> frozenset[str] | None:
     """Return the constants that cost a model its digits; None where it cannot be read.
 
-    The model is read once: names stay while it is rewritten.
+    The model is read once, as names stay while it is rewritten; again for a constant that came since.
     """
-    if _NOTED not in model.meta:
+    seen, known = model.meta.get(_NOTED, (frozenset(), None))
+    is_new = constant.is_initializer() and constant.name not in seen
+    if _NOTED not in model.meta or is_new:
+        seen = frozenset(model.graph.initializers)
         try:
-            model.meta[_NOTED] = ill_conditioned(from_onnx_model(onnx_ir.to_proto(model)))
+            known = ill_conditioned(from_onnx_model(onnx_ir.to_proto(model)))
         except RelationalTensatError:
-            model.meta[_NOTED] = None
-    known: frozenset[str] | None = model.meta[_NOTED]
-    return known
+            known = None
+        if is_new:  # of a graph within the model
+            seen |= {constant.name}
+        model.meta[_NOTED] = seen, known
+    found: frozenset[str] | None = known
+    return found
 
 
 @cache

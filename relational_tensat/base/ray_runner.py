@@ -46,16 +46,17 @@ class RayRunner(Runner):
         self._ray: Any = ray
         self._address = address
         self._is_ours = False
+        self._cores = 0
         self._parts: dict[Future[Any], Any] = {}
 
     @property
     def quiet_slots(self) -> int:
-        """As many as the cluster has of the resource ``quiet_core``.
+        """As many as the cluster has of the resource ``quiet_core``; had, where all are lost for now.
 
         Raises:
-            UsageError: it has none.
+            UsageError: it never had one.
         """
-        cores = int(self._ray.cluster_resources().get(QUIET_CORE, 0))
+        cores = self._cores = int(self._ray.cluster_resources().get(QUIET_CORE, 0)) or self._cores
         if not cores:
             raise UsageError(
                 f"--on ray:{self._address}: no machine has a quiet core, expected one that began with "

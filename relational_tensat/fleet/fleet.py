@@ -27,6 +27,7 @@ from relational_tensat.base.runner import (
 )
 from relational_tensat.base.watch import ctrl_c_taken
 from relational_tensat.fleet.ledger import CANCELLED, LEDGER, Ledger, OpenLedger
+from relational_tensat.fleet.model_files import contents_of, model_files, sizes_of
 from relational_tensat.fleet.task import (
     INTERRUPTED,
     LOST,
@@ -36,8 +37,7 @@ from relational_tensat.fleet.task import (
     carry_out,
     versions,
 )
-from relational_tensat.formats.file_digest import file_digest, files_beside
-from relational_tensat.formats.frontend import FRONTENDS, is_onnx
+from relational_tensat.formats.file_digest import file_digest
 from relational_tensat.run.options import LOW, Options
 
 _MOST_ATTEMPTS = 3
@@ -47,8 +47,6 @@ _WITH_QUIET_CORES = ("ray", "slurm")
 _LOOKED_EVERY_S = 0.2
 #: What a run takes beside what its model makes it take.
 _LEAST_BYTES, _TIMES_THE_MODEL = 700 << 20, 4
-#: Up to so many bytes, a model goes to a machine of a cluster with its task; a larger one is read there.
-_MOST_SENT_BYTES = 100 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +206,7 @@ def plan_of(
         ):
             done.append(row)
             continue
-        memory_bytes = _LEAST_BYTES + _TIMES_THE_MODEL * sum(_sizes(source).values())
+        memory_bytes = _LEAST_BYTES + _TIMES_THE_MODEL * sum(sizes_of(source).values())
         own = options.replace(**files) if files else options
         tasks.append(
             FleetTask(
@@ -278,7 +276,7 @@ class _Course:
 
     def _begin(self, task: FleetTask) -> None:
         self.begun(task)
-        sent = task if self.place.shares_files else replace(task, contents=_contents(task.source))
+        sent = task if self.place.shares_files else replace(task, contents=contents_of(task.source))
         submit = self.place.submit_quiet if self.is_timed else self.place.submit
         self.running[submit(carry_out, sent, task.memory_bytes)] = task
 
@@ -331,58 +329,6 @@ def _lost(task: FleetTask, reason: str) -> FleetRow:
     return FleetRow(
         task.model, task.model_digest, task.options_digest, versions(), LOST, reason, task.attempts
     )
-
-
-def _sizes(source: Path) -> dict[str, int]:
-    """Return the bytes of each file of a model, by its name beside the model's."""
-    paths = [source, *files_beside(source)]
-    return {
-        str(path.relative_to(source.parent)): path.stat().st_size for path in paths if path.exists()
-    }
-
-
-def _contents(source: Path) -> Files | None:
-    """Return a model's files; None where they are large, or not all of them are below its folder."""
-    sizes = _sizes(source)
-    folder = source.parent.resolve()
-    is_inside = all((folder / name).resolve().is_relative_to(folder) for name in sizes)
-    if sum(sizes.values()) > _MOST_SENT_BYTES or not is_inside:
-        return None
-    return tuple((name, (source.parent / name).read_bytes()) for name in sizes)
-
-
-def model_files(models: Sequence[str | Path]) -> dict[str, Path]:
-    """Return the files of models by the names of their results.
-
-    Raises:
-        UsageError: nothing is there, or two have one name.
-    """
-    found: dict[str, Path] = {}
-    for text in models:
-        for name, path in _files(Path(text)):
-            if name in found and found[name] != path:
-                raise UsageError(
-                    f"{found[name]} and {path}: both results would be {name!r}, expected other names"
-                )
-            found[name] = path
-    return found
-
-
-def _files(path: Path) -> list[tuple[str, Path]]:
-    if path.is_dir():
-        files = sorted(each for each in path.rglob("*") if each.is_file() and is_onnx(each))
-        if not files:
-            raise UsageError(f"{path}: has no .onnx file")
-        return [(each.relative_to(path).as_posix(), each) for each in files]
-    if path.exists():
-        if path.suffix.lower() not in FRONTENDS:
-            raise UsageError(f"{path}: expected a model ({' or '.join(FRONTENDS)}), or a folder")
-        return [(path.name, path)]
-    pattern = path.relative_to(path.anchor)
-    matches = sorted(Path(path.anchor).glob(str(pattern))) if pattern.parts else []
-    if not matches:
-        raise UsageError(f"{path}: no such file or folder")
-    return [pair for match in matches for pair in _files(match)]
 
 
 def _digest(source: Path) -> str:

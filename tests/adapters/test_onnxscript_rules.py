@@ -164,6 +164,31 @@ def test_what_is_not_known_is_not_rewritten(
     assert bool(RewriteRuleSet(exported.rules).apply_to_model(rewritten)) is fires
 
 
+@pytest.mark.parametrize(("number", "fires"), [(2.0, True), (4000.0, False)])
+def test_constants_that_cost_digits_stay(
+    exported: ExportedRules, number: float, fires: bool
+) -> None:
+    """``(x / 10^6 + 4000) - 4000`` is all rounding: nobody knows what was meant."""
+    info, node = onnx.helper.make_tensor_value_info, onnx.helper.make_node
+    kind = onnx.TensorProto.FLOAT
+    constants = [
+        onnx.helper.make_tensor("small", kind, [3], [1e-6 if number > 2 else 0.5] * 3),
+        onnx.helper.make_tensor("c", kind, [3], [number] * 3),
+    ]
+    nodes = [
+        node("Mul", ["x", "small"], ["a"]),
+        node("Add", ["a", "c"], ["b"]),
+        node("Sub", ["b", "c"], ["y"]),
+    ]
+    values = [info("x", kind, [2, 3])], [info("y", kind, [2, 3])]
+    graph = onnx.helper.make_graph(nodes, "g", *values, constants)
+    model = onnx.helper.make_model(
+        graph, opset_imports=[onnx.helper.make_opsetid("", 21)], ir_version=10
+    )
+    rewritten = onnx_ir.from_proto(onnx.shape_inference.infer_shapes(model))
+    assert bool(RewriteRuleSet(exported.rules).apply_to_model(rewritten)) is fires
+
+
 def _has_activation(term: Term) -> bool:
     """Whether an operator of a term is two nodes of ONNX."""
     none = Literal("none")

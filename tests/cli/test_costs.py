@@ -170,7 +170,7 @@ def test_costs_alone_names_what_there_is(capsys: pytest.CaptureFixture[str]) -> 
     assert main(["costs"]) == 0
     printed = capsys.readouterr().out
     assert re.findall(r"^  costs (\w+) ", printed, re.MULTILINE) == [
-        "show", "export", "import", "clear",
+        "show", "export", "import", "farm", "clear",
     ]  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -142,17 +142,29 @@ def test_a_quiet_core_that_is_lost_is_tried_three_times(
 
 @needs_ray
 @pytest.mark.filterwarnings("default")
-def test_no_two_parts_are_measured_at_once_on_a_quiet_core_of_ray(
+def test_quiet_cores_of_ray_measure_one_after_the_other_and_may_be_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     models = write_models(tmp_path / "models", 12)
     with ray_cluster(monkeypatch) as cluster:
         on = f"ray:{cluster.address}"
         with pytest.raises(UsageError, match="no machine has a quiet core"):
-            farm(models, tmp_path / "costs", _MEASURED, on=on)
-        cluster.add_node(num_cpus=0, resources={"quiet_core": 1}, object_store_memory=200 << 20)
-        farmed = farm(models, tmp_path / "costs", _MEASURED, on=on)
-    assert farmed.measured == 36
+            farm(models[:1], tmp_path / "costs", _MEASURED, on=on)
+
+        def begin() -> Any:
+            memory = {"object_store_memory": 200 << 20}
+            return cluster.add_node(num_cpus=0, resources={"quiet_core": 1}, **memory)
+
+        machines = [begin()]
+
+        def lose_first(done: int, total: int) -> None:
+            if len(machines) == 1:  # it has begun with the second part
+                cluster.remove_node(machines[0], allow_graceful=False)
+                machines.append(begin())
+
+        farmed = farm(models, tmp_path / "costs", _MEASURED, on=on, measured=lose_first)
+    assert len(machines) == 2
+    assert farmed.measured == len(CostCache(farmed.snapshot).rows()) == 36
     spans = sorted(farmed.spans, key=lambda span: span.begin_s)
     assert len(spans) == 3
     assert all(a.end_s <= b.begin_s for a, b in itertools.pairwise(spans))

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import signal
+from collections.abc import Callable
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from relational_tensat import InputError, Options, UsageError
+from relational_tensat.base.runner import Here
 from relational_tensat.cli.main import main
 from relational_tensat.fleet import Beside, FleetRow, Ledger, fleet
 from relational_tensat.fleet import fleet as module_of_fleet
-from relational_tensat.fleet.task import Files, FleetTask, carry_out
+from relational_tensat.fleet.task import Files, FleetTask, carry_out, versions
 
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
 INPUTS = Path(__file__).resolve().parents[2] / "bench" / "inputs"
 _QUICK = Options.of(effort="low", search="saturation", iterations=1, node_limit=500, verify_runs=1)
 
@@ -179,3 +186,44 @@ def test_no_file_of_others_is_written_over(models: Path, tmp_path: Path) -> None
     os.mkfifo(out / "fleet.duckdb")
     with pytest.raises(InputError, match=r"fleet\.duckdb: is a device or a pipe"):
         fleet([models], out, _QUICK)
+
+
+class QuietPlace(Here):
+    """A cluster with four cores for searches, and one that is quiet."""
+
+    slots = 4
+    quiet = 0
+
+    def submit_quiet(
+        self, compute: Callable[[_Task], _Result], task: _Task, memory_bytes: int = 0
+    ) -> Future[_Result]:
+        QuietPlace.quiet += 1
+        return self.submit(compute, task, memory_bytes)
+
+
+@pytest.mark.parametrize(("options", "is_timed"), [(Options(), True), (_QUICK, False)])
+def test_models_that_are_timed_have_a_quiet_core_each(
+    models: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: Options,
+    is_timed: bool,
+) -> None:
+    def refused(task: FleetTask) -> tuple[FleetRow, Files]:
+        row = FleetRow(
+            task.model,
+            task.model_digest,
+            task.options_digest,
+            versions(),
+            "refused",
+            "it is a test",
+        )
+        return row, ()
+
+    module = importlib.import_module("relational_tensat.fleet.fleet")
+    monkeypatch.setattr(module, "runner", lambda on: QuietPlace())
+    monkeypatch.setattr(module, "carry_out", refused)
+    QuietPlace.quiet = 0
+    rows = fleet([models], tmp_path / "fast", options, on="ray")
+    assert len(rows) == 3
+    assert QuietPlace.quiet == (3 if is_timed else 0)

@@ -18,6 +18,7 @@ class SearchOptions(OptionGroup):
         max_operators: of a block: what it computes between loads and stores, each once.
         max_kernels: of a μGraph.
         processes: what is found is the same; small searches stay in this one.
+        on: a runner; what is found is the same.
         concatenate: without, a loop traverses what is summed; the grid splits the rest.
         libraries: operators of libraries count as kernels, and take their places where they are faster.
         raw_exp: else a μGraph whose exponentials cannot be made stable is refused.
@@ -34,6 +35,11 @@ class SearchOptions(OptionGroup):
     )
     time_limit_s: float | None = option(None, "seconds of search", metavar="S")
     processes: int = option(1, "number of processes", metavar="N", minimum=1)
+    on: str | None = option(
+        None,
+        "where terms grow, instead of --processes: processes:N, ray, ray:ADDRESS or slurm:N",
+        metavar="RUNNER",
+    )
     concatenate: bool = option(
         False, "also try loops over variables that are not summed, and concatenate their results"
     )

@@ -1,4 +1,4 @@
-"""Growing the terms of a level to their largest size: here, or by several processes.
+"""Growing the terms of a level to their largest size: here, or on any runner.
 
 Configurations have nothing in common but the abstract e-graph, so each process takes some of them, with a
 database of its own, and sends back what it has. What is found is the same.
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from relational_tensat.base.process import ProcessOptions
-from relational_tensat.base.runner import is_stopping, runner, spread_over
+from relational_tensat.base.runner import CancelledPart, is_stopping, runner, spread_over
 from relational_tensat.base.watch import Guard, Watch
 from relational_tensat.egraph.database import Database, Interrupted
 from relational_tensat.mugraph.graph.residues import Residues
@@ -51,7 +52,7 @@ class Grower:
         self._structure = structure
         self._options = options
         self._watch = watch
-        self._runner = runner(spread_over(options.processes))
+        self._runner = runner(options.on or spread_over(options.processes))
 
     def __enter__(self) -> Grower:
         self._runner.__enter__()
@@ -79,7 +80,8 @@ class Grower:
             return search, False
         configurations = sum(len(job.configurations) for job in jobs)
         most = configurations // _LEAST_CONFIGURATIONS
-        parts = 1 if self._options.processes == 1 else self._options.processes * _PARTS_OF_EACH
+        slots = self._runner.slots
+        parts = 1 if slots == 1 else slots * _PARTS_OF_EACH
         if min(parts, most) > 1:
             return search, self._spread(search, database, jobs, min(parts, most), report)
         for job in jobs:
@@ -117,14 +119,15 @@ class Grower:
         ]
         guard = self._watch.guard(self._runner.stop, None)
         done: list[tuple[GrownTerms, bool]] = []
-        with guard.watching():
+        # Parts of a cluster are cancelled at a stop, and give nothing: what came before them stays.
+        with guard.watching(), suppress(CancelledPart):
             for grown in self._runner.map(_grow_part, tasks):
                 done.append(grown)
                 report(TermGrowth(len(done), parts, _sum([terms.counts for terms, _ in done])))
-        for (terms, _), mine in zip(done, numbers, strict=True):
+        for (terms, _), mine in zip(done, numbers, strict=False):
             search.absorb(terms, mine)
         self._note(guard)
-        return all(is_complete for _, is_complete in done)
+        return len(done) == parts and all(is_complete for _, is_complete in done)
 
     def _note(self, guard: Guard) -> None:
         if guard.reason == "interrupted":

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
 import pytest
 
+from relational_tensat.base.runner import CancelledPart, Here
 from relational_tensat.base.watch import Watch
 from relational_tensat.mugraph.programs import program
 from relational_tensat.mugraph.search import term_growth
@@ -12,7 +17,11 @@ from relational_tensat.mugraph.search.block_terms import Job
 from relational_tensat.mugraph.search.kernel_search import SearchProgress, search_kernels
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.search.structure import structure_of
+from tests.fleet.test_places import needs_ray, ray_cluster
 from tests.mugraph.searches import searched
+
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
 
 
 def test_two_processes_find_what_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,6 +36,45 @@ def test_two_processes_find_what_one_does(monkeypatch: pytest.MonkeyPatch) -> No
     ]
     assert seen[-1].growth.counts.terms == result.levels[1].terms
     assert [p.routes for p in seen] == [0, 0, 1, 1]
+
+
+@needs_ray
+@pytest.mark.filterwarnings("default")
+def test_a_cluster_finds_what_one_process_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(term_growth, "_LEAST_CONFIGURATIONS", 10)
+    seen: list[SearchProgress] = []
+    with ray_cluster(monkeypatch) as cluster:
+        options = SearchOptions(max_kernels=2, on=f"ray:{cluster.address}")
+        result = search_kernels(program("mlp"), options, progress=seen.append)
+    assert result == searched("mlp", 2)
+    assert {(each.level, each.growth.whole) for each in seen} == {(1, 4), (2, 5)}
+
+
+class Cancelling(Here):
+    """Gives two parts; all others are cancelled, as a cluster does when it is stopped."""
+
+    slots = 2
+    given = 0
+
+    def submit(
+        self, compute: Callable[[_Task], _Result], task: _Task, memory_bytes: int = 0
+    ) -> Future[_Result]:
+        Cancelling.given += 1
+        if Cancelling.given <= self.slots:
+            return super().submit(compute, task)
+        future: Future[_Result] = Future()
+        future.set_exception(CancelledPart("cancelled"))
+        return future
+
+
+def test_what_came_before_a_cancelled_part_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = searched("mlp", 1)
+    monkeypatch.setattr(term_growth, "_LEAST_CONFIGURATIONS", 10)
+    monkeypatch.setattr(term_growth, "runner", lambda text: Cancelling())
+    Cancelling.given = 0
+    result = search_kernels(program("mlp"), SearchOptions(max_kernels=1))
+    assert (result.is_complete, whole.is_complete) == (False, True)
+    assert 0 < result.levels[0].terms < whole.levels[0].terms
 
 
 def test_a_part_that_is_stopped_gives_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
