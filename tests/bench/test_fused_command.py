@@ -64,7 +64,7 @@ def test_a_table_of_exports_says_who_is_behind_and_what_failed() -> None:
     left = {**part, "kernel_us": None, "reason": "a larger part's kernel saves more"}
     row = exports.ExportRow(
         "one", 1, 2.5, {exports.OURS: slow, exports.OPENVINO: fast}, 2, (part, left),
-        3.0, 9.0, 4.0, 0.5, {exports.KERNELS: "no compiler"},
+        3.0, 9.0, 4.0, 2.0, 6.0, 3.0, 0.5, {exports.KERNELS: "no compiler"},
     )  # fmt: skip
     other = replace(row, name="other", standings={exports.KERNELS: fast, exports.OPENVINO: slow})
     lines = exports.summary([row, other])
