@@ -17,9 +17,11 @@ import numpy as np
 import onnx
 import onnxruntime
 
+import relational_tensat
 from bench.common.arguments import add_save
 from bench.common.result_file import RESULTS, report_saved, save_with_table
 from bench.common.table import Column, Table, Value
+from bench.conformance.runs import sizes
 from relational_tensat.base.errors import UsageError
 from relational_tensat.run.options import Options
 from relational_tensat.run.pipeline import optimize
@@ -40,6 +42,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--cached", default="1,128,2048", help="tokens in the cache")
     parser.add_argument("--rounds", type=int, default=15, help="of all tools in turn (15)")
     parser.add_argument("--threads", type=int, default=1, help="of each tool (1)")
+    parser.add_argument(
+        "--kernels",
+        action="store_true",
+        help="also of float32, for each number of tokens a file of that size with kernels (run --fuse)",
+    )
     add_save(parser, "the table")
     parser.set_defaults(run=run)
 
@@ -55,7 +62,12 @@ def run(options: argparse.Namespace) -> int:
         steps = _steps(files, options.threads)
         for cached in map(int, options.cached.split(",")):
             inputs = _inputs(files["onnxruntime"], cached)
-            rows += [(name, cached, *row) for row in _timed(steps, inputs, options.rounds)]
+            has_kernels = options.kernels and name == "float32"
+            own = (
+                _kernel_steps(files["onnxruntime"], inputs, options.threads) if has_kernels else {}
+            )
+            every = {**steps, **own}
+            rows += [(name, cached, *row) for row in _timed(every, inputs, options.rounds)]
     columns = (
         Column("weights"), Column("cached tokens"), Column("tool"), Column("tokens a second", 1),
         Column("times as fast", 3), Column("quartiles"),
@@ -110,6 +122,27 @@ def _ours(original: Path) -> Path:
         result = optimize(original, Options.of(runs_on="onnxruntime"), output=path)
         print(f"{path.name}: {'unchanged' if result.unchanged else 'optimized'}")
     return path
+
+
+def _kernel_steps(original: Path, inputs: Mapping[str, Any], threads: int) -> dict[str, Step]:
+    """Return a token at fixed sizes: without a library, and with kernels where the file has some."""
+    dims = sizes(original.read_bytes(), inputs)
+    path = original.with_suffix(f".kernels{'-'.join(map(str, dims.values()))}.onnx")
+    if not path.exists():
+        chosen = Options.of(
+            runs_on="onnxruntime", fuse=True, static=True, dims=dims, threads_at_inference=threads
+        )
+        result = optimize(original, chosen, output=path)
+        print(f"{path.name}: {result.library.outcome if result.library else result.notes[-1]}")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    if not relational_tensat.register(options, path):
+        return {"ours, fixed sizes": partial(_session(path, threads).run, None)}
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return {
+        "ours, fixed sizes": partial(_session(path, threads).run, None),
+        "ours, with kernels": partial(session.run, None),
+    }
 
 
 def _theirs(original: Path) -> dict[str, Path]:

@@ -36,7 +36,7 @@ ORIGINAL, AGAIN = "original", "original again"
 OURS, KERNELS, WITHOUT = "ours", "with kernels", "without its library"
 OPENVINO, OURS_OPENVINO = "OpenVINO", "ours, OpenVINO"
 HEADER = ("model", "threads", "ms", OURS, KERNELS, WITHOUT, OPENVINO, OURS_OPENVINO, AGAIN,
-    "kernels", "s cold", "s warm", "load")  # fmt: skip
+    "kernels", "s cold", "s warm", "CPU s cold", "CPU s warm", "load")  # fmt: skip
 _ROUNDS, _WARM_UP, _SAMPLE_S = 7, 2, 0.003
 
 Call = Callable[[], Any]
@@ -52,7 +52,7 @@ class ExportRow:
         kernels: of the file with kernels, that is written only if it is faster.
         parts: what became of each part of the model, as the report of the run has them.
         plain_s, cold_s, warm_s: wall seconds of a run without kernels, of one with them and empty caches,
-            and of that again.
+            and of that again; likewise CPU seconds.
         load: processes that wanted the processors in the last minute.
         failures: what does not run, and why.
     """
@@ -66,6 +66,9 @@ class ExportRow:
     plain_s: float
     cold_s: float
     warm_s: float
+    plain_cpu_s: float
+    cold_cpu_s: float
+    warm_cpu_s: float
     load: float
     failures: Mapping[str, str] = field(default_factory=dict)
 
@@ -101,8 +104,8 @@ def run_export(made: Made, threads: int, heats: int, limit_s: float) -> ExportRo
 
         with patch.dict(os.environ, {CACHE_VARIABLE: str(folder / "cache")}):
             kernels, cold, cold_s = timed(KERNELS, "--fuse")
-            _, _, warm_s = timed("again", "--fuse")
-            ours, _, plain_s = timed(OURS)
+            _, warm, warm_s = timed("again", "--fuse")
+            ours, plain, plain_s = timed(OURS)
             library = cold.report.get("library") or {}
             files = {ORIGINAL: made.path, OURS: ours}
             files |= {KERNELS: kernels, WITHOUT: kernels} if library.get("is_taken") else {}
@@ -121,6 +124,9 @@ def run_export(made: Made, threads: int, heats: int, limit_s: float) -> ExportRo
         plain_s,
         cold_s,
         warm_s,
+        plain.cpu_s,
+        cold.cpu_s,
+        warm.cpu_s,
         load,
         failures,
     )
@@ -195,7 +201,8 @@ def _call(who: str, file: Path, inputs: Inputs, threads: int) -> Call:
 def cells(row: ExportRow) -> list[str]:
     """Return a row of the table."""
     spans = [_span(row.standings.get(who)) for who in HEADER[3:9]]
-    seconds = [f"{row.cold_s:.0f}", f"{row.warm_s:.0f}", f"{row.load:.1f}"]
+    cpu_s = [f"{row.cold_cpu_s:.0f}", f"{row.warm_cpu_s:.0f}"]
+    seconds = [f"{row.cold_s:.0f}", f"{row.warm_s:.0f}", *cpu_s, f"{row.load:.1f}"]
     return [
         row.name,
         str(row.threads),

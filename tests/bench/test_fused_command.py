@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import onnxruntime
 import pytest
 
 from bench.__main__ import main
-from bench.fused import rows
+from bench.fused import exports, rows
+from relational_tensat.cost.race import Standing
 from tests.with_compilers import needs_c
 
 
@@ -46,3 +50,32 @@ def test_both_models_of_the_row_compute_the_same() -> None:
         session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
         results.append(session.run(None, feeds)[0])
     np.testing.assert_allclose(*results, rtol=1e-5, atol=1e-6)
+
+
+def test_a_table_of_exports_says_who_is_behind_and_what_failed() -> None:
+    fast, slow = Standing(1.4, 1.35, 1.45, 5), Standing(1.1, 1.05, 1.15, 5)
+    part = {
+        "operators": ("add", "gelu"),
+        "places": 3,
+        "kernel_us": 2.0,
+        "plain_us": 6.0,
+        "reason": "",
+    }
+    left = {**part, "kernel_us": None, "reason": "a larger part's kernel saves more"}
+    row = exports.ExportRow(
+        "one", 1, 2.5, {exports.OURS: slow, exports.OPENVINO: fast}, 2, (part, left),
+        3.0, 9.0, 4.0, 2.0, 6.0, 3.0, 0.5, {exports.KERNELS: "no compiler"},
+    )  # fmt: skip
+    other = replace(row, name="other", standings={exports.KERNELS: fast, exports.OPENVINO: slow})
+    lines = exports.summary([row, other])
+    assert "behind OpenVINO beyond the noise: one" in lines
+    assert "one, with kernels: no compiler" in lines
+    assert f"OpenVINO: geometric mean {math.sqrt(1.4 * 1.1):.3f} of 2" in lines
+    assert len(exports.cells(row)) == len(exports.HEADER)
+    assert exports.cells(row)[3] == "1.100 (1.050 to 1.150)" and exports.cells(row)[4] == ""
+    assert exports.parts_table([row])[2:] == ["| one | add gelu | 3 | 2.0 | 6.0 |"]
+
+
+def test_an_export_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fused", "--exports", "nothing of that name"]) == 2
+    assert "no export has 'nothing of that name' in its name" in capsys.readouterr().err

@@ -27,8 +27,8 @@ LINE = 16
 #: Lines that are moved one behind the other where rows lie far apart, the most that fit: a matrix is turned
 #: ten times as fast by four as by one. What is ahead of a line is fetched with it, and far rows share sets.
 _LINES_AT_ONCE = (4, 2, 1)
-#: Of tiles that are turned: in a second-level cache.
-_TURNED_TILE_ELEMENTS = 16384
+#: The most elements of a tile, in a second-level cache; then less, where several tiles are no stack.
+MOST_ELEMENTS = (16384, 4096, 0)
 #: Of a tile: half of a first-level cache; with sums beside each other, which want long rows, more.
 _TILE_ELEMENTS, _LONG_TILE_ELEMENTS = 4096, 8192
 
@@ -94,12 +94,13 @@ def as_one_block(kernel: Kernel, device: Mapping[str, Dims]) -> Kernel | None:
     return replace(kernel, block=whole)
 
 
-def tiles_of(program: Program, lying: Mapping[str, Dims]) -> CpuTiles:
+def tiles_of(program: Program, lying: Mapping[str, Dims], most_elements: int) -> CpuTiles:
     """Return how a kernel of one block is cut.
 
     Args:
         program: the kernel.
         lying: the dims of operands and results in their order in memory.
+        most_elements: of a tile, if whole lines can be moved so.
     """
     statements = [each for stage in program.statements.values() for each in stage]
     accesses = list(_accesses(statements, program, lying))
@@ -115,10 +116,10 @@ def tiles_of(program: Program, lying: Mapping[str, Dims]) -> CpuTiles:
         for access in large:
             is_turned = access.strides.get(whole.lane, 1) != 1
             tiles = _with_lines(tiles, access, sizes, LINE * lines if is_turned else LINE)
-        if max(map(tiles.count, program.dims.values()), default=1) <= _TURNED_TILE_ELEMENTS:
+        if max(map(tiles.count, program.dims.values()), default=1) <= most_elements:
             break
     sums = any(isinstance(each, Reduce) for each in statements)
-    budget = _LONG_TILE_ELEMENTS if sums else _TILE_ELEMENTS
+    budget = min(most_elements, _LONG_TILE_ELEMENTS if sums else _TILE_ELEMENTS)
     if sums and tiles.lane not in free:
         return tiles
     for name in reversed(order):

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,9 +22,9 @@ from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
 from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.kernels.c_emission import CEmission, type_of
 from relational_tensat.mugraph.kernels.c_program import for_processor
-from relational_tensat.mugraph.kernels.c_tiles import as_one_block, tiles_of
+from relational_tensat.mugraph.kernels.c_tiles import MOST_ELEMENTS, as_one_block, tiles_of
 from relational_tensat.mugraph.kernels.kernel_statements import lower
-from relational_tensat.mugraph.kernels.statements import Multiply, Text, identifier
+from relational_tensat.mugraph.kernels.statements import Multiply, Program, Text, identifier
 from relational_tensat.tensor.spellings import SPELLINGS, definitions
 
 
@@ -61,16 +62,13 @@ def emit_c(
     """
     results = {saver.output: saver.dims for saver in kernel.block.savers}
     lying = {**device, **results, **(lying or {})}
-    alone, tiles = as_one_block(kernel, device), None
+    alone = as_one_block(kernel, device)
     program = lower(alone or kernel, device, keeps_repeated=True)
     for statement in (each for own in program.statements.values() for each in own):
         if isinstance(statement, Multiply):
             raise InputError(
                 f"{kernel.name}: {statement.output} is a product, which no C is made of"
             )
-    if alone is not None:
-        tiles = tiles_of(program, lying)
-        program = for_processor(program, tiles)
     name = identifier(f"kernel_{kernel.name}")  # as no function of the headers is called
     grid = " x ".join(map(str, kernel.block.grid)) or "1"
     conditions = {it.tensor for it in kernel.block.iterators if it.is_condition}
@@ -85,10 +83,27 @@ def emit_c(
     text.line(f"// {escaped_in_code(kernel.name)}: grid {grid}, loop {kernel.block.loop}")
     inner = f"{name}_in_clones"  # which are seen from everywhere, unless they are static
     with text.block(f"static CLONES void {inner}({', '.join(declared)}) {{"):
-        text.line(*CEmission(program, lying, tiles).body().splitlines())
+        text.line(*_body(program, lying, has_tiles=alone is not None).splitlines())
     with text.block(f"void {name}({', '.join(declared)}) {{"):
         text.line(f"{inner}({', '.join((*operands, *outputs))});")
     return CKernel(name, f"{read_functions()}\n{text}", (*operands, *outputs), bytes_of)
+
+
+def _body(program: Program, lying: Mapping[str, Dims], *, has_tiles: bool) -> str:
+    """Return the lines within a function, with the largest tiles that a stack has room for.
+
+    Raises:
+        InputError: it has room for none.
+    """
+    if not has_tiles:
+        return CEmission(program, lying, None).body()
+    *larger, smallest = MOST_ELEMENTS
+    for most in larger:
+        tiles = tiles_of(program, lying, most)
+        with suppress(InputError):
+            return CEmission(for_processor(program, tiles), lying, tiles).body()
+    tiles = tiles_of(program, lying, smallest)
+    return CEmission(for_processor(program, tiles), lying, tiles).body()
 
 
 def read_functions() -> str:

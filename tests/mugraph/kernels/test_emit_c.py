@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from bench.emulation.errors import TOLERANCES, drawn, exact, norm_error
 from relational_tensat.base.errors import InputError, MissingDependencyError
 from relational_tensat.mugraph.graph.arithmetic import Numbers
-from relational_tensat.mugraph.graph.dims import dims_of
+from relational_tensat.mugraph.graph.dims import Dim, dims_of
 from relational_tensat.mugraph.graph.mugraph import (
     BlockGraph,
     InputIterator,
@@ -20,6 +21,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     Operation,
     Saver,
 )
+from relational_tensat.mugraph.kernels import c_emission
 from relational_tensat.mugraph.kernels import emit_c as module
 from relational_tensat.mugraph.kernels.emit_c import CKernel, compile_c, emit_c
 from tests.mugraph.kernels.inputs import numbered
@@ -140,6 +142,30 @@ def test_tiles_are_of_a_stack_or_none() -> None:
     )  # fmt: skip
     with pytest.raises(InputError, match="softmax: its tiles are too large for a stack"):
         emit_c(Kernel("softmax", block), {"X": dims})
+
+
+def test_tiles_are_smaller_on_a_smaller_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Channels of pictures, normalized: rows of them lie far apart, and tiles have several lines."""
+    c, p = Dim("c", 48), Dim("p", 1024)
+    over = {"over": ("c",)}
+    block = BlockGraph(
+        (), 1, (InputIterator("X", "x", ()),),
+        (
+            Operation("rms", ("x",), "r", {**over, "epsilon": 1e-5}),
+            Operation("div", ("x", "r"), "y"),
+        ),
+        (Saver("y", "Y", (p, c), ()),),
+    )  # fmt: skip
+    given = Kernel("channels", block), {"X": (c, p)}
+    monkeypatch.setattr(c_emission, "MOST_STACK_BYTES", 1 << 20)
+    large = _tile_elements(emit_c(*given).source)
+    monkeypatch.setattr(c_emission, "MOST_STACK_BYTES", 4 * large - 1)
+    small = _tile_elements(emit_c(*given).source)
+    assert 0 < small < large
+
+
+def _tile_elements(source: str) -> int:
+    return sum(map(int, re.findall(r"_Alignas\(64\) float \w+\[(\d+)\]", source)))
 
 
 def test_without_a_compiler_one_line_says_so(

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jsonschema
 import numpy as np
@@ -19,14 +19,16 @@ from relational_tensat import Options, kernels, optimize
 from relational_tensat.cost.race import RaceResult, Standing
 from relational_tensat.custom_ops import parts
 from relational_tensat.custom_ops.manifest import MANIFEST, folder_of
-from relational_tensat.custom_ops.parts import TimedPart, timed_parts
+from relational_tensat.custom_ops.parts import TimedPart, node_of, timed_parts
 from relational_tensat.formats import load_model, save_model
 from relational_tensat.models.builder import GraphBuilder
+from relational_tensat.mugraph.fusion.candidates import KernelCandidate, region_candidates
 from relational_tensat.run.account import Account
 from relational_tensat.run.result import report_schema
 from relational_tensat.run.stages import kernel_library
 from relational_tensat.run.stages.kernel_library import with_kernels
 from relational_tensat.run.values import CheckedRun
+from relational_tensat.tensor import Node, TensorType, build_graph
 from relational_tensat.verify.evaluate import evaluate_graph
 from tests.custom_ops.fused_files import feeds_of
 from tests.with_compilers import needs_c
@@ -53,13 +55,14 @@ class _Runs:
 
     Attributes:
         checked: what kernels were made for.
+        parts: that seem to gain.
     """
 
-    _parts: list[TimedPart]
+    parts: list[TimedPart]
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch, iterations: int = 1) -> None:
         self.checked: list[CheckedRun] = []
-        self._patch, self._parts = patch, []
+        self._patch, self.parts = patch, []
         patch.setattr(kernel_library, "timed_parts", self._timed)
         patch.setattr(kernel_library, "_gain_us", lambda part: len(part.places[0].nodes))
         patch.setattr(parts, "_why_no_kernel", lambda *given: "")
@@ -79,11 +82,11 @@ class _Runs:
         return with_kernels(checked)
 
     def _timed(self, *args: Any) -> list[TimedPart]:
-        self._parts = self._parts or [
+        self.parts = self.parts or [
             replace(part, kernel_us=2.0, plain_us=9.0 + len(part.places[0].nodes), session_us=1.0)
             for part in timed_parts(*args)
         ]
-        return self._parts
+        return self.parts
 
     def end_with(self, *standings: Standing) -> None:
         ends = iter(standings)
@@ -128,6 +131,16 @@ def test_a_file_with_kernels_is_written_where_it_is_faster(runs: _Runs) -> None:
 
 
 @needs_c
+def test_one_extraction_takes_kernels_by_their_prices(runs: _Runs) -> None:
+    (checked,), own = runs.checked, runs.parts
+    costly = [replace(part, kernel_us=1e9) for part in own]
+    for given, wanted in ((own, 2), (costly, 0), ([*own[:1], *costly[1:]], 1)):
+        taken = kernel_library._extracted(checked, given)
+        assert sum(node.op == "fused" for node in taken.nodes) == wanted
+        assert [node.op for node in taken.nodes].count("matmul") == 1
+
+
+@needs_c
 @pytest.mark.parametrize(
     "standings", [(SLOWER, SAME), (SAME, SAME), (FASTER, SLOWER)], ids=["slower", "same", "alone"]
 )
@@ -164,3 +177,42 @@ def test_the_original_with_kernels_is_no_copy_of_it(
     assert result.gain.basis == "measured" and result.gain.speedup == FASTER.speedup
     assert "the original is written" not in result.report()
     assert "the original, byte for byte" not in result.report()
+
+
+def test_what_several_kernels_take_parts_of_stays_where_others_read_it() -> None:
+    kind = TensorType("float32", (16, 24))
+    half = TensorType("float32", (16, 12))
+    nodes = [
+        Node("split", ("x",), ("a", "b"), {"axis": 1, "sizes": (12, 12)}),
+        Node("exp", ("a",), ("e",), {}),
+        Node("mul", ("e", "y"), ("one",), {}),
+        Node("tanh", ("b",), ("t",), {}),
+        Node("add", ("t", "y"), ("two",), {}),
+        Node("matmul", ("w", "b"), ("three",), {"act": "none"}),
+    ]
+    inputs = {"x": kind, "y": half, "w": TensorType("float32", (16, 16))}
+    graph = build_graph("model", inputs, {}, nodes, ["one", "two", "three"])
+    whole: dict[str, KernelCandidate] = {}
+    for candidate in region_candidates(graph, 8, without=("matmul",)):
+        assert not candidate.has_products
+        if "split" in {node.op for node in candidate.nodes}:
+            whole[candidate.outputs[-1]] = candidate
+    places = [whole[name] for name in ("one", "two")]
+    nodes_of = [Node("fused", p.inputs, p.outputs, node_of(p, "k0").attrs) for p in places]
+    found = [
+        TimedPart((place,), (node,), cast(Any, None), 1.0, 9.0, 0.5, graph)
+        for place, node in zip(places, nodes_of, strict=True)
+    ]
+    chosen = kernel_library._disjoint(graph, found)
+    fused = kernel_library._fused(graph, chosen)
+    assert sorted(node.op for node in fused.nodes) == ["fused", "fused", "matmul", "split"]
+    feeds = feeds_of(graph)
+    expected, computed = (evaluate_graph(each, feeds, {}) for each in (graph, fused))
+    for name in graph.outputs:
+        np.testing.assert_allclose(computed[name], expected[name], rtol=1e-6)
+
+
+def test_a_kernel_costs_its_share_of_what_it_replaces() -> None:
+    part = TimedPart((), (), cast(Any, None), 3.0, 9.0, 1.0, cast(Any, None))
+    assert part.share == 0.25
+    assert replace(part, kernel_us=0.5).share == pytest.approx(0.2 / 8)
