@@ -309,3 +309,21 @@ def test_positions_are_weights_of_the_graph_that_python_gets(tmp_path: Path) -> 
     data = result.graph.weights["positions"].data
     assert data is not None and data.tolist() == [0, 1, 2, 3, 4]
     assert optimize(path, options).graph.inputs["ids"].shape == (2, 5)
+
+
+def test_no_images_are_right_although_sizes_are_promised_from_1_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Gather and Flatten become other operators; the report says from which size on that was compared."""
+    nodes = [
+        node("Relu", ["x"], ["a"]), node("Relu", ["a"], ["b"]),
+        node("Gather", ["b", "one"], ["c"], axis=1), node("Unsqueeze", ["c", "axis"], ["d"]),
+        node("Concat", ["b", "d"], ["e"], axis=1), node("Flatten", ["e"], ["y"], axis=1),
+    ]  # fmt: skip
+    initializers = [constant("one", np.int64(1)), constant("axis", np.array([1], np.int64))]
+    file = model(nodes, [tensor("x", ["n", 3, 4])], [tensor("y", ["n", 16])], initializers)
+    report, written = run(capsys, saved(file, tmp_path))
+    assert operators(written).count("Relu") == 1
+    assert any("from 1 on" in note for note in report["notes"])
+    for batch in (0, 1, 4):
+        assert_same_results(file, written, {"x": np.ones((batch, 3, 4), np.float32)})
