@@ -33,10 +33,10 @@ _WORTH_REDUCING = 0.1
 _SHARE_OF_REDUCTIONS = 0.5
 """How much of the time reductions may take: bounds and solutions must have their turn."""
 
-_SHARE_OF_RELAXATION = 0.8
+_SHARE_OF_RELAXATION = 0.6
 """Of the time for a component, how much its relaxation may take; branching has the rest."""
 
-_SHARE_OF_NEIGHBOURHOODS = 0.4
+_SHARE_OF_NEIGHBOURHOODS = 0.7
 """Where the relaxation took all of its time and rules out little: of the rest, what neighbourhoods take."""
 
 REDUCED_COSTS = declare(

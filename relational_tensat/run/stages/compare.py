@@ -102,7 +102,8 @@ def _compare_at_others(extracted: ExtractedRun, sized: SizedResult) -> tuple[Gra
     """Compare graphs at small sizes; they are too much work at those that the graph is chosen for."""
     from relational_tensat.run.stages.compare_sizes import compare_graphs  # few models need it
 
-    return fold_weights(extracted.chosen), compare_graphs(extracted.loaded, sized)
+    folded = fold_weights(sized.folded[0])  # what is alike at all sizes is folded there already
+    return folded, compare_graphs(extracted.loaded, sized)
 
 
 def _crossed(loaded: LoadedRun, chosen: Graph) -> tuple[str, ...]:

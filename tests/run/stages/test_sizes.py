@@ -17,6 +17,7 @@ from relational_tensat.run.reports import SizedResult
 
 onnx = pytest.importorskip("onnx")
 
+from relational_tensat.formats.dynamic import sized_model  # noqa: E402
 from tests.formats.dynamic.models import attention, mlp, reshaped, saved  # noqa: E402
 from tests.formats.onnx_tools import assert_same_results, constant, model, tensor  # noqa: E402
 
@@ -309,3 +310,38 @@ def test_positions_are_weights_of_the_graph_that_python_gets(tmp_path: Path) -> 
     data = result.graph.weights["positions"].data
     assert data is not None and data.tolist() == [0, 1, 2, 3, 4]
     assert optimize(path, options).graph.inputs["ids"].shape == (2, 5)
+
+
+def test_no_images_are_right_although_sizes_are_promised_from_1_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Gather and Flatten become other operators; the report says from which size on that was compared."""
+    nodes = [
+        node("Relu", ["x"], ["a"]), node("Relu", ["a"], ["b"]),
+        node("Gather", ["b", "one"], ["c"], axis=1), node("Unsqueeze", ["c", "axis"], ["d"]),
+        node("Concat", ["b", "d"], ["e"], axis=1), node("Flatten", ["e"], ["y"], axis=1),
+    ]  # fmt: skip
+    initializers = [constant("one", np.int64(1)), constant("axis", np.array([1], np.int64))]
+    file = model(nodes, [tensor("x", ["n", 3, 4])], [tensor("y", ["n", 16])], initializers)
+    report, written = run(capsys, saved(file, tmp_path))
+    assert operators(written).count("Relu") == 1
+    assert any("from 1 on" in note for note in report["notes"])
+    for batch in (0, 1, 4):
+        assert_same_results(file, written, {"x": np.ones((batch, 3, 4), np.float32)})
+
+
+def test_a_model_of_much_work_is_compared_at_small_sizes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the same result, but for where it is compared: no file of fixed sizes is needed then."""
+    proto = attention()
+    path, output = saved(proto, tmp_path), tmp_path / "out.onnx"
+    expected = optimize(path, Options.of(cost="t4"), output=output)
+    before = output.read_bytes()
+    monkeypatch.setattr(sized_model, "_FEW_FLOPS", 0)
+    result = optimize(path, Options.of(cost="t4"), output=output)
+    assert result.verification.ok and output.read_bytes() == before
+    places = {item.setting.sizes for item in result.verification.compared}
+    assert any("batch=3,seq=5" in place for place in places)
+    assert not any("seq=61" in place for place in places)
+    assert result.graph.weights.keys() == expected.graph.weights.keys()
