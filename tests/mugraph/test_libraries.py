@@ -100,7 +100,7 @@ def test_code_says_when_a_library_is_called(
     assert order_of_steps(mixed()) == order
     assert order_of_steps(replace(mixed(), inputs={"XA": dims_of("m=8 n=6")},
                                   steps=(functions(),))) == []  # fmt: skip
-    assert [one.name for one in emit(mixed(), "c")] == ["k2"]
+    assert [one.name for one in emit(mixed(), "c")] == ["kernel_k2"]
     save_mugraph(mixed(), tmp_path / "mixed.json")
     assert main(["kernels", "emit", str(tmp_path / "mixed.json"), "--target", "c"]) == 0
     assert capsys.readouterr().out.endswith("".join(f"// {line}\n" for line in order))
