@@ -68,6 +68,7 @@ def synthesize_rules(args: argparse.Namespace) -> int:
     operators = tuple(filter(None, args.operators.split(",")))
     if not operators and not args.models:
         raise UsageError("expected models, or --operators NAME,…")
+    from relational_tensat.base.files import write_aside
     from relational_tensat.cli.console import stdout_console, table
     from relational_tensat.rules.library import load_rules
     from relational_tensat.rules.synthesis.found_file import found_text
@@ -98,7 +99,8 @@ def synthesize_rules(args: argparse.Namespace) -> int:
                 *((f"--operators {args.operators}",) if operators else ()),
             ]
             text = found_text(store, f"rules synthesize {' '.join(words)} --size {args.size}")
-            args.output.write_text(text, encoding="utf-8")
+            with write_aside(args.output) as aside:
+                (aside / args.output.name).write_text(text, encoding="utf-8")
     return 0
 
 
