@@ -44,13 +44,23 @@ class WatchedWeights:
 
 
 def tensors_of(module: torch.nn.Module) -> Iterator[torch.Tensor]:
-    """Yield the tensors that a module computes with, also those that are plain attributes."""
-    yield from module.parameters()
-    yield from module.buffers()
-    for each in module.modules():
-        for value in vars(each).values():
-            if isinstance(value, torch.Tensor):
-                yield value
+    """Yield the tensors that a module computes with, also those that are plain attributes.
+
+    Each call of an optimized module asks for them, so it is one walk: PyTorch's own iterators take three.
+    """
+    seen: set[torch.nn.Module] = set()
+    left = [module]
+    while left:
+        each = left.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        own = vars(each)
+        for held in (own["_parameters"], own["_buffers"], own):
+            for value in held.values():
+                if isinstance(value, torch.Tensor):
+                    yield value
+        left += [child for child in own["_modules"].values() if child is not None]
 
 
 def digest_of(tensors: Sequence[torch.Tensor]) -> str:
