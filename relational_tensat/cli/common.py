@@ -26,6 +26,14 @@ def add_database(parser: Parser) -> None:
     parser.add_argument("db", type=Path, metavar="DB", help="a database of run --db")
 
 
+def add_model_files(parser: Parser, nargs: str) -> None:
+    """Declare the models of a command that takes many; ``nargs`` as argparse has it."""
+    parser.add_argument(
+        "models", nargs=nargs, metavar="MODEL",
+        help="a model, a folder (all .onnx files below it), or a quoted pattern such as 'models/*.onnx'",
+    )  # fmt: skip
+
+
 def add_dims(parser: Parser) -> None:
     """Declare ``--dim``."""
     parser.add_argument(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from relational_tensat.base.option import options_in
 from relational_tensat.cli.closed_output import write_line
+from relational_tensat.cli.common import add_model_files
 from relational_tensat.cli.parser import Parser, add_tree, written_values
 from relational_tensat.run.options import HIGH, Options
 
@@ -20,10 +21,7 @@ if TYPE_CHECKING:
 def farm_arguments(parser: Parser) -> None:
     """Declare the flags of ``costs farm``."""
     parser.usage = "relational-tensat costs farm MODEL… -o FOLDER [options of the runs to come]"
-    parser.add_argument(
-        "models", nargs="+", metavar="MODEL",
-        help="a model, a folder (all .onnx files below it), or a quoted pattern such as 'models/*.onnx'",
-    )  # fmt: skip
+    add_model_files(parser, "+")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FOLDER", required=True,
         help="where the snapshot goes, costs.duckdb, and a table of each device",

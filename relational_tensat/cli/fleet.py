@@ -16,6 +16,7 @@ from relational_tensat.base.option import options_in
 from relational_tensat.base.outputs import PAGE
 from relational_tensat.base.shown_text import escaped
 from relational_tensat.cli.closed_output import write_line
+from relational_tensat.cli.common import add_model_files
 from relational_tensat.cli.parser import Parser, add_tree, written_values
 from relational_tensat.run.options import Options
 
@@ -32,10 +33,7 @@ _BESIDE = ("certificates", "pages", "savings")
 def fleet_arguments(parser: Parser) -> None:
     """Declare the flags of ``fleet``."""
     parser.usage = "relational-tensat fleet run MODEL… -o FOLDER [options of run]"
-    parser.add_argument(
-        "models", nargs="*", metavar="MODEL",
-        help="a model, a folder (all .onnx files below it), or a quoted pattern such as 'models/*.onnx'",
-    )  # fmt: skip
+    add_model_files(parser, "*")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FOLDER",
         help="where the results go, and the ledger fleet.duckdb; the same command goes on there",

@@ -178,9 +178,10 @@ class _Writer:
                 names[step.outputs[0]] = names[step.inputs[0]]
 
     def _is_alias(self, step: ReadStep) -> bool:
-        """Whether a step copies a constant, which can be taken itself: no output is that copy."""
-        outputs = {part for value in self._graph.outputs for part in self._names.parts[value]}
-        return step.is_copy and outputs.isdisjoint(step.outputs)
+        """Whether a step copies a value that can be taken itself: no output is that copy."""
+        return step.is_copy and not any(
+            step.outputs[0] in self._names.parts[value] for value in self._graph.outputs
+        )
 
     @property
     def large_weights(self) -> dict[str, Array]:

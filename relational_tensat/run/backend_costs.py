@@ -304,8 +304,10 @@ class BackendCosts(CostSource):
         profile = self._backend.as_priced(profile)
         kernels = self._backend.kernels_of(configuration, tells_computed=False)
         us = bodies_us + sum(kernel_us(profile, kernel) for kernel in kernels)
-        more = self._backend.more_work_of(configuration)
-        return us + sum(kernel_us(profile.without_launches(), work) for work in more)
+        more, bare = self._backend.more_work_of(configuration), profile.without_launches()
+        # Pieces of one work are alike, and there may be thousands of them.
+        prices_us = {work: kernel_us(bare, work) for work in dict.fromkeys(more)}
+        return us + sum(prices_us[work] for work in more)
 
     def _kernels_of_all(self, configurations: Sequence[Configuration]) -> list[Configuration]:
         return [kernel for each in configurations for kernel in self._kernels_of(each)]
