@@ -27,10 +27,12 @@ _T = TypeVar("_T")
 LEDGER = "fleet.duckdb"
 TABLES = ("fleet_run", "fleet_attempt", "fleet_rule_use", "fleet_rule_saving")
 _COLUMNS = tuple(each.name for each in fields(FleetRow) if each.name not in ("rules", "savings"))
-_NAMES, _VALUES = ", ".join(_COLUMNS), ", ".join(f"${name}" for name in _COLUMNS)
-_FORMAT = "2"
+_NAMES, _VALUES = ", ".join(_COLUMNS), ", ".join("?" * len(_COLUMNS))
+_FORMAT = "3"
 #: Tables are written so often while a fleet runs.
 _EXPORTED_EVERY_S = 2.0
+#: Model, attempt, ending and host; of a beginning, no ending and no host.
+_Event = tuple[str, int, str | None, str | None]
 #: How an attempt ended, beside the states of a row.
 CANCELLED = "cancelled"
 
@@ -164,7 +166,7 @@ class OpenLedger:
         Raises:
             InputError: the file cannot be written.
         """
-        self._change([_ended(task.model, task.attempts, ending, host)])
+        self._change([_events([(task.model, task.attempts, ending, host)])])
 
     def keep(self, rows: Sequence[FleetRow], begun: Sequence[FleetTask] = ()) -> None:
         """Write what became of models, instead of what was known of them, and which tasks begin now.
@@ -175,12 +177,10 @@ class OpenLedger:
             InputError: the file cannot be written.
         """
         changes = [change for row in rows for change in self._landing(row)]
-        if begun:
-            text = """INSERT INTO fleet_attempt
-                SELECT unnest($models), unnest($attempts), $started, NULL, NULL, NULL"""
-            models, attempts = [task.model for task in begun], [task.attempts for task in begun]
-            values = {"models": models, "attempts": attempts, "started": now()}
-            changes.append((text, values))
+        events: list[_Event] = [(row.model, row.attempts, row.state, row.host) for row in rows]
+        events += [(task.model, task.attempts, None, None) for task in begun]
+        if events:
+            changes.append(_events(events))
         if changes:
             self._change(changes)
         self._known.update(row.model for row in rows)
@@ -188,22 +188,19 @@ class OpenLedger:
             self._export(self._connection)
             self._exported_s = time.monotonic()
 
-    def _landing(self, row: FleetRow) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _landing(self, row: FleetRow) -> Iterator[tuple[str, list[Any]]]:
         """Yield the statements that write a row."""
-        model = {"model": row.model}
         if row.model in self._known:
             for table in ("fleet_run", "fleet_rule_use", "fleet_rule_saving"):
-                yield f"DELETE FROM {table} WHERE model = $model", model
-        values = {name: getattr(row, name) for name in _COLUMNS}
+                yield f"DELETE FROM {table} WHERE model = ?", [row.model]
+        values = [getattr(row, name) for name in _COLUMNS]
         yield f"INSERT INTO fleet_run ({_NAMES}) VALUES ({_VALUES})", values
-        yield _ended(row.model, row.attempts, row.state, row.host)
         for table, pairs in (("fleet_rule_use", row.rules), ("fleet_rule_saving", row.savings)):
             if pairs:
-                names, amounts = zip(*pairs, strict=True)
-                text = f"INSERT INTO {table} SELECT $model, unnest($rules), unnest($amounts)"
-                yield text, {**model, "rules": list(names), "amounts": list(amounts)}
+                text = f"INSERT INTO {table} SELECT ?, unnest(?), unnest(?)"
+                yield text, [row.model, *map(list, zip(*pairs, strict=True))]
 
-    def _change(self, statements: Sequence[tuple[str, dict[str, Any]]]) -> None:
+    def _change(self, statements: Sequence[tuple[str, list[Any]]]) -> None:
         try:
             if len(statements) == 1:  # is a transaction
                 self._connection.execute(*statements[0])
@@ -218,11 +215,11 @@ class OpenLedger:
             ) from error
 
 
-def _ended(model: str, attempt: int, ending: str, host: str) -> tuple[str, dict[str, Any]]:
-    text = """UPDATE fleet_attempt SET ended = $ended, ending = $ending, host = $host
-        WHERE model = $model AND attempt = $attempt AND ended IS NULL"""
-    values = {"model": model, "attempt": attempt, "ended": now(), "ending": ending, "host": host}
-    return text, values
+def _events(events: Sequence[_Event]) -> tuple[str, list[Any]]:
+    """Return the statement that notes beginnings and ends."""
+    models, attempts, endings, hosts = map(list, zip(*events, strict=True))
+    text = "INSERT INTO fleet_event SELECT unnest(?), unnest(?), ?, unnest(?), unnest(?)"
+    return text, [models, attempts, now(), endings, hosts]
 
 
 def _check_format(connection: duckdb.DuckDBPyConnection, path: Path) -> None:

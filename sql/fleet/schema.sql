@@ -1,5 +1,5 @@
 -- The ledger of a fleet: what became of each model. One process writes it.
-CREATE TABLE fleet_format AS SELECT '2' AS version;
+CREATE TABLE fleet_format AS SELECT '3' AS version;
 COMMENT ON TABLE fleet_format IS 'The version of these tables.';
 COMMENT ON COLUMN fleet_format.version IS 'Raised when a table changes its meaning; others are refused.';
 
@@ -53,11 +53,28 @@ COMMENT ON COLUMN fleet_rule_saving.rule IS 'The rule''s name.';
 COMMENT ON COLUMN fleet_rule_saving.saved_us IS
 'What the result of a run without the rule costs more, in µs. Of two rules of which one suffices, each saves 0.';
 
-CREATE TABLE fleet_attempt (
-    model VARCHAR NOT NULL, attempt INTEGER NOT NULL, started TIMESTAMP NOT NULL, ended TIMESTAMP, ending VARCHAR,
-    host VARCHAR
+CREATE TABLE fleet_event (
+    model VARCHAR NOT NULL, attempt INTEGER NOT NULL, moment TIMESTAMP NOT NULL, ending VARCHAR, host VARCHAR
 );
-COMMENT ON TABLE fleet_attempt IS 'How often each model was begun, and how that ended.';
+COMMENT ON TABLE fleet_event IS 'Beginnings and ends of attempts, in their order: one statement writes both.';
+COMMENT ON COLUMN fleet_event.model IS 'Of fleet_run.';
+COMMENT ON COLUMN fleet_event.attempt IS 'From 1 on, whatever fleet began it.';
+COMMENT ON COLUMN fleet_event.moment IS 'When it was handed out, or its end was known, UTC.';
+COMMENT ON COLUMN fleet_event.ending IS 'NULL: it began.';
+COMMENT ON COLUMN fleet_event.host IS 'The machine that it ran on; NULL: it began.';
+
+CREATE VIEW fleet_attempt AS
+SELECT
+    model,
+    attempt,
+    min(moment) FILTER (WHERE ending IS NULL) AS started,
+    max(moment) FILTER (WHERE ending IS NOT NULL) AS ended,
+    max(ending) AS ending,
+    max(host) AS host
+FROM fleet_event
+GROUP BY model, attempt
+ORDER BY model, attempt;
+COMMENT ON VIEW fleet_attempt IS 'How often each model was begun, and how that ended.';
 COMMENT ON COLUMN fleet_attempt.model IS 'Of fleet_run.';
 COMMENT ON COLUMN fleet_attempt.attempt IS 'From 1 on, whatever fleet began it.';
 COMMENT ON COLUMN fleet_attempt.started IS 'When it was handed out, UTC.';
