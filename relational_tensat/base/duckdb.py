@@ -6,9 +6,11 @@ scans of Arrow's tables: 50 of the 60 ms that importing it takes. Who wants eith
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib.metadata
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from relational_tensat.base.errors import MissingDependencyError
 from relational_tensat.base.folders import is_utf8, utf8_name
 
 try:
@@ -71,6 +73,40 @@ def open_database(
     allowed = [database_name(attaches) + suffix for suffix in ("", *LOGS)]
     connection.execute("SET allowed_paths = $allowed", {"allowed": allowed})
     connection.execute("SET enable_external_access = false")
+    return connection
+
+
+def open_lake(catalogue: Path, reads: Sequence[Path]) -> DuckDBPyConnection:
+    """Return a connection whose database ``lake`` is a DuckLake catalogue, made where there is none.
+
+    Args:
+        catalogue: its file; its tables are in the folder ``CATALOGUE.files``.
+        reads: folders whose files statements may read.
+
+    Raises:
+        MissingDependencyError: DuckDB has no extension ``ducklake`` here.
+        Error: the file is no catalogue, or another process has it open.
+    """
+    name = database_name(catalogue)
+    rest = {key: value for key, value in _CLOSED.items() if key != "enable_external_access"}
+    connection = _compiled.connect(":memory:", config=rest)
+    try:
+        connection.execute("LOAD ducklake")
+    except (IOException, CatalogException):
+        version = importlib.metadata.version("duckdb")
+        raise MissingDependencyError(
+            f"DuckDB {version} has no extension ducklake here, expected: INSTALL ducklake, by that DuckDB"
+        ) from None
+    folders = [utf8_name(folder.resolve()) + "/" for folder in reads]
+    connection.execute(
+        "SET allowed_directories = $allowed", {"allowed": [*folders, f"{name}.files/"]}
+    )
+    allowed = [name + suffix for suffix in ("", *LOGS)]
+    connection.execute("SET allowed_paths = $allowed", {"allowed": allowed})
+    connection.execute("SET enable_external_access = false")
+    Path(f"{name}.files").mkdir(exist_ok=True)  # DuckDB may make folders below it only
+    text = f"ducklake:{name}".replace("'", "''")
+    connection.execute(f"ATTACH '{text}' AS lake")
     return connection
 
 

@@ -74,7 +74,7 @@ class Ledger:
                 _check_format(connection, self.path)
                 return connection.execute(f"SELECT {columns} FROM {table}").fetchall()
         except duckdb.Error as error:
-            if "set lock" in str(error) and self._exported(table).exists():
+            if "set lock" in str(error) and self.exported(table).exists():
                 return self._rows_of_parquet(table, columns)
             raise InputError(
                 f"{self.path}: the ledger cannot be read: {first_line(error)}"
@@ -102,14 +102,15 @@ class Ledger:
             ) from error
         return OpenLedger(self.path, connection, self._export)
 
-    def _exported(self, table: str) -> Path:
+    def exported(self, table: str) -> Path:
+        """Return the path of one of ``TABLES`` as Parquet."""
         return self.path.with_name(f"{table}.parquet")
 
     def _rows_of_parquet(self, table: str, columns: str) -> list[tuple[Any, ...]]:
         import pyarrow.parquet as pq
 
         names = columns.split(", ")
-        content = pq.read_table(self._exported(table)).to_pydict()
+        content = pq.read_table(self.exported(table)).to_pydict()
         return list(zip(*(content[name] for name in names), strict=True))
 
     def _export(self, connection: duckdb.DuckDBPyConnection) -> None:
@@ -120,7 +121,7 @@ class Ledger:
         for table in TABLES:
             columns = "* REPLACE (NULL::VARCHAR AS report)" if table == "fleet_run" else "*"
             content = connection.sql(f"SELECT {columns} FROM {table}").to_arrow_table()
-            path = self._exported(table)
+            path = self.exported(table)
             with write_aside(path) as aside:
                 pq.write_table(content, aside / path.name)
 

@@ -19,7 +19,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from relational_tensat import __version__
-from relational_tensat.base.errors import RelationalTensatError, first_line
+from relational_tensat.base.errors import RelationalTensatError, UsageError, first_line
 from relational_tensat.base.folders import temporary_folder
 from relational_tensat.base.runner import CancelledPart, TooLittleMemoryError, is_stopping
 from relational_tensat.formats.file_digest import file_digest
@@ -228,11 +228,17 @@ def _with_result(row: FleetRow, task: FleetTask, result: Result) -> FleetRow:
 
 
 def _savings(task: FleetTask, result: Result) -> Iterator[tuple[str, float]]:
-    """Yield each rule that a result needs, and the µs that a run without it costs more."""
+    """Yield each rule that a result needs, and the µs that a run without it costs more.
+
+    Rules that a backend applies by itself save nothing, and cannot be left out.
+    """
     for rule in sorted(result.rules_used):
         skip = (*task.options.rules.skip, rule)
         without = task.options.replace(skip=skip, certificate=None, budget_s=0.0, end_to_end=False)
-        other = optimize(task.source, without)
+        try:
+            other = optimize(task.source, without)
+        except UsageError:  # of the same options, only the name can be wrong
+            continue
         yield rule, other.cost_after_us - result.cost_after_us
 
 

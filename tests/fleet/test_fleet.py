@@ -43,6 +43,14 @@ def states(rows: list[FleetRow]) -> dict[str, str]:
     return {row.model: row.state for row in rows}
 
 
+def test_what_a_backend_does_by_itself_saves_nothing(models: Path, tmp_path: Path) -> None:
+    options = Options.of(deterministic=True, cost="analytic:cpu", backend="onnxruntime")
+    (row,) = fleet([models / "one.onnx"], tmp_path / "fast", options, beside=Beside(savings=True))
+    used = {name for name, _ in row.rules}
+    assert row.state == "changed", row.reason
+    assert "ort-rms-norm-by-quotient" in used - {name for name, _ in row.savings}
+
+
 def test_each_model_is_optimized_once(models: Path, tmp_path: Path) -> None:
     out, noted = tmp_path / "fast", list[str]()
     run = partial(fleet, [models], out, _QUICK, noted=lambda row: noted.append(row.model))

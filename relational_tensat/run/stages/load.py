@@ -247,19 +247,38 @@ def _read_rules(run: Run, model: Model) -> list[Rule]:
     """Read the rules that the options name, and those of the backend."""
     with run.phases.phase("load"):
         options = run.options.rules
-        rules = load_rules(options.files or None, options.only, options.skip)
-        if name := options.backend:
-            # first, so that what the backend does itself is not called another rule's doing
-            backend, is_fixed = load_backend(name), model.dynamic is None
-            own = backend.rules(has_fixed_shapes=is_fixed)
-            if not (options.files or options.only):  # who names rules wants these
-                rules = [rule for rule in rules if rule.name not in backend.left_out]
-            rules = [*own, *rules, *backend.rules(has_fixed_shapes=is_fixed, offered=True)]
+        backend = options.backend and load_backend(options.backend)
+        is_fixed = model.dynamic is None
+        own = backend.rules(has_fixed_shapes=is_fixed) if backend else []
+        offered = backend.rules(has_fixed_shapes=is_fixed, offered=True) if backend else []
+        of_backend, skip = _skipped(options.skip, own, offered)
+        rules = load_rules(options.files or None, options.only, skip)
+        if backend and not (options.files or options.only):  # who names rules wants these
+            rules = [rule for rule in rules if rule.name not in backend.left_out]
+        # first, so that what the backend does itself is not called another rule's doing
+        rules = [*own, *rules, *(rule for rule in offered if rule.name not in of_backend)]
         if schedule := run.options.exploration.schedule:
             from relational_tensat.explore.schedule import check_rulesets, parse_schedule
 
             check_rulesets(parse_schedule(schedule), rules)
         return rules
+
+
+def _skipped(
+    names: Sequence[str], own: Sequence[Rule], offered: Sequence[Rule]
+) -> tuple[list[str], list[str]]:
+    """Return which names are those of rules that a backend offers, and the others.
+
+    Raises:
+        UsageError: a name is that of a rule that the backend applies by itself.
+    """
+    of_backend = [name for name in names if name in {rule.name for rule in offered}]
+    for name in names:
+        if name in {rule.name for rule in own}:
+            raise UsageError(
+                f"--skip {name}: the backend does that by itself, expected a rule that can be left out"
+            )
+    return of_backend, [name for name in names if name not in of_backend]
 
 
 def _check_opset(opset: int | None, output: Path | None) -> None:

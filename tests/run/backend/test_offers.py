@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from bench.kernels.saved_kernels import saved_kernels
-from relational_tensat import Graph, load_model
+from relational_tensat import Graph, Options, UsageError, load_model, optimize
 from relational_tensat.rules.backends.backend import load_backend
 from relational_tensat.tensor import Attrs, Node, build_graph
 from tests.graphs import f32, weight
@@ -126,6 +126,16 @@ def written(graph: Graph, folder: Path) -> tuple[Path, Path]:
     source, target, result = run_for_backend(graph, folder)
     assert result.cost_after_us < result.cost_before_us
     return source, target
+
+
+def test_an_offered_spelling_can_be_left_out_and_no_other(tmp_path: Path) -> None:
+    source, _, result = run_for_backend(norm_of_a_sum(), tmp_path)
+    assert "ort-layer-norm-of-a-sum" in result.rules_used
+    options = Options.of(cost="analytic:cpu", backend="onnxruntime", end_to_end=False)
+    without = optimize(source, options.replace(skip=("ort-layer-norm-of-a-sum",)))
+    assert without.cost_after_us > result.cost_after_us
+    with pytest.raises(UsageError, match="the backend does that by itself"):
+        optimize(source, options.replace(skip=("ort-rms-norm",)))
 
 
 def test_an_image_is_gated_in_blocks(tmp_path: Path) -> None:
