@@ -29,8 +29,8 @@ from relational_tensat.tensor.graph import RUN_US_KEY
 _ALONE = frozenset({
     "abs", "add", "cast", "clip", "concat", "dequantize", "div", "dynamic_quantize", "equal", "erf",
     "exp", "expand", "floor", "gather", "greater", "greater_equal", "hard_sigmoid", "hard_swish",
-    "is_nan", "less", "less_equal", "log", "logical_and", "logical_not", "logical_or", "maximum",
-    "minimum", "mul", "neg", "opaque", "ort_blocked_activation", "ort_blocked_concat",
+    "is_nan", "leaky_relu", "less", "less_equal", "log", "logical_and", "logical_not", "logical_or",
+    "maximum", "minimum", "mul", "neg", "opaque", "ort_blocked_activation", "ort_blocked_concat",
     "ort_blocked_mul", "ort_blocked_spread", "ort_from_channels_last", "ort_heads_rotary",
     "ort_quantized_add", "ort_sum", "ort_to_channels_last", "pad", "pow", "quantize", "reciprocal",
     "relu", "sigmoid", "slice", "split", "sqrt", "sub", "tanh", "where",

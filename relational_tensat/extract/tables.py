@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relational_tensat.cost.source import CostModel, CostSource
+from relational_tensat.egraph.catalogue import Symbol
 from relational_tensat.egraph.chosen_graph import ChosenNode, build_with_classes
 from relational_tensat.egraph.egraph import EGraph, classes_of_weights
 from relational_tensat.egraph.enode_rows import CHILD_COLUMNS
@@ -17,6 +18,10 @@ from relational_tensat.extract.cost_table import Asking, fill_costs
 from relational_tensat.extract.families import ORIGINAL
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem, topological_order
 from relational_tensat.tensor.graph import Graph
+
+#: Brings an image out of blocks of channels: its operand is the same value. So names of the model's values
+#: stay where all around is in blocks.
+_OUT_OF_BLOCKS = Symbol("ort_from_blocks", (("channels_last", False),), 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,12 +129,11 @@ def chosen_with_classes(egraph: EGraph) -> tuple[Graph, dict[str, int]]:
         )
         for class_id, enode, signature, children in database.run("extract/chosen_nodes")
     }
-    return build_with_classes(
-        egraph.graph,
-        nodes,
-        database.run("egraph/value_names"),
-        database.run("egraph/output_classes"),
-    )
+    names = list(database.run("egraph/value_names"))
+    out_of_blocks = catalogue.by_signature(lambda symbol: symbol == _OUT_OF_BLOCKS)
+    if signatures := [number for number, is_one in enumerate(out_of_blocks, start=1) if is_one]:
+        names += database.run("extract/names_in_blocks", signatures=signatures)
+    return build_with_classes(egraph.graph, nodes, names, database.run("egraph/output_classes"))
 
 
 def chosen_choice(egraph: EGraph, table: TableProblem) -> NDArray[np.int32] | None:

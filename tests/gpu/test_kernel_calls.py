@@ -31,7 +31,7 @@ _NOT_LOWERED = {"input", "weight", "fill", "noop", "part", "opaque"}
 #: Quantized values, group norms, hard sigmoids and others have no kernels here yet: measuring says so.
 _WITHOUT_KERNELS = {
     "quantize", "dequantize", "dynamic_quantize", "matmul_integer", "hard_sigmoid", "hard_swish",
-    "reduce_l2", "cos", "sin", "group_norm", "conv_transpose",
+    "leaky_relu", "reduce_l2", "cos", "sin", "group_norm", "conv_transpose",
 }  # fmt: skip
 
 

@@ -60,6 +60,29 @@ class Relu(Unary):
 
 
 @register
+class LeakyRelu(Unary):
+    """x, below 0 alpha x."""
+
+    name = "leaky_relu"
+    attrs = (Attr("alpha", "float", 0.01, samples=(0.01, 0.2)),)
+    onnx = ("LeakyRelu",)
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        return np.where(inputs[0] < 0.0, float_of(attrs, "alpha") * inputs[0], inputs[0])
+
+    def growth(self, sizes: Sequence[float], inputs: Types, attrs: Attrs) -> float:
+        return math.sqrt((1.0 + float_of(attrs, "alpha") ** 2) / 2.0) * sizes[0]
+
+    def read_onnx(self, node: OnnxNode) -> Mapped | None:
+        return Mapped(self.name, (node.inputs[0],), {"alpha": attr_float(node, "alpha", 0.01)})
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        return emitter.emit("LeakyRelu", list(inputs), alpha=float_of(attrs, "alpha"))
+
+
+@register
 class Sigmoid(Unary):
     """1 / (1 + exp(-x))."""
 

@@ -75,6 +75,26 @@ def eighteen_channels() -> Graph:
     )
 
 
+def parted() -> Graph:
+    """Two halves of a convolution's channels, of which one goes on, and then both."""
+    return build_graph(
+        "parted",
+        {"x": f32(1, 32, 14, 14)},
+        {name: weight(*shape, seed=n) for n, (name, shape) in enumerate({
+            "a": (64, 32, 1, 1), "b": (32, 32, 3, 3), "c": (32, 64, 1, 1),
+        }.items())},
+        [
+            Node("conv", ("x", "a"), ("y",), _WINDOW),
+            Node("leaky_relu", ("y",), ("l",), {"alpha": 0.125}),
+            Node("split", ("l",), ("p", "q"), {"axis": 1, "sizes": (32, 32)}),
+            Node("conv", ("q", "b"), ("r",), _WINDOW),
+            Node("concat", ("p", "r"), ("j",), {"axis": 1}),
+            Node("conv", ("j", "c"), ("u",), _WINDOW),
+        ],
+        ["u"],
+    )  # fmt: skip
+
+
 def scaled_and_shifted() -> Graph:
     """A factor and a summand per channel before a convolution."""
     return build_graph(
@@ -169,6 +189,15 @@ def test_groups_of_eight_become_groups_of_sixteen(tmp_path: Path) -> None:
     assert saved_kernels(after)["ReorderInput"] == 1
 
 
+def test_channels_are_parted_in_blocks_and_values_keep_their_names(tmp_path: Path) -> None:
+    source, target = written(parted(), tmp_path)
+    before, after = saved_kernels(source), saved_kernels(target)
+    assert (before["ReorderInput"], before["ReorderOutput"]) == (3, 3)
+    assert (after["ReorderInput"], after["ReorderOutput"]) == (1, 1)
+    names = {name for node in onnx.load(target).graph.node for name in node.output}
+    assert names >= {"p", "q", "r", "j", "u"}
+
+
 def test_channels_are_filled_up_so_that_all_convolutions_are_in_blocks(tmp_path: Path) -> None:
     _, after = written(eighteen_channels(), tmp_path)
     shapes = sorted(tuple(tensor.dims) for tensor in onnx.load(after).graph.initializer)
@@ -223,6 +252,10 @@ def test_what_is_offered_the_target_does_not_do_itself() -> None:
         "ort-masked-attention-of-groups",
         "ort-masked-attention-of-rows",
         "ort-transpose-without-ones",
+        "ort-part-of-biased-convolution",
+        "ort-part-of-convolution",
+        "ort-part-of-leaky-relu",
+        "ort-part-of-silu",
         "ort-product-as-convolution",
         "ort-product-and-bias-as-convolution",
         "ort-rotary",

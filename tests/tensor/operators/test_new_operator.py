@@ -34,37 +34,37 @@ from tests.tensor.operators.test_matmul import f32
 
 
 @pytest.fixture
-def leaky_relu() -> Iterator[type[Operator]]:
+def elu() -> Iterator[type[Operator]]:
     @register
-    class LeakyRelu(Operator):
-        """x where positive, alpha x elsewhere."""
+    class Elu(Operator):
+        """x where positive, alpha (e to the x - 1) elsewhere."""
 
-        name = "leaky_relu"
-        attrs = (Attr("alpha", "float", 0.01, samples=(0.5, 0.25)),)
-        onnx = ("LeakyRelu",)
+        name = "elu"
+        attrs = (Attr("alpha", "float", 1.0, samples=(0.5, 0.25)),)
+        onnx = ("Elu",)
 
         def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
             return tensor(inputs[0], self.name)
 
         def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
-            return np.where(inputs[0] < 0, attrs["alpha"] * inputs[0], inputs[0])
+            return np.where(inputs[0] < 0, attrs["alpha"] * np.expm1(inputs[0]), inputs[0])
 
         def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
-            return field.function(f"leaky_relu {attrs['alpha']}", inputs[0])
+            return field.function(f"elu {attrs['alpha']}", inputs[0])
 
         def read_onnx(self, node: OnnxNode) -> Mapped:
-            return Mapped(self.name, node.inputs, {"alpha": node.attributes.get("alpha", 0.01)})
+            return Mapped(self.name, node.inputs, {"alpha": node.attributes.get("alpha", 1.0)})
 
         def to_onnx(
             self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
         ) -> list[str]:
-            return emitter.emit("LeakyRelu", list(inputs), alpha=attrs["alpha"])
+            return emitter.emit("Elu", list(inputs), alpha=attrs["alpha"])
 
-    yield LeakyRelu
-    unregister("leaky_relu")
+    yield Elu
+    unregister("elu")
 
 
-@pytest.mark.usefixtures("leaky_relu")
+@pytest.mark.usefixtures("elu")
 def test_graphs_evaluation_and_onnx_know_it() -> None:
     graph = build_graph(
         "g",
@@ -72,39 +72,39 @@ def test_graphs_evaluation_and_onnx_know_it() -> None:
         {"w": Weight(f32(3, 3), np.eye(3, dtype=np.float32))},
         [
             Node("matmul", ("x", "w"), ("h",)),
-            Node("leaky_relu", ("h",), ("y",), {"alpha": 0.5}),
+            Node("elu", ("h",), ("y",), {"alpha": 0.5}),
         ],
         ["y"],
     )
     assert graph.types["y"] == f32(2, 3)
     x = drawn((2, 3))
     y = evaluate_graph(graph, {"x": x}, {"w": np.eye(3)})["y"]
-    np.testing.assert_allclose(y, np.where(x < 0, x / 2, x))
-    check_against_onnxruntime("leaky_relu", [x], {"alpha": 0.5})
-    assert read_back("leaky_relu", [f32(2, 3)], {"alpha": 0.5}) == {"alpha": 0.5}
-    assert read(node("LeakyRelu", (2, 3))) == Mapped("leaky_relu", ("x0",), {"alpha": 0.01})
-    operator = get_operator("leaky_relu")
+    np.testing.assert_allclose(y, np.where(x < 0, np.expm1(x) / 2, x))
+    check_against_onnxruntime("elu", [x], {"alpha": 0.5})
+    assert read_back("elu", [f32(2, 3)], {"alpha": 0.5}) == {"alpha": 0.5}
+    assert read(node("Elu", (2, 3))) == Mapped("elu", ("x0",), {"alpha": 1.0})
+    operator = get_operator("elu")
     assert operator.flops((f32(2, 3),), f32(2, 3), {}) == 6
     assert operator.bytes_moved((f32(2, 3),), f32(2, 3), {}) == 2 * 6 * 4
 
 
 RULE = """
-(rule join-before-leaky-relu
+(rule join-before-elu
   (law "a function of single elements may be applied after its operands are joined")
-  (from (concat (leaky_relu ?a :alpha ?k) (leaky_relu ?b :alpha ?k) :axis ?i))
-  (to (leaky_relu (concat ?a ?b :axis ?i) :alpha ?k)))
+  (from (concat (elu ?a :alpha ?k) (elu ?b :alpha ?k) :axis ?i))
+  (to (elu (concat ?a ?b :axis ?i) :alpha ?k)))
 """
 
 
-@pytest.mark.usefixtures("leaky_relu")
+@pytest.mark.usefixtures("elu")
 def test_a_run_takes_it_through_every_room(tmp_path: Path) -> None:
     graph = build_graph(
         "g",
         {"x": f32(2, 3), "y": f32(2, 5)},
         {},
         [
-            Node("leaky_relu", ("x",), ("a",), {"alpha": 0.5}),
-            Node("leaky_relu", ("y",), ("b",), {"alpha": 0.5}),
+            Node("elu", ("x",), ("a",), {"alpha": 0.5}),
+            Node("elu", ("y",), ("b",), {"alpha": 0.5}),
             Node("concat", ("a", "b"), ("z",), {"axis": 1}),
         ],
         ["z"],
@@ -114,27 +114,27 @@ def test_a_run_takes_it_through_every_room(tmp_path: Path) -> None:
     save_model(graph, model)
     result = optimize(model, Options.of(rules=(rules,), cost="t4"), output=output)
     assert (result.ops_before, result.ops_after) == (
-        {"leaky_relu": 2, "concat": 1},
-        {"concat": 1, "leaky_relu": 1},
+        {"elu": 2, "concat": 1},
+        {"concat": 1, "elu": 1},
     )
     saved_us = load_profile("t4").launch_us
     assert result.cost_before_us - result.cost_after_us == pytest.approx(saved_us, rel=0.01)
     assert result.verification is not None and result.verification.ok
-    assert [node.op for node in load_model(output).nodes] == ["concat", "leaky_relu"]
+    assert [node.op for node in load_model(output).nodes] == ["concat", "elu"]
 
 
-@pytest.mark.usefixtures("leaky_relu")
+@pytest.mark.usefixtures("elu")
 def test_laws_about_it_are_judged() -> None:
     (sound,) = parse_rules(RULE, "f")
     assert verify_rule(sound).status == "sound"
-    false = '(rule r (law "l") (from (leaky_relu (leaky_relu ?a :alpha ?k) :alpha ?k)) (to ?a))'
+    false = '(rule r (law "l") (from (elu (elu ?a :alpha ?k) :alpha ?k)) (to ?a))'
     assert verify_rule(parse_rules(false, "f")[0]).status == "unsound"
 
 
-@pytest.mark.usefixtures("leaky_relu")
-def test_a_name_is_described_once(leaky_relu: type[Operator]) -> None:
+@pytest.mark.usefixtures("elu")
+def test_a_name_is_described_once(elu: type[Operator]) -> None:
     with pytest.raises(UsageError, match="described twice"):
-        register(leaky_relu)
+        register(elu)
 
 
 def test_unknown_operators_get_a_hint() -> None:

@@ -38,10 +38,11 @@ _FLOAT_BYTES, _PAGE_BYTES = 4, 4096
 _ALIGNED = 4
 #: Half precision is computed as float32.
 _DTYPES = ("float32", "float16")
-_HARD_SIGMOID = "hard_sigmoid"
+#: Activations with numbers of their own, in the order that onnxruntime takes them.
+_NUMBERS = {"hard_sigmoid": ("alpha", "beta"), "leaky_relu": ("alpha",)}
 #: x sigmoid(x): onnxruntime's QuickGelu.
 SILU = "silu"
-ACTIVATIONS = (NO_ACTIVATION, "relu", "sigmoid", "tanh", "hard_swish", _HARD_SIGMOID)
+ACTIVATIONS = (NO_ACTIVATION, "relu", "sigmoid", "tanh", "hard_swish", *_NUMBERS)
 _ACTIVATION = (
     Attr("act", "str", NO_ACTIVATION, ACTIVATIONS),
     Attr("alpha", "float", 0.0, timed_as=0.0),
@@ -329,8 +330,8 @@ def _activation(attrs: Attrs, operand: int) -> FusedPart | None:
     act = str_of(attrs, "act")
     if act == NO_ACTIVATION:
         return None
-    numbers = {name: float_of(attrs, name) for name in ("alpha", "beta")}
-    return FusedPart(act, (operand,), numbers if act == _HARD_SIGMOID else {})
+    numbers = {name: float_of(attrs, name) for name in _NUMBERS.get(act, ())}
+    return FusedPart(act, (operand,), numbers)
 
 
 def _write_conv(
@@ -340,7 +341,7 @@ def _write_conv(
     act, extra = str_of(attrs, "act"), dict[str, AttrValue]()
     if act != NO_ACTIVATION:
         extra["activation"] = get_operator(act).onnx[0]
-    if act == _HARD_SIGMOID:
-        extra["activation_params"] = (float_of(attrs, "alpha"), float_of(attrs, "beta"))
+    if act in _NUMBERS:
+        extra["activation_params"] = tuple(float_of(attrs, name) for name in _NUMBERS[act])
     plain = {**window_of(attrs), "act": NO_ACTIVATION}
     return get_operator("conv").to_onnx(inputs, types, output, plain, InBlocks(emitter, **extra))
