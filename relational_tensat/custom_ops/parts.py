@@ -51,6 +51,8 @@ from relational_tensat.tensor.operators import get_operator
 #: Samples of both, in turn; and of a part without its kernel, before there is one.
 _ROUNDS, _FEW = 11, 3
 _SEED, _ITEM_BYTES = 6_000_000, 4
+#: Of a part in a session of several threads, and the most bytes of one that are there so often.
+_COPIES, _MOST_COPIED_BYTES = 8, 32 << 20
 #: Programs of kernels that the processor runs are as large as this.
 _MOST_STEPS = 40
 #: Nothing reads and writes memory faster, caches included.
@@ -320,26 +322,38 @@ def _bytes(place: KernelCandidate) -> int:
     return sum(_ITEM_BYTES * kind.size for kind in kinds if isinstance(kind, TensorType))
 
 
-def graph_of(place: KernelCandidate, nodes: Sequence[Node]) -> Graph:
+def graph_of(place: KernelCandidate, nodes: Sequence[Node], copies: int = 1) -> Graph:
     """Return a part as a graph of its own, with weights as they are in the model.
 
     Args:
         place: the part.
         nodes: what computes it: its nodes, or a kernel's.
+        copies: how often it is there, each time of inputs of its own.
     """
     types, given = place.graph.types, place.graph.weights
     read = {name for node in nodes for name in node.inputs}
     weights = {name: given[name] for name in given if name in read}
-    inputs = {
-        name: kind
-        for name in place.inputs
-        if name not in weights and isinstance(kind := types[name], TensorType)
-    }
-    return build_graph("call", inputs, weights, nodes, place.outputs)
+    inputs: dict[str, TensorType] = {}
+    made: list[Node] = []
+    outputs: list[str] = []
+    for copy in range(copies):
+
+        def own(names: Sequence[str], copy: int = copy) -> tuple[str, ...]:
+            return tuple(n if n in weights or not copy else f"{n} copy {copy}" for n in names)
+
+        for name in place.inputs:
+            if name not in weights and isinstance(kind := types[name], TensorType):
+                inputs[own([name])[0]] = kind
+        made += [replace(n, inputs=own(n.inputs), outputs=own(n.outputs)) for n in nodes]
+        outputs += own(place.outputs)
+    return build_graph("call", inputs, weights, made, outputs)
 
 
 class _Call:
-    """A part as a session of its own.
+    """A part as a session of its own: of several threads, several times in it.
+
+    Threads sleep between runs and are woken by the first node that has work for them. In a model that is
+    one of hundreds.
 
     Args:
         place: the part.
@@ -359,7 +373,9 @@ class _Call:
         setting: SessionSetting,
         kernel: OwnKernel | None = None,
     ) -> None:
-        call = graph_of(place, nodes)
+        is_copied = setting.threads > 1 and _bytes(place) < _MOST_COPIED_BYTES
+        self._copies = _COPIES if is_copied else 1
+        call = graph_of(place, nodes, self._copies)
         random = np.random.default_rng(_SEED)
         feeds: dict[str, Array] = {}
         for name, kind in call.inputs.items():
@@ -383,14 +399,16 @@ class _Call:
 
     def time_us(self) -> float:
         """Return the microseconds of a run, roughly."""
-        return min(self._clock(self._run.run) for _ in range(_FEW)) / self._run.times
+        least_us = min(self._clock(self._run.run) for _ in range(_FEW))
+        return least_us / self._run.times / self._copies
 
     def beside_us(self, other: _Call) -> tuple[list[float], list[float]]:
         """Return the microseconds of a run of another and of this, sampled in turn."""
         mine, its = self._run, other._run.as_often_as(self._run)
         samples = [(self._clock(its.run), self._clock(mine.run)) for _ in range(_ROUNDS)]
+        number = mine.times * self._copies
         other_us, own_us = zip(*samples, strict=True)
-        return [each / its.times for each in other_us], [each / mine.times for each in own_us]
+        return [each / number for each in other_us], [each / number for each in own_us]
 
 
 #: What times of a session that does nearly nothing are kept for.
