@@ -10,8 +10,8 @@ import pytest
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.device import DeviceKey
 from relational_tensat.custom_ops import part_times
+from relational_tensat.custom_ops.part_calls import graph_of
 from relational_tensat.custom_ops.part_times import PartTime, PartTimes, SessionSetting
-from relational_tensat.custom_ops.parts import graph_of
 from relational_tensat.mugraph.fusion.candidates import chain_candidates
 from relational_tensat.verify.evaluate import evaluate_graph
 from tests.custom_ops.fused_files import feeds_of, normed

@@ -13,14 +13,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from graphlib import CycleError, TopologicalSorter
-from heapq import heapify, heappop, heappush
 from itertools import count
 from pathlib import Path
-from typing import TypeAlias
 
 import onnx
 
@@ -47,18 +44,18 @@ from relational_tensat.custom_ops.parts import (
     override_kernel,
     timed_parts,
 )
+from relational_tensat.custom_ops.places import disjoint_places, with_places
 from relational_tensat.formats import save_model
 from relational_tensat.formats.file_digest import file_digest
 from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.formats.onnx_metadata import read_imports
-from relational_tensat.mugraph.fusion.candidates import KernelCandidate, with_numbers
+from relational_tensat.mugraph.fusion.candidates import with_numbers
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.kernels.emit_c import (
     compiler,
     emitted_kernels,
     read_functions,
 )
-from relational_tensat.mugraph.regions.regions import SHARED
 from relational_tensat.rules.backends.expand_to_onnx import expand_to_onnx
 from relational_tensat.run.backend_costs import BackendCosts
 from relational_tensat.run.end_to_end import RaceClock, inputs_to_time
@@ -67,16 +64,13 @@ from relational_tensat.run.reports import FusionReport, UsedKernel
 from relational_tensat.run.stages.compare import original_file
 from relational_tensat.run.stages.machine_file import portable_file
 from relational_tensat.run.values import CheckedRun
-from relational_tensat.tensor import Graph, Node, build_graph
+from relational_tensat.tensor import Graph
 from relational_tensat.verify import Verification, verify_files
 from relational_tensat.verify.sessions import Session
 
 #: Seconds of the race of files.
 _BUDGET_S = 20.0
 _RUNS = 2
-
-
-_Place: TypeAlias = tuple[TimedPart, KernelCandidate]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -287,7 +281,7 @@ def _variant(
             return None
     is_gaining = way == "gaining"
     fused = (
-        _fused(graph, _disjoint(graph, parts))
+        with_places(graph, disjoint_places(graph, parts))
         if is_gaining
         else _extracted(checked, parts, prices_us)
     )
@@ -324,74 +318,6 @@ def _extracted(
             prices_us[part] = graph_cost_us(part.plain, costs)
     own = [replace(part.kernel, cost_us=part.share * prices_us[part]) for part in parts]
     return expand_to_onnx(costs.with_kernels(graph, own), graph)
-
-
-def _disjoint(graph: Graph, parts: Iterable[TimedPart]) -> list[_Place]:
-    """Return places that share no node but free ones and close no cycle, those that gain most first."""
-    chosen: list[_Place] = []
-    taken: set[str] = set()
-    for part in sorted(parts, key=lambda each: -_gain_us(each)):
-        for place in part.places:
-            costly = (node for node in place.nodes if node.op not in SHARED)
-            own = {name for node in costly for name in node.outputs}
-            if taken.isdisjoint(own):
-                try:
-                    _in_order(graph, [*chosen, (part, place)])
-                except CycleError:
-                    continue
-                chosen.append((part, place))
-                taken |= own
-    return chosen
-
-
-def _in_order(graph: Graph, chosen: Sequence[_Place]) -> list[Node]:
-    """Return the nodes of a graph with kernels in their places, in topological order.
-
-    Raises:
-        CycleError: there is none.
-    """
-    given = {  # what is within, too, stays where others read it
-        name: number for number, (_, place) in enumerate(chosen) for name in place.outputs
-    }
-    found: dict[int, Node] = {}  # by where they stand, kernels where the last of their nodes stood
-    for position, node in enumerate(graph.nodes):
-        number = given.get(node.outputs[0])
-        if number is None:
-            found[position] = node
-        elif node.outputs == chosen[number][1].nodes[-1].outputs:
-            part, place = chosen[number]
-            found[position] = part.nodes[part.places.index(place)]
-    makers = {name: position for position, node in found.items() for name in node.outputs}
-    order = TopologicalSorter(
-        {
-            position: {makers[name] for name in node.inputs if name in makers}
-            for position, node in found.items()
-        }
-    )
-    order.prepare()
-    ready, nodes = [*order.get_ready()], []
-    heapify(ready)
-    while ready:  # as they stood, as far as that goes
-        position = heappop(ready)
-        nodes.append(found[position])
-        order.done(position)
-        for follower in order.get_ready():
-            heappush(ready, follower)
-    return nodes
-
-
-def _fused(graph: Graph, chosen: Sequence[_Place]) -> Graph:
-    """Return a graph with kernels in their places, without numbers that only these have read."""
-    nodes = _in_order(graph, chosen)
-    needed, kept = {*graph.outputs}, []
-    for node in reversed(nodes):
-        if not needed.isdisjoint(node.outputs):
-            needed.update(node.inputs)
-            kept.append(node)
-    return build_graph(
-        graph.name, graph.inputs, graph.weights, kept[::-1], graph.outputs, graph.metadata,
-        origin=graph.origin,
-    )  # fmt: skip
 
 
 def _raced(checked: CheckedRun, plain: Path, variants: Sequence[_KernelFile]) -> RaceResult:

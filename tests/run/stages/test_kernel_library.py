@@ -20,6 +20,7 @@ from relational_tensat.cost.race import RaceResult, Standing
 from relational_tensat.custom_ops import build, part_times, parts
 from relational_tensat.custom_ops.manifest import MANIFEST, folder_of
 from relational_tensat.custom_ops.parts import TimedPart, node_of, timed_parts
+from relational_tensat.custom_ops.places import disjoint_places, with_places
 from relational_tensat.formats import load_model, save_model
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion import kernel_builder
@@ -165,7 +166,7 @@ def test_what_a_run_before_has_timed_and_raced_is_not_again(
         raise AssertionError("again")
 
     for place, name in (
-        (parts, "_Call"),
+        (parts, "PartCall"),
         (kernel_builder, "verify_mugraph"),
         (build, "compile_library"),
     ):
@@ -241,8 +242,8 @@ def test_what_several_kernels_take_parts_of_stays_where_others_read_it() -> None
         TimedPart((place,), (node,), cast(Any, None), 1.0, 9.0, 0.5, graph)
         for place, node in zip(places, nodes_of, strict=True)
     ]
-    chosen = kernel_library._disjoint(graph, found)
-    fused = kernel_library._fused(graph, chosen)
+    chosen = disjoint_places(graph, found)
+    fused = with_places(graph, chosen)
     assert sorted(node.op for node in fused.nodes) == ["fused", "fused", "matmul", "split"]
     feeds = feeds_of(graph)
     expected, computed = (evaluate_graph(each, feeds, {}) for each in (graph, fused))
