@@ -170,7 +170,6 @@ def timed_parts(
                 gains[name] = max(gains.get(name, 0.0), time.plain_us - time.kernel_us)
         if part is not None:
             yield part
-    times.keep()
 
 
 def gain_us(plain_us: float, kernel_us: float) -> float:

@@ -148,7 +148,10 @@ def _with_kernels(checked: CheckedRun) -> CheckedRun:
     with run.phases.phase("fuse"), watch.watching():
         numbered = with_numbers(checked.folded)
         found = timed_parts(numbered, loaded.cost, setting, limited, rows, times)
-        gaining = [part for part in found if _gain_us(part) > 0]
+        try:
+            gaining = [part for part in found if _gain_us(part) > 0]
+        finally:
+            times.keep()
     parts = sorted(gaining, key=lambda part: (part.kernel.key, part.places[0].outputs))
     prices_us: dict[TimedPart, float] = {}
     given = parts, prices_us, proto, setting.opset
