@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from bench.exports.cold_warm import ColdWarm, TimedRun
 from bench.exports.of_a_day import DayRow
@@ -14,7 +14,10 @@ from bench.exports.times import Timing
 from relational_tensat.base.errors import InputError
 from relational_tensat.cost.race import Standing
 
-_Row = TypeVar("_Row", bound=Timing | ColdWarm | DayRow)
+if TYPE_CHECKING:
+    from bench.fused.exports import ExportRow
+
+_Row = TypeVar("_Row", bound="Timing | ColdWarm | DayRow | ExportRow")
 
 
 class Kept(Generic[_Row]):

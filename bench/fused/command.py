@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import argparse
+import math
+import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
+from itertools import product
 from pathlib import Path
 from typing import TypeVar
 
 import onnxruntime
 
 from bench.common.arguments import add_cost, add_save
-from bench.common.result_file import RESULTS, report_saved, save_rows, save_with_table
+from bench.common.result_file import (
+    RESULTS,
+    provenance,
+    report_saved,
+    save_rows,
+    save_with_table,
+)
 from bench.common.table import table_row
-from bench.exports.catalogue import ALL_EXPORTS
+from bench.exports.catalogue import ALL_EXPORTS, EXPORTS, HELD_OUT, OF_A_DAY
+from bench.exports.kept_timings import Kept
 from bench.exports.models import make_all
 from bench.fused import blocks, c_kernels, exports, rows
 from relational_tensat.base.errors import UsageError, check_choice
+
+#: Exports by what they were made for.
+_SETS = {"25": EXPORTS, "held-out": HELD_OUT, "of-a-day": OF_A_DAY}
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -40,6 +54,21 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         " then a part of a name in bench/exports, or of a file in --folder",
     )
     parser.add_argument("--folder", type=Path, help="of the exports; by default they are not kept")
+    parser.add_argument(
+        "--of",
+        nargs="+",
+        choices=list(_SETS),
+        help="exports: the 25, those held out, those of a day",
+    )
+    parser.add_argument(
+        "--kept",
+        type=Path,
+        metavar="FILE",
+        help="with --exports, write here each row that is timed, and time none that is here already",
+    )
+    parser.add_argument(
+        "--minutes", type=float, default=math.inf, metavar="M", help="begin no export later"
+    )
     parser.add_argument("--python", metavar="PATH", help="an interpreter that makes the exports")
     parser.add_argument("--threads", type=int, nargs="+", default=[1], help="of sessions (1)")
     parser.add_argument("--limit", type=float, default=600.0, help="wall seconds of one run (600)")
@@ -91,19 +120,33 @@ def run_exports(options: argparse.Namespace) -> int:
         InputError: a model is not there and cannot be made.
     """
     parts = options.models or [""]
-    known = [export.name for export in ALL_EXPORTS]
-    known += sorted(path.stem for path in options.folder.glob("*.npz")) if options.folder else []
+    chosen = [export for name in options.of or () for export in _SETS[name]] or ALL_EXPORTS
+    known = [export.name for export in chosen]
+    if options.folder and not options.of:
+        known += sorted(path.stem for path in options.folder.glob("*.npz"))
     names = list(dict.fromkeys(name for part in parts for name in known if part in name))
     if not names:
         raise UsageError(f"no export has {parts[0]!r} in its name")
-    with tempfile.TemporaryDirectory(prefix="kernels-") as temporary:
-        made = make_all(names, options.folder or Path(temporary), options.python)
-        timed = (
-            exports.run_export(each, threads, options.heats, options.limit)
-            for each in made
-            for threads in options.threads
-        )
-        found = _shown(timed, exports.HEADER, exports.cells)
+    setting = {"heats": options.heats, "commit": provenance()["commit"]}
+    kept = Kept(options.kept, setting, exports.ExportRow.of_json)
+    end_s = time.monotonic() + 60 * options.minutes
+
+    def timed() -> Iterator[exports.ExportRow]:
+        with tempfile.TemporaryDirectory(prefix="kernels-") as temporary:
+            folder = options.folder or Path(temporary)
+            for name, threads in product(names, options.threads):
+                key = f"{name}, {threads} threads"
+                own = kept.of(key)
+                if not own and time.monotonic() > end_s:
+                    print(f"{key}: not timed, the time is over", file=sys.stderr)
+                    continue
+                if not own:
+                    (made,) = make_all([name], folder, options.python)
+                    own = [exports.run_export(made, threads, options.heats, options.limit)]
+                    kept.keep(key, own)
+                yield own[0]
+
+    found = _shown(timed(), exports.HEADER, exports.cells)
     lines = [*exports.summary(found), "", *exports.parts_table(found)]
     print("\n".join(["", *lines]))
     if options.save:

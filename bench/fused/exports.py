@@ -76,6 +76,12 @@ class ExportRow:
         """Return the attributes as an object."""
         return asdict(self)
 
+    @classmethod
+    def of_json(cls, content: Mapping[str, Any]) -> ExportRow:
+        """Return a row as it was kept."""
+        standings = {who: Standing(**each) for who, each in content["standings"].items()}
+        return cls(**{**content, "standings": standings})
+
 
 def run_export(made: Made, threads: int, heats: int, limit_s: float) -> ExportRow:
     """Optimize a model, and time its files.

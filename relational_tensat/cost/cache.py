@@ -233,22 +233,29 @@ class CostCache:
         ]
 
     @in_memory_when_full
-    def find_compiled(self, key: DeviceKey, code: str, compiler: str) -> TimingSample | None:
-        """Return what some code took, compiled so, under exactly this key; None where nobody knows."""
+    def find_compiled(
+        self, key: DeviceKey, codes: Sequence[str], compiler: str
+    ) -> dict[str, TimingSample]:
+        """Return what is known of some codes, compiled so, under exactly this key, in one query."""
         if not self.path.exists():
-            return None
-        where = {**device_columns(key), "code": code, "compiler": compiler}
+            return {}
+        where = {**device_columns(key), "codes": list(codes), "compiler": compiler}
         with self.opened() as connection:
             if not _has_table(connection, "compiled_cost"):
-                return None
-            row = connection.execute(sql("cost_cache/find_compiled"), where).fetchone()
-        return None if row is None else TimingSample(*row)
+                return {}
+            rows = connection.execute(sql("cost_cache/find_compiled"), where).fetchall()
+        return {code: TimingSample(*row) for code, *row in rows}
 
     @in_memory_when_full
-    def keep_compiled(self, key: DeviceKey, code: str, compiler: str, sample: TimingSample) -> None:
-        """Write what some code takes, compiled so."""
-        columns = {name: getattr(sample, name) for name in (*TIME_COLUMNS, "samples")}
-        where = {**device_columns(key), "code": code, "compiler": compiler}
+    def keep_compiled(
+        self, key: DeviceKey, compiler: str, samples: Mapping[str, TimingSample]
+    ) -> None:
+        """Write what some codes take, compiled so."""
+        columns = {
+            name: [getattr(each, name) for each in samples.values()]
+            for name in (*TIME_COLUMNS, "samples")
+        }
+        where = {**device_columns(key), "code": list(samples), "compiler": compiler}
         with self.opened() as connection:
             connection.execute(sql("cost_cache/compiled_schema"))
             connection.execute(sql("cost_cache/add_compiled"), {**where, **columns, "date": now()})

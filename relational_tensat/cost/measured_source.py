@@ -294,10 +294,10 @@ class MeasuredSource(CostSource):
             measure: compiles and runs it; it raises where that cannot be done, and nothing is kept.
         """
         key = self._device.key
-        sample = self._cache.find_compiled(key, code, compiler)
+        sample = self._cache.find_compiled(key, [code], compiler).get(code)
         if sample is None:
             sample = measure()
-            self._cache.keep_compiled(key, code, compiler, sample)
+            self._cache.keep_compiled(key, compiler, {code: sample})
         return self._time_us(sample)
 
     def least_us(self, configuration: Configuration) -> float:

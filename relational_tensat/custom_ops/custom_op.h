@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifndef _WIN32
+#include <unistd.h>
+#endif
 
 enum { API = 18, MOST_DIMS = 16, MOST_TENSORS = 64, BLOCK = 512 };
 
@@ -39,6 +42,9 @@ typedef struct {  // OrtApiBase
   ((Status * (*)(Context *, size_t place, const int64_t *dims, size_t rank, Value **)) api[91])
 #define RELEASE_STATUS ((void (*)(Status *)) api[93])
 #define RELEASE_SHAPE ((void (*)(Shape *)) api[99])
+// A task for each number below a total, in threads of the session; since API 17. 0: no bound on batches.
+#define PARALLEL_FOR \
+  ((Status * (*)(const Context *, void (*task)(void *, size_t), size_t total, size_t batches, void *)) api[274])
 enum { FAIL = 1, INVALID_ARGUMENT = 2 };  // OrtErrorCode
 
 typedef struct {
@@ -77,11 +83,27 @@ struct Op {
   int n_operands, n_results, n_uses;
   const int *types;   // of the operands: 1 is float, 9 is bool
   const Dims *uses;   // of operands and results, for each way in which the model calls it
-  int (*run)(void *const *tensors);  // operands, then results; 0 where there is no memory
+  Status *(*run)(Context *, void *const *tensors);  // operands, then results
   void (*run_block)(const float *operand, float *result);  // of an override: BLOCK elements, apart
 };
 
 static const Function *api;
+static long processors = 1;  // a session has as many threads at most that are worth anything
+#define NO_MEMORY "no memory for what is between kernels"
+
+typedef struct {
+  void *const *tensors;
+  long parts;
+} Split;
+
+// Run a kernel's parts in threads of the session; its whole work in this one where it is worth no other.
+static Status *in_parts(Context *context, void (*run)(void *, size_t), void *const *tensors, long most) {
+  Split split = {tensors, most < processors ? most : processors};
+  if (split.parts > 1) return PARALLEL_FOR(context, run, (size_t)split.parts, 0, &split);
+  split.parts = 1;
+  run(&split, 0);
+  return NULL;
+}
 
 // Return a status with a line: which op, which operand, what it has; and the first size that it may have.
 static Status *refused(const Op *op, int place, const Dims *found) {
@@ -144,7 +166,7 @@ static Status *compute_or_fail(void *kernel, Context *context) {
     if (!value) return CREATE_STATUS(FAIL, "a result is missing");
     if ((status = DATA_OF(value, &tensors[place]))) return status;
   }
-  return op->run(tensors) ? NULL : CREATE_STATUS(FAIL, "no memory for what is between kernels");
+  return op->run(context, tensors);
 }
 
 static void compute(void *kernel, Context *context) {
@@ -200,6 +222,33 @@ static Status *create_override(const Op *op, const Function *table, const Info *
   return NULL;
 }
 
+enum { LEAST_PART = 16384 };  // elements of one operand that are worth a thread
+
+typedef struct {
+  const Op *op;
+  const float *given;
+  float *result;
+  int64_t count;
+} Blocks;
+
+static void run_blocks(void *data, size_t part) {
+  const Split *split = data;
+  const Blocks *all = split->tensors[0];
+  const int64_t blocks = (all->count + BLOCK - 1) / BLOCK;
+  const int64_t first = blocks * (int64_t)part / split->parts, last = blocks * ((int64_t)part + 1) / split->parts;
+  for (int64_t at = first * BLOCK; at < last * BLOCK; at += BLOCK) {
+    const size_t own = all->count - at < BLOCK ? (size_t)(all->count - at) : BLOCK;
+    float operand[BLOCK] = {0}, computed[BLOCK];  // a copy: the result may lie where the operand does
+    memcpy(operand, all->given + at, own * sizeof(float));
+    if (own == BLOCK) {
+      all->op->run_block(operand, all->result + at);
+    } else {
+      all->op->run_block(operand, computed);
+      memcpy(all->result + at, computed, own * sizeof(float));
+    }
+  }
+}
+
 static Status *override(void *kernel, Context *context) {
   const Op *op = kernel;
   const Value *value = NULL;
@@ -215,20 +264,10 @@ static Status *override(void *kernel, Context *context) {
   if (!made) return CREATE_STATUS(FAIL, "a result is missing");
   if ((status = DATA_OF((Value *)value, &given))) return status;
   if ((status = DATA_OF(made, &result))) return status;
-  int64_t count = 1;
-  for (int dim = 0; dim < dims.rank; ++dim) count *= dims.dims[dim];
-  for (int64_t at = 0; at < count; at += BLOCK) {
-    const size_t own = count - at < BLOCK ? (size_t)(count - at) : BLOCK;
-    float operand[BLOCK] = {0}, computed[BLOCK];  // a copy: the result may lie where the operand does
-    memcpy(operand, (const float *)given + at, own * sizeof(float));
-    if (own == BLOCK) {
-      op->run_block(operand, (float *)result + at);
-    } else {
-      op->run_block(operand, computed);
-      memcpy((float *)result + at, computed, own * sizeof(float));
-    }
-  }
-  return NULL;
+  Blocks blocks = {op, given, result, 1};
+  for (int dim = 0; dim < dims.rank; ++dim) blocks.count *= dims.dims[dim];
+  void *tensors[] = {&blocks};
+  return in_parts(context, run_blocks, tensors, blocks.count / LEAST_PART);
 }
 
 static int since_20(const Op *op) { return 20; }  // as of version 1 it would end blocks of convolutions
@@ -259,6 +298,12 @@ static Status *registered(Options *options, const Base *base, const char *name, 
   if (domain && table != api)
     return CREATE_STATUS(FAIL, "kernels are used by another onnxruntime in this process");
   api = table;
+#ifdef _SC_NPROCESSORS_ONLN
+  const long online = sysconf(_SC_NPROCESSORS_ONLN);
+  processors = online < 1 ? 1 : online;
+#else
+  processors = 8;
+#endif
   if (!domain) {
     Domain *made;
     Status *status = CREATE_DOMAIN(name, &made);

@@ -101,7 +101,7 @@ def sources_of(ops: Sequence[KernelOp]) -> dict[str, str]:
             each = kernels[step.name]
             files[f"{each.name}.c"] = each.source
             functions.append(_declared(each, len(step.outputs)))
-        functions.append(_run(op.graph, kernels, f"run_{number}"))
+        functions += _run(op.graph, kernels, f"run_{number}")
         types = [_BOOL if name in op.graph.conditions else _FLOAT for name in op.graph.inputs]
         dims = [_dims(shape) for use in op.uses for shape in (*use.operands, *use.results)]
         tables += [
@@ -147,6 +147,7 @@ def _kernels(graph: MuGraph, prefix: str) -> dict[str, CKernel]:
         kernel.name: emit_c(
             replace(kernel, name=f"{prefix}_{place}"),
             {name: device[name] for name in kernel.operands},
+            may_be_parted=True,
         )
         for place, kernel in enumerate(graph.kernels)
     }
@@ -158,41 +159,46 @@ def _declared(kernel: CKernel, results: int) -> str:
         "const unsigned char *" if name in kernel.conditions else "const float *"
         for name in names[: len(names) - results]
     ]
-    return f"extern void {kernel.name}({', '.join([*of_operands, *['float *'] * results])});"
+    parts = ["long part", "long parts"] if kernel.most_parts > 1 else []
+    declared = ", ".join([*of_operands, *["float *"] * results, *parts])
+    return f"extern void {kernel.name}({declared});"
 
 
-def _run(graph: MuGraph, kernels: Mapping[str, CKernel], name: str) -> str:
-    """Return the function that calls kernels in turn, with memory for what is between them."""
-    places = {each: f"tensors[{n}]" for n, each in enumerate([*graph.inputs, *graph.outputs])}
-    device = kernel_tensors(graph)
-    between: list[str] = []
+def _run(graph: MuGraph, kernels: Mapping[str, CKernel], name: str) -> list[str]:
+    """Return the function that calls kernels in turn, with memory for what is between them.
+
+    Of each there is one before that calls it with the tensors where they are, for one part of its work.
+    """
+    names = [*graph.inputs, *graph.outputs]
+    made = [each for kernel in graph.kernels for each in kernel.outputs]
+    between = [each for each in made if each not in names]
+    places = {each: place for place, each in enumerate([*names, *between])}
+    lines, calls = [], []
     for kernel in graph.kernels:
-        for output in kernel.outputs:
-            if output not in places:
-                places[output] = f"between[{len(between)}]"
-                between.append(
-                    f"{places[output]} = malloc({count(device[output])} * sizeof(float))"
-                )
-    calls = []
-    for kernel in graph.kernels:
-        given = ", ".join(places[each] for each in (*kernel.operands, *kernel.outputs))
-        calls.append(f"{kernels[kernel.name].name}({given});")
-    head = f"static int {name}(void *const *tensors) {{"
-    if not between:
-        return " ".join([head, *calls, "return 1; }"])
-    size = len(between)
-    made = " && ".join(f"({each})" for each in between)
-    return "\n".join(
-        [
-            head,
-            f"  void *between[{size}] = {{0}};",
-            f"  const int has_memory = {made};",
-            f"  if (has_memory) {{ {' '.join(calls)} }}",
-            f"  for (int number = 0; number < {size}; ++number) free(between[number]);",
-            "  return has_memory;",
-            "}",
+        own = kernels[kernel.name]
+        given = [f"own->tensors[{places[n]}]" for n in (*kernel.operands, *kernel.outputs)]
+        given += ["(long)part", "own->parts"] if own.most_parts > 1 else []
+        lines += [
+            f"static void part_of_{own.name}(void *split, size_t part) {{",
+            f"  const Split *own = split;\n  {own.name}({', '.join(given)});\n}}",
         ]
-    )
+        calls.append(f"in_parts(context, part_of_{own.name}, tensors, {own.most_parts})")
+    if not between:
+        head = f"static Status *{name}(Context *context, void *const *tensors) {{"
+        turns = [f"  if (!status) status = {call};" for call in calls]
+        return [*lines, head, "  Status *status = NULL;", *turns, "  return status;\n}"]
+    first, last, device = len(names), len(places), kernel_tensors(graph)
+    sizes = [f"(tensors[{places[n]}] = malloc({4 * count(device[n])}))" for n in between]
+    return [
+        *lines,
+        f"static Status *{name}(Context *context, void *const *given) {{",
+        f"  void *tensors[{last}] = {{0}};",
+        f"  memcpy(tensors, given, {first} * sizeof *tensors);",
+        f"  Status *status = {' && '.join(sizes)} ? NULL : CREATE_STATUS(FAIL, NO_MEMORY);",
+        *(f"  if (!status) status = {call};" for call in calls),
+        f"  for (int number = {first}; number < {last}; ++number) free(tensors[number]);",
+        "  return status;\n}",
+    ]
 
 
 def _dims(shape: Shape) -> str:

@@ -14,19 +14,12 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import cast
 
-import numpy as np
-
 from relational_tensat.base.errors import MissingDependencyError, RelationalTensatError
-from relational_tensat.base.folders import temporary_folder
 from relational_tensat.base.watch import Watch
 from relational_tensat.cost import CostSource
-from relational_tensat.cost.cpu.graph_times import repeated
-from relational_tensat.cost.cpu.quiet import clock_of
-from relational_tensat.cost.cpu.session import prepare_model, refusals
-from relational_tensat.custom_ops.calls import ops_of_file
-from relational_tensat.custom_ops.function_check import compared_library, functions_of
 from relational_tensat.custom_ops.overrides import BLOCK, checked_override
-from relational_tensat.formats import save_model
+from relational_tensat.custom_ops.part_calls import PartCall, graph_of, part_bytes
+from relational_tensat.custom_ops.part_times import PartTime, PartTimes, SessionSetting
 from relational_tensat.mugraph.fusion.candidates import (
     KernelCandidate,
     chain_candidates,
@@ -41,19 +34,17 @@ from relational_tensat.mugraph.fusion.savings import SavingsModel
 from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.kernel_finder import KernelSearcher, SearchEffort
-from relational_tensat.mugraph.kernels.emit_c import emitted_kernels
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.rules.model import Apply, Literal
-from relational_tensat.tensor import Array, Graph, Node, TensorType, build_graph
+from relational_tensat.tensor import Graph, Node, TensorType, build_graph
 from relational_tensat.tensor.operators import get_operator
 
-#: Samples of both, in turn; and of a part without its kernel, before there is one.
-_ROUNDS, _FEW = 11, 3
-_SEED, _ITEM_BYTES = 6_000_000, 4
 #: Programs of kernels that the processor runs are as large as this.
 _MOST_STEPS = 40
 #: Nothing reads and writes memory faster, caches included.
 _MOST_BYTES_PER_US = 150_000
+#: Of a part's time a kernel has to save so much, and so many microseconds: less is noise.
+_LEAST_SHARE, _LEAST_US = 0.03, 0.3
 #: What is not less than a session's own time takes so long at least: a call.
 _NOTHING_US = 0.2
 #: A kernel that cannot save so many microseconds, all calls together, is not made.
@@ -93,19 +84,6 @@ class TimedPart:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionSetting:
-    """How a file is run.
-
-    Attributes:
-        threads: of a session.
-        opset: the version of its operator set: functions of an older one say a norm by ten operators.
-    """
-
-    threads: int
-    opset: int
-
-
-@dataclass(frozen=True, slots=True)
 class PartRow:
     """What became of equal parts: how long they take, or why there is no kernel.
 
@@ -127,8 +105,11 @@ def timed_parts(
     setting: SessionSetting,
     watch: Watch,
     rows: list[PartRow],
+    times: PartTimes,
 ) -> Iterator[TimedPart]:
     """Yield kernels for parts of a graph, those of the most elements first, until a watch ends it.
+
+    Of a part that was timed before nothing is run, and no kernel is made that saves nothing.
 
     Args:
         graph: with weights of one number where it has numbers.
@@ -136,6 +117,7 @@ def timed_parts(
         setting: as the file is run.
         watch: ends it.
         rows: what became of each is added here.
+        times: of runs before, and of this one for those to come.
 
     Raises:
         MissingDependencyError: there is no C compiler.
@@ -144,43 +126,84 @@ def timed_parts(
     parts: dict[str, list[KernelCandidate]] = {}
     for candidate in _candidates(graph):
         parts.setdefault(pattern_hash(candidate), []).append(candidate)
-    session_us = _session_us(setting)
+    times.look_up([_SESSION, *parts])
+    session_us = _session_us(setting, times)
     hopes: list[_Hope] = []
-    for places in sorted(parts.values(), key=_elements, reverse=True):
+    for pattern, places in sorted(parts.items(), key=lambda each: -_elements(each[1])):
         row = PartRow(tuple(step.op for step in places[0].program.operators), len(places))
         if watch.is_over:
             rows.append(replace(row, reason=_NO_TIME))
             continue
-        try:
-            plain = _Call(places[0], places[0].nodes, setting)
-        except RelationalTensatError as error:
-            rows.append(replace(row, reason=str(error)))
-            continue
-        plain_us = plain.time_us()
-        least_us = session_us + _bytes(places[0]) / _MOST_BYTES_PER_US
-        hopes.append(_Hope(places, replace(row, plain_us=plain_us), plain_us - least_us, plain))
+        known, plain = times.of(pattern), None
+        plain_us = known.plain_us if known else times.rough_us(pattern)
+        if plain_us is None:
+            try:
+                plain = PartCall(places[0], places[0].nodes, setting)
+            except RelationalTensatError as error:
+                rows.append(replace(row, reason=str(error)))
+                continue
+            plain_us = plain.time_us()
+            times.learn_rough(pattern, plain_us)
+        least_us = session_us + part_bytes(places[0]) / _MOST_BYTES_PER_US
+        row = replace(row, plain_us=plain_us)
+        hopes.append(_Hope(pattern, places, row, plain_us - least_us, plain))
     gains: dict[str, float] = {}  # of larger parts, by the values that they give
     for hope in sorted(hopes, key=lambda each: -each.saving_us * len(each.places)):
         if reason := _why_no_kernel(hope, gains, watch):
             rows.append(replace(hope.row, reason=reason))
             continue
+        known = times.of(hope.pattern)
         try:
-            kernel = builder.make(hope.places[0], SearchEffort(1, 0))
-            nodes = tuple(node_of(place, kernel.key) for place in hope.places)
-            call = _Call(hope.places[0], nodes[:1], setting, kernel)
+            part = None
+            if known is None or gain_us(known.plain_us, known.kernel_us) > 0:
+                part = _timed(hope, builder, known, session_us, setting, times)
         except MissingDependencyError:
             raise
         except RelationalTensatError as error:
             rows.append(replace(hope.row, reason=str(error)))
             continue
-        kernel_us, plain_us = call.beside_us(hope.plain)
-        rows.append(replace(hope.row, kernel_us=kernel_us, plain_us=plain_us))
+        time = known if part is None else PartTime(part.plain_us, part.kernel_us)
+        assert time is not None
+        rows.append(replace(hope.row, kernel_us=time.kernel_us, plain_us=time.plain_us))
         for place in hope.places:
             for name in (name for node in place.nodes for name in node.outputs):
-                gains[name] = max(gains.get(name, 0.0), plain_us - kernel_us)
-        yield TimedPart(
-            tuple(hope.places), nodes, kernel, kernel_us, plain_us, session_us, hope.plain.graph
-        )
+                gains[name] = max(gains.get(name, 0.0), time.plain_us - time.kernel_us)
+        if part is not None:
+            yield part
+
+
+def gain_us(plain_us: float, kernel_us: float) -> float:
+    """Return what one kernel of a part saves; 0 where that is not beyond the noise."""
+    saved_us = plain_us - kernel_us
+    return saved_us if saved_us > max(_LEAST_US, _LEAST_SHARE * plain_us) else 0.0
+
+
+def _timed(
+    hope: _Hope,
+    builder: KernelBuilder,
+    known: PartTime | None,
+    session_us: float,
+    setting: SessionSetting,
+    times: PartTimes,
+) -> TimedPart:
+    """Return the kernel of parts with its time: the known one, or of a session.
+
+    Raises:
+        RelationalTensatError: there is none, or it computes something else.
+        MissingDependencyError: there is no C compiler.
+    """
+    place = hope.places[0]
+    kernel = builder.make(place, SearchEffort(1, 0), was_verified=known is not None)
+    nodes = tuple(node_of(each, kernel.key) for each in hope.places)
+    if known is None:
+        call = PartCall(place, nodes[:1], setting, kernel)
+        samples = call.beside_us(hope.plain or PartCall(place, place.nodes, setting))
+        times.learn(hope.pattern, *samples)
+        known = PartTime(*map(median, samples))
+    return TimedPart(
+        tuple(hope.places), nodes, kernel, known.kernel_us, known.plain_us, session_us,
+        graph_of(place, place.nodes),
+    )  # fmt: skip
 
 
 _NO_TIME = "the time was over before its turn"
@@ -191,15 +214,17 @@ class _Hope:
     """Equal parts without a kernel.
 
     Attributes:
+        pattern: that they share.
         row: what is known of them.
         saving_us: what a kernel saves in one at most.
-        plain: one of them, in onnxruntime.
+        plain: one of them, in onnxruntime; None where it was timed before.
     """
 
+    pattern: str
     places: Sequence[KernelCandidate]
     row: PartRow
     saving_us: float
-    plain: _Call
+    plain: PartCall | None
 
 
 def _why_no_kernel(hope: _Hope, gains: Mapping[str, float], watch: Watch) -> str:
@@ -276,81 +301,17 @@ def node_of(place: KernelCandidate, key: str) -> Node:
     return Node("fused", place.inputs, place.outputs, attrs)
 
 
-def _bytes(place: KernelCandidate) -> int:
-    """Return the bytes of what a part reads and gives."""
-    kinds = (place.graph.types[name] for name in (*place.inputs, *place.outputs))
-    return sum(_ITEM_BYTES * kind.size for kind in kinds if isinstance(kind, TensorType))
+#: What times of a session that does nearly nothing are kept for.
+_SESSION = "nothing"
 
 
-class _Call:
-    """A part as a session of its own, with weights as they are in the model.
-
-    Attributes:
-        graph: that is run.
-
-    Args:
-        place: the part.
-        nodes: what computes it: its nodes, or a kernel's.
-        setting: as the file is run.
-        kernel: what the node stands for.
-
-    Raises:
-        RelationalTensatError: there is no C of a kernel, it computes something else, or onnxruntime does
-            not run it.
-    """
-
-    def __init__(
-        self,
-        place: KernelCandidate,
-        nodes: Sequence[Node],
-        setting: SessionSetting,
-        kernel: OwnKernel | None = None,
-    ) -> None:
-        types, given = place.graph.types, place.graph.weights
-        read = {name for node in nodes for name in node.inputs}
-        weights = {name: given[name] for name in given if name in read}
-        inputs = {
-            name: kind
-            for name in place.inputs
-            if name not in weights and isinstance(kind := types[name], TensorType)
-        }
-        self.graph = call = build_graph("call", inputs, weights, nodes, place.outputs)
-        random = np.random.default_rng(_SEED)
-        feeds: dict[str, Array] = {}
-        for name, kind in inputs.items():
-            drawn = random.standard_normal(kind.shape)
-            is_bool = kind.dtype == "bool"
-            feeds[name] = np.less(drawn, 0) if is_bool else drawn.astype(np.float32)
-        libraries = []
-        self._clock = clock_of(setting.threads)
-        with temporary_folder() as folder:
-            file = folder / "call.onnx"
-            save_model(call, file, setting.opset)
-            if kernel is not None:
-                emitted_kernels(kernel.graph)  # or it raises why there is no C
-                ops = ops_of_file(file, call, {kernel.key: kernel.graph})
-                libraries = [compared_library(ops, functions_of(file))]
-            try:
-                run = prepare_model(file, feeds, "all", setting.threads, libraries)
-                self._run = repeated(run, self._clock)
-            except refusals() as error:
-                raise RelationalTensatError(f"onnxruntime refuses it: {error}") from error
-
-    def time_us(self) -> float:
-        """Return the microseconds of a run, roughly."""
-        return min(self._clock(self._run.run) for _ in range(_FEW)) / self._run.times
-
-    def beside_us(self, other: _Call) -> tuple[float, float]:
-        """Return the microseconds of a run of this and another: medians of samples in turn."""
-        mine, its = self._run, other._run.as_often_as(self._run)
-        samples = [(self._clock(mine.run), self._clock(its.run)) for _ in range(_ROUNDS)]
-        own_us, other_us = (median(times) for times in zip(*samples, strict=True))
-        return own_us / mine.times, other_us / its.times
-
-
-def _session_us(setting: SessionSetting) -> float:
+def _session_us(setting: SessionSetting, times: PartTimes) -> float:
     """Return the microseconds that a session takes of which the only node does nearly nothing."""
+    if (known_us := times.rough_us(_SESSION)) is not None:
+        return known_us
     kind = TensorType("float32", (1,))
     node = Node("neg", ("x",), ("y",), {})
     graph = build_graph("nothing", {"x": kind}, {}, [node], ["y"])
-    return _Call(_alone(node, graph), [node], setting).time_us()
+    time_us = PartCall(_alone(node, graph), [node], setting).time_us()
+    times.learn_rough(_SESSION, time_us)
+    return time_us

@@ -1,6 +1,7 @@
--- Add what a kernel in C took; where another process was first, its time stays.
+-- Add what code took; where another process was first, its time stays.
 INSERT INTO compiled_cost
-VALUES (
-    $code, $compiler, $kind, $device, $driver, $libraries, $protocol, $median_us, $p10_us, $p90_us, $samples, $date
-)
+SELECT
+    unnest($code::VARCHAR[]), $compiler, $kind, $device, $driver, $libraries, $protocol,
+    unnest($median_us::DOUBLE[]), unnest($p10_us::DOUBLE[]), unnest($p90_us::DOUBLE[]), unnest($samples::INTEGER[]),
+    $date
 ON CONFLICT DO NOTHING

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import onnxruntime
 import pytest
 
 from bench.__main__ import main
-from bench.fused import exports, rows
+from bench.exports.models import Made
+from bench.fused import command, exports, rows
 from relational_tensat.cost.race import Standing
 from tests.with_compilers import needs_c
 
@@ -74,6 +76,35 @@ def test_a_table_of_exports_says_who_is_behind_and_what_failed() -> None:
     assert len(exports.cells(row)) == len(exports.HEADER)
     assert exports.cells(row)[3] == "1.100 (1.050 to 1.150)" and exports.cells(row)[4] == ""
     assert exports.parts_table([row])[2:] == ["| one | add gelu | 3 | 2.0 | 6.0 |"]
+
+
+def test_exports_go_on_where_they_were_ended(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row is written as soon as it is timed, and none is timed twice in a setting."""
+    standing, timed = Standing(1.4, 1.35, 1.45, 5), []
+
+    def run_export(made: Made, threads: int, heats: int, limit_s: float) -> exports.ExportRow:
+        timed.append((made.name, threads))
+        if len(timed) == 2:
+            raise KeyboardInterrupt
+        numbers = (3.0, 9.0, 4.0, 2.0, 6.0, 3.0, 0.5)
+        return exports.ExportRow(made.name, threads, 2.5, {exports.OURS: standing}, 2, (), *numbers)
+
+    monkeypatch.setattr(exports, "run_export", run_export)
+    monkeypatch.setattr(command, "make_all", lambda names, *_: [Made(names[0], tmp_path / "x")])
+    line = ["fused", "--exports", "swin_t", "levit", "--threads", "1", "2", "--heats", "3"]
+    line += ["--kept", str(tmp_path / "rows.jsonl")]
+    with pytest.raises(KeyboardInterrupt):
+        main(line)
+    assert main(line) == 0
+    names = ["swin_t-legacy", "levit-legacy"]
+    assert timed[2:] == [("swin_t-legacy", 2), ("levit-legacy", 1), ("levit-legacy", 2)]
+    _, *rows_of = capsys.readouterr().out.split("ours: geometric")[0].strip().splitlines()
+    shown = [tuple(row.split(" | ")[:2]) for row in rows_of if " | " in row][-4:]
+    assert shown == [(name, str(threads)) for name in names for threads in (1, 2)]
+    assert main([*line, "--minutes", "0", "--heats", "4"]) == 0 and len(timed) == 5
+    assert main([*line[:2], "swin_t", "--of", "held-out"]) == 2
 
 
 def test_an_export_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

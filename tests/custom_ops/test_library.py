@@ -11,6 +11,7 @@ import onnxruntime
 import pytest
 
 from relational_tensat.base.errors import InputError
+from relational_tensat.custom_ops import library
 from relational_tensat.custom_ops.build import LIBRARY, MOST_STACK_BYTES, compile_library
 from relational_tensat.custom_ops.function_check import model_of_call
 from relational_tensat.custom_ops.library import KernelOp, KernelUse, checked_op, sources_of
@@ -105,6 +106,40 @@ def test_a_kernel_with_more_stack_than_threads_have_is_no_library(tmp_path: Path
             continue
         with pytest.raises(InputError, match=r"one\.c: does not compile: .*frame size"):
             compile_library(files, tmp_path, "cc")
+
+
+_THREADS = """
+#include "custom_op.h"
+static size_t asked;
+static Status *parallel_for(
+    const Context *context, void (*task)(void *, size_t), size_t total, size_t batches, void *data) {
+  asked = total;
+  return (Status *)context;
+}
+static int calls;
+static void run(void *split, size_t part) { calls += ((Split *)split)->parts == 1 && !part; }
+int main(void) {
+  Function table[275] = {0};
+  table[274] = (Function)parallel_for;
+  api = table;
+  Context *failed = (Context *)&asked;
+  processors = 4;
+  if (in_parts(failed, run, NULL, 9) != (Status *)failed || asked != 4) return 1;
+  if (in_parts(failed, run, NULL, 3) != (Status *)failed || asked != 3) return 2;
+  if (in_parts(failed, run, NULL, 1) || in_parts(failed, run, NULL, 0) || calls != 2) return 3;
+  processors = 1;
+  return in_parts(failed, run, NULL, 9) || calls != 3 ? 4 : 0;
+}
+"""
+
+
+def test_parts_are_bounded_and_what_threads_report_is_reported(tmp_path: Path) -> None:
+    """As many as there are processors at most; one is run where it is called, by no thread."""
+    header = Path(library.__file__).parent / "custom_op.h"
+    (tmp_path / "main.c").write_text(_THREADS)
+    command = ["cc", "-std=gnu11", f"-I{header.parent}", "main.c", "-o", "main"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    assert subprocess.run(["./main"], cwd=tmp_path).returncode == 0
 
 
 _MAIN = """

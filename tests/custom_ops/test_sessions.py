@@ -6,6 +6,7 @@ import ctypes
 import gc
 import json
 import logging
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -84,6 +85,23 @@ def test_a_kernel_of_one_row_runs(shape: tuple[int, int], tmp_path: Path) -> Non
     (found,) = relational_tensat.session(file).run(None, feeds)
     expected = evaluate_graph(graph, feeds, {})[graph.outputs[0]]
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_parts_of_a_kernel_in_several_threads_compute_what_one_does(tmp_path: Path) -> None:
+    """Rows that no number of parts divides, of enough work for several."""
+    graph, file = normed(1201, 301), tmp_path / "large.onnx"
+    ops = fused_file(graph, file)
+    write_manifest(ops, file)
+    (parts,) = re.findall(r"in_parts\(.*, (\d+)\);", sources_of(ops)["library.c"])
+    assert int(parts) > 8
+    feeds, found = feeds_of(graph), []
+    for threads in (1, 2, 3):
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        found += relational_tensat.session(file, options).run(None, feeds)
+    expected = evaluate_graph(graph, feeds, {})[graph.outputs[0]]
+    np.testing.assert_allclose(found[0], expected, rtol=1e-4, atol=1e-5)
+    assert all(each.tobytes() == found[0].tobytes() for each in found)
 
 
 def test_a_file_without_a_folder_runs_as_any(file: Path, tmp_path: Path) -> None:

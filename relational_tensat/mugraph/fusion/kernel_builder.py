@@ -65,20 +65,27 @@ class KernelBuilder:
         """All that were made."""
         return tuple(self._kernels.values())
 
-    def make(self, candidate: KernelCandidate, effort: SearchEffort) -> OwnKernel:
+    def make(
+        self, candidate: KernelCandidate, effort: SearchEffort, *, was_verified: bool = False
+    ) -> OwnKernel:
         """Return the kernel of a candidate, with a rule for it.
+
+        Args:
+            candidate: the part.
+            effort: of a search, where there are products.
+            was_verified: whether this very code has made and verified the kernel of an equal part before.
 
         Raises:
             RelationalTensatError: there is none; says why.
         """
-        if not computes_nodes(candidate, _SEED):
+        if not (was_verified or computes_nodes(candidate, _SEED)):
             raise VerificationError("its program computes something else")
         device = self._savings.device(candidate)
         if candidate.has_products:
             assert device is not None
             graph = self._searcher.search(candidate.program, device, effort)
         else:
-            graph = _by_rows(candidate.program, self._is_for_one)
+            graph = _by_rows(candidate.program, self._is_for_one, was_verified)
         graph = stored_in_order(graph, candidate.program, candidate.orders)
         cost_us = self._savings.kernel_us(candidate, graph)
         if cost_us is not None and not math.isfinite(cost_us):
@@ -110,13 +117,15 @@ class KernelBuilder:
         )  # fmt: skip
 
 
-def _by_rows(program: MuGraph, is_for_one: bool) -> MuGraph:
-    """Return the verified kernel that computes a program row by row.
+def _by_rows(program: MuGraph, is_for_one: bool, was_verified: bool) -> MuGraph:
+    """Return the kernel that computes a program row by row, verified unless it was before.
 
     Raises:
         RelationalTensatError: there is none, or it is wrong.
     """
     graph = with_windows(stabilized(row_kernel(core(program), is_for_one=is_for_one)), program)
+    if was_verified:
+        return graph
     verification = verify_mugraph(program, graph, _SEED)
     if not verification.passed or not verification.is_stable:
         raise VerificationError("the kernel computes something else")

@@ -6,6 +6,7 @@ whose blocks do more than part their results keep their blocks and their loop.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from contextlib import ExitStack
 
@@ -47,8 +48,16 @@ _SHARED_SETS, _PADDING = 128, 16
 class CEmission(CReductions):
     """Writes the body of a kernel's function."""
 
-    def __init__(self, program: Program, lying: Mapping[str, Dims], tiles: CpuTiles | None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        lying: Mapping[str, Dims],
+        tiles: CpuTiles | None,
+        *,
+        is_parted: bool = False,
+    ) -> None:
         super().__init__(program, lying, tiles)
+        self._is_parted = is_parted
         loads = [s for s in program.statements[BlockStage.INVARIANT] if isinstance(s, Load)]
         self._turned = {load.output: order for load in loads if (order := self._turned_load(load))}
 
@@ -60,11 +69,7 @@ class CEmission(CReductions):
         """
         program, text = self._program, self._text
         with ExitStack() as blocks:
-            for axis, extent in zip(BLOCKS, program.block.grid, strict=False):
-                if extent > 1:
-                    blocks.enter_context(text.block(_for(axis, str(extent))))
-            for name in self._tiles.order if self._tiles else ():
-                self._open(name, blocks)
+            self._open(blocks)
             self._declare_ends(in_loop=False)
             self._declare()
             self._run(BlockStage.INVARIANT)
@@ -75,18 +80,40 @@ class CEmission(CReductions):
             self._run(BlockStage.AFTER)
         return str(text)
 
-    def _open(self, name: str, blocks: ExitStack) -> None:
-        """Open the loop over the tiles along a variable that is cut."""
-        size, tile = self._sizes.get(name, 1), self._cut.get(name, 0)
-        if not tile or tile >= size:
+    @property
+    def pieces(self) -> int:
+        """How many blocks or tiles there are, none of which reads what another one writes."""
+        return math.prod(extent for _, extent, _ in self._axes())
+
+    def _axes(self) -> list[tuple[str, int, int]]:
+        """Return what is counted by blocks and tiles: how C calls it, how many there are, and its steps."""
+        grid = zip(BLOCKS, self._program.block.grid, strict=False)
+        axes = [(axis, extent, 1) for axis, extent in grid if extent > 1]
+        for name in self._tiles.order if self._tiles else ():
+            size, tile = self._sizes.get(name, 1), self._cut.get(name, 0)
+            if 0 < tile < size:
+                axes.append((start_of(name), -(-size // tile), tile))
+        return axes
+
+    def _open(self, blocks: ExitStack) -> None:
+        """Open the one loop over all blocks or tiles: any range of it is a part of the work."""
+        left = pieces = self.pieces
+        if pieces == 1:
             return
-        at = start_of(name)
-        blocks.enter_context(
-            self._text.block(f"for (long {at} = 0; {at} < {size}; {at} += {tile}) {{")
-        )
-        if size % tile:
-            self._ends[name] = end_name(name)
-            self._text.line(f"const long {end_name(name)} = fewer({tile}, {size} - {at});")
+        ends = (f"{pieces} * part / parts", f"{pieces} * (part + 1) / parts")
+        first, last = ends if self._is_parted else ("0", str(pieces))
+        head = f"for (long piece = {first}; piece < {last}; ++piece) {{"
+        blocks.enter_context(self._text.block(head))
+        for name, extent, step in self._axes():
+            is_first, left = left == pieces, left // extent
+            index = f"piece / {left}" if left > 1 else "piece"
+            index = index if is_first else f"{index} % {extent}"
+            self._text.line(f"const long {name} = {index}{f' * {step}' if step > 1 else ''};")
+        for name, tile in self._cut.items():
+            if (size := self._sizes.get(name, 1)) % tile and tile < size:
+                self._ends[name] = end_name(name)
+                rest = f"{size} - {start_of(name)}"
+                self._text.line(f"const long {end_name(name)} = fewer({tile}, {rest});")
 
     def _declare_ends(self, in_loop: bool) -> None:
         """Declare how many elements a tile has of the variables whose last tile is smaller."""

@@ -17,14 +17,26 @@ from numpy.typing import NDArray
 
 from relational_tensat.base.errors import InputError, MissingDependencyError, first_line
 from relational_tensat.base.shown_text import escaped_in_code
-from relational_tensat.mugraph.graph.dims import Dims
+from relational_tensat.mugraph.graph.dims import Dims, count
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
 from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.kernels.c_emission import CEmission, type_of
 from relational_tensat.mugraph.kernels.c_program import for_processor
-from relational_tensat.mugraph.kernels.c_tiles import MOST_ELEMENTS, as_one_block, tiles_of
+from relational_tensat.mugraph.kernels.c_tiles import (
+    MOST_ELEMENTS,
+    CpuTiles,
+    as_one_block,
+    tiles_of,
+)
 from relational_tensat.mugraph.kernels.kernel_statements import lower
-from relational_tensat.mugraph.kernels.statements import Multiply, Program, Text, identifier
+from relational_tensat.mugraph.kernels.statements import (
+    Load,
+    Multiply,
+    Program,
+    Save,
+    Text,
+    identifier,
+)
 from relational_tensat.tensor.spellings import SPELLINGS, definitions
 
 
@@ -34,20 +46,32 @@ class CKernel:
 
     Attributes:
         name: of the function, ``kernel_`` and the kernel's; parameters are pointers to float: the operands,
-            then the results.
+            then the results; then, of one that is parted, which part to compute, of how many.
         source: all of it.
         parameters: their names.
         conditions: of these, those that are pointers to bytes, 1 or 0.
+        most_parts: in how many the work is worth to be parted; 1 where the function computes all of it.
     """
 
     name: str
     source: str
     parameters: tuple[str, ...]
     conditions: frozenset[str] = frozenset()
+    most_parts: int = 1
+
+
+#: Less work is not worth another thread: a part takes so many microseconds at least.
+_LEAST_PART_US = 5.0
+#: What is read and written, and functions as exponentials: a pass within caches, and a vector of them.
+_BYTES_PER_US, _COSTLY_PER_US = 80_000, 4_000
 
 
 def emit_c(
-    kernel: Kernel, device: Mapping[str, Dims], lying: Mapping[str, Dims] | None = None
+    kernel: Kernel,
+    device: Mapping[str, Dims],
+    lying: Mapping[str, Dims] | None = None,
+    *,
+    may_be_parted: bool = False,
 ) -> CKernel:
     """Return a kernel as C, of elements of float32.
 
@@ -55,6 +79,7 @@ def emit_c(
         kernel: the kernel.
         device: the dims of its operands.
         lying: dims of operands and results in their order in memory, where that is another.
+        may_be_parted: whether the function computes a part of the results, where there is work for several.
 
     Raises:
         InputError: the kernel is not well-formed, or has products: those are left to libraries, which
@@ -79,31 +104,56 @@ def emit_c(
         *(f"const {type_of(n in bytes_of)} *restrict {n}" for n in operands),
         *(f"float *restrict {n}" for n in outputs),
     ]
+    parts, body = _body(
+        program, lying, alone is not None, _parts_of(program) if may_be_parted else 1
+    )
+    if parts > 1:
+        declared += ["long part", "long parts"]
     text = Text()
     text.line(f"// {escaped_in_code(kernel.name)}: grid {grid}, loop {kernel.block.loop}")
     inner = f"{name}_in_clones"  # which are seen from everywhere, unless they are static
     with text.block(f"static CLONES void {inner}({', '.join(declared)}) {{"):
-        text.line(*_body(program, lying, has_tiles=alone is not None).splitlines())
+        text.line(*body.splitlines())
+    given = [*operands, *outputs, *(("part", "parts") if parts > 1 else ())]
     with text.block(f"void {name}({', '.join(declared)}) {{"):
-        text.line(f"{inner}({', '.join((*operands, *outputs))});")
-    return CKernel(name, f"{read_functions()}\n{text}", (*operands, *outputs), bytes_of)
+        text.line(f"{inner}({', '.join(given)});")
+    return CKernel(name, f"{read_functions()}\n{text}", (*operands, *outputs), bytes_of, parts)
 
 
-def _body(program: Program, lying: Mapping[str, Dims], *, has_tiles: bool) -> str:
-    """Return the lines within a function, with the largest tiles that a stack has room for.
+def _parts_of(program: Program) -> int:
+    """Return the most parts of a kernel's work that are worth a thread each."""
+    every = [each for stage in program.statements.values() for each in stage]
+    moved = [each.output for each in every if isinstance(each, Load)]
+    moved += [each.saver.tile for each in every if isinstance(each, Save)]
+    functions = {name for name, spelling in SPELLINGS.items() if spelling.is_costly}
+    costly = [n for n, f in program.formulas.items() if f.op in functions and n in program.dims]
+    work_us = sum(4 * count(program.dims[name]) for name in moved) / _BYTES_PER_US
+    work_us += sum(count(program.dims[name]) for name in costly) / _COSTLY_PER_US
+    return max(1, int(work_us / _LEAST_PART_US))
+
+
+def _body(
+    program: Program, lying: Mapping[str, Dims], has_tiles: bool, most_parts: int
+) -> tuple[int, str]:
+    """Return the parts, and the lines within a function, with the largest tiles that a stack has room for.
 
     Raises:
         InputError: it has room for none.
     """
+
+    def written(program: Program, tiles: CpuTiles | None) -> tuple[int, str]:
+        parts = min(most_parts, CEmission(program, lying, tiles).pieces)
+        return parts, CEmission(program, lying, tiles, is_parted=parts > 1).body()
+
     if not has_tiles:
-        return CEmission(program, lying, None).body()
+        return written(program, None)
     *larger, smallest = MOST_ELEMENTS
     for most in larger:
         tiles = tiles_of(program, lying, most)
         with suppress(InputError):
-            return CEmission(for_processor(program, tiles), lying, tiles).body()
+            return written(for_processor(program, tiles), tiles)
     tiles = tiles_of(program, lying, smallest)
-    return CEmission(for_processor(program, tiles), lying, tiles).body()
+    return written(for_processor(program, tiles), tiles)
 
 
 def read_functions() -> str:

@@ -10,14 +10,14 @@ gain alone. The winner races with its library, and without.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from graphlib import CycleError, TopologicalSorter
-from heapq import heapify, heappop, heappush
+from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TypeAlias
 
 import onnx
 
@@ -25,32 +25,37 @@ from relational_tensat.base.errors import InputError, MissingDependencyError, Ve
 from relational_tensat.base.files import folder_beside
 from relational_tensat.base.folders import is_temporary
 from relational_tensat.base.watch import Watch
-from relational_tensat.cost import graph_cost_us
+from relational_tensat.cost import graph_cost_us, open_device
+from relational_tensat.cost.cache import CostCache, default_cache
 from relational_tensat.cost.cpu.graph_times import run_heat
 from relational_tensat.cost.cpu.session import refusals
-from relational_tensat.cost.race import RaceResult, race
+from relational_tensat.cost.earlier_runs import Raced, RunsBefore
+from relational_tensat.cost.key import now
+from relational_tensat.cost.race import RACE_VERSION, RaceResult, Standing, race
 from relational_tensat.custom_ops.calls import ops_of_file
 from relational_tensat.custom_ops.function_check import compared_library, functions_of
 from relational_tensat.custom_ops.library import KernelOp
 from relational_tensat.custom_ops.overrides import OVERRIDES, can_override, override_library
+from relational_tensat.custom_ops.part_times import PartTimes, SessionSetting
 from relational_tensat.custom_ops.parts import (
     PartRow,
-    SessionSetting,
     TimedPart,
+    gain_us,
     override_kernel,
     timed_parts,
 )
+from relational_tensat.custom_ops.places import disjoint_places, with_places
 from relational_tensat.formats import save_model
+from relational_tensat.formats.file_digest import file_digest
 from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.formats.onnx_metadata import read_imports
-from relational_tensat.mugraph.fusion.candidates import KernelCandidate, with_numbers
+from relational_tensat.mugraph.fusion.candidates import with_numbers
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.kernels.emit_c import (
     compiler,
     emitted_kernels,
     read_functions,
 )
-from relational_tensat.mugraph.regions.regions import SHARED
 from relational_tensat.rules.backends.expand_to_onnx import expand_to_onnx
 from relational_tensat.run.backend_costs import BackendCosts
 from relational_tensat.run.end_to_end import RaceClock, inputs_to_time
@@ -59,18 +64,13 @@ from relational_tensat.run.reports import FusionReport, UsedKernel
 from relational_tensat.run.stages.compare import original_file
 from relational_tensat.run.stages.machine_file import portable_file
 from relational_tensat.run.values import CheckedRun
-from relational_tensat.tensor import Graph, Node, build_graph
+from relational_tensat.tensor import Graph
 from relational_tensat.verify import Verification, verify_files
 from relational_tensat.verify.sessions import Session
 
 #: Seconds of the race of files.
 _BUDGET_S = 20.0
-#: Of a part's time a kernel has to save so much, and so many microseconds: less is noise.
-_LEAST_SHARE, _LEAST_US = 0.03, 0.3
 _RUNS = 2
-
-
-_Place: TypeAlias = tuple[TimedPart, KernelCandidate]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,6 +80,7 @@ class _KernelFile:
     Attributes:
         overrides: kernels by the operators of onnxruntime that they replace.
         parts: its kernels, each with how many calls there are.
+        name: how it got its kernels, and the hash of what it is.
     """
 
     graph: Graph
@@ -88,6 +89,17 @@ class _KernelFile:
     libraries: tuple[Path, ...]
     overrides: Mapping[str, MuGraph]
     parts: Mapping[TimedPart, int]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _KernelRace:
+    """How a file with kernels is beside the one without: with its library, and without."""
+
+    best: _KernelFile
+    final: Standing
+    alone: Standing
+    noise: Standing
 
 
 def with_kernels(checked: CheckedRun) -> CheckedRun:
@@ -130,23 +142,30 @@ def _with_kernels(checked: CheckedRun) -> CheckedRun:
     plain = portable_file(checked, folder / "plain.onnx")
     proto = onnx.load(plain, load_external_data=False)
     setting = SessionSetting(loaded.cost.n_threads, read_imports(proto.opset_import)[""])
+    key = open_device(f"cpu:threads={setting.threads}" if setting.threads > 1 else "cpu").key
+    cache = CostCache(run.options.costs.cache or default_cache(), is_dispensable=True)
+    times = PartTimes(cache, key, setting)
     with run.phases.phase("fuse"), watch.watching():
         numbered = with_numbers(checked.folded)
-        found = timed_parts(numbered, loaded.cost, setting, limited, rows)
-        parts = [part for part in found if _gain_us(part) > 0]
-    variants = list(_variants(checked, parts, proto, setting.opset))
-    if not variants:
+        found = timed_parts(numbered, loaded.cost, setting, limited, rows, times)
+        try:
+            gaining = [part for part in found if _gain_us(part) > 0]
+        finally:
+            times.keep()
+    parts = sorted(gaining, key=lambda part: (part.kernel.key, part.places[0].outputs))
+    prices_us: dict[TimedPart, float] = {}
+    given = parts, prices_us, proto, setting.opset
+    variants = {way: partial(_variant, checked, way, *given) for way in _WAYS}
+    raced = _known_or_raced(checked, plain, variants, RunsBefore(cache, key), times.setting)
+    if raced is None:
         raise InputError(f"of {len(rows)} parts none has a faster kernel")
-    with run.phases.phase("whole"):
-        result = _raced(checked, plain, variants)
-        best = variants[result.winner - 1]
-        alone = _raced(checked, plain, [replace(best, libraries=())])
-    is_taken = result.final.is_faster and alone.final.high >= 1.0
+    best = raced.best
+    is_taken = raced.final.is_faster and raced.alone.high >= 1.0
     report = LibraryReport(
         _running(best),
-        result.final,
-        alone.final,
-        result.noise,
+        raced.final,
+        raced.alone,
+        raced.noise,
         is_taken,
         tuple(rows),
         tuple(best.overrides),
@@ -172,18 +191,81 @@ def _with_kernels(checked: CheckedRun) -> CheckedRun:
 
 
 def _gain_us(part: TimedPart) -> float:
-    """Return what one kernel of a part saves; 0 where that is not beyond the noise."""
-    gain_us = part.plain_us - part.kernel_us
-    return gain_us if gain_us > max(_LEAST_US, _LEAST_SHARE * part.plain_us) else 0.0
+    return gain_us(part.plain_us, part.kernel_us)
 
 
-def _variants(
-    checked: CheckedRun, parts: Sequence[TimedPart], plain: onnx.ModelProto, opset: int
-) -> Iterator[_KernelFile]:
-    """Yield files: with the kernels that one extraction takes; with all that gain alone; and the first so
-    with operators of onnxruntime replaced, if it has some.
+def _known_or_raced(
+    checked: CheckedRun,
+    plain: Path,
+    variants: Mapping[str, Callable[[], _KernelFile | None]],
+    before: RunsBefore,
+    setting: str,
+) -> _KernelRace | None:
+    """Return the fastest file with kernels, as a run before has timed it, or in a race; None for none.
 
     Args:
+        variants: make files, which may be none; each that is one differs from the others.
+        before: what is known of races.
+        setting: all that these hold for, but for the device.
+
+    Raises:
+        InputError: a file cannot be written, its library is not right, or it cannot be run.
+    """
+    run = checked.loaded.run
+    inputs = run.contents.of_arrays(checked.loaded.inputs)
+    setting = json.dumps({"race": RACE_VERSION, "inputs": inputs, "kernels": setting})
+    original = f"file {file_digest(plain)}"
+    known = {} if run.options.costs.race_again else before.raced(original, setting)
+    for name in (name for name, each in known.items() if each.is_final):
+        way, _, _ = name.partition(" ")
+        with run.phases.phase("fuse"):
+            file = variants[way]()
+        alone = known.get(f"{name}{_ALONE}")
+        if file is not None and alone is not None and file.name == name:
+            return _KernelRace(file, known[name].standing, alone.standing, known[name].noise)
+    with run.phases.phase("fuse"):
+        made = [made for make in variants.values() if (made := make()) is not None]
+    files = [each for n, each in enumerate(made) if not any(_is_same(each, m) for m in made[:n])]
+    if not files:
+        return None
+    with run.phases.phase("whole"):
+        result = _raced(checked, plain, files)
+        best = files[result.winner - 1]
+        alone_result = _raced(checked, plain, [replace(best, libraries=())])
+    found = {
+        best.name: Raced(result.final, True, result.noise, now()),
+        f"{best.name}{_ALONE}": Raced(alone_result.final, False, alone_result.noise, now()),
+    }
+    if result.final.is_clear and all(each.tells_something for each in found.values()):
+        before.keep(original, setting, found)
+    return _KernelRace(best, result.final, alone_result.final, result.noise)
+
+
+#: Of a file that is run without its library.
+_ALONE = " alone"
+#: The kernels that one extraction takes; all that gain alone; and the first with operators of onnxruntime
+#: replaced.
+_WAYS = ("extracted", "gaining", "replacing")
+
+
+def _is_same(one: _KernelFile, other: _KernelFile) -> bool:
+    kernels = ([n for n in each.graph.nodes if n.op == "fused"] for each in (one, other))
+    return one.overrides == other.overrides and next(kernels) == next(kernels)
+
+
+def _variant(
+    checked: CheckedRun,
+    way: str,
+    parts: Sequence[TimedPart],
+    prices_us: dict[TimedPart, float],
+    plain: onnx.ModelProto,
+    opset: int,
+) -> _KernelFile | None:
+    """Return a file with kernels; None where it would have none.
+
+    Args:
+        way: one of ``_WAYS``.
+        parts, prices_us: that gain; see ``_extracted``.
         plain: the file without kernels, but for its large weights.
         opset: of that file, and so of all that functions have of it.
 
@@ -192,111 +274,53 @@ def _variants(
     """
     graph, run, output = checked.folded, checked.loaded.run, checked.loaded.output
     assert output is not None
-    replaced = [name for name in OVERRIDES if can_override(name, plain)]
-    overrides = {name: override_kernel(name, checked.loaded.cost) for name in replaced}
-    own_names = {name.lower() for name in replaced}
-    others = [p for p in parts if own_names.isdisjoint(node.op for node in p.places[0].nodes)]
-    choices: list[tuple[Graph, Mapping[str, MuGraph]]] = [(_extracted(checked, parts), {})]
-    choices.append((_fused(graph, _disjoint(graph, parts)), {}))
-    if overrides:
-        choices.append((_extracted(checked, others), overrides))
-    known: list[tuple[list[Node], Mapping[str, MuGraph]]] = []
-    for fused, with_overrides in choices:
-        kernels = [node for node in fused.nodes if node.op == "fused"]
-        if (not kernels and not with_overrides) or (kernels, with_overrides) in known:
-            continue
-        known.append((kernels, with_overrides))
-        file = run.files.enter_context(folder_beside(output)) / output.name  # alone, to be moved
-        save_model(fused, file, opset)
-        counts = Counter(str(node.attrs["mugraph"]) for node in kernels)
-        own = {part: counts[part.kernel.key] for part in parts if part.kernel.key in counts}
-        ops = ops_of_file(file, fused, {part.kernel.key: part.kernel.graph for part in own})
-        libraries = [compared_library(ops, functions_of(file))] if ops else []
-        libraries += [override_library(with_overrides)] if with_overrides else []
-        yield _KernelFile(fused, file, ops, tuple(libraries), with_overrides, own)
+    overrides: dict[str, MuGraph] = {}
+    if way == "replacing":
+        replaced = [name for name in OVERRIDES if can_override(name, plain)]
+        overrides = {name: override_kernel(name, checked.loaded.cost) for name in replaced}
+        own = {name.lower() for name in replaced}
+        parts = [p for p in parts if own.isdisjoint(node.op for node in p.places[0].nodes)]
+        if not overrides:
+            return None
+    is_gaining = way == "gaining"
+    fused = (
+        with_places(graph, disjoint_places(graph, parts))
+        if is_gaining
+        else _extracted(checked, parts, prices_us)
+    )
+    kernels = [node for node in fused.nodes if node.op == "fused"]
+    if not kernels and not overrides:
+        return None
+    file = run.files.enter_context(folder_beside(output)) / output.name  # alone, to be moved
+    save_model(fused, file, opset)
+    counts = Counter(str(node.attrs["mugraph"]) for node in kernels)
+    used = {part: counts[part.kernel.key] for part in parts if part.kernel.key in counts}
+    ops = ops_of_file(file, fused, {part.kernel.key: part.kernel.graph for part in used})
+    libraries = [compared_library(ops, functions_of(file))] if ops else []
+    libraries += [override_library(overrides)] if overrides else []
+    content = " ".join([file_digest(file), *(library.parent.name for library in libraries)])
+    name = f"{way} {hashlib.sha256(content.encode()).hexdigest()}"
+    return _KernelFile(fused, file, ops, tuple(libraries), overrides, used, name)
 
 
-def _extracted(checked: CheckedRun, parts: Sequence[TimedPart]) -> Graph:
+def _extracted(
+    checked: CheckedRun, parts: Sequence[TimedPart], prices_us: dict[TimedPart, float]
+) -> Graph:
     """Return the graph with the kernels that make it the cheapest.
 
     A kernel costs the share of its part's price that it takes of the part's time.
+
+    Args:
+        prices_us: of parts without kernels; those that are missing are added.
     """
     costs, graph = checked.loaded.cost, checked.folded
     if not parts or not isinstance(costs, BackendCosts):
         return graph
-    own = [
-        replace(part.kernel, cost_us=part.share * graph_cost_us(part.plain, costs))
-        for part in parts
-    ]
+    for part in parts:
+        if part not in prices_us:
+            prices_us[part] = graph_cost_us(part.plain, costs)
+    own = [replace(part.kernel, cost_us=part.share * prices_us[part]) for part in parts]
     return expand_to_onnx(costs.with_kernels(graph, own), graph)
-
-
-def _disjoint(graph: Graph, parts: Iterable[TimedPart]) -> list[_Place]:
-    """Return places that share no node but free ones and close no cycle, those that gain most first."""
-    chosen: list[_Place] = []
-    taken: set[str] = set()
-    for part in sorted(parts, key=lambda each: -_gain_us(each)):
-        for place in part.places:
-            costly = (node for node in place.nodes if node.op not in SHARED)
-            own = {name for node in costly for name in node.outputs}
-            if taken.isdisjoint(own):
-                try:
-                    _in_order(graph, [*chosen, (part, place)])
-                except CycleError:
-                    continue
-                chosen.append((part, place))
-                taken |= own
-    return chosen
-
-
-def _in_order(graph: Graph, chosen: Sequence[_Place]) -> list[Node]:
-    """Return the nodes of a graph with kernels in their places, in topological order.
-
-    Raises:
-        CycleError: there is none.
-    """
-    given = {  # what is within, too, stays where others read it
-        name: number for number, (_, place) in enumerate(chosen) for name in place.outputs
-    }
-    found: dict[int, Node] = {}  # by where they stand, kernels where the last of their nodes stood
-    for position, node in enumerate(graph.nodes):
-        number = given.get(node.outputs[0])
-        if number is None:
-            found[position] = node
-        elif node.outputs == chosen[number][1].nodes[-1].outputs:
-            part, place = chosen[number]
-            found[position] = part.nodes[part.places.index(place)]
-    makers = {name: position for position, node in found.items() for name in node.outputs}
-    order = TopologicalSorter(
-        {
-            position: {makers[name] for name in node.inputs if name in makers}
-            for position, node in found.items()
-        }
-    )
-    order.prepare()
-    ready, nodes = [*order.get_ready()], []
-    heapify(ready)
-    while ready:  # as they stood, as far as that goes
-        position = heappop(ready)
-        nodes.append(found[position])
-        order.done(position)
-        for follower in order.get_ready():
-            heappush(ready, follower)
-    return nodes
-
-
-def _fused(graph: Graph, chosen: Sequence[_Place]) -> Graph:
-    """Return a graph with kernels in their places, without numbers that only these have read."""
-    nodes = _in_order(graph, chosen)
-    needed, kept = {*graph.outputs}, []
-    for node in reversed(nodes):
-        if not needed.isdisjoint(node.outputs):
-            needed.update(node.inputs)
-            kept.append(node)
-    return build_graph(
-        graph.name, graph.inputs, graph.weights, kept[::-1], graph.outputs, graph.metadata,
-        origin=graph.origin,
-    )  # fmt: skip
 
 
 def _raced(checked: CheckedRun, plain: Path, variants: Sequence[_KernelFile]) -> RaceResult:

@@ -17,11 +17,13 @@ import pytest
 import relational_tensat
 from relational_tensat import Options, kernels, optimize
 from relational_tensat.cost.race import RaceResult, Standing
-from relational_tensat.custom_ops import parts
+from relational_tensat.custom_ops import build, part_times, parts
 from relational_tensat.custom_ops.manifest import MANIFEST, folder_of
 from relational_tensat.custom_ops.parts import TimedPart, node_of, timed_parts
+from relational_tensat.custom_ops.places import disjoint_places, with_places
 from relational_tensat.formats import load_model, save_model
 from relational_tensat.models.builder import GraphBuilder
+from relational_tensat.mugraph.fusion import kernel_builder
 from relational_tensat.mugraph.fusion.candidates import KernelCandidate, region_candidates
 from relational_tensat.run.account import Account
 from relational_tensat.run.result import report_schema
@@ -60,20 +62,29 @@ class _Runs:
 
     parts: list[TimedPart]
 
-    def __init__(self, folder: Path, patch: pytest.MonkeyPatch, iterations: int = 1) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        patch: pytest.MonkeyPatch,
+        iterations: int = 1,
+        *,
+        race_again: bool = True,
+        standings: tuple[Standing, ...] = (FASTER, SAME),
+    ) -> None:
         self.checked: list[CheckedRun] = []
         self._patch, self.parts = patch, []
         patch.setattr(kernel_library, "timed_parts", self._timed)
         patch.setattr(kernel_library, "_gain_us", lambda part: len(part.places[0].nodes))
         patch.setattr(parts, "_why_no_kernel", lambda *given: "")
         patch.setattr(kernel_library, "with_kernels", self._kept)
-        self.end_with(FASTER, SAME)
+        self.end_with(*standings)
         options = Options.of(
             fuse=True,
             effort="low",
             iterations=iterations,
             threads_at_inference=1,
             kernels=folder / "kernels",
+            race_again=race_again,
         )
         self.result = optimize(_model(folder), options, output=folder / "model.opt.onnx")
 
@@ -135,9 +146,37 @@ def test_one_extraction_takes_kernels_by_their_prices(runs: _Runs) -> None:
     (checked,), own = runs.checked, runs.parts
     costly = [replace(part, kernel_us=1e9) for part in own]
     for given, wanted in ((own, 2), (costly, 0), ([*own[:1], *costly[1:]], 1)):
-        taken = kernel_library._extracted(checked, given)
+        taken = kernel_library._extracted(checked, given, {})
         assert sum(node.op == "fused" for node in taken.nodes) == wanted
         assert [node.op for node in taken.nodes].count("matmul") == 1
+
+
+@needs_c
+def test_what_a_run_before_has_timed_and_raced_is_not_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is a kernel verified or compiled, and the file has the same ones."""
+    monkeypatch.setenv("RELATIONAL_TENSAT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(part_times, "_WIDE", 1e9)  # however busy the machine is
+    for name in ("first", "again"):
+        (tmp_path / name).mkdir()
+    first = _Runs(tmp_path / "first", monkeypatch, race_again=False)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("again")
+
+    for place, name in (
+        (parts, "PartCall"),
+        (kernel_builder, "verify_mugraph"),
+        (build, "compile_library"),
+    ):
+        monkeypatch.setattr(place, name, refuse)
+    monkeypatch.setattr(parts, "gain_us", lambda plain_us, kernel_us: 1.0)
+    again = _Runs(tmp_path / "again", monkeypatch, race_again=False, standings=())
+    libraries = [runs.result.library for runs in (first, again)]
+    assert all(each is not None and each.is_taken for each in libraries)
+    assert len({(each.with_library, each.without) for each in libraries if each}) == 1
+    assert len({tuple(k.name for k in each.kernels) for each in libraries if each}) == 1
 
 
 @needs_c
@@ -203,8 +242,8 @@ def test_what_several_kernels_take_parts_of_stays_where_others_read_it() -> None
         TimedPart((place,), (node,), cast(Any, None), 1.0, 9.0, 0.5, graph)
         for place, node in zip(places, nodes_of, strict=True)
     ]
-    chosen = kernel_library._disjoint(graph, found)
-    fused = kernel_library._fused(graph, chosen)
+    chosen = disjoint_places(graph, found)
+    fused = with_places(graph, chosen)
     assert sorted(node.op for node in fused.nodes) == ["fused", "fused", "matmul", "split"]
     feeds = feeds_of(graph)
     expected, computed = (evaluate_graph(each, feeds, {}) for each in (graph, fused))

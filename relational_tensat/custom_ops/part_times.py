@@ -1,0 +1,128 @@
+"""What parts take with their kernels and without, as the user's cost cache has it from runs before.
+
+A time holds for exactly one device and its libraries, number of threads, operator set, compiler with its
+flags, and for all that makes, verifies and compares a kernel: where a line of that was changed, the part is
+timed again. So a kernel that has a time was found to be right, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from relational_tensat.cost.cache import CostCache
+from relational_tensat.cost.device import DeviceKey, TimingSample
+from relational_tensat.mugraph.kernels.emit_c import FLAGS, compiler, compiler_version
+
+#: What C is made and verified by, within the package.
+_MAKERS = ("custom_ops", "mugraph/fusion", "mugraph/graph", "mugraph/kernels", "mugraph/verify")
+#: Samples of which a tenth is so many times as long as another tenth say nothing: the machine was busy.
+_WIDE = 1.3
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSetting:
+    """How a file is run.
+
+    Attributes:
+        threads: of a session.
+        opset: the version of its operator set: functions of an older one say a norm by ten operators.
+    """
+
+    threads: int
+    opset: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartTime:
+    """What one part takes, in microseconds; a session's own time is in both.
+
+    Attributes:
+        plain_us: without its kernel.
+        kernel_us: with it.
+    """
+
+    plain_us: float
+    kernel_us: float
+
+
+class PartTimes:
+    """The times of one device and setting.
+
+    Raises:
+        MissingDependencyError: there is no C compiler.
+    """
+
+    def __init__(self, costs: CostCache, key: DeviceKey, setting: SessionSetting) -> None:
+        self._costs, self._key = costs, key
+        made_by = f"{compiler_version(compiler())} {' '.join(FLAGS)}; made by {_makers()}"
+        self._compiler = f"{made_by}; {setting.threads} threads, operator set {setting.opset}"
+        self._known: dict[str, TimingSample] = {}
+        self._new: dict[str, TimingSample] = {}
+
+    @property
+    def setting(self) -> str:
+        """All that times hold for, but for the device."""
+        return self._compiler
+
+    def look_up(self, patterns: Iterable[str]) -> None:
+        """Ask for what is known of parts, in one query."""
+        codes = [_code(pattern, what) for pattern in patterns for what in _WHAT]
+        self._known |= self._costs.find_compiled(self._key, codes, self._compiler)
+
+    def of(self, pattern: str) -> PartTime | None:
+        """Return what is known of a part that was looked up."""
+        both = [self._known.get(_code(pattern, what)) for what in ("plain", "kernel")]
+        plain, kernel = both
+        return PartTime(plain.median_us, kernel.median_us) if plain and kernel else None
+
+    def rough_us(self, pattern: str) -> float | None:
+        """Return what a part takes without a kernel, if there never was one."""
+        known = self._known.get(_code(pattern, "alone"))
+        return known.median_us if known else None
+
+    def learn_rough(self, pattern: str, time_us: float) -> None:
+        """Take what a part takes without a kernel, roughly."""
+        self._new[_code(pattern, "alone")] = TimingSample(time_us, time_us, time_us, 1)
+
+    def learn(self, pattern: str, plain_us: Iterable[float], kernel_us: Iterable[float]) -> None:
+        """Take samples of both, made in turn; ``keep`` writes them unless the machine was busy."""
+        samples = {"plain": np.array([*plain_us]), "kernel": np.array([*kernel_us])}
+        ratios = np.percentile(samples["plain"] / samples["kernel"], [10, 90])
+        if ratios[1] <= _WIDE * ratios[0]:
+            for what, times_us in samples.items():
+                low, middle, high = np.percentile(times_us, [10, 50, 90]).tolist()
+                self._new[_code(pattern, what)] = TimingSample(middle, low, high, len(times_us))
+
+    def keep(self) -> None:
+        """Write what was learned."""
+        if self._new:
+            self._costs.keep_compiled(self._key, self._compiler, self._new)
+            self._known, self._new = {**self._known, **self._new}, {}
+
+
+#: Without a kernel in turn with it, with it, and without one, roughly.
+_WHAT = ("plain", "kernel", "alone")
+
+
+def _code(pattern: str, what: str) -> str:
+    return hashlib.sha256(f"part {what}\n{pattern}".encode()).hexdigest()
+
+
+@cache
+def _makers() -> str:
+    """Return the hash of what makes C."""
+    root = Path(__file__).resolve().parents[1]
+    files = [path for name in _MAKERS for path in (root / name).rglob("*") if path.suffix in _TEXTS]
+    whole = hashlib.sha256((root / "tensor" / "spellings.py").read_bytes())
+    for path in sorted(files):
+        whole.update(path.read_bytes())
+    return whole.hexdigest()[:16]
+
+
+_TEXTS = frozenset({".py", ".h"})

@@ -1,0 +1,71 @@
+"""Times of parts: kept for exactly what they hold for; on several threads, of several copies at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relational_tensat.cost.cache import CostCache
+from relational_tensat.cost.device import DeviceKey
+from relational_tensat.custom_ops import part_times
+from relational_tensat.custom_ops.part_calls import graph_of
+from relational_tensat.custom_ops.part_times import PartTime, PartTimes, SessionSetting
+from relational_tensat.mugraph.fusion.candidates import chain_candidates
+from relational_tensat.verify.evaluate import evaluate_graph
+from tests.custom_ops.fused_files import feeds_of, normed
+from tests.with_compilers import needs_c
+
+KEY = DeviceKey("cpu", "one", "", {}, 1)
+SETTING = SessionSetting(1, 20)
+
+
+def _times(folder: Path, key: DeviceKey = KEY, setting: SessionSetting = SETTING) -> PartTimes:
+    times = PartTimes(CostCache(folder / "costs.duckdb"), key, setting)
+    times.look_up(["part", "other"])
+    return times
+
+
+@needs_c
+def test_times_hold_for_one_device_setting_compiler_and_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = _times(tmp_path)
+    assert first.of("part") is None and first.rough_us("other") is None
+    first.learn("part", [9.0, 8.0, 8.5], [2.0, 2.1, 1.9])
+    first.learn_rough("other", 7.0)
+    first.keep()
+    again = _times(tmp_path)
+    assert again.of("part") == PartTime(8.5, 2.0) and again.rough_us("other") == 7.0
+    assert again.of("other") is None
+    assert _times(tmp_path, DeviceKey("cpu", "two", "", {}, 1)).of("part") is None
+    for setting in (SessionSetting(2, 20), SessionSetting(1, 21)):
+        assert _times(tmp_path, setting=setting).of("part") is None
+    with monkeypatch.context() as patch:
+        patch.setattr(part_times, "compiler_version", lambda path: "another")
+        assert _times(tmp_path).of("part") is None
+    monkeypatch.setattr(part_times, "_makers", lambda: "another line of code")
+    assert _times(tmp_path).of("part") is None
+
+
+@needs_c
+def test_times_of_a_busy_machine_are_not_kept(tmp_path: Path) -> None:
+    busy = _times(tmp_path)
+    busy.learn("part", [9.0, 8.0, 30.0], [2.0, 6.0, 1.9])
+    busy.keep()
+    assert _times(tmp_path).of("part") is None
+
+
+def test_copies_of_a_part_compute_what_each_does() -> None:
+    graph = normed(3, 5)
+    (place,) = chain_candidates(graph)
+    copied = graph_of(place, place.nodes, 3)
+    assert len(copied.nodes) == 3 * len(place.nodes) and len(copied.outputs) == 3
+    feeds = feeds_of(copied)
+    found = evaluate_graph(copied, feeds, {})
+    for copy, name in enumerate(copied.outputs):
+        ending = f" copy {copy}" if copy else ""
+        own = {each: feeds[f"{each}{ending}"] for each in place.inputs}
+        expected = evaluate_graph(graph_of(place, place.nodes), own, {})
+        np.testing.assert_array_equal(found[name], expected[place.outputs[0]])
