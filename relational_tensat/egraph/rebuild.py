@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from relational_tensat.base.files import sql
 from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.enode_rows import CHILD_COLUMNS
@@ -54,6 +55,8 @@ def rebuild(
         before_drop: called before equal e-nodes are dropped, where there are any; ``congruent`` has them.
     """
     are_many = classes >= MANY_CLASSES
+    canonical = _canonical_texts(by_joins=are_many)
+    rewriting = "canonicalize_many" if are_many else "rebuild/canonicalize"
     merged = unions = dropped = round_index = 0
     with database.stopwatch.phase("rebuild"):
         while True:
@@ -65,7 +68,8 @@ def rebuild(
                 if has_labels:
                     database.run("rebuild/union_find_lift")
                 database.run("rebuild/union_find_point")
-            _canonicalize(database, stamp, by_joins=are_many)
+            for text in canonical:
+                database.execute(text, {"stamp": stamp}, rewriting)
             round_index += 1
             if not database.change("rebuild/congruent"):
                 break
@@ -80,15 +84,13 @@ def rebuild(
     return RebuildReport(merged, dropped, unions)
 
 
-def _canonicalize(database: Database, stamp: int, *, by_joins: bool) -> None:
-    """Rewrite the e-nodes whose class or children moved."""
+def _canonical_texts(*, by_joins: bool) -> list[str]:
+    """Return the statements that rewrite the e-nodes whose class or children moved."""
     if not by_joins:
-        database.run("rebuild/canonicalize", stamp=stamp)
-        return
-    for column in ("class", *(f"c{i}" for i in range(CHILD_COLUMNS))):
-        text = (
-            f"-- canonical ids for {column}, for all rules; the stamp makes these rows new to the matcher\n"
-            f"UPDATE enode SET {column} = m.new, stamp = $stamp FROM moved AS m\n"
-            f"WHERE m.old = enode.{column} AND enode.{column} > 0"
-        )
-        database.execute(text, {"stamp": stamp}, "canonicalize_many")
+        return [sql("rebuild/canonicalize")]
+    return [
+        f"-- canonical ids for {column}, for all rules; the stamp makes these rows new to the matcher\n"
+        f"UPDATE enode SET {column} = m.new, stamp = $stamp FROM moved AS m\n"
+        f"WHERE m.old = enode.{column} AND enode.{column} > 0"
+        for column in ("class", *(f"c{i}" for i in range(CHILD_COLUMNS)))
+    ]

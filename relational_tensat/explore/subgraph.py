@@ -53,9 +53,8 @@ class Subgraph:
         """How many e-nodes it has."""
         return self.egraph.e_nodes if self.members is None else self.members.size
 
-    def begin_members(self, members: Members, enodes: Sequence[int]) -> None:
+    def begin_members(self, members: Members) -> None:
         """Let the subgraph have some e-nodes of its universe; no rule has been matched on them."""
-        members.begin(enodes)
         self.matcher.forget_edges()
         self.members = members
         self._matched.clear()
@@ -68,16 +67,13 @@ class Subgraph:
         self._matched.clear()
 
     def since(self, rules: Iterable[int]) -> int:
-        """Return from which clock on rows are new to some of these rules; 0 where all are."""
-        return self.last_matched(rules)
-
-    def last_matched(self, rules: Iterable[int]) -> int:
-        """Return the clock up to which all of some rules have been matched."""
+        """Return the clock up to which all of some rules have been matched; 0 where one never was."""
         return min((self._matched.get(rule, 0) for rule in rules), default=0)
 
-    def note_matched(self, rules: Iterable[int], clock: int) -> None:
-        """Note that rules have been matched on all rows written before a clock."""
-        self._matched.update(dict.fromkeys(rules, clock))
+    def note_matched(self, rules: Iterable[int]) -> None:
+        """Note that rules have been matched on all rows so far: others have a later stamp."""
+        self.egraph.clock += 1
+        self._matched.update(dict.fromkeys(rules, self.egraph.clock))
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -152,7 +148,7 @@ def end_exploration(
     """
     egraph = subgraph.egraph
     with egraph.transaction():
-        write_ending(egraph, subgraph.matcher, journal)
+        write_down(egraph, subgraph.matcher, journal, has_ended=True)
         egraph.set_stop_reason(reason)
     return Exploration(
         reason,
@@ -164,17 +160,20 @@ def end_exploration(
     )
 
 
-def write_down(egraph: EGraph, matcher: Matcher, journal: Journal) -> None:
+def write_down(
+    egraph: EGraph, matcher: Matcher, journal: Journal, *, has_ended: bool = False
+) -> None:
     """Write what steps know without, in the caller's transaction: signatures, instances that unions name,
     iterations. A file has it after every transaction, so that what a killed process leaves is whole.
+
+    Args:
+        has_ended: the seconds of rules are written, too.
     """
     egraph.catalogue.flush(egraph.database)
     matcher.log_instances()
     journal.write(egraph.database)
-
-
-def write_ending(egraph: EGraph, matcher: Matcher, journal: Journal) -> None:
-    """Write what is not written yet, in the caller's transaction, and the seconds of rules."""
-    write_down(egraph, matcher, journal)
-    seconds = matcher.rule_seconds
-    egraph.database.insert("rule_time", {"rule": list(seconds), "seconds": list(seconds.values())})
+    if has_ended:
+        seconds = matcher.rule_seconds
+        egraph.database.insert(
+            "rule_time", {"rule": list(seconds), "seconds": list(seconds.values())}
+        )

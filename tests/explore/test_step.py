@@ -113,7 +113,7 @@ def test_a_step_that_is_not_carried_out_leaves_the_subgraph_as_it_was(
         step(subgraph, rules, StepBudget(60, whole_above=20))
     egraph.database.resume()
     assert egraph.counters() == before
-    assert subgraph.steps == subgraph.last_matched(rules) == 0
+    assert subgraph.steps == subgraph.since(rules) == 0
     assert step(subgraph, rules, BUDGET).built
     subgraph.flush()
     assert_invariants(egraph)

@@ -14,16 +14,16 @@ from typing import Any
 
 from relational_tensat.base.lazy import Registry
 
-_FOCUS = f"{__name__}.focus.focus"
+_FOCUS = f"{__name__}.saturation_then_focus:explore_focus"
 
 #: What ``--search`` names; each is a ``strategy.Strategy``. Options read the names without importing one.
 STRATEGIES: Registry[Any] = Registry(
     "search",
     {
         "saturation": f"{__name__}.saturation:explore_whole",
-        "auto": f"{__name__}.saturation_then_focus:saturate_then_focus",
-        "focus": f"{_FOCUS}:explore_focus",
-        "focus-mcts": f"{_FOCUS}:explore_focus",
+        "auto": _FOCUS,
+        "focus": _FOCUS,
+        "focus-mcts": _FOCUS,
         "mcts": f"{__name__}.mcts.decisions:explore_tree",
     },
 )

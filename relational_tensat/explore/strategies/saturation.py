@@ -39,7 +39,7 @@ from relational_tensat.explore.subgraph import Subgraph, begin_subgraph, end_exp
 from relational_tensat.rules.model import Rule
 
 #: Exploration dies out where an iteration works on so few matches for each e-node, or on so few and fewer
-#: than one of the three before; see ``extend_while_converging``.
+#: than one of the three before; see ``Saturation.extend``.
 _FEW_MATCHES, _FEWER_MATCHES = 0.01, 0.1
 
 
@@ -157,10 +157,12 @@ class Saturation:
             Interrupted, OutOfMemory: the subgraph before is still there.
         """
         with self._subgraph.transaction():
-            self._subgraph.begin_members(members, enodes)
+            members.begin(enodes)
+            self._subgraph.begin_members(members)
             self._write_down()
         iteration = self._state.iteration
-        self._policy.offset, self._state = iteration, SaturationState(iteration, len(enodes))
+        self._policy.offset, self._policy.more = iteration, 0
+        self._state = SaturationState(iteration, len(enodes))
         self._subgraph.matcher.order = variation.order
         self._policy.vary(node_limit, variation)
 
@@ -209,27 +211,21 @@ class Saturation:
             self._begin_count()
         return reason or "iterations"
 
-    def extend_while_converging(self, guard: Guard) -> str:
-        """Iterate beyond the limit, up to a third as often again, while exploration dies out.
+    def extend(self) -> bool:
+        """Allow an iteration beyond the limit where exploration dies out; return whether that is so.
 
-        Images in blocks spread by one operator in an iteration, so deep networks need some more.
+        Up to a third as often again: images in blocks spread by one operator in an iteration, so deep
+        networks need some more.
         """
-        reason, policy = "iterations", self._policy
-        while reason == "iterations" and guard.reason is None and self._is_converging:
-            policy.more = self.iteration + 1 - policy.offset - self._options.iterations
-            reason = self.grow(guard)
-        policy.more = 0
-        return reason
-
-    @property
-    def _is_converging(self) -> bool:
-        """Whether the last iterations worked on few matches, and some more are allowed."""
         done = self.iteration - self._policy.offset
         if done >= 4 * self._options.iterations // 3 or len(self._journal.log) < 2:
             return False
         *before, last = self._journal.log[-4:]
         is_shrinking = last.matches < max(entry.matches for entry in before)
-        return last.matches <= last.e_nodes * (_FEWER_MATCHES if is_shrinking else _FEW_MATCHES)
+        if last.matches > last.e_nodes * (_FEWER_MATCHES if is_shrinking else _FEW_MATCHES):
+            return False
+        self._policy.more = done + 1 - self._options.iterations
+        return True
 
     def _follow(self, iteration: int, reason: str | None, guard: Guard) -> str | None:
         """Do what follows an iteration; return the reason to stop, or None to continue."""

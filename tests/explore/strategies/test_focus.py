@@ -16,7 +16,7 @@ from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, explore
 from relational_tensat.explore.exploration_options import TreeOptions
 from relational_tensat.explore.outcome import IterationReport, Observer
-from relational_tensat.explore.strategies.focus import explore_focus
+from relational_tensat.explore.strategies.saturation_then_focus import explore_focus
 from relational_tensat.explore.strategies.strategy import SearchSettings
 from relational_tensat.extract import Extraction, ExtractionOptions
 from relational_tensat.extract.anytime import AnytimeExtractor
