@@ -33,7 +33,7 @@ from relational_tensat.egraph.enode_rows import (
     load_rows,
     small_weights,
 )
-from relational_tensat.egraph.rebuild import rebuild
+from relational_tensat.egraph.rebuild import drop_equal, rebuild
 from relational_tensat.egraph.schema import create_subgraph, create_tables, create_working
 from relational_tensat.tensor.graph import Graph
 from relational_tensat.tensor.operators import operators
@@ -265,7 +265,7 @@ class EGraph:
         create_working(self.database, "union_pair")
         self.database.run("rebuild/congruence_unions", round=0)
         rebuilt = rebuild(self.database, iteration=0, stamp=0)
-        self.e_nodes -= rebuilt.dropped
+        self.e_nodes -= drop_equal(self.database) if rebuilt.has_equal else 0
         self.e_classes -= rebuilt.merged
 
 

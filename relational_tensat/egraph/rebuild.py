@@ -7,8 +7,6 @@ unions; until there are none.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from relational_tensat.base.files import sql
 from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Database
@@ -21,13 +19,13 @@ class RebuildReport:
 
     Attributes:
         merged: classes merged into others.
-        dropped: duplicate e-nodes dropped.
         unions: unions that congruence asked for.
+        has_equal: whether e-nodes of one class became equal: see ``drop_equal``.
     """
 
     merged: int = 0
-    dropped: int = 0
     unions: int = 0
+    has_equal: bool = False
 
 
 #: From so many classes on, a list of them all is looked up more slowly than joins with those that moved, a
@@ -44,7 +42,6 @@ def rebuild(
     stamp: int,
     classes: int = 0,
     has_labels: bool = True,
-    before_drop: Callable[[], None] | None = None,
 ) -> RebuildReport:
     """Close the e-graph under the unions of round 0 in the temporary table ``union_pair``.
 
@@ -52,12 +49,11 @@ def rebuild(
         stamp: the clock that is written into the rows that change.
         classes: about how many there are, which decides how they are looked up.
         has_labels: whether height labels are kept above those of all members.
-        before_drop: called before equal e-nodes are dropped, where there are any; ``congruent`` has them.
     """
     are_many = classes >= MANY_CLASSES
     canonical = _canonical_texts(by_joins=are_many)
     rewriting = "canonicalize_many" if are_many else "rebuild/canonicalize"
-    merged = unions = dropped = round_index = 0
+    merged = unions = round_index = 0
     with database.stopwatch.phase("rebuild"):
         while True:
             merged += database.change("rebuild/components", round=round_index)
@@ -71,17 +67,19 @@ def rebuild(
             for text in canonical:
                 database.execute(text, {"stamp": stamp}, rewriting)
             round_index += 1
-            if not database.change("rebuild/congruent"):
-                break
-            pairs = database.change("rebuild/congruence_unions", round=round_index)
+            has_equal = database.change("rebuild/congruent") > 0
+            pairs = has_equal and database.change("rebuild/congruence_unions", round=round_index)
             if not pairs:
-                if before_drop is not None:
-                    before_drop()
-                dropped = database.change("rebuild/drop_duplicates")
                 break
             unions += pairs
         database.run("rebuild/log_unions", iteration=iteration)
-    return RebuildReport(merged, dropped, unions)
+    return RebuildReport(merged, unions, has_equal)
+
+
+def drop_equal(database: Database) -> int:
+    """Drop all but one of equal e-nodes, which ``congruent`` has after a rebuild; return how many."""
+    with database.stopwatch.phase("rebuild"):
+        return database.change("rebuild/drop_duplicates")
 
 
 def _canonical_texts(*, by_joins: bool) -> list[str]:

@@ -310,5 +310,5 @@ def apply_further(
         )
         journal.note_matches(subgraph.steps, delta.matches)
         journal.note_iteration(report)
-        write_down(egraph, subgraph.matcher, journal, has_ended=True)
+        write_down(subgraph, journal, has_ended=True)
     return Further(report, rule_stats(database, min(rule.id for rule in subgraph.rules.rules)))

@@ -148,7 +148,7 @@ def end_exploration(
     """
     egraph = subgraph.egraph
     with egraph.transaction():
-        write_down(egraph, subgraph.matcher, journal, has_ended=True)
+        write_down(subgraph, journal, has_ended=True)
         egraph.set_stop_reason(reason)
     return Exploration(
         reason,
@@ -160,20 +160,20 @@ def end_exploration(
     )
 
 
-def write_down(
-    egraph: EGraph, matcher: Matcher, journal: Journal, *, has_ended: bool = False
-) -> None:
+def write_down(subgraph: Subgraph, journal: Journal, *, has_ended: bool = False) -> None:
     """Write what steps know without, in the caller's transaction: signatures, instances that unions name,
-    iterations. A file has it after every transaction, so that what a killed process leaves is whole.
+    iterations. A file has it after every transaction, so that what a killed process leaves is whole; what
+    is in memory has it at the end.
 
     Args:
         has_ended: the seconds of rules are written, too.
     """
-    egraph.catalogue.flush(egraph.database)
+    database, matcher = subgraph.egraph.database, subgraph.matcher
+    if not (has_ended or database.is_file):
+        return
+    subgraph.egraph.catalogue.flush(database)
     matcher.log_instances()
-    journal.write(egraph.database)
+    journal.write(database)
     if has_ended:
         seconds = matcher.rule_seconds
-        egraph.database.insert(
-            "rule_time", {"rule": list(seconds), "seconds": list(seconds.values())}
-        )
+        database.insert("rule_time", {"rule": list(seconds), "seconds": list(seconds.values())})

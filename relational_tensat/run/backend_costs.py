@@ -62,7 +62,7 @@ def ways_to_run(
                 break
             turn = subgraph.rules.single_rules
         with egraph.transaction():
-            write_down(egraph, subgraph.matcher, Journal())
+            write_down(subgraph, Journal(), has_ended=True)
         if own:
             masks = {name: mask for kernel in own for name, mask in kernel.masks.items()}
             own_rules = [rule for kernel in own for rule in kernel.rules]

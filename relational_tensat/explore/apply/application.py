@@ -9,7 +9,7 @@ from itertools import chain
 from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.egraph.rebuild import rebuild
+from relational_tensat.egraph.rebuild import drop_equal, rebuild
 from relational_tensat.explore.apply.direct import MANY_LABELS, build_direct
 from relational_tensat.explore.apply.targets import (
     Bounds,
@@ -97,9 +97,11 @@ def apply_all(
             stamp=egraph.clock,
             classes=egraph.next_id,
             has_labels=has_labels,
-            before_drop=None if members is None else members.merge_equal,
         )
-        egraph.e_nodes -= rebuilt.dropped
+        if rebuilt.has_equal:
+            if members is not None:
+                members.merge_equal()
+            egraph.e_nodes -= drop_equal(database)
         egraph.e_classes -= rebuilt.merged
         unions += rebuilt.unions
     return ApplyReport(direct + unions, complete, rejected, entered)

@@ -5,8 +5,6 @@ that whatever ends the run leaves the e-graph as the last complete iteration lef
 explored before, perhaps by another process that was killed, is explored on from what is there: all of it
 is matched once again, and iterations are numbered on.
 
-A schedule, if there is one, decides which rules take part in an iteration, and when exploration ends.
-
 Multi-pattern rules pay only with what single-pattern rules then make of it. Where the node limit keeps
 these from it, the iteration is undone, and done again with a smaller node budget for multi-pattern rules.
 """
@@ -114,7 +112,7 @@ class Saturation:
         is_new = egraph.clock == 0
         with egraph.transaction():  # the rules go into the tables
             self._subgraph = begin_subgraph(egraph, rules, options)
-            self._write_down()
+            write_down(self._subgraph, self._journal)
         self._state = SaturationState(self._subgraph.steps, egraph.e_nodes)
         self._policy = Policy(self._subgraph, options)
         #: Nothing was kept out because of cycles; unknown where others explored before.
@@ -159,7 +157,7 @@ class Saturation:
         with self._subgraph.transaction():
             members.begin(enodes)
             self._subgraph.begin_members(members)
-            self._write_down()
+            write_down(self._subgraph, self._journal)
         iteration = self._state.iteration
         self._policy.offset, self._policy.more = iteration, 0
         self._state = SaturationState(iteration, len(enodes))
@@ -183,8 +181,7 @@ class Saturation:
         """Iterate until there is a reason to stop; return it."""
         progress = self._observer.progress
         iteration = self._state.iteration
-        schedule = self._policy.schedule
-        reason = "schedule" if schedule and schedule.rules is None else None
+        reason = None
         if iteration > self._policy.offset:
             reason = self._follow(iteration, self._state.stopped or reason, guard)
         self._begin_count()
@@ -229,7 +226,7 @@ class Saturation:
 
     def _follow(self, iteration: int, reason: str | None, guard: Guard) -> str | None:
         """Do what follows an iteration; return the reason to stop, or None to continue."""
-        if reason in (None, "saturated", "closed", "schedule") and self._has_goal():
+        if reason in (None, "saturated", "closed") and self._has_goal():
             return "goal"
         if reason is not None or iteration >= self._policy.last:
             return reason
@@ -259,7 +256,7 @@ class Saturation:
         state, policy = self._state, self._policy
         rules = policy.rules(iteration, state)
         # Counted where there are no multi-pattern rules, too: else they would be waited for without end.
-        state.multi_done += policy.schedule is None and policy.wants_multi(iteration, state)
+        state.multi_done += policy.wants_multi(iteration, state)
         return rules
 
     def _note_iteration(self, iteration: int, rules: frozenset[int], delta: Delta) -> None:
@@ -272,7 +269,7 @@ class Saturation:
         state.stopped = self._policy.reason_to_stop(delta, rules, state)
         self._journal.note_matches(iteration, delta.matches)
         self._journal.note_iteration(self._report(iteration, delta))
-        self._write_down()
+        write_down(self._subgraph, self._journal)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -302,11 +299,6 @@ class Saturation:
             self._database.statements - self._statements_before,
             time.perf_counter() - self._iteration_started,
         )
-
-    def _write_down(self) -> None:
-        """Write what another process would need; in memory, there is none."""
-        if self._database.is_file:
-            write_down(self._egraph, self._subgraph.matcher, self._journal)
 
     def finish(self, reason: str, subgraphs: tuple[SubgraphReport, ...] = ()) -> Exploration:
         """Write down what is not written yet, and why it ended; return how it went."""

@@ -147,4 +147,4 @@ def _can_go_on(reason: str, options: ExplorationOptions) -> bool:
     has_more = reason in ("saturated", "nodes") or (
         reason == "iterations" and options.iterations >= DEFAULT_ITERATIONS
     )
-    return has_more and not options.schedule and options.cycle_filter != "vanilla"
+    return has_more and options.cycle_filter != "vanilla"

@@ -264,10 +264,6 @@ def _read_rules(run: Run, model: Model) -> list[Rule]:
             if not (options.files or options.only):  # who names rules wants these
                 rules = [rule for rule in rules if rule.name not in backend.left_out]
             rules = [*own, *rules, *backend.rules(has_fixed_shapes=is_fixed, offered=True)]
-        if schedule := run.options.exploration.schedule:
-            from relational_tensat.explore.schedule import check_rulesets, parse_schedule
-
-            check_rulesets(parse_schedule(schedule), rules)
         return rules
 
 
