@@ -9,7 +9,7 @@ from relational_tensat.base.option import OptionGroup, option
 from relational_tensat.explore.strategies import STRATEGIES
 
 #: What ``tree-policy`` may be; see ``rollouts``.
-POLICIES = ("live", "uniform", "average", "look-ahead", "near")
+POLICIES = ("live", "uniform", "average", "look-ahead")
 
 #: What ``tree-extractor`` may be; see ``rewards``.
 EXTRACTORS = ("moves", "greedy", "ocf", "greedy-dag", "ilp")
@@ -27,8 +27,7 @@ class TreeOptions(OptionGroup):
         steps: the most rules that a simulation applies after the expansion.
         policy: how a simulation chooses its rules: ``uniform`` among all rules, dead ones included (a dead
             one takes a step and does nothing), among those that are ``live`` (change the subgraph), by
-            ``average`` reward so far, by ``look-ahead`` (the best of five), or ``near`` (live ones that
-            apply to the root's cheapest graph or to what the simulation has added).
+            ``average`` reward so far, or by ``look-ahead`` (the best of five).
         extractor: what a subgraph costs: ``moves`` on the graph of the subgraph before, or by ``greedy``,
             ``ocf`` (the paper's Algorithm 2), ``greedy-dag`` (from the leaves up, shared work charged once)
             or ``ilp``. The paper's main extraction is one of ``greedy``, ``ocf`` and ``ilp``; the final one

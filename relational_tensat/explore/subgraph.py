@@ -19,9 +19,6 @@ from relational_tensat.rules.model import Rule
 class Subgraph:
     """An e-graph, or some e-nodes of one, that rules are applied to, and how far each of them has been.
 
-    Several subgraphs may have the same rules, compiled once, on e-graphs of one database (see
-    ``EGraph.beside``): they share these, the catalogue and the heads that both speak of.
-
     Attributes:
         egraph: its tables; temporary tables that a step works with are its database connection's.
         rules: by id; a step takes any of these ids.
@@ -102,38 +99,29 @@ class Subgraph:
         """Check that the heads of this subgraph's rules are those that the catalogue gives to e-nodes.
 
         Raises:
-            UsageError: a subgraph with other rules has been begun in this database since.
+            UsageError: a subgraph with other rules has been begun in this e-graph since.
         """
         if self.egraph.catalogue.head_of is not self.rules.heads:
             raise UsageError(
-                "a subgraph was begun with other rules in this database, expected one set for all: "
-                "begin subgraphs with the same CompiledRules, and step them by some of these"
+                "a subgraph was begun with other rules in this e-graph, expected steps of the last one"
             )
 
 
 def begin_subgraph(
-    egraph: EGraph,
-    rules: Sequence[Rule] | CompiledRules,
-    options: ExplorationOptions | None = None,
+    egraph: EGraph, rules: Sequence[Rule], options: ExplorationOptions | None = None
 ) -> Subgraph:
     """Return a subgraph whose rules have not been matched yet.
 
     Args:
-        rules: compiled ones are those of another subgraph of the same database.
         options: how they are applied; their limits are for the code that steps the subgraph.
     """
     with egraph.transaction():
         first_rule, first_instance, last_step = egraph.database.run("egraph/next_ids")[0]
-        if not isinstance(rules, CompiledRules):
-            rules = CompiledRules(rules, int(first_rule))
-        is_known = egraph.catalogue.head_of is rules.heads
-        if is_known:
-            egraph.adopt_heads()
-        else:
-            egraph.set_heads(rules.heads)
-        matcher = Matcher(egraph, rules, int(first_instance))
-        matcher.create_tables(with_rules=not is_known)
-    subgraph = Subgraph(egraph, rules, matcher, options or ExplorationOptions())
+        compiled = CompiledRules(rules, int(first_rule))
+        egraph.set_heads(compiled.heads)
+        matcher = Matcher(egraph, compiled, int(first_instance))
+        matcher.create_tables()
+    subgraph = Subgraph(egraph, compiled, matcher, options or ExplorationOptions())
     subgraph.steps = int(last_step)
     return subgraph
 

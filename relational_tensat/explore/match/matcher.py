@@ -104,11 +104,10 @@ class Matcher:
         """Ask for all that stands below each other when next matched: what is shown is another subgraph."""
         self._edges = Edges(self.compiled)
 
-    def create_tables(self, *, with_rules: bool = True) -> None:
-        """Make the tables of instances and joins; ``with_rules``: write the rules into theirs, too."""
+    def create_tables(self) -> None:
+        """Make the tables of instances and joins, and write the rules into theirs."""
         self.instances.create_tables()
-        if with_rules:
-            self._insert_rules()
+        self._insert_rules()
         self._insert_joins()
 
     def single(self, since: int, rules: frozenset[int] | None = None) -> int:

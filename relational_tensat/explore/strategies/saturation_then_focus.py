@@ -13,15 +13,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 from relational_tensat.base.deadline import GainPatience
-from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.exploration_options import ExplorationOptions
-from relational_tensat.explore.members import Members, begin_subgraphs, end_search, show_universe
-from relational_tensat.explore.outcome import DecisionReport, Exploration, SubgraphReport
+from relational_tensat.explore.members import Members, begin_subgraphs, end_search
+from relational_tensat.explore.outcome import DecisionReport, Exploration
 from relational_tensat.explore.strategies.saturation import Saturation, join_subgraphs
 from relational_tensat.explore.strategies.strategy import SearchSettings
 from relational_tensat.rules.model import Rule
@@ -86,25 +84,23 @@ def explore_focus(egraph: EGraph, rules: Sequence[Rule], search: SearchSettings)
     )
 
     with saturation.watching(left_s) as guard:
-
-        def noted(subgraph: SubgraphReport) -> None:
-            if is_auto and limit_s is not None:
-                guard.end_at(patience.note(subgraph.best_us), "patience")
-
         limit = options.universe_limit + (egraph.e_nodes if ended else 0)
-        subgraphs = GrownSubgraphs(saturation, search, limit, started_s, noted)
-        report = None
-        try:
+        has_patience = is_auto and limit_s is not None
+        subgraphs = GrownSubgraphs(
+            saturation, search, limit, started_s, guard, patience if has_patience else None
+        )
+        with subgraphs.ending():
+            first = None
             if ended:
                 seed = chooser.choose(saturation.iteration)
                 begin_subgraphs(egraph)
                 before = Growth("saturation", options.node_limit, chooser.original_us)
-                report = subgraphs.note(before, seed, egraph.e_nodes, ended)
-            focus = Focus(subgraphs, options, chooser.original_us, search.seed, report)
+                first = subgraphs.note(before, seed, egraph.e_nodes, ended)
+            focus = Focus(subgraphs, options, chooser.original_us, search.seed, first)
             growth = focus.next_after(None)
             while growth is not None:
                 if growth.kind == "tree":
-                    growth = focus.next_after(subgraphs.grow_tree(guard))
+                    growth = focus.next_after(subgraphs.grow_tree())
                     continue
                 if growth.kind == "universe":
                     size, reason = subgraphs.show_all(), "extracted"
@@ -119,27 +115,10 @@ def explore_focus(egraph: EGraph, rules: Sequence[Rule], search: SearchSettings)
                     size = members.size
                     seed = chooser.choose(saturation.iteration)
                 growth = focus.next_after(subgraphs.note(growth, seed, size, reason))
-            reason = "closed" if subgraphs.is_closed else "focus"
-        except SearchOver as over:
-            reason = str(over)
-        except Interrupted:
-            reason = guard.reason or "interrupted"
-        except OutOfMemory:
-            reason = "memory"
-        _show_all(egraph)
-    exploration = saturation.finish(reason, tuple(subgraphs.reports))
+    exploration = saturation.finish(subgraphs.reason, tuple(subgraphs.reports))
     if options.search != "focus-mcts":
         return exploration
     return replace(exploration, decisions=tuple(DecisionReport.read(egraph.database)))
-
-
-def _show_all(egraph: EGraph) -> None:
-    """Show what is extracted from, also where time is over just now."""
-    while egraph.is_universe:
-        egraph.database.resume()
-        with suppress(Interrupted):
-            show_universe(egraph)
-            return
 
 
 def _can_go_on(reason: str, options: ExplorationOptions) -> bool:

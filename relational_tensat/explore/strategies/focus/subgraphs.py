@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
+from relational_tensat.base.deadline import GainPatience
 from relational_tensat.base.records import record
 from relational_tensat.base.watch import Guard
+from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.schema import create_search_tree, create_universe
 from relational_tensat.explore.members import (
     Seed,
@@ -69,6 +72,7 @@ class GrownSubgraphs:
     Attributes:
         reports: of the subgraphs so far, in order.
         limit: the most e-nodes that the universe may have.
+        reason: why the last was the last; see ``ending``.
     """
 
     def __init__(
@@ -77,17 +81,21 @@ class GrownSubgraphs:
         search: SearchSettings,
         limit: int,
         started_s: float,
-        noted: Callable[[SubgraphReport], None] | None = None,
+        guard: Guard,
+        patience: GainPatience | None = None,
     ) -> None:
         """Begin without subgraphs.
 
         Args:
             started_s: when the search began, by ``time.perf_counter``.
-            noted: called with each subgraph that was grown and extracted from.
+            guard: of the search.
+            patience: says by what subgraphs gain how long the search goes on; None for its limits alone.
         """
         self.reports: list[SubgraphReport] = []
         self.limit = limit
-        self._noted = noted
+        self.reason = ""
+        self._guard = guard
+        self._patience = patience
         self._egraph = saturation.subgraph.egraph
         self._database = self._egraph.database
         self._saturation = saturation
@@ -164,19 +172,36 @@ class GrownSubgraphs:
         with self._egraph.transaction():
             keep_subgraph(self._database, report, seed.enodes)
         self.reports.append(report)
-        if self._noted is not None:
-            self._noted(report)
+        if self._patience is not None:
+            self._guard.end_at(self._patience.note(report.best_us), "patience")
         if self._search.observer.watch.happened:  # while it was extracted from
             raise SearchOver("interrupted")
         if report.universe >= self.limit:
             raise SearchOver("universe")
         return report
 
-    def grow_tree(self, guard: Guard) -> SubgraphReport:
+    @contextmanager
+    def ending(self) -> Iterator[None]:
+        """Say why the search within ended; then show what is extracted from."""
+        try:
+            yield
+            self.reason = "closed" if self.is_closed else "focus"
+        except SearchOver as over:
+            self.reason = str(over)
+        except Interrupted:
+            self.reason = self._guard.reason or "interrupted"
+        except OutOfMemory:
+            self.reason = "memory"
+        while self._egraph.is_universe:  # also where time is over just now
+            self._database.resume()
+            with suppress(Interrupted):
+                show_universe(self._egraph)
+                return
+
+    def grow_tree(self) -> SubgraphReport:
         """Search by a tree from the original graph; add the subgraphs that it leaves, return the last.
 
-        Args:
-            guard: of the search: it stops no statement meanwhile.
+        The search's guard stops no statement meanwhile.
 
         Raises:
             SearchOver: a limit of the search was reached.
@@ -184,7 +209,7 @@ class GrownSubgraphs:
         from relational_tensat.explore.strategies.mcts.decisions import TreePlace, TreeSearch
         from relational_tensat.explore.subgraphs.universe import Universe  # few runs need them
 
-        n_subgraphs, saturation = len(self.reports), self._saturation
+        n_subgraphs, saturation, guard = len(self.reports), self._saturation, self._guard
         with guard.deferring():
             left_s = guard.seconds_left
             limit_s = None if left_s == math.inf else _SHARE * left_s
