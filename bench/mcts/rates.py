@@ -70,7 +70,7 @@ def measure_rates(
                 for rule in search.rng.choice(live, subgraphs)
             ]
             started = time.process_time()
-            rollouts = simulator.run(nodes, 1, root, 1)
+            rollouts = simulator.run(nodes, 1, 1)
             simulated = time.process_time()
             rewards.evaluate(rollouts)
             ended = time.process_time()

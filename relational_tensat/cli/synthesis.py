@@ -145,8 +145,7 @@ def _unproved(
     pairs: Sequence[tuple[Term, Term]],
     inputs: Mapping[str, TensorType],
 ) -> list[int]:
-    from relational_tensat.explore.derivation import DerivationEffort
-    from relational_tensat.explore.derivation.pairs import unproved_pairs
+    from relational_tensat.explore.derivation import DerivationEffort, unproved_pairs
 
     effort = DerivationEffort(iterations=4, multi_iterations=1, e_nodes=20_000)
     return unproved_pairs(pairs, inputs, laws, effort)

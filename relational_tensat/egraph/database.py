@@ -5,7 +5,6 @@ Statements go through those passes of DuckDB's planner that they need.
 
 from __future__ import annotations
 
-import copy
 import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
@@ -146,10 +145,8 @@ class Database:
                 raise UsageError(f"--memory-limit {process.memory_limit}: {reason}") from error
             verb = "open" if keep else "create"
             raise InputError(f"{path}: cannot {verb} the database: {reason}") from error
-        # Databases of subgraphs have it, too: what is spilled is there as long as one of them is used.
-        self._first = self.connection
-        if self._spills is not None:
-            weakref.finalize(self._first, self._spills.close).atexit = False
+        if self._spills is not None:  # which is there as long as a result has the connection
+            weakref.finalize(self.connection, self._spills.close).atexit = False
         with _own_errors(path):
             limit_planning(self.connection)
         self._path = path
@@ -163,30 +160,6 @@ class Database:
     def threads(self) -> int:
         """How many a statement may use."""
         return self.process.threads
-
-    def subgraph(self, name: str) -> Database:
-        """Return the same database for the tables of another e-graph: a schema of that name.
-
-        It has a connection of its own: temporary tables, the search path and the open transaction are
-        DuckDB's per connection, and so this e-graph's alone. All statements are the same; what is not in
-        its schema (the catalogue, rules, costs) they find in ``main``.
-
-        Raises:
-            UsageError: there is a schema of that name.
-        """
-        schema = '"' + name.replace('"', '""') + '"'
-        try:
-            self.connection.execute(f"CREATE SCHEMA {schema}")
-        except duckdb.CatalogException as error:
-            raise UsageError(f"subgraph {name!r}: the database has one of that name") from error
-        other = copy.copy(self)
-        other.connection = self.connection.cursor()
-        other._path = other._spills = None  # the files are the first one's
-        other.connection.execute("SET search_path = $path", {"path": f"{schema},main"})
-        other.statements = 0
-        other.stopwatch = Stopwatch()
-        other._stopped = False
-        return other
 
     def execute(
         self,

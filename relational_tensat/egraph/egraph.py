@@ -33,8 +33,8 @@ from relational_tensat.egraph.enode_rows import (
     load_rows,
     small_weights,
 )
-from relational_tensat.egraph.rebuild import rebuild
-from relational_tensat.egraph.schema import create_subgraph, create_tables, create_working
+from relational_tensat.egraph.rebuild import drop_equal, rebuild
+from relational_tensat.egraph.schema import create_tables, create_working
 from relational_tensat.tensor.graph import Graph
 from relational_tensat.tensor.operators import operators
 
@@ -50,13 +50,11 @@ class Counters:
 
 
 class EGraph:
-    """The tables of one e-graph (a subgraph), with the counters that spare asking them.
-
-    A database may hold several e-graphs; see ``beside``.
+    """The tables of one e-graph, with the counters that spare asking them.
 
     Attributes:
         database: the connection; ``connection`` is DuckDB's own, for any SQL of one's own.
-        catalogue: interned symbols, types and signatures, of all e-graphs of the database.
+        catalogue: interned symbols, types and signatures.
         graph: the original graph.
         root: the class that extraction starts from (by its first id; see ``find``).
         next_id: the id of the next e-node and class.
@@ -66,12 +64,10 @@ class EGraph:
             hidden.
     """
 
-    def __init__(
-        self, graph: Graph, database: Database, catalogue: Catalogue | None = None
-    ) -> None:
+    def __init__(self, graph: Graph, database: Database) -> None:
         self.graph = graph
         self.database = database
-        self.catalogue = Catalogue() if catalogue is None else catalogue
+        self.catalogue = Catalogue()
         self.root = 0
         self.next_id = 1
         self.clock = 0
@@ -103,20 +99,6 @@ class EGraph:
             create_tables(egraph.database)
             egraph._load()
             egraph.database.commit()
-        return egraph
-
-    def beside(self, graph: Graph, name: str) -> EGraph:
-        """Put another graph into this e-graph's database: tables of its own, in a schema of that name.
-
-        The two share the catalogue of symbols and signatures, the rules and the costs.
-
-        Raises:
-            UsageError: the database has an e-graph of that name.
-        """
-        egraph = EGraph(graph, self.database.subgraph(name), self.catalogue)
-        with egraph.database.stopwatch.phase("tables"), egraph.transaction():
-            create_subgraph(egraph.database)
-            egraph._load()
         return egraph
 
     @property
@@ -187,11 +169,6 @@ class EGraph:
         heads = catalogue.rehead(head_of)
         catalogue.flush(self.database)
         self.database.run("egraph/signature_heads", heads=heads)
-        self.database.run("egraph/enode_heads")
-
-    def adopt_heads(self) -> None:
-        """Give every e-node the head of its signature, which rules of another e-graph have set."""
-        self.catalogue.flush(self.database)
         self.database.run("egraph/enode_heads")
 
     def set_stop_reason(self, reason: str) -> None:
@@ -265,7 +242,7 @@ class EGraph:
         create_working(self.database, "union_pair")
         self.database.run("rebuild/congruence_unions", round=0)
         rebuilt = rebuild(self.database, iteration=0, stamp=0)
-        self.e_nodes -= rebuilt.dropped
+        self.e_nodes -= drop_equal(self.database) if rebuilt.has_equal else 0
         self.e_classes -= rebuilt.merged
 
 

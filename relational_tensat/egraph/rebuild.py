@@ -7,8 +7,7 @@ unions; until there are none.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from relational_tensat.base.files import sql
 from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.enode_rows import CHILD_COLUMNS
@@ -20,13 +19,13 @@ class RebuildReport:
 
     Attributes:
         merged: classes merged into others.
-        dropped: duplicate e-nodes dropped.
         unions: unions that congruence asked for.
+        has_equal: whether e-nodes of one class became equal: see ``drop_equal``.
     """
 
     merged: int = 0
-    dropped: int = 0
     unions: int = 0
+    has_equal: bool = False
 
 
 #: From so many classes on, a list of them all is looked up more slowly than joins with those that moved, a
@@ -43,7 +42,6 @@ def rebuild(
     stamp: int,
     classes: int = 0,
     has_labels: bool = True,
-    before_drop: Callable[[], None] | None = None,
 ) -> RebuildReport:
     """Close the e-graph under the unions of round 0 in the temporary table ``union_pair``.
 
@@ -51,10 +49,11 @@ def rebuild(
         stamp: the clock that is written into the rows that change.
         classes: about how many there are, which decides how they are looked up.
         has_labels: whether height labels are kept above those of all members.
-        before_drop: called before equal e-nodes are dropped, where there are any; ``congruent`` has them.
     """
     are_many = classes >= MANY_CLASSES
-    merged = unions = dropped = round_index = 0
+    canonical = _canonical_texts(by_joins=are_many)
+    rewriting = "canonicalize_many" if are_many else "rebuild/canonicalize"
+    merged = unions = round_index = 0
     with database.stopwatch.phase("rebuild"):
         while True:
             merged += database.change("rebuild/components", round=round_index)
@@ -65,30 +64,31 @@ def rebuild(
                 if has_labels:
                     database.run("rebuild/union_find_lift")
                 database.run("rebuild/union_find_point")
-            _canonicalize(database, stamp, by_joins=are_many)
+            for text in canonical:
+                database.execute(text, {"stamp": stamp}, rewriting)
             round_index += 1
-            if not database.change("rebuild/congruent"):
-                break
-            pairs = database.change("rebuild/congruence_unions", round=round_index)
+            has_equal = database.change("rebuild/congruent") > 0
+            pairs = has_equal and database.change("rebuild/congruence_unions", round=round_index)
             if not pairs:
-                if before_drop is not None:
-                    before_drop()
-                dropped = database.change("rebuild/drop_duplicates")
                 break
             unions += pairs
         database.run("rebuild/log_unions", iteration=iteration)
-    return RebuildReport(merged, dropped, unions)
+    return RebuildReport(merged, unions, has_equal)
 
 
-def _canonicalize(database: Database, stamp: int, *, by_joins: bool) -> None:
-    """Rewrite the e-nodes whose class or children moved."""
+def drop_equal(database: Database) -> int:
+    """Drop all but one of equal e-nodes, which ``congruent`` has after a rebuild; return how many."""
+    with database.stopwatch.phase("rebuild"):
+        return database.change("rebuild/drop_duplicates")
+
+
+def _canonical_texts(*, by_joins: bool) -> list[str]:
+    """Return the statements that rewrite the e-nodes whose class or children moved."""
     if not by_joins:
-        database.run("rebuild/canonicalize", stamp=stamp)
-        return
-    for column in ("class", *(f"c{i}" for i in range(CHILD_COLUMNS))):
-        text = (
-            f"-- canonical ids for {column}, for all rules; the stamp makes these rows new to the matcher\n"
-            f"UPDATE enode SET {column} = m.new, stamp = $stamp FROM moved AS m\n"
-            f"WHERE m.old = enode.{column} AND enode.{column} > 0"
-        )
-        database.execute(text, {"stamp": stamp}, "canonicalize_many")
+        return [sql("rebuild/canonicalize")]
+    return [
+        f"-- canonical ids for {column}, for all rules; the stamp makes these rows new to the matcher\n"
+        f"UPDATE enode SET {column} = m.new, stamp = $stamp FROM moved AS m\n"
+        f"WHERE m.old = enode.{column} AND enode.{column} > 0"
+        for column in ("class", *(f"c{i}" for i in range(CHILD_COLUMNS)))
+    ]

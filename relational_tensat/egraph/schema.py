@@ -79,14 +79,16 @@ def create_working(database: Database, name: str) -> None:
     working_tables()[name].create(database)
 
 
-#: The files of ``sql/schema`` with the tables of one e-graph (a subgraph); views depend on all others.
-_SUBGRAPH = ("egraph", "model", "reasons", "exploration", "extraction", "views")
+#: The files of ``sql/schema`` with the tables of a new database; views depend on all others.
+_NEW = (
+    "shared", "kernel_terms", "egraph", "model", "reasons", "exploration", "extraction", "views", "course",
+)  # fmt: skip
 
 #: The file with the tables that only a running process has: see above.
 WORKING = "working"
 
 #: All other files, in the order in which they are carried out.
-PURPOSES = ("shared", "kernel_terms", *_SUBGRAPH, "course", "subgraphs", "universe", "search_tree")
+PURPOSES = (*_NEW, "subgraphs", "universe", "search_tree")
 
 
 @record
@@ -109,8 +111,8 @@ class PublishedTable:
 
 
 def create_tables(database: Database) -> None:
-    """Make the tables of a new database and of its first e-graph."""
-    _create(database, ("shared", "kernel_terms", *_SUBGRAPH, "course"))
+    """Make the tables of a new database."""
+    _create(database, _NEW)
 
 
 def create_subgraphs(database: Database) -> None:
@@ -126,11 +128,6 @@ def create_universe(database: Database) -> None:
 def create_search_tree(database: Database) -> None:
     """Make the tables of a tree search, empty."""
     _create(database, ("search_tree",))
-
-
-def create_subgraph(database: Database) -> None:
-    """Make the tables of another e-graph, which shares the others."""
-    _create(database, _SUBGRAPH)
 
 
 def purpose_title(purpose: str) -> tuple[str, str]:

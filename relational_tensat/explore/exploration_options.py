@@ -9,7 +9,7 @@ from relational_tensat.base.option import OptionGroup, option
 from relational_tensat.explore.strategies import STRATEGIES
 
 #: What ``tree-policy`` may be; see ``rollouts``.
-POLICIES = ("live", "uniform", "average", "look-ahead", "near")
+POLICIES = ("live", "uniform", "average", "look-ahead")
 
 #: What ``tree-extractor`` may be; see ``rewards``.
 EXTRACTORS = ("moves", "greedy", "ocf", "greedy-dag", "ilp")
@@ -27,8 +27,7 @@ class TreeOptions(OptionGroup):
         steps: the most rules that a simulation applies after the expansion.
         policy: how a simulation chooses its rules: ``uniform`` among all rules, dead ones included (a dead
             one takes a step and does nothing), among those that are ``live`` (change the subgraph), by
-            ``average`` reward so far, by ``look-ahead`` (the best of five), or ``near`` (live ones that
-            apply to the root's cheapest graph or to what the simulation has added).
+            ``average`` reward so far, or by ``look-ahead`` (the best of five).
         extractor: what a subgraph costs: ``moves`` on the graph of the subgraph before, or by ``greedy``,
             ``ocf`` (the paper's Algorithm 2), ``greedy-dag`` (from the leaves up, shared work charged once)
             or ``ilp``. The paper's main extraction is one of ``greedy``, ``ocf`` and ``ilp``; the final one
@@ -108,13 +107,6 @@ class TreeOptions(OptionGroup):
     )
 
 
-def _check_schedule(text: str) -> None:
-    if text:
-        from relational_tensat.explore.schedule import parse_schedule  # few runs have one
-
-        parse_schedule(text)
-
-
 #: E-nodes of the first subgraphs of a search, as in the TENSAT+MCTS paper (section 5); and of focus's for
 #: each e-node of the original graph, where that is more.
 _SUBGRAPH_NODES, _ROOM = 2_000, 5
@@ -129,8 +121,6 @@ class ExplorationOptions(OptionGroup):
         multi_schedule: the ``first`` iterations, as in TENSAT; or (``saturated``) the first and then each
             time that single-pattern rules have nothing left to add, so that more of them only ever add to
             the e-graph of fewer.
-        schedule: which rules take part in which iterations, instead of the two above: see
-            ``explore.schedule``. Exploration ends with it.
         node_limit: holds at any moment; of a search, in each of its subgraphs.
         time_limit_s: wall seconds; None for no limit.
         cycle_filter: ``efficient`` (height labels, then a search where they are violated), ``vanilla``
@@ -160,14 +150,6 @@ class ExplorationOptions(OptionGroup):
         "first",
         "when rules with several patterns take part",
         choices=("saturated", "first"),
-        is_rare=True,
-    )
-    schedule: str = option(
-        "",
-        "the rules of each iteration: saturate(single); repeat 2 (multi; saturate(single))",
-        metavar="TEXT",
-        default_text="all, by --multi-iterations and multi-schedule",
-        check=_check_schedule,
         is_rare=True,
     )
     node_limit: int = option(50_000, "the most e-nodes", metavar="N", minimum=1)
@@ -218,14 +200,10 @@ class ExplorationOptions(OptionGroup):
             UsageError: a value does not exist or cannot be; names the nearest.
         """
         OptionGroup.__post_init__(self)
-        default = {"multi_iterations": 1, "multi_schedule": "first"}
-        for name in default if self.schedule else ():
-            if getattr(self, name) != default[name]:
-                raise UsageError(
-                    f"schedule and {name} = {getattr(self, name)}, expected one of the two"
-                )
-        if self.is_search:
-            self._check_search()
+        if self.is_search and self.cycle_filter == "vanilla":
+            raise UsageError(
+                f"search = {self.search} and cycle_filter = vanilla, expected one of the two"
+            )
 
     @property
     def is_search(self) -> bool:
@@ -241,10 +219,3 @@ class ExplorationOptions(OptionGroup):
         """
         width = self.subgraph_nodes or max(_SUBGRAPH_NODES, _ROOM * n_original)
         return min(width, self.node_limit)
-
-    def _check_search(self) -> None:
-        cannot = {"schedule": bool(self.schedule), "cycle_filter": self.cycle_filter == "vanilla"}
-        for name in (name for name, is_given in cannot.items() if is_given):
-            raise UsageError(
-                f"search = {self.search} and {name} = {getattr(self, name)}, expected one of the two"
-            )

@@ -152,14 +152,6 @@ class Members:
         """Go back to a state."""
         self.size, self._next_place, self._applications = state
 
-    def stage_entering(self) -> int:
-        """Fill ``entering`` with what built applications would bring into the subgraph; return how many."""
-        return self._database.change("subgraphs/entering", subgraph=self.subgraph)
-
-    def last_that_fits(self, budget: int) -> int:
-        """Return the last application such that what comes in up to it is within a node budget; 0: none."""
-        return int(self._database.run("subgraphs/last_that_fits", budget=budget)[0][0])
-
     def enter(self, iteration: int) -> None:
         """Let what is in ``entering`` come into the subgraph."""
         database = self._database

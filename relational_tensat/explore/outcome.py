@@ -17,7 +17,6 @@ from relational_tensat.egraph.egraph import EGraph
 
 _STOP_TEXTS: Mapping[str, str] = {
     "saturated": "the last iteration added nothing",
-    "schedule": "the schedule has been carried out",
     "iterations": "iteration limit reached",
     "nodes": "e-node limit reached",
     "time": "time limit reached",
@@ -139,7 +138,7 @@ class Exploration:
     """How an exploration ended.
 
     Attributes:
-        stop_reason: saturated, schedule (it has been carried out), goal, iterations, nodes, time, memory,
+        stop_reason: saturated, goal, iterations, nodes, time, memory,
             interrupted, or what ``after`` returned; of ``focus`` also focus (no subgraph had a cheaper
             graph) and universe (its limit is reached); of ``mcts`` also threshold (a graph costs less
             than it).

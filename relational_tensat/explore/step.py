@@ -31,7 +31,7 @@ from relational_tensat.explore.apply.targets import Candidates
 from relational_tensat.explore.compile.compiled_rules import phase_rules
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.outcome import IterationReport, Journal, RuleStats, rule_stats
-from relational_tensat.explore.subgraph import Subgraph, begin_subgraph, write_ending
+from relational_tensat.explore.subgraph import Subgraph, begin_subgraph, write_down
 from relational_tensat.rules.model import Rule
 
 
@@ -153,35 +153,54 @@ def step(subgraph: Subgraph, rules: Collection[int], budget: StepBudget) -> Delt
         UsageError: the rules of another subgraph are in force.
     """
     subgraph.check_rules()
+    egraph, matcher, options = subgraph.egraph, subgraph.matcher, subgraph.options
+    database, members, first_id = egraph.database, subgraph.members, egraph.next_id
+    multi = subgraph.rules.multi_rules.intersection(rules)
+    single = subgraph.rules.single_rules.intersection(rules)
+    multi_complete = single_complete = True
     with subgraph.transaction():
         subgraph.steps += 1
-        running, first_id = _Step(subgraph, budget), subgraph.egraph.next_id
-        stopwatch = subgraph.egraph.database.stopwatch
-        multi = subgraph.rules.multi_rules.intersection(rules)
-        single = subgraph.rules.single_rules.intersection(rules)
-        multi_complete = single_complete = True
+        running = _Step(subgraph)
         if multi:
-            candidates = running.match_multi(multi)
-            is_cut = subgraph.matcher.truncated
-            with stopwatch.phase("apply"):
-                if subgraph.options.cycle_filter == "vanilla":
+            limit = budget.e_nodes if budget.multi_e_nodes is None else budget.multi_e_nodes
+            most = max((limit - subgraph.e_nodes) // _LEAST_BUILT, FEWEST)
+            is_vanilla = options.cycle_filter == "vanilla"  # goes through all of them
+            with database.stopwatch.phase("match"):
+                found = matcher.multi(
+                    subgraph.since(multi), sys.maxsize if is_vanilla else most, multi
+                )
+            subgraph.note_matched(multi)
+            is_cut = matcher.truncated
+            candidates = running.candidates(found, limit, has_rest=True)
+            with database.stopwatch.phase("apply"):
+                if is_vanilla:
                     applied = apply_one_by_one(subgraph, candidates, subgraph.steps)
                 else:
                     applied = apply_all(subgraph, candidates, subgraph.steps, _rejecting(subgraph))
             running.note_applied(applied)
             multi_complete = applied.complete and not is_cut
         if single:
-            candidates = running.match_single(single, has_multi=bool(multi))
-            with stopwatch.phase("apply"):
+            above = budget.whole_above
+            running.must_be_whole = bool(multi) and above is not None and subgraph.e_nodes > above
+            with database.stopwatch.phase("match"):
+                found = matcher.single(subgraph.since(single), single)
+            subgraph.note_matched(single)
+            candidates = running.candidates(found, budget.e_nodes, has_rest=False)
+            with database.stopwatch.phase("apply"):
                 applied = apply_all(subgraph, candidates, subgraph.steps)
             running.note_applied(applied)
             single_complete = applied.complete
+        filtered = 0
+        if (running.unions or running.entered) and options.cycle_filter != "none":
+            filtered = filter_cycles(database, 0 if members is None else members.subgraph)
+        if sum(running.matches.values()) >= _MANY_MATCHES:
+            database.script("explore/free")
         return Delta(
             matches=running.matches,
             rejected=running.rejected,
-            built=subgraph.egraph.next_id - first_id,
+            built=egraph.next_id - first_id,
             unions=running.unions,
-            filtered=running.end(),
+            filtered=filtered,
             multi_complete=multi_complete,
             single_complete=single_complete,
             entered=running.entered,
@@ -189,51 +208,18 @@ def step(subgraph: Subgraph, rules: Collection[int], budget: StepBudget) -> Delt
 
 
 class _Step:
-    """A step that is running."""
+    """What a step has done so far.
 
-    def __init__(self, subgraph: Subgraph, budget: StepBudget) -> None:
-        self._subgraph = subgraph
-        self._egraph = subgraph.egraph
-        self._database = subgraph.egraph.database
+    Attributes:
+        must_be_whole: nothing may be left out: see ``StepBudget.whole_above``.
+    """
+
+    def __init__(self, subgraph: Subgraph) -> None:
         self._matcher = subgraph.matcher
-        self._budget = budget
-        self._must_be_whole = False
+        self._database = subgraph.egraph.database
+        self.must_be_whole = False
         self.matches: dict[int, int] = {}
         self.unions = self.rejected = self.entered = 0
-
-    def end(self) -> int:
-        """Break the cycles that applications have closed; return how many e-nodes that took."""
-        filtered = 0
-        if (self.unions or self.entered) and self._subgraph.options.cycle_filter != "none":
-            members = self._subgraph.members
-            filtered = filter_cycles(self._database, 0 if members is None else members.subgraph)
-        if sum(self.matches.values()) >= _MANY_MATCHES:
-            self._database.script("explore/free")
-        return filtered
-
-    def match_multi(self, rules: frozenset[int]) -> Iterator[Candidates]:
-        """Match multi-pattern rules; return what is to be applied."""
-        limit = self._budget.multi_e_nodes
-        node_limit = self._budget.e_nodes if limit is None else limit
-        since = self._subgraph.since(rules)
-        with self._database.stopwatch.phase("match"):
-            applications = self._matcher.multi(since, self._most_at_first(node_limit), rules)
-        self._note_matched(rules)
-        return self._candidates(applications, node_limit, has_rest=True)
-
-    def match_single(self, rules: frozenset[int], *, has_multi: bool) -> Iterator[Candidates]:
-        """The same for single-pattern rules.
-
-        Args:
-            has_multi: multi-pattern rules were applied before, in the same step.
-        """
-        above = self._budget.whole_above
-        self._must_be_whole = has_multi and above is not None and self._subgraph.e_nodes > above
-        since = self._subgraph.since(rules)
-        with self._database.stopwatch.phase("match"):
-            applications = self._matcher.single(since, rules)
-        self._note_matched(rules)
-        return self._candidates(applications, self._budget.e_nodes, has_rest=False)
 
     def note_applied(self, applied: ApplyReport) -> None:
         """Add what applying did.
@@ -241,23 +227,13 @@ class _Step:
         Raises:
             Starved: something was left out, and must not be.
         """
-        if self._must_be_whole and not applied.complete:
+        if self.must_be_whole and not applied.complete:
             raise Starved
         self.unions += applied.unions
         self.entered += applied.entered
         self.rejected += applied.rejected
 
-    def _note_matched(self, rules: frozenset[int]) -> None:
-        self._egraph.clock += 1
-        self._subgraph.note_matched(rules, self._egraph.clock)
-
-    def _most_at_first(self, node_limit: int) -> int:
-        """Return how many applications of one multi-pattern rule may be asked for at first."""
-        if self._subgraph.options.cycle_filter == "vanilla":  # goes through all of them
-            return sys.maxsize
-        return max((node_limit - self._subgraph.e_nodes) // _LEAST_BUILT, FEWEST)
-
-    def _candidates(
+    def candidates(
         self, applications: int, node_limit: int, *, has_rest: bool
     ) -> Iterator[Candidates]:
         """Yield the applications that were found, then those that ``Matcher.multi`` left to ask for."""
@@ -267,7 +243,7 @@ class _Step:
             for rule, count in matches.items():
                 self.matches[rule] = self.matches.get(rule, 0) + count
             bounds = self._matcher.instances.bounds(
-                matches, node_limit, is_whole=self._must_be_whole
+                matches, node_limit, is_whole=self.must_be_whole
             )
             yield Candidates(applications, bounds, has_rest and self._matcher.has_rest)
             with self._database.stopwatch.phase("match"):
@@ -334,5 +310,5 @@ def apply_further(
         )
         journal.note_matches(subgraph.steps, delta.matches)
         journal.note_iteration(report)
-        write_ending(egraph, subgraph.matcher, journal)
+        write_down(subgraph, journal, has_ended=True)
     return Further(report, rule_stats(database, min(rule.id for rule in subgraph.rules.rules)))

@@ -19,9 +19,6 @@ from relational_tensat.rules.model import Rule
 class Subgraph:
     """An e-graph, or some e-nodes of one, that rules are applied to, and how far each of them has been.
 
-    Several subgraphs may have the same rules, compiled once, on e-graphs of one database (see
-    ``EGraph.beside``): they share these, the catalogue and the heads that both speak of.
-
     Attributes:
         egraph: its tables; temporary tables that a step works with are its database connection's.
         rules: by id; a step takes any of these ids.
@@ -53,9 +50,8 @@ class Subgraph:
         """How many e-nodes it has."""
         return self.egraph.e_nodes if self.members is None else self.members.size
 
-    def begin_members(self, members: Members, enodes: Sequence[int]) -> None:
+    def begin_members(self, members: Members) -> None:
         """Let the subgraph have some e-nodes of its universe; no rule has been matched on them."""
-        members.begin(enodes)
         self.matcher.forget_edges()
         self.members = members
         self._matched.clear()
@@ -68,16 +64,13 @@ class Subgraph:
         self._matched.clear()
 
     def since(self, rules: Iterable[int]) -> int:
-        """Return from which clock on rows are new to some of these rules; 0 where all are."""
-        return self.last_matched(rules)
-
-    def last_matched(self, rules: Iterable[int]) -> int:
-        """Return the clock up to which all of some rules have been matched."""
+        """Return the clock up to which all of some rules have been matched; 0 where one never was."""
         return min((self._matched.get(rule, 0) for rule in rules), default=0)
 
-    def note_matched(self, rules: Iterable[int], clock: int) -> None:
-        """Note that rules have been matched on all rows written before a clock."""
-        self._matched.update(dict.fromkeys(rules, clock))
+    def note_matched(self, rules: Iterable[int]) -> None:
+        """Note that rules have been matched on all rows so far: others have a later stamp."""
+        self.egraph.clock += 1
+        self._matched.update(dict.fromkeys(rules, self.egraph.clock))
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -106,38 +99,29 @@ class Subgraph:
         """Check that the heads of this subgraph's rules are those that the catalogue gives to e-nodes.
 
         Raises:
-            UsageError: a subgraph with other rules has been begun in this database since.
+            UsageError: a subgraph with other rules has been begun in this e-graph since.
         """
         if self.egraph.catalogue.head_of is not self.rules.heads:
             raise UsageError(
-                "a subgraph was begun with other rules in this database, expected one set for all: "
-                "begin subgraphs with the same CompiledRules, and step them by some of these"
+                "a subgraph was begun with other rules in this e-graph, expected steps of the last one"
             )
 
 
 def begin_subgraph(
-    egraph: EGraph,
-    rules: Sequence[Rule] | CompiledRules,
-    options: ExplorationOptions | None = None,
+    egraph: EGraph, rules: Sequence[Rule], options: ExplorationOptions | None = None
 ) -> Subgraph:
     """Return a subgraph whose rules have not been matched yet.
 
     Args:
-        rules: compiled ones are those of another subgraph of the same database.
         options: how they are applied; their limits are for the code that steps the subgraph.
     """
     with egraph.transaction():
         first_rule, first_instance, last_step = egraph.database.run("egraph/next_ids")[0]
-        if not isinstance(rules, CompiledRules):
-            rules = CompiledRules(rules, int(first_rule))
-        is_known = egraph.catalogue.head_of is rules.heads
-        if is_known:
-            egraph.adopt_heads()
-        else:
-            egraph.set_heads(rules.heads)
-        matcher = Matcher(egraph, rules, int(first_instance))
-        matcher.create_tables(with_rules=not is_known)
-    subgraph = Subgraph(egraph, rules, matcher, options or ExplorationOptions())
+        compiled = CompiledRules(rules, int(first_rule))
+        egraph.set_heads(compiled.heads)
+        matcher = Matcher(egraph, compiled, int(first_instance))
+        matcher.create_tables()
+    subgraph = Subgraph(egraph, compiled, matcher, options or ExplorationOptions())
     subgraph.steps = int(last_step)
     return subgraph
 
@@ -152,7 +136,7 @@ def end_exploration(
     """
     egraph = subgraph.egraph
     with egraph.transaction():
-        write_ending(egraph, subgraph.matcher, journal)
+        write_down(subgraph, journal, has_ended=True)
         egraph.set_stop_reason(reason)
     return Exploration(
         reason,
@@ -164,17 +148,20 @@ def end_exploration(
     )
 
 
-def write_down(egraph: EGraph, matcher: Matcher, journal: Journal) -> None:
+def write_down(subgraph: Subgraph, journal: Journal, *, has_ended: bool = False) -> None:
     """Write what steps know without, in the caller's transaction: signatures, instances that unions name,
-    iterations. A file has it after every transaction, so that what a killed process leaves is whole.
+    iterations. A file has it after every transaction, so that what a killed process leaves is whole; what
+    is in memory has it at the end.
+
+    Args:
+        has_ended: the seconds of rules are written, too.
     """
-    egraph.catalogue.flush(egraph.database)
+    database, matcher = subgraph.egraph.database, subgraph.matcher
+    if not (has_ended or database.is_file):
+        return
+    subgraph.egraph.catalogue.flush(database)
     matcher.log_instances()
-    journal.write(egraph.database)
-
-
-def write_ending(egraph: EGraph, matcher: Matcher, journal: Journal) -> None:
-    """Write what is not written yet, in the caller's transaction, and the seconds of rules."""
-    write_down(egraph, matcher, journal)
-    seconds = matcher.rule_seconds
-    egraph.database.insert("rule_time", {"rule": list(seconds), "seconds": list(seconds.values())})
+    journal.write(database)
+    if has_ended:
+        seconds = matcher.rule_seconds
+        database.insert("rule_time", {"rule": list(seconds), "seconds": list(seconds.values())})

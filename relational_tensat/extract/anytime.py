@@ -115,30 +115,47 @@ class AnytimeExtractor:
         if every == 0 or iteration % every:
             return "interrupted" if self.watch.happened else None
         if all(entry.iteration != iteration for entry in self.log):
-            with self.watch.watching(), self._counting():
-                explored_s = now_s() - self._started - self.spent_s
-                self._extract_between(iteration, max(explored_s - self.spent_s, LEAST_S))
+            explored_s = now_s() - self._started - self.spent_s
+            self.choose(iteration, again=True, limit_s=max(explored_s - self.spent_s, LEAST_S))
         if self.watch.happened:
             return "interrupted"
         return "patience" if 0 < self._options.patience <= self._stalled else None
 
-    def choose(self, iteration: int, *, again: bool = False) -> Seed:
-        """Return the cheapest graph of what is shown of the e-graph, with all the time of an extraction.
+    def choose(self, iteration: int, *, again: bool = False, limit_s: float | None = None) -> Seed:
+        """Return the cheapest graph of what is shown of the e-graph.
 
         Args:
             again: something else is shown than when that iteration was extracted from before.
+            limit_s: seconds that it may take; None for all that an extraction may.
 
         Raises:
             Interrupted: exploration's time is over.
             KeyboardInterrupt: Ctrl-C was pressed twice.
         """
         is_known = any(entry.iteration == iteration and entry.optimal for entry in self.log)
-        if self._last is None or again or not is_known:
-            with self.watch.watching(), self._counting():
-                table, extraction = self._extract_between(iteration, self._options.time_limit_s)
-        else:
-            table, extraction = self._last
-        return seed_of(table, extraction)
+        if self._last is not None and is_known and not again:
+            return seed_of(*self._last)
+        start_s, egraph, most_s = now_s(), self._egraph, self._options.time_limit_s
+        database = egraph.database
+        with self.watch.watching(), self._counting():
+            with egraph.transaction():
+                egraph.catalogue.flush(database)
+            limit_s = most_s if limit_s is None else min(limit_s, most_s)
+            search = self._searching(limit_s, lambda: database.is_interrupted)
+            table, extraction = self._last = settle(egraph, self._cost, search, self._measuring)
+            seed = seed_of(table, extraction)
+            kept_choice, best_us = self._kept, self._best_us
+            with egraph.transaction():  # what another process would go on from
+                if self._is_cheaper(extraction.cost_us):
+                    kept_choice = KeptChoice.keep(egraph, seed, iteration)
+                    best_us = extraction.cost_us
+                entry = _entry(iteration, extraction, best_us, start_s, final=False)
+                self._write(entry)
+            self._kept = kept_choice
+            self._count(best_us)
+            self.log.append(entry)
+            self._progress.extracted(entry)
+        return seed
 
     def note(self, seed: Seed, iteration: int) -> None:
         """Keep a graph that was found without extraction: what is chosen in the end costs no more.
@@ -224,28 +241,6 @@ class AnytimeExtractor:
         self.log.append(entry)
         return extraction
 
-    def _extract_between(self, iteration: int, limit_s: float) -> tuple[TableProblem, Extraction]:
-        start_s = now_s()
-        limit_s = min(limit_s, self._options.time_limit_s)
-        with self._egraph.transaction():
-            self._egraph.catalogue.flush(self._egraph.database)
-        database = self._egraph.database
-        search = self._searching(limit_s, lambda: database.is_interrupted)
-        table, extraction = settle(self._egraph, self._cost, search, self._measuring)
-        self._last = table, extraction
-        kept_choice, best_us = self._kept, self._best_us
-        with self._egraph.transaction():  # what another process would go on from
-            if self._is_cheaper(extraction.cost_us):
-                kept_choice = KeptChoice.keep(self._egraph, seed_of(table, extraction), iteration)
-                best_us = extraction.cost_us
-            entry = _entry(iteration, extraction, best_us, start_s, final=False)
-            self._write(entry)
-        self._kept = kept_choice
-        self._count(best_us)
-        self.log.append(entry)
-        self._progress.extracted(entry)
-        return table, extraction
-
     def _is_cheaper(self, cost_us: float) -> bool:
         return cost_us < self._best_us * (1 - COST_TOLERANCE)
 
@@ -266,16 +261,34 @@ class AnytimeExtractor:
             limit_s: seconds of all searches together; each may take ``LEAST_S``.
         """
         spent_s = 0.0
+        is_exact = self._options.extractor == "ilp"  # then there is a best so far
 
-        def search(table: TableProblem, start: Ints | None) -> Extraction:
+        def progress(cost_us: float, bound_us: float) -> None:
+            if patience is not None:
+                patience.note(cost_us, bound_us)
+            self._progress.extraction(cost_us, bound_us)
+
+        def search(table: TableProblem, quick: Ints | None) -> Extraction:
             nonlocal spent_s
             start_s = now_s()
-            known = self._known(table)
-            if known is not None:
-                self._progress.extraction(known.cost_us, known.bound_us)
-                return known
+            last = self._last[1] if self._last is not None and _same(self._last[0], table) else None
+            if last is not None and (last.optimal or last.interrupted or not is_exact):
+                self._progress.extraction(last.cost_us, last.bound_us)
+                return last  # there is no more to find, or no time for it
             left_s = max(limit_s - spent_s, min(LEAST_S, limit_s))
-            found = self._search(table, left_s, should_stop, start, patience)
+            before = last.choice if last is not None else None
+            if last is None and self._kept is not None:
+                before = self._kept.start(table)
+            starts = [each for each in (quick, before) if each is not None]
+            with nullcontext() if is_exact else self.watch.final():
+                found = extract(
+                    table.problem,
+                    replace(self._options, time_limit_s=left_s),
+                    self._process,
+                    watch=self.watch.within(left_s, patience.is_over if patience else should_stop),
+                    progress=progress,
+                    start=min(starts, key=partial(dag_cost_us, table.problem), default=None),
+                )
             spent_s += now_s() - start_s
             return found
 
@@ -284,55 +297,6 @@ class AnytimeExtractor:
     def _measuring(self) -> AbstractContextManager[None]:
         """Return what measurements are made within: no search that has a best so far."""
         return nullcontext() if as_source(self._cost).is_instant else self.watch.final()
-
-    def _known(self, table: TableProblem) -> Extraction | None:
-        """Return what the last extraction found if there is no more to find, or no time for it."""
-        if self._last is None or not _same(self._last[0], table):
-            return None
-        extraction = self._last[1]
-        is_final = extraction.optimal or extraction.interrupted or self._options.extractor != "ilp"
-        return extraction if is_final else None
-
-    def _search(
-        self,
-        table: TableProblem,
-        limit_s: float,
-        should_stop: ShouldStop | None = None,
-        start: Ints | None = None,
-        patience: GapPatience | None = None,
-    ) -> Extraction:
-        options = replace(self._options, time_limit_s=limit_s)
-        has_best_so_far = options.extractor == "ilp"
-
-        def progress(cost_us: float, bound_us: float) -> None:
-            if patience is not None:
-                patience.note(cost_us, bound_us)
-            self._progress.extraction(cost_us, bound_us)
-
-        if patience is not None:
-            should_stop = patience.is_over
-        with nullcontext() if has_best_so_far else self.watch.final():
-            return extract(
-                table.problem,
-                options,
-                self._process,
-                watch=self.watch.within(limit_s, should_stop),
-                progress=progress,
-                start=self._start(table, start),
-            )
-
-    def _start(self, table: TableProblem, quick: Ints | None) -> Ints | None:
-        """Return the best choice that is known for a problem.
-
-        Args:
-            quick: one that a greedy method found.
-        """
-        if self._last is not None and _same(self._last[0], table):
-            before: Ints | None = self._last[1].choice
-        else:
-            before = None if self._kept is None else self._kept.start(table)
-        starts = [each for each in (quick, before) if each is not None]
-        return min(starts, key=partial(dag_cost_us, table.problem), default=None)
 
     def _write(self, entry: ExtractionEntry) -> None:
         self._egraph.database.append("extraction_log", [astuple(entry)])

@@ -40,8 +40,6 @@ def fill_costs(egraph: EGraph, cost: CostModel, asking: Asking = CostSource.ask)
             "cost/drop_provisional", provisional=provisional, signatures=costs["signature"]
         )
         egraph.database.insert("cost", costs)
-    if source.tells_computed:
-        _fill_computed(egraph, source, asking)
 
 
 def ask_for_chosen(
@@ -113,8 +111,14 @@ def _constant_costs(
     return {"signature": [*configurations], "cost_us": costs, "source": labels}
 
 
-def _fill_computed(egraph: EGraph, source: CostSource, asking: Asking) -> None:
-    """Give signatures what they cost where operands are computed that usually are constants."""
+def fill_computed_costs(egraph: EGraph, cost: CostModel, asking: Asking = CostSource.ask) -> None:
+    """Give signatures what they cost where operands are computed that usually are constants.
+
+    ``fill_costs`` comes before; where the source does not tell the one from the other, that is all.
+    """
+    source = as_source(cost)
+    if not source.tells_computed:
+        return
     rows = egraph.database.run("cost/uncosted_computed", source=source.name)
     asked = [_configuration(egraph, int(signature), int(computed)) for signature, computed in rows]
     known = asking(source, asked)

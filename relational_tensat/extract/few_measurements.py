@@ -24,12 +24,9 @@ from relational_tensat.cost import CostModel, CostSource, as_source
 from relational_tensat.cost.source import ABOUT, AT_LEAST
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.extract.cost_table import ask_for_chosen
-from relational_tensat.extract.extraction import extract
-from relational_tensat.extract.extraction_options import ExtractionOptions
 from relational_tensat.extract.greedy.dag import cheapest_greedy
 from relational_tensat.extract.problem import UNUSED, Extraction, ExtractionProblem, Ints
-from relational_tensat.extract.tables import TableProblem, choose, chosen_graph, extraction_problem
-from relational_tensat.tensor import Graph
+from relational_tensat.extract.tables import TableProblem, extraction_problem
 
 #: Seconds of a greedy method on a very large e-graph.
 _QUICK_S = 2.0
@@ -84,16 +81,3 @@ def chosen_enodes(table: TableProblem, choice: Ints) -> list[int]:
     """Return the ids of a choice's e-nodes."""
     ids: list[int] = table.enodes[choice[choice != UNUSED]].tolist()
     return ids
-
-
-def cheapest_graph(egraph: EGraph, cost: CostModel, options: ExtractionOptions) -> Graph:
-    """Return the cheapest graph that an extractor finds, which is ``chosen`` in the tables then.
-
-    Raises:
-        NoSolutionError: the root has no acyclic derivation.
-    """
-    table, extraction = settle(
-        egraph, cost, lambda problem, start: extract(problem.problem, options, start=start)
-    )
-    choose(egraph, table, extraction.choice)
-    return chosen_graph(egraph)

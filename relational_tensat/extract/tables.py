@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from relational_tensat.egraph.catalogue import Symbol
 from relational_tensat.egraph.chosen_graph import ChosenNode, build_with_classes
 from relational_tensat.egraph.egraph import EGraph, classes_of_weights
 from relational_tensat.egraph.enode_rows import CHILD_COLUMNS
-from relational_tensat.extract.cost_table import Asking, fill_costs
+from relational_tensat.extract.cost_table import Asking, fill_computed_costs, fill_costs
 from relational_tensat.extract.families import ORIGINAL
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem, topological_order
 from relational_tensat.tensor.graph import Graph
@@ -44,55 +44,39 @@ def extraction_problem(
     Args:
         asking: how costs are asked for; unless with ``CostSource.ask``, not all of them are measured.
     """
-    _mark_weight_only(egraph)
+    weights = classes_of_weights(egraph)
+    egraph.database.run("extract/mark_weight_only", classes=weights.tolist())
     fill_costs(egraph, cost, asking)
+    fill_computed_costs(egraph, cost, asking)
     rows = egraph.database.columns("extract/extraction_nodes")
-
-    def find_original(
-        node_class: NDArray[np.int32],
-        pointer: NDArray[np.int32],
-        child_idx: NDArray[np.int32],
-        root: int,
-    ) -> NDArray[np.int32]:
-        original = _original(rows["iteration"], node_class)
-        kept = egraph.database.run("extract/kept_originals")[0][0]
-        if np.count_nonzero(rows["iteration"] == 0) < kept:
-            weights = np.flatnonzero(rows["weight_only"])
-            _settle_constants(original, weights, node_class, pointer, child_idx)
-        if egraph.is_universe and not _is_derived(original, root, pointer, child_idx):
-            original[:] = UNUSED
-        return original
-
-    return problem_of_rows(rows, egraph.find(egraph.root), find_original)
+    table = problem_of_rows(rows, egraph.find(egraph.root))
+    problem, iteration = table.problem, rows["iteration"]
+    original = _original(iteration, problem.node_class)
+    ((kept,),) = egraph.database.run("extract/kept_originals")
+    if np.count_nonzero(iteration == 0) < kept:
+        _settle_constants(original, np.flatnonzero(rows["weight_only"]), problem)
+    if not egraph.is_universe or _is_derived(original, problem):
+        table = replace(table, problem=replace(problem, original=original))
+    return table
 
 
-def problem_of_rows(
-    rows: Mapping[str, NDArray[Any]],
-    root: int,
-    find_original: Callable[..., NDArray[np.int32]] | None = None,
-) -> TableProblem:
-    """Return the extraction problem of rows of ``extract/extraction_nodes``.
+def problem_of_rows(rows: Mapping[str, NDArray[Any]], root: int) -> TableProblem:
+    """Return the extraction problem of rows of ``extract/extraction_nodes``, without an original graph.
 
     Args:
         root: the class that is needed, canonical.
-        find_original: returns the original graph as a choice, of the arrays of the problem; None for none.
     """
     classes, places = np.unique(rows["class"], return_inverse=True)
-    node_class = places.astype(np.int32)
     children = np.stack([rows[f"c{i}"] for i in range(CHILD_COLUMNS)], axis=1)
     pointer, flat = _child_lists(children)
-    child_idx = np.searchsorted(classes, flat).astype(np.int32)
-    root_class = int(np.searchsorted(classes, root))
     problem = ExtractionProblem(
         cost_us=rows["cost_us"].astype(np.float64),
-        node_class=node_class,
+        node_class=places.astype(np.int32),
         child_ptr=pointer,
-        child_idx=child_idx,
+        child_idx=np.searchsorted(classes, flat).astype(np.int32),
         n_classes=len(classes),
-        root=root_class,
-        original=np.full(len(classes), UNUSED, np.int32)
-        if find_original is None
-        else find_original(node_class, pointer, child_idx, root_class),
+        root=int(np.searchsorted(classes, root)),
+        original=np.full(len(classes), UNUSED, np.int32),
     )
     return TableProblem(problem, rows["id"].astype(np.int32))
 
@@ -180,11 +164,6 @@ def rules_of_chosen(egraph: EGraph) -> dict[str, int]:
     return {str(name): int(count) for name, count in egraph.database.run("extract/rules_of_chosen")}
 
 
-def _mark_weight_only(egraph: EGraph) -> None:
-    classes = classes_of_weights(egraph)
-    egraph.database.run("extract/mark_weight_only", classes=classes.tolist())
-
-
 def _child_lists(children: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return (pointer, flat list) of the distinct non-zero children of each row."""
     ordered = np.sort(children, axis=1)
@@ -206,15 +185,10 @@ def _original(iteration: NDArray[np.int32], node_class: NDArray[np.int32]) -> ND
     return original
 
 
-def _is_derived(
-    original: NDArray[np.int32],
-    root: int,
-    pointer: NDArray[np.int32],
-    child_idx: NDArray[np.int32],
-) -> bool:
+def _is_derived(original: NDArray[np.int32], problem: ExtractionProblem) -> bool:
     """Whether all classes that the root needs have an e-node of the original: not in every subgraph."""
     needed: set[int] = set()
-    stack = [root]
+    stack = [problem.root]
     while stack:
         owner = stack.pop()
         if owner in needed:
@@ -223,16 +197,12 @@ def _is_derived(
         node = original[owner]
         if node == UNUSED:
             return False
-        stack += child_idx[pointer[node] : pointer[node + 1]].tolist()
+        stack += problem.children(node).tolist()
     return True
 
 
 def _settle_constants(
-    original: NDArray[np.int32],
-    nodes: NDArray[np.intp],
-    node_class: NDArray[np.int32],
-    pointer: NDArray[np.int32],
-    child_idx: NDArray[np.int32],
+    original: NDArray[np.int32], nodes: NDArray[np.intp], problem: ExtractionProblem
 ) -> None:
     """Give each weight-only class an e-node over weights only, from the leaves up, oldest first.
 
@@ -248,10 +218,10 @@ def _settle_constants(
     while waiting:
         blocked = []
         for node in waiting:
-            owner = int(node_class[node])
+            owner = int(problem.node_class[node])
             if owner in derived:
                 continue
-            if derived.issuperset(child_idx[pointer[node] : pointer[node + 1]].tolist()):
+            if derived.issuperset(problem.children(node).tolist()):
                 derived.add(owner)
                 original[owner] = node
             else:

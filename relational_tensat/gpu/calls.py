@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.gpu.catalogue import FLOAT_TYPES
 from relational_tensat.gpu.memory import contiguous
-from relational_tensat.tensor import Array, TensorType
+from relational_tensat.tensor import Array, Attrs, TensorType
 
 #: Sizes along three axes; axes that a tensor lacks are of size 1, in front.
 Triple: TypeAlias = tuple[int, int, int]
@@ -297,6 +297,22 @@ class CallEmitter:
     def launch_over(self, kernel: str, count: int, /, **arguments: Argument) -> None:
         """Add a launch of a kernel in which a thread takes one of ``count`` things after another."""
         self.launch(kernel, blocks_for(count), (THREADS, 1, 1), **arguments)
+
+
+class LoweredNode(NamedTuple):
+    """A node of a graph, and who takes the calls that it is lowered to.
+
+    Attributes:
+        inputs: the operands' tensors; a tuple operand as its parts.
+        output: the result's type, of several results the types.
+        attrs: canonical.
+    """
+
+    emitter: CallEmitter
+    op: str
+    inputs: tuple[DeviceTensor, ...]
+    output: Any
+    attrs: Attrs
 
 
 def check_size(kind: TensorType) -> None:

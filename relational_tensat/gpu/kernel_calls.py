@@ -7,12 +7,12 @@ tensors only is given copies of others. Nothing here touches a device.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.gpu.calls import CallEmitter, DeviceTensor
+from relational_tensat.gpu.calls import CallEmitter, DeviceTensor, LoweredNode
 from relational_tensat.gpu.catalogue import (
     BINARY_CODES,
     COMPARISON_CODES,
@@ -57,8 +57,8 @@ from relational_tensat.gpu.products import (
 )
 from relational_tensat.tensor import Attrs, ValueType, tensors_of
 
-#: (emitter, operator, operands, result's type, attributes) to the result's tensor or tensors.
-_Lowering: TypeAlias = Callable[[CallEmitter, str, tuple[DeviceTensor, ...], Any, Attrs], Any]
+#: To the result's tensor or tensors.
+_Lowering: TypeAlias = Callable[[LoweredNode], DeviceTensor | Sequence[DeviceTensor]]
 
 _LOWERINGS: dict[str, _Lowering] = {
     **dict.fromkeys((op for op in UNARY_CODES if op != "gelu_tanh"), lower_unary),
@@ -122,7 +122,7 @@ def lower(
         raise InputError(f"no GPU kernel for the operator {op}")
     if op not in _READS_VIEWS:
         inputs = tuple(in_one_piece(emitter, tensor) for tensor in inputs)
-    result = lowering(emitter, op, inputs, output, attrs)
+    result = lowering(LoweredNode(emitter, op, inputs, output, attrs))
     tensors: tuple[DeviceTensor, ...] = (
         (result,) if isinstance(result, DeviceTensor) else tuple(result)
     )

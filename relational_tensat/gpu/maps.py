@@ -11,6 +11,7 @@ from relational_tensat.gpu.calls import (
     Argument,
     CallEmitter,
     DeviceTensor,
+    LoweredNode,
     blocks_for,
     float_type,
 )
@@ -26,7 +27,7 @@ from relational_tensat.gpu.catalogue import (
 )
 from relational_tensat.gpu.memory import broadcast, collapse, item_bytes, padded
 from relational_tensat.gpu.moves import in_one_piece, transposed
-from relational_tensat.tensor import Attrs, TensorType
+from relational_tensat.tensor import TensorType
 from relational_tensat.tensor.operators.attributes import float_of, int_of, ints_of, str_of
 
 _WARP = 32
@@ -34,14 +35,9 @@ _WARP = 32
 _NORMS_OF_SUMS = {"cuda_skip_layer_norm": "layer_norm", "cuda_skip_rms_norm": "rms_norm"}
 
 
-def lower_reduction(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: TensorType,
-    attrs: Attrs,
-) -> DeviceTensor:
+def lower_reduction(node: LoweredNode) -> DeviceTensor:
     """Lower a reduction: of rows, of columns, or of rows after a transpose that makes them so."""
+    emitter, op, inputs, output, attrs = node
     (x,) = inputs
     kind = float_type(op, x.type)
     shape, reduced = x.type.shape, set(ints_of(attrs, "axes"))
@@ -85,14 +81,9 @@ def _runs(shape: tuple[int, ...], reduced: set[int]) -> list[tuple[bool, int]]:
     return runs
 
 
-def lower_softmax(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: TensorType,
-    attrs: Attrs,
-) -> DeviceTensor:
+def lower_softmax(node: LoweredNode) -> DeviceTensor:
     """Lower a softmax along one axis."""
+    emitter, op, inputs, output, attrs = node
     (x,) = inputs
     axis, shape = int_of(attrs, "axis"), x.type.shape
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
@@ -110,38 +101,20 @@ def lower_softmax(
     return result
 
 
-def lower_norm(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: TensorType,
-    attrs: Attrs,
-) -> DeviceTensor:
+def lower_norm(node: LoweredNode) -> DeviceTensor:
     """Lower layer_norm, with or without bias, and rms_norm."""
-    x, *parameters = inputs
-    return _emit_norm(emitter, op, (x, None), parameters, attrs)
+    return _emit_norm(node, node.op, None, node.inputs[1:])
 
 
-def lower_skip_norm(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: TensorType,
-    attrs: Attrs,
-) -> DeviceTensor:
+def lower_skip_norm(node: LoweredNode) -> DeviceTensor:
     """Lower such a norm of the sum of the first two operands."""
-    x, skip, *parameters = inputs
-    return _emit_norm(emitter, _NORMS_OF_SUMS[op], (x, skip), parameters, attrs)
+    return _emit_norm(node, _NORMS_OF_SUMS[node.op], node.inputs[1], node.inputs[2:])
 
 
 def _emit_norm(
-    emitter: CallEmitter,
-    op: str,
-    summands: tuple[DeviceTensor, DeviceTensor | None],
-    parameters: Sequence[DeviceTensor],
-    attrs: Attrs,
+    node: LoweredNode, op: str, skip: DeviceTensor | None, parameters: Sequence[DeviceTensor]
 ) -> DeviceTensor:
-    x, skip = summands
+    emitter, _, (x, *_), _, attrs = node
     scale, *biases = parameters
     axis, shape = int_of(attrs, "axis"), x.type.shape
     rows, width = math.prod(shape[:axis]), math.prod(shape[axis:])
@@ -173,14 +146,9 @@ _PACK_BYTES = 16
 _RANK = 5
 
 
-def lower_unary(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: TensorType,
-    attrs: Attrs,
-) -> DeviceTensor:
+def lower_unary(node: LoweredNode) -> DeviceTensor:
     """Lower a function of each element."""
+    emitter, op, inputs, output, attrs = node
     (x,) = inputs
     kind = float_type(op, x.type)
     (x,), (sizes, strides) = _walked(emitter, (x,), output.shape)
@@ -207,27 +175,17 @@ def lower_unary(
     return result
 
 
-def lower_binary(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: TensorType,
-    attrs: Attrs,
-) -> DeviceTensor:
+def lower_binary(node: LoweredNode) -> DeviceTensor:
     """Lower a function of two elements, operands broadcast."""
+    emitter, op, inputs, output, _ = node
     result = emitter.tensor(output)
     emit_binary(emitter, op, result, inputs[0], inputs[1], "none")
     return result
 
 
-def lower_elementwise(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: TensorType,
-    attrs: Attrs,
-) -> DeviceTensor:
+def lower_elementwise(node: LoweredNode) -> DeviceTensor:
     """Lower such a function with an activation behind it."""
+    emitter, _, inputs, output, attrs = node
     result = emitter.tensor(output)
     function, act = str_of(attrs, "op"), str_of(attrs, "act")
     emit_binary(emitter, function, result, inputs[0], inputs[1], act)
@@ -269,28 +227,18 @@ def _walked(
     return operands, walk
 
 
-def lower_is_nan(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: TensorType,
-    attrs: Attrs,
-) -> DeviceTensor:
+def lower_is_nan(node: LoweredNode) -> DeviceTensor:
     """Lower a test of each element."""
+    emitter, op, inputs, output, _ = node
     (x,) = inputs
     kind, result = float_type(op, x.type), emitter.tensor(output)
     emitter.launch_over(f"is_nan<{kind}>", output.size, dst=result.ref, src=x.ref, n=output.size)
     return result
 
 
-def lower_condition(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: TensorType,
-    attrs: Attrs,
-) -> DeviceTensor:
+def lower_condition(node: LoweredNode) -> DeviceTensor:
     """Lower a comparison of elements, or a function of conditions, operands broadcast."""
+    emitter, op, inputs, output, _ = node
     operands = inputs[0], inputs[-1]
     (a, b), (sizes, left, right) = _walked(emitter, operands, output.shape)
     result = emitter.tensor(output)
@@ -310,14 +258,9 @@ def lower_condition(
     return result
 
 
-def lower_where(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: TensorType,
-    attrs: Attrs,
-) -> DeviceTensor:
+def lower_where(node: LoweredNode) -> DeviceTensor:
     """Lower a choice between the elements of two tensors, operands broadcast."""
+    emitter, _, inputs, output, _ = node
     (condition, a, b), (sizes, *strides) = _walked(emitter, inputs, output.shape)
     result = emitter.tensor(output)
     whose, left, right = (padded(view, _RANK, 0) for view in strides)
@@ -337,14 +280,9 @@ def lower_where(
     return result
 
 
-def lower_batch_norm(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: TensorType,
-    attrs: Attrs,
-) -> DeviceTensor:
+def lower_batch_norm(node: LoweredNode) -> DeviceTensor:
     """Lower a normalization by stored statistics."""
+    emitter, op, inputs, output, attrs = node
     x, scale, bias, mean, var = inputs
     result = emitter.tensor(output)
     emitter.launch_over(
@@ -364,14 +302,9 @@ def lower_batch_norm(
     return result
 
 
-def lower_cast(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: TensorType,
-    attrs: Attrs,
-) -> DeviceTensor:
+def lower_cast(node: LoweredNode) -> DeviceTensor:
     """Lower a conversion; to the type that the operand has, it is the operand."""
+    emitter, op, inputs, output, attrs = node
     (x,) = inputs
     dtype_to = str_of(attrs, "dtype")
     if dtype_to == x.type.dtype:

@@ -11,7 +11,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from relational_tensat.gpu.calls import CallEmitter, DeviceTensor, Ref, Triple, strides_of
+from relational_tensat.gpu.calls import (
+    CallEmitter,
+    DeviceTensor,
+    LoweredNode,
+    Ref,
+    Triple,
+    strides_of,
+)
 from relational_tensat.gpu.catalogue import MOVED_TYPES, PAD_MODE_CODES
 from relational_tensat.gpu.memory import (
     broadcast,
@@ -22,7 +29,7 @@ from relational_tensat.gpu.memory import (
     padded,
     reshaped,
 )
-from relational_tensat.tensor import Attrs, TensorType
+from relational_tensat.tensor import TensorType
 from relational_tensat.tensor.operators.attributes import float_of, int_of, ints_of, str_of
 
 #: Addresses of tensors are multiples of this, also of views.
@@ -91,14 +98,9 @@ _MOST_TILES = 65_535
 _RANK = 6
 
 
-def lower_view(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: TensorType,
-    attrs: Attrs,
-) -> DeviceTensor:
+def lower_view(node: LoweredNode) -> DeviceTensor:
     """Lower what gives its operand back, perhaps under another shape: a view, if its elements allow it."""
+    emitter, _, inputs, output, _ = node
     return with_shape(emitter, inputs[0], output)
 
 
@@ -110,15 +112,10 @@ def with_shape(emitter: CallEmitter, x: DeviceTensor, output: TensorType) -> Dev
     return replace(x, type=output, strides=strides)
 
 
-def lower_transpose(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: TensorType,
-    attrs: Attrs,
-) -> DeviceTensor:
+def lower_transpose(node: LoweredNode) -> DeviceTensor:
     """Lower a transpose: a view where only axes of size 1 move, tiles where the last two change
     places, else a strided copy."""
+    emitter, _, inputs, output, attrs = node
     (x,) = inputs
     return transposed(emitter, x, ints_of(attrs, "perm"), output)
 
@@ -162,14 +159,9 @@ def _tiles(sizes: tuple[int, ...], start: tuple[int, ...]) -> Triple | None:
     return batch[0], rows, columns
 
 
-def lower_expand(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: TensorType,
-    attrs: Attrs,
-) -> DeviceTensor:
+def lower_expand(node: LoweredNode) -> DeviceTensor:
     """Lower a repetition: a copy of a view that stays where it is along repeated axes."""
+    emitter, _, inputs, output, _ = node
     (x,) = inputs
     if x.type.size == output.size:
         return with_shape(emitter, x, output)
@@ -180,14 +172,9 @@ def lower_expand(
     return result
 
 
-def lower_pad(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: TensorType,
-    attrs: Attrs,
-) -> DeviceTensor:
+def lower_pad(node: LoweredNode) -> DeviceTensor:
     """Lower a border."""
+    emitter, _, inputs, output, attrs = node
     (x,) = inputs
     begins = ints_of(attrs, "pads")[: x.type.rank]
     value, mode = float_of(attrs, "value"), str_of(attrs, "mode")
@@ -196,14 +183,9 @@ def lower_pad(
     return result
 
 
-def lower_enlarge(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: TensorType,
-    attrs: Attrs,
-) -> DeviceTensor:
+def lower_enlarge(node: LoweredNode) -> DeviceTensor:
     """Lower a kernel padded to the size of another, itself in the middle."""
+    emitter, _, inputs, output, _ = node
     w = inputs[0]
     begins = tuple(
         (target - size) // 2 for size, target in zip(w.type.shape, output.shape, strict=True)
@@ -242,18 +224,13 @@ def emit_pad(
     )
 
 
-def lower_merge(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: TensorType,
-    attrs: Attrs,
-) -> DeviceTensor:
+def lower_merge(node: LoweredNode) -> DeviceTensor:
     """Lower a grouped convolution's weights for fewer groups: zeros, then the filters' own slots.
 
     A filter of slot s of its new group has its weights s operands further on, so one strided copy
     places them all.
     """
+    emitter, _, inputs, output, attrs = node
     (w,) = inputs
     count, groups = int_of(attrs, "count"), int_of(attrs, "groups")
     per_group = w.type.shape[0] // groups
@@ -278,14 +255,9 @@ def moved(ref: Ref, elements: int, dtype: str) -> Ref:
 _PARTS = 8
 
 
-def lower_concat(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: TensorType,
-    attrs: Attrs,
-) -> DeviceTensor:
+def lower_concat(node: LoweredNode) -> DeviceTensor:
     """Lower a join: every part is copied."""
+    emitter, _, inputs, output, attrs = node
     if len(inputs) == 1:
         return inputs[0]
     result = emitter.tensor(output)
@@ -293,14 +265,9 @@ def lower_concat(
     return result
 
 
-def lower_split(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: tuple[TensorType, ...],
-    attrs: Attrs,
-) -> tuple[DeviceTensor, ...]:
+def lower_split(node: LoweredNode) -> tuple[DeviceTensor, ...]:
     """Lower a cut: views where each part begins where it may, else all are copied by one kernel."""
+    emitter, _, inputs, output, attrs = node
     (x,) = inputs
     axis, strides = int_of(attrs, "axis"), strides_of(x)
     starts = [0, *accumulate(part.shape[axis] for part in output)]
@@ -345,14 +312,9 @@ def _emit_pieces(
         )
 
 
-def lower_slice(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: TensorType,
-    attrs: Attrs,
-) -> DeviceTensor:
+def lower_slice(node: LoweredNode) -> DeviceTensor:
     """Lower a slice: a view where it begins where it may and goes forwards, else a strided copy."""
+    emitter, _, inputs, output, attrs = node
     (x,) = inputs
     dtype = x.type.dtype
     strides = list(strides_of(x))
@@ -370,14 +332,9 @@ def lower_slice(
     return result
 
 
-def lower_gather(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: TensorType,
-    attrs: Attrs,
-) -> DeviceTensor:
+def lower_gather(node: LoweredNode) -> DeviceTensor:
     """Lower the taking of named slices."""
+    emitter, _, inputs, output, attrs = node
     data, indices = inputs
     axis = int_of(attrs, "axis")
     shape, size = data.type.shape, item_bytes(data.type.dtype)

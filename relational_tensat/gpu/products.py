@@ -16,6 +16,7 @@ from relational_tensat.gpu.calls import (
     CallEmitter,
     Convolution,
     DeviceTensor,
+    LoweredNode,
     Pooling,
     ProductCall,
     Triple,
@@ -36,39 +37,20 @@ from relational_tensat.tensor.operators.attributes import (
 from relational_tensat.tensor.operators.windows import resolve_padding
 
 
-def lower_conv(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: TensorType,
-    attrs: Attrs,
-) -> DeviceTensor:
+def lower_conv(node: LoweredNode) -> DeviceTensor:
     """Lower a convolution, its groups read off the shapes."""
-    x, w, *bias = inputs
-    return _emit_conv(emitter, (x, w), (None, *bias), output, attrs)
+    return _emit_conv(node, None, *node.inputs[2:])
 
 
-def lower_conv_add(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: TensorType,
-    attrs: Attrs,
-) -> DeviceTensor:
+def lower_conv_add(node: LoweredNode) -> DeviceTensor:
     """Lower a convolution with an addend; operands x, w, addend and, if any, bias."""
-    x, w, *added = inputs
-    return _emit_conv(emitter, (x, w), tuple(added), output, attrs)
+    return _emit_conv(node, *node.inputs[2:])
 
 
 def _emit_conv(
-    emitter: CallEmitter,
-    factors: tuple[DeviceTensor, DeviceTensor],
-    added: tuple[DeviceTensor | None, ...],
-    output: TensorType,
-    attrs: Attrs,
+    node: LoweredNode, addend: DeviceTensor | None, bias: DeviceTensor | None = None
 ) -> DeviceTensor:
-    x, w = factors
-    addend, bias = (*added, None)[:2]
+    emitter, _, (x, w, *_), output, attrs = node
     float_type("conv", x.type)
     groups = x.type.shape[1] // w.type.shape[1]
     result = emitter.tensor(output)
@@ -93,14 +75,9 @@ def _emit_conv(
     return result
 
 
-def lower_pool(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: TensorType,
-    attrs: Attrs,
-) -> DeviceTensor:
+def lower_pool(node: LoweredNode) -> DeviceTensor:
     """Lower a pool."""
+    emitter, op, inputs, output, attrs = node
     (x,) = inputs
     float_type(op, x.type)
     result = emitter.tensor(output)
@@ -159,61 +136,34 @@ class _Epilogue:
     act: str
 
 
-def lower_matmul(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: TensorType,
-    attrs: Attrs,
-) -> DeviceTensor:
+def lower_matmul(node: LoweredNode) -> DeviceTensor:
     """Lower a product; where all products of a batch share B, it is one of more rows."""
-    a, b, *bias = inputs
-    epilogue = _Epilogue(None, bias[0] if bias else None, str_of(attrs, "act"))
-    return _emit(emitter, op, _Factors(a, b), epilogue, output)
+    a, b, *bias = node.inputs
+    epilogue = _Epilogue(None, bias[0] if bias else None, str_of(node.attrs, "act"))
+    return _emit(node, _Factors(a, b), epilogue)
 
 
-def lower_product(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: TensorType,
-    attrs: Attrs,
-) -> DeviceTensor:
+def lower_product(node: LoweredNode) -> DeviceTensor:
     """Lower a scaled product of factors that may lie transposed; operands A, B and, if any, bias."""
-    a, b, *bias = inputs
-    return _lower_scaled(emitter, op, (a, b), (None, *bias), output, attrs)
+    return _emit_scaled(node, None, *node.inputs[2:])
 
 
-def lower_product_add(
-    emitter: CallEmitter,
-    op: str,
-    inputs: tuple[DeviceTensor, ...],
-    output: TensorType,
-    attrs: Attrs,
-) -> DeviceTensor:
+def lower_product_add(node: LoweredNode) -> DeviceTensor:
     """Lower such a product with an addend; operands A, B, addend and, if any, bias."""
-    a, b, addend, *bias = inputs
-    return _lower_scaled(emitter, op, (a, b), (addend, *bias), output, attrs)
+    return _emit_scaled(node, *node.inputs[2:])
 
 
-def _lower_scaled(
-    emitter: CallEmitter,
-    op: str,
-    factors: tuple[DeviceTensor, DeviceTensor],
-    added: tuple[DeviceTensor | None, ...],
-    output: TensorType,
-    attrs: Attrs,
+def _emit_scaled(
+    node: LoweredNode, addend: DeviceTensor | None, bias: DeviceTensor | None = None
 ) -> DeviceTensor:
-    scaled = _Factors(
-        *factors, float_of(attrs, "alpha"), bool_of(attrs, "trans_a"), bool_of(attrs, "trans_b")
-    )
-    addend, bias = (*added, None)[:2]
-    return _emit(emitter, op, scaled, _Epilogue(addend, bias, str_of(attrs, "act")), output)
+    (a, b, *_), attrs = node.inputs, node.attrs
+    is_transposed = bool_of(attrs, "trans_a"), bool_of(attrs, "trans_b")
+    factors = _Factors(a, b, float_of(attrs, "alpha"), *is_transposed)
+    return _emit(node, factors, _Epilogue(addend, bias, str_of(attrs, "act")))
 
 
-def _emit(
-    emitter: CallEmitter, op: str, factors: _Factors, epilogue: _Epilogue, output: TensorType
-) -> DeviceTensor:
+def _emit(node: LoweredNode, factors: _Factors, epilogue: _Epilogue) -> DeviceTensor:
+    emitter, op, _, output, _ = node
     float_type(op, output)
     (a, a_pitch), (b, b_pitch) = _pitched(emitter, factors.a), _pitched(emitter, factors.b)
     bias = epilogue.bias

@@ -5,7 +5,7 @@ Parts of a graph are priced as the backend runs them, with what it makes of seve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,11 +18,14 @@ from relational_tensat.cost.key import graph_configurations
 from relational_tensat.cost.profile import Profile
 from relational_tensat.cost.source import CostAnswer, Race
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import ExplorationOptions, explore
-from relational_tensat.explore.step import apply_further
-from relational_tensat.extract import ExtractionOptions
+from relational_tensat.explore import ExplorationOptions
+from relational_tensat.explore.outcome import Journal
+from relational_tensat.explore.step import StepBudget, apply_further, step
+from relational_tensat.explore.subgraph import begin_subgraph, write_down
+from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.cost_table import forget_costs
-from relational_tensat.extract.few_measurements import cheapest_graph
+from relational_tensat.extract.few_measurements import settle
+from relational_tensat.extract.tables import choose, chosen_graph
 from relational_tensat.rules.backends.backend import FIXED_SHAPES, Backend
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph
@@ -31,8 +34,9 @@ if TYPE_CHECKING:
     from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
 
 #: Each rule of a backend makes a graph smaller: their e-graphs are small. What is in blocks goes from one
-#: residual block of a network to the next, two iterations each.
-_LIMITS = ExplorationOptions(iterations=200, node_limit=1_000_000, time_limit_s=None)
+#: residual block of a network to the next, two steps each.
+_MOST_STEPS = 200
+_BUDGET = StepBudget(1_000_000)
 _EXTRACTION = ExtractionOptions(time_limit_s=10.0)
 #: More than any graph costs.
 _NEVER_US = 1e9
@@ -41,11 +45,8 @@ _NEVER_US = 1e9
 @contextmanager
 def ways_to_run(
     graph: Graph, rules: Sequence[Rule], own: Sequence[OwnKernel] = ()
-) -> Iterator[Callable[[CostSource], Graph]]:
-    """Give what returns the kernels that a backend runs a graph by, by costs of kernels.
-
-    Of all that its rules find these are the cheapest. It folds constants only: where a kernel takes
-    constants, it computes none of these instead, unless the graph does so already.
+) -> Iterator[EGraph]:
+    """Give all ways in which a backend can run a graph: the e-graph of it by the backend's rules.
 
     Args:
         graph: of plain operators.
@@ -53,16 +54,39 @@ def ways_to_run(
         own: further kernels that it has, with rules that no rule of the backend reads the targets of.
     """
     with closing(EGraph.create(graph)) as egraph:
-        explore(egraph, rules, _LIMITS)
+        subgraph = begin_subgraph(egraph, rules)
+        turn = subgraph.rules.all_rules
+        for _ in range(_MOST_STEPS):
+            delta = step(subgraph, turn, _BUDGET)
+            if delta.is_empty or not delta.single_complete:
+                break
+            turn = subgraph.rules.single_rules
+        with egraph.transaction():
+            write_down(subgraph, Journal(), has_ended=True)
         if own:
             masks = {name: mask for kernel in own for name, mask in kernel.masks.items()}
-            apply_further(egraph, [rule for kernel in own for rule in kernel.rules], _LIMITS, masks)
+            own_rules = [rule for kernel in own for rule in kernel.rules]
+            apply_further(egraph, own_rules, ExplorationOptions(), masks)
+        yield egraph
 
-        def as_run(cost: CostSource) -> Graph:
-            forget_costs(egraph)
-            return cheapest_graph(egraph, _OfConstants(cost, graph), _EXTRACTION)
 
-        yield as_run
+def cheapest_way(egraph: EGraph, cost: CostSource) -> Graph:
+    """Return the kernels that a backend runs a graph by, of all ways the cheapest by costs of kernels.
+
+    It folds constants only: where a kernel takes constants, it computes none of these instead, unless the
+    graph does so already.
+
+    Args:
+        egraph: of ``ways_to_run``.
+    """
+    forget_costs(egraph)
+    table, extraction = settle(
+        egraph,
+        _OfConstants(cost, egraph.graph),
+        lambda problem, start: extract(problem.problem, _EXTRACTION, start=start),
+    )
+    choose(egraph, table, extraction.choice)
+    return chosen_graph(egraph)
 
 
 class _OfConstants(CostSource):
@@ -170,11 +194,11 @@ class BackendCosts(CostSource):
         self._forget()
         if not self._kernels.asks_for_runs:
             return is_other
-        with ways_to_run(self._backend.as_read(graph), self._rules) as kernels_by:
-            as_run = self._fused(kernels_by)
+        with ways_to_run(self._backend.as_read(graph), self._rules) as ways:
+            as_run = self._fused(cheapest_way(ways, self))
             if self._kernels.adapt_to(replace(as_run, metadata=graph.metadata)):
                 self._forget()
-                as_run = self._fused(kernels_by)
+                as_run = self._fused(cheapest_way(ways, self))
         self._as_run[graph] = as_run
         return True
 
@@ -206,8 +230,8 @@ class BackendCosts(CostSource):
     def as_run(self, graph: Graph) -> Graph:
         """Return the kernels that the backend runs a graph by."""
         if graph not in self._as_run:
-            with ways_to_run(self._backend.as_read(graph), self._rules) as kernels_by:
-                self._as_run[graph] = self._fused(kernels_by)
+            with ways_to_run(self._backend.as_read(graph), self._rules) as ways:
+                self._as_run[graph] = self._fused(cheapest_way(ways, self))
         return self._as_run[graph]
 
     def with_kernels(self, graph: Graph, own: Sequence[OwnKernel]) -> Graph:
@@ -223,8 +247,8 @@ class BackendCosts(CostSource):
 
         costs = KernelCosts(self)
         costs.learn(own)
-        with ways_to_run(self._backend.as_read(graph), self._rules, own) as kernels_by:
-            return kernels_by(costs)
+        with ways_to_run(self._backend.as_read(graph), self._rules, own) as ways:
+            return cheapest_way(ways, costs)
 
     def learn_races(self, races: Sequence[Race]) -> None:
         """Keep what races said about single kernels."""
@@ -287,10 +311,10 @@ class BackendCosts(CostSource):
         """Return what the kernels cost by the profile."""
         return self._kernels.modelled_us(configuration)
 
-    def _fused(self, kernels_by: Callable[[CostSource], Graph]) -> Graph:
-        """Return the kernels of a graph by the costs of now."""
+    def _fused(self, kernels: Graph) -> Graph:
+        """Return kernels with those that the backend makes of several after its rules."""
         has_fixed_shapes = any(FIXED_SHAPES in rule.rulesets for rule in self._rules)
-        return self._backend.as_fused(kernels_by(self), has_fixed_shapes=has_fixed_shapes)
+        return self._backend.as_fused(kernels, has_fixed_shapes=has_fixed_shapes)
 
     def _forget(self) -> None:
         self._answers.clear()

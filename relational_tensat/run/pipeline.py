@@ -1,4 +1,4 @@
-"""A run, from the model to the result: five stages, each of which takes what the one before hands on.
+"""A run, from the model to the result: stages, each of which takes what the one before hands on.
 
 ``values.py`` says what these are: LoadedRun → ExploredRun → ExtractedRun → CheckedRun → WrittenRun. A run
 that is resumed is loaded from its database, and goes on with the same stages.
@@ -7,12 +7,10 @@ that is resumed is loaded from its database, and goes on with the same stages.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from functools import partial
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from relational_tensat.base.deadline import standing_clock
 from relational_tensat.base.outputs import (
     DefaultOutput,
     check_database,
@@ -28,7 +26,6 @@ from relational_tensat.tensor import Graph
 
 if TYPE_CHECKING:
     from relational_tensat.run.models_in_memory import AnyModel
-    from relational_tensat.run.values import LoadedRun, Run
 
 #: What a run reads, and where it writes.
 _Source: TypeAlias = Graph | str | Path
@@ -69,13 +66,35 @@ def optimize(
         MissingDependencyError: the device that costs are to be measured on is not here.
         KeyboardInterrupt: Ctrl-C while measuring; what was measured is kept, as its text says.
     """
+    # All that a run needs takes a while to import: nobody waits for it who has no run yet.
+    from relational_tensat.run.stages.check import check
+    from relational_tensat.run.stages.explore import explore
+    from relational_tensat.run.stages.extract import extract
+    from relational_tensat.run.stages.load import load, read
+    from relational_tensat.run.stages.race import race
+    from relational_tensat.run.stages.write import write
+    from relational_tensat.run.summary import result_of
+    from relational_tensat.run.values import Run
+
     chosen = options or Options()
     with _placed(model, output, chosen) as (source, place, taken):
         _check_paths(chosen, source, place)
         check_database(chosen.output.db, force=chosen.output.force)
         check_page(chosen.output.view)
         with shown(progress) as watcher:
-            return taken(_carry_out(chosen, source, place, cost_model, watcher))
+            run = Run.begin(chosen, source, place, cost_model, watcher, again=optimize)
+            with run.going_on():
+                # Model, rules and inputs are read; the graph goes into the database.
+                loaded = load(run, read(run))
+                # The e-graph grows by the rules; with the option fuse, by kernels.
+                explored = explore(loaded)
+                # The cheapest graph comes out; where graphs are timed here, the fastest.
+                extracted = race(extract(explored))
+                # It computes the same, and is worth it; else another one, or the original.
+                checked = check(extracted)
+                # The result goes into its file; with the option view, the page of it all into another.
+                written = write(checked)
+            return taken(result_of(written))
 
 
 def resume(
@@ -109,6 +128,13 @@ def resume(
             before its e-graph was there, or its model, or the file that its costs are from, has changed.
     """
     from relational_tensat.run.resume.run_tables import read_run, restore  # few runs need it
+    from relational_tensat.run.stages.check import check
+    from relational_tensat.run.stages.explore import explore
+    from relational_tensat.run.stages.extract import extract
+    from relational_tensat.run.stages.race import race
+    from relational_tensat.run.stages.write import write
+    from relational_tensat.run.summary import result_of
+    from relational_tensat.run.values import Run
 
     stored = read_run(Path(db))
     options = stored.options(**changes)
@@ -118,9 +144,12 @@ def resume(
         given = None if model is None else source
         _check_paths(options, given, place)
         check_page(options.output.view)
-        opened = partial(restore, stored=stored, model=given)
         with shown(progress) as watcher:
-            return taken(_carry_out(options, stored.path, place, cost_model, watcher, opened))
+            run = Run.begin(options, stored.path, place, cost_model, watcher, again=optimize)
+            with run.going_on():
+                extracted = extract(explore(restore(run, stored, given)))
+                written = write(check(race(extracted)))
+            return taken(result_of(written))
 
 
 @contextmanager
@@ -138,45 +167,6 @@ def _placed(
 
     with placed(model, output, options) as place:
         yield place.source, place.output, place.take
-
-
-def _carry_out(
-    options: Options,
-    source: _Source,
-    output: _Output,
-    cost_model: CostModel | None,
-    progress: Progress,
-    opened: Callable[[Run], LoadedRun] | None = None,
-) -> Result:
-    """Go through the stages.
-
-    Args:
-        opened: the first one, instead of ``load``.
-    """
-    # All that a run needs takes a while to import: nobody waits for it who has no run yet.
-    from relational_tensat.run.stages.check import check
-    from relational_tensat.run.stages.explore import explore
-    from relational_tensat.run.stages.extract import extract
-    from relational_tensat.run.stages.load import load
-    from relational_tensat.run.stages.race import race
-    from relational_tensat.run.stages.write import write
-    from relational_tensat.run.summary import result_of
-    from relational_tensat.run.values import Run
-
-    run = Run.begin(options, source, output, cost_model, progress, again=optimize)
-    clock = standing_clock() if options.process.deterministic else nullcontext()
-    with clock, run.files, run.resources, run.attention:
-        # Model, rules and inputs are read; the graph goes into the database.
-        loaded = (opened or load)(run)
-        # The e-graph grows by the rules; with the option fuse, by kernels.
-        explored = explore(loaded)
-        # The cheapest graph comes out; where graphs are timed here, the fastest.
-        extracted = race(extract(explored))
-        # It computes the same, and is worth it; else another one, or the original.
-        checked = check(extracted)
-        # The result goes into its file; with the option view, the page of it all into another.
-        written = write(checked)
-    return result_of(written)
 
 
 def _check_paths(

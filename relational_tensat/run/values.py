@@ -6,12 +6,13 @@ should know beside the figures, of all stages so far.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from relational_tensat.base.deadline import standing_clock
 from relational_tensat.base.outputs import DefaultOutput
 from relational_tensat.base.watch import Watch
 from relational_tensat.cost import CostModel, CostSource, as_source, graph_cost_us, open_source
@@ -106,6 +107,13 @@ class Run:
         recording = Recording(progress)
         phases = Phases(recording)
         return cls(options, source, output, cost, has_own_costs, purpose, phases, recording, again)
+
+    @contextmanager
+    def going_on(self) -> Iterator[None]:
+        """Have what stages use, until they are done."""
+        clock = standing_clock() if self.options.process.deterministic else nullcontext()
+        with clock, self.files, self.resources, self.attention:
+            yield
 
 
 def _opened(options: Options, progress: Progress) -> CostSource:

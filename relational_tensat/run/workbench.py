@@ -144,7 +144,7 @@ class EGraph(Closing):
         stored = read_run(Path(db))
         options = stored.options()
         found_model = stored.find_model(model, lambda path: _load(path, options))
-        return cls(stored.open(share_equal_weights(found_model.graph), options))
+        return cls(stored.open(share_equal_weights(found_model.graph), options.process))
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:

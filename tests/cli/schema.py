@@ -12,7 +12,7 @@ from relational_tensat.run.result import report_schema
 
 STOP_REASONS = {
     *("saturated", "iterations", "nodes", "time", "memory", "interrupted", "patience"),
-    *("focus", "universe", "applications", "threshold", "schedule"),
+    *("focus", "universe", "applications", "threshold"),
 }
 
 

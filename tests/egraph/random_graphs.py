@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hypothesis import strategies as st
 
 from relational_tensat.egraph import EGraph
-from relational_tensat.egraph.rebuild import RebuildReport, rebuild
+from relational_tensat.egraph.rebuild import RebuildReport, drop_equal, rebuild
 from relational_tensat.egraph.schema import create_working
 from relational_tensat.tensor import Graph, Node, build_graph
 from tests.graphs import f32
@@ -70,6 +70,6 @@ def unite(egraph: EGraph, pairs: Iterable[tuple[int, int]], iteration: int = 1) 
         "INSERT INTO union_pair (round, rule, a, b) VALUES (?, ?, ?, ?)", rows
     )
     report = rebuild(database, iteration=iteration, stamp=egraph.clock)
-    egraph.e_nodes -= report.dropped
+    egraph.e_nodes -= drop_equal(database) if report.has_equal else 0
     egraph.e_classes -= report.merged
     return report

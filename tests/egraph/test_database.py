@@ -166,17 +166,6 @@ def test_tables_in_memory_take_their_folder_with_them(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_subgraph_keeps_the_folder_of_its_database(tmp_path: Path) -> None:
-    database = Database(process=ProcessOptions(temp_directory=tmp_path))
-    subgraph = database.subgraph("other")
-    del database
-    gc.collect()
-    assert list(tmp_path.iterdir())
-    del subgraph
-    gc.collect()
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"^temp-directory .*missing: no such folder$"):
         Database(process=ProcessOptions(temp_directory=tmp_path / "missing"))

@@ -2,18 +2,52 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from relational_tensat.egraph import EGraph
+from relational_tensat.egraph.catalogue import TableCounts
+from relational_tensat.egraph.database import Database
+from relational_tensat.egraph.schema import create_tables
+from relational_tensat.explore.exploration_options import ExplorationOptions
+from relational_tensat.explore.subgraph import Subgraph, begin_subgraph
+from relational_tensat.tensor import Graph
 
 #: An e-node as it is compared: signature and children, classes of the universe.
 Key: TypeAlias = tuple[int, tuple[int, ...]]
 
 
+def own_subgraph(
+    graph: Graph, other: Subgraph, options: ExplorationOptions | None = None
+) -> Subgraph:
+    """Return an e-graph of its own with the rules of another, and signatures that begin with the other's.
+
+    The ids of signatures are an order in which applications come.
+    """
+    known = other.egraph.catalogue
+    egraph = EGraph(graph, Database())
+    egraph.catalogue.restore(list(known.symbols), list(known.types), list(known.signatures), 0)
+    egraph.catalogue.written = TableCounts()
+    create_tables(egraph.database)
+    egraph._load()
+    return begin_subgraph(egraph, [compiled.rule for compiled in other.rules.rules], options)
+
+
+def _signatures(own: EGraph, universe: EGraph) -> dict[int, int]:
+    """Return which of a universe's signatures those of another e-graph are."""
+
+    def spelled(egraph: EGraph) -> list[tuple[Any, ...]]:
+        catalogue = egraph.catalogue
+        numbers = range(1, len(catalogue.signatures) + 1)
+        return [(catalogue.symbol_of(n), catalogue.operand_types(n)) for n in numbers]
+
+    numbers = {each: number for number, each in enumerate(spelled(universe), 1)}
+    return {n: numbers.get(each, 0) for n, each in enumerate(spelled(own), 1)}
+
+
 def keys_of(own: EGraph, universe: EGraph) -> tuple[set[Key], dict[int, set[int]]]:
     """Return the e-nodes of an e-graph as those of a universe that has all of them, and its classes.
 
-    Both have the same signatures. An e-node is found once its operands are.
+    An e-node is found once its operands are.
     """
     keys, owners, missing, above = partial_keys_of(own, universe)
     assert not missing, "an e-node that the subgraph does not have"
@@ -32,7 +66,7 @@ def partial_keys_of(
     known = {
         (row[2], tuple(row[3])): row[1] for row in universe.connection.execute(query).fetchall()
     }
-    rows = own.connection.execute(query).fetchall()
+    rows, signatures = own.connection.execute(query).fetchall(), _signatures(own, universe)
     place: dict[int, int] = {0: 0}
     keys: set[Key] = set()
     missing: list[int] = []
@@ -44,7 +78,7 @@ def partial_keys_of(
             if not all(child in place for child in children):
                 later.append(row)
                 continue
-            key = (signature, tuple(place[child] for child in children))
+            key = (signatures[signature], tuple(place[child] for child in children))
             if key not in known:
                 missing.append(enode)
                 continue

@@ -24,7 +24,7 @@ from tests.egraph.invariants import assert_invariants
 from tests.explore.canonical import same
 from tests.explore.example_rules import example_rules
 from tests.explore.graphs import mixed, separate_sums, sum_of
-from tests.explore.own_egraphs import Key, assert_explained, extras, keys_of
+from tests.explore.own_egraphs import Key, assert_explained, extras, keys_of, own_subgraph
 from tests.explore.subgraph_invariants import assert_subgraph_invariants, members_of
 from tests.explore.universes import BUDGET, begin, grow, original, turns, universe_of
 from tests.graphs import f32
@@ -85,7 +85,7 @@ def test_a_subgraph_has_what_an_e_graph_of_its_own_has(
         begin(subgraph, number, enodes)
         assert_subgraph_invariants(egraph, number)
         grow(subgraph, number, steps)
-        own = begin_subgraph(egraph.beside(graph_of_seed, f"own{number}"), subgraph.rules)
+        own = own_subgraph(graph_of_seed, subgraph)
         for rules_of_step in turns(own, steps):
             step(own, rules_of_step, BUDGET)
         own.flush()
@@ -110,7 +110,7 @@ def test_what_equalities_of_other_subgraphs_allow_earlier_is_explained() -> None
     begin(subgraph, 1, original(egraph))
     grow(subgraph, 1, 2)
     begin(subgraph, 2, original(egraph))
-    own = begin_subgraph(egraph.beside(graph, "own"), subgraph.rules)
+    own = own_subgraph(graph, subgraph)
     for one in (subgraph, own):
         step(one, one.rules.named("zero"), BUDGET)
         one.flush()
@@ -133,7 +133,7 @@ def test_subgraphs_of_a_model_do_what_e_graphs_of_their_own_do() -> None:
     seed, chosen = chosen_in(subgraph)
     for number, enodes, graph_of_seed in ((2, seed, chosen), (3, original(egraph), graph)):
         begin(subgraph, number, enodes)
-        own = begin_subgraph(egraph.beside(graph_of_seed, f"own{number}"), subgraph.rules)
+        own = own_subgraph(graph_of_seed, subgraph)
         for rules_of_step in turns(own, steps):
             delta, expected = (step(w, rules_of_step, BUDGET) for w in (subgraph, own))
             assert delta.matches == expected.matches
@@ -158,7 +158,7 @@ def test_a_subgraph_is_matched_by_the_patterns_that_it_can_have_not_by_those_of_
     grow(subgraph, 1, 3)
     seed, chosen = chosen_in(subgraph)
     begin(subgraph, 2, seed)
-    own = begin_subgraph(egraph.beside(chosen, "own"), subgraph.rules)
+    own = own_subgraph(chosen, subgraph)
     searched: list[int] = []
 
     def counted(*args: Any) -> list[LiveSkeleton]:

@@ -45,13 +45,13 @@ def shuffle_before_steps(patch: pytest.MonkeyPatch) -> None:
     """Let every step find the rows of all tables in a random order."""
     begin = step._Step.__init__
 
-    def shuffled(self: step._Step, subgraph: Subgraph, budget: step.StepBudget) -> None:
+    def shuffled(self: step._Step, subgraph: Subgraph) -> None:
         connection = subgraph.egraph.connection
         for table in _SHUFFLED:
             connection.execute(f"CREATE OR REPLACE TEMP TABLE s AS FROM {table} ORDER BY random()")
             connection.execute(f"DELETE FROM {table}")
             connection.execute(f"INSERT INTO {table} FROM s")
-        begin(self, subgraph, budget)
+        begin(self, subgraph)
 
     patch.setattr(step._Step, "__init__", shuffled)
 

@@ -230,7 +230,7 @@ def test_a_rule_that_is_wrong_for_other_shapes_only_goes_unnoticed() -> None:
     assert exploration.stop_reason == "saturated"
 
 
-def test_an_unknown_cycle_filter_or_schedule() -> None:
+def test_an_unknown_cycle_filter_or_multi_schedule() -> None:
     with pytest.raises(UsageError, match=r"'eficient', expected one of .*did you mean 'efficient'"):
         ExplorationOptions(cycle_filter="eficient")
     with pytest.raises(UsageError, match=r"'frist', expected .*did you mean 'first'"):

@@ -12,7 +12,6 @@ import pytest
 from relational_tensat.explore.compile.compiled_rules import (
     CompiledRules,
     join_query,
-    note_examples,
 )
 from relational_tensat.explore.compile.prefixes import live_skeletons
 from relational_tensat.explore.compile.search_query import search_query
@@ -68,7 +67,10 @@ CASES = {
 
 def search_of(compiled: CompiledRules) -> str:
     """Return the query of a search in an e-graph that has all that the rules speak of."""
-    note_examples(compiled)
+    for pattern in compiled.patterns:
+        for node in pattern.nodes:
+            compiled.heads(node.example())
+    compiled.register_heads()
     phase = "multi" if compiled.joins else "single"
     live = live_skeletons(compiled, phase)
     return search_query(live, compiled.node_columns, compiled.leaf_columns, phase)

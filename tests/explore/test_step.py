@@ -1,8 +1,6 @@
-"""Steps: all or nothing, and subgraphs side by side in one database."""
+"""Steps: all or nothing."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import pytest
 
@@ -10,63 +8,13 @@ from relational_tensat.base.errors import UsageError
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import Interrupted
 from relational_tensat.explore.compile.compiled_rules import CompiledRules
-from relational_tensat.explore.step import Delta, Starved, StepBudget, step
-from relational_tensat.explore.subgraph import Subgraph, begin_subgraph
-from relational_tensat.models import MODELS
-from relational_tensat.rules.library import taso_rules
+from relational_tensat.explore.step import Starved, StepBudget, step
+from relational_tensat.explore.subgraph import begin_subgraph
 from tests.egraph.invariants import assert_invariants
-from tests.explore.canonical import same
 from tests.explore.example_rules import example_rules
 from tests.explore.graphs import mixed, separate_sums, sum_of
 
 BUDGET = StepBudget(50_000)
-
-
-def steps(subgraph: Subgraph, budget: StepBudget = BUDGET) -> Iterator[tuple[Delta, int]]:
-    """Step a subgraph by all its rules, then by those of one source; yield what each did."""
-    rules = subgraph.rules.all_rules
-    while True:
-        before = subgraph.egraph.database.statements
-        delta = step(subgraph, rules, budget)
-        yield delta, subgraph.egraph.database.statements - before
-        if delta.is_empty:
-            return
-        rules = subgraph.rules.single_rules
-
-
-def test_two_models_interleaved_are_what_they_are_apart() -> None:
-    models = [MODELS["bert"](), MODELS["nasrnn"]()]
-    apart = [begin_subgraph(EGraph.create(model), taso_rules()) for model in models]
-    expected = [list(steps(subgraph)) for subgraph in apart]
-    first = begin_subgraph(EGraph.create(models[0]), taso_rules())
-    second = begin_subgraph(first.egraph.beside(models[1], "second"), first.rules)
-    running = [steps(subgraph) for subgraph in (first, second)]
-    deltas: list[list[tuple[Delta, int]]] = [[], []]
-    while running_now := [i for i in (0, 1) if len(deltas[i]) < len(expected[i])]:
-        for number in running_now:
-            deltas[number].append(next(running[number]))
-    assert deltas == expected
-    for subgraph, other in zip((first, second), apart, strict=True):
-        subgraph.flush()
-        other.flush()
-        assert subgraph.egraph.counters() == other.egraph.counters()
-        assert same(subgraph.egraph, other.egraph)
-        assert_invariants(subgraph.egraph)
-
-
-def test_subgraphs_of_one_model_share_rules_and_signatures() -> None:
-    first = begin_subgraph(EGraph.create(mixed()), example_rules())
-    for _ in range(2):
-        step(first, first.rules.all_rules, BUDGET)
-    signatures = len(first.egraph.catalogue.signatures)
-    second = begin_subgraph(first.egraph.beside(mixed(), "second"), first.rules)
-    for _ in range(2):
-        step(second, second.rules.all_rules, BUDGET)
-    second.flush()
-    assert same(first.egraph, second.egraph)
-    assert len(first.egraph.catalogue.signatures) == signatures
-    count = len(first.rules.rules)
-    assert first.egraph.database.execute("SELECT count(*) FROM rule") == [(count,)]
 
 
 def test_only_the_rules_of_a_step_are_applied() -> None:
@@ -113,7 +61,7 @@ def test_a_step_that_is_not_carried_out_leaves_the_subgraph_as_it_was(
         step(subgraph, rules, StepBudget(60, whole_above=20))
     egraph.database.resume()
     assert egraph.counters() == before
-    assert subgraph.steps == subgraph.last_matched(rules) == 0
+    assert subgraph.steps == subgraph.since(rules) == 0
     assert step(subgraph, rules, BUDGET).built
     subgraph.flush()
     assert_invariants(egraph)
@@ -121,7 +69,7 @@ def test_a_step_that_is_not_carried_out_leaves_the_subgraph_as_it_was(
 
 def test_rules_of_another_set_are_rejected() -> None:
     first = begin_subgraph(EGraph.create(mixed()), example_rules("swap"))
-    begin_subgraph(first.egraph.beside(mixed(), "second"), example_rules("negate"))
+    begin_subgraph(first.egraph, example_rules("negate"))
     with pytest.raises(UsageError, match="begun with other rules"):
         step(first, first.rules.all_rules, BUDGET)
 

@@ -34,7 +34,9 @@ def begin(
 ) -> None:
     """Begin a subgraph in a universe."""
     with subgraph.transaction():
-        subgraph.begin_members(Members(subgraph.egraph, number, universe_limit), enodes)
+        members = Members(subgraph.egraph, number, universe_limit)
+        members.begin(enodes)
+        subgraph.begin_members(members)
 
 
 def turns(subgraph: Subgraph, count: int) -> list[frozenset[int]]:

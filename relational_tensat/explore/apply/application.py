@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import chain
 
 from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.egraph.rebuild import rebuild
+from relational_tensat.egraph.rebuild import drop_equal, rebuild
 from relational_tensat.explore.apply.direct import MANY_LABELS, build_direct
 from relational_tensat.explore.apply.targets import (
     Bounds,
@@ -63,19 +65,26 @@ def apply_all(
     direct, unions, rejected, complete = 0, 0, 0, True
     before = 0 if members is None else members.size
     has_labels = subgraph.options.cycle_filter != "none"
-    for batch in _in_batches(subgraph, candidates):
+    for batch in chain.from_iterable(map(partial(_batches, subgraph), candidates)):
         rejected += reject(database)
         bounds, built = batch.bounds, None
         # Whether later applications of several sources close cycles is asked of the e-graph as it was.
         if batch.is_all or bounds.sources == 1 or not has_labels:
             built = build_direct(subgraph, iteration, bounds, batch.applications)
         complete = built is not None
-        if (
-            not complete and not bounds.is_whole
-        ):  # else all of it is undone: nothing need be removed
-            complete = _build_beside(subgraph, iteration, bounds)
-        if not complete and bounds.is_whole:
-            return ApplyReport(unions, complete, rejected)
+        if not complete:
+            if bounds.is_whole:  # all of it is undone: nothing need be removed
+                return ApplyReport(unions, complete, rejected)
+            next_id, e_nodes = egraph.next_id, egraph.e_nodes
+            last = _build_beside(subgraph, iteration, bounds)
+            complete = last is None
+            if last is not None:
+                _unbuild(subgraph, next_id, last)
+            egraph.e_classes += egraph.e_nodes - e_nodes
+            if egraph.e_nodes > e_nodes:
+                _make_classes(egraph, next_id, bounds)
+        if members is not None:
+            members.enter(iteration)
         direct += built or 0
         unions += _ask_unions(database, bounds, more=unions > 0)
         if not complete:
@@ -88,9 +97,11 @@ def apply_all(
             stamp=egraph.clock,
             classes=egraph.next_id,
             has_labels=has_labels,
-            before_drop=None if members is None else members.merge_equal,
         )
-        egraph.e_nodes -= rebuilt.dropped
+        if rebuilt.has_equal:
+            if members is not None:
+                members.merge_equal()
+            egraph.e_nodes -= drop_equal(database)
         egraph.e_classes -= rebuilt.merged
         unions += rebuilt.unions
     return ApplyReport(direct + unions, complete, rejected, entered)
@@ -110,20 +121,19 @@ class _Batch:
     is_all: bool
 
 
-def _in_batches(subgraph: Subgraph, candidates: Iterable[Candidates]) -> Iterator[_Batch]:
+def _batches(subgraph: Subgraph, group: Candidates) -> Iterator[_Batch]:
     """Let ``application`` be one batch of the candidates after the other; yield it."""
     database = subgraph.egraph.database
-    for group in candidates:
-        sizes = _batch_sizes(group.applications, subgraph.e_nodes, group.bounds)
-        if len(sizes) > 1:
-            database.run("apply/candidates")
-        last = 0
-        for size in sizes:
-            if len(sizes) > 1:
-                database.run("apply/batch", after=last, upto=last + size)
-            is_all = len(sizes) == 1 and not group.has_rest
-            yield _Batch(group.bounds, size, is_all)
-            last += size
+    sizes = _batch_sizes(group.applications, subgraph.e_nodes, group.bounds)
+    if len(sizes) == 1:
+        yield _Batch(group.bounds, sizes[0], is_all=not group.has_rest)
+        return
+    database.run("apply/candidates")
+    last = 0
+    for size in sizes:
+        database.run("apply/batch", after=last, upto=last + size)
+        yield _Batch(group.bounds, size, is_all=False)
+        last += size
 
 
 def _batch_sizes(applications: int, e_nodes: int, bounds: Bounds) -> list[int]:
@@ -148,11 +158,13 @@ def _batch_sizes(applications: int, e_nodes: int, bounds: Bounds) -> list[int]:
     return sizes
 
 
-def _build_beside(subgraph: Subgraph, iteration: int, bounds: Bounds) -> bool:
-    """Build the targets in classes of their own; return whether all are within the limits."""
+def _build_beside(subgraph: Subgraph, iteration: int, bounds: Bounds) -> int | None:
+    """Build the targets in classes of their own; return the last application up to which all is within
+    the limits; 0 for no application, None where all are.
+    """
     egraph, members = subgraph.egraph, subgraph.members
     database = egraph.database
-    next_id, before = egraph.next_id, egraph.e_nodes
+    first, before = egraph.next_id, egraph.e_nodes
     limit = bounds.node_limit if members is None else members.universe_limit
     hash_cons = f"-- build: {bounds.rules}\n{hash_cons_text(bounds.operands)}"
     for step in range(1, bounds.steps + 1):
@@ -160,37 +172,18 @@ def _build_beside(subgraph: Subgraph, iteration: int, bounds: Bounds) -> bool:
         ((added,),) = database.execute(hash_cons, {**params, "step": step}, "hash_cons")
         egraph.next_id += added
         egraph.e_nodes += added
-        if bounds.is_whole and egraph.e_nodes > limit:
-            return False
         bind = bind_text(bounds.operands, bounds.bound + step - 1, bounds.roots)
-        bind = f"-- bind: {bounds.rules}\n{bind}"
-        database.execute(bind, {"step": step}, "bind")
-    fits = egraph.e_nodes <= limit
-    last = None if fits else _last_that_fits(egraph, next_id, limit - before)
+        database.execute(f"-- bind: {bounds.rules}\n{bind}", {"step": step}, "bind")
+    last = None
+    if egraph.e_nodes > limit:
+        budget = max(limit - before, 0)
+        ((last,),) = database.run("apply/last_that_fits", next_id=first, budget=budget)
     if members is not None:
-        over = members.stage_entering() > bounds.node_limit - members.size
-        if over:
-            last_in = members.last_that_fits(bounds.node_limit - members.size)
+        budget = bounds.node_limit - members.size
+        if database.change("subgraphs/entering", subgraph=members.subgraph) > budget:
+            ((last_in,),) = database.run("subgraphs/last_that_fits", budget=budget)
             last = last_in if last is None else min(last, last_in)
-    if last is not None:
-        if bounds.is_whole and members is not None:
-            return False
-        _unbuild(egraph, next_id, last)
-        if members is not None:
-            members.stage_entering()
-    egraph.e_classes += egraph.e_nodes - before
-    if egraph.e_nodes > before:
-        _make_classes(egraph, next_id, bounds)
-    if members is not None:
-        members.enter(iteration)
-    return last is None
-
-
-def _last_that_fits(egraph: EGraph, next_id: int, node_budget: int) -> int:
-    """Return the last application such that e-nodes built up to it are within the node budget; 0: none."""
-    budget = max(node_budget, 0)
-    rows = egraph.database.run("apply/last_that_fits", next_id=next_id, budget=budget)
-    return int(rows[0][0])
+    return None if last is None else int(last)
 
 
 def _make_classes(egraph: EGraph, next_id: int, bounds: Bounds) -> None:
@@ -210,11 +203,12 @@ def _ask_unions(database: Database, bounds: Bounds, *, more: bool) -> int:
     return int(database.execute(text, name="root_unions")[0][0])
 
 
-def _unbuild(egraph: EGraph, next_id: int, last: int) -> None:
+def _unbuild(subgraph: Subgraph, next_id: int, last: int) -> None:
     """Of the e-nodes from ``next_id`` on, keep what the applications up to the last one need.
 
     The ids of those kept follow on each other: ids are dense.
     """
+    egraph, members = subgraph.egraph, subgraph.members
     database = egraph.database
     count = database.change("apply/unbuild_enodes", next_id=next_id, last=last)
     database.run("apply/keep_applications", last=last)
@@ -223,3 +217,5 @@ def _unbuild(egraph: EGraph, next_id: int, last: int) -> None:
     database.run("apply/renumber_bindings", next_id=next_id)
     egraph.e_nodes -= count
     egraph.next_id -= count
+    if members is not None:
+        database.run("subgraphs/entering", subgraph=members.subgraph)

@@ -306,7 +306,8 @@ def build_direct(
 ) -> int | None:
     """Build the targets of the applications; return how many roots are in their source's class.
 
-    None where there would be more e-nodes than there may be: then nothing has been done.
+    None where there would be more e-nodes than there may be: then nothing has been done. Else ``entering``
+    has what comes into the subgraph, where that does not have all e-nodes.
 
     Args:
         applications: at most so many.
@@ -321,9 +322,11 @@ def build_direct(
         return None
     if built:
         database.run("apply/add_fresh", iteration=iteration, stamp=egraph.clock)
-    if members is not None and members.stage_entering() > bounds.node_limit - members.size:
-        database.run("apply/remove_fresh", next_id=egraph.next_id)
-        return None
+    if members is not None:
+        entering = database.change("subgraphs/entering", subgraph=members.subgraph)
+        if entering > bounds.node_limit - members.size:
+            database.run("apply/remove_fresh", next_id=egraph.next_id)
+            return None
     direct = 0
     if built:
         _add_classes(egraph, bounds, has_labels=subgraph.options.cycle_filter != "none")
@@ -334,8 +337,6 @@ def build_direct(
         egraph.next_id += built
         egraph.e_nodes += built
         egraph.e_classes += built - direct
-    if members is not None:
-        members.enter(iteration)
     return direct
 
 

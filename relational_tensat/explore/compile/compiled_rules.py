@@ -206,14 +206,6 @@ class CompiledRules:
                 skeleton.rows.update(rows)
 
 
-def note_examples(compiled: CompiledRules) -> None:
-    """Show ``compiled`` an e-node's symbol for each node of its patterns, as if an e-graph had these."""
-    for pattern in compiled.patterns:
-        for node in pattern.nodes:
-            compiled.heads(node.example())
-    compiled.register_heads()
-
-
 def named_rules(names: Sequence[str]) -> str:
     """Return what the first comment of a generated statement reports of the rules that it serves."""
     shown = ", ".join(names[:_NAMED])

@@ -9,6 +9,7 @@ from relational_tensat.explore.derivation.derivation import (
     DerivationEffort,
     derive_rule,
     derive_rules,
+    unproved_pairs,
 )
 
-__all__ = ["Derivation", "DerivationEffort", "derive_rule", "derive_rules"]
+__all__ = ["Derivation", "DerivationEffort", "derive_rule", "derive_rules", "unproved_pairs"]

@@ -1,12 +1,14 @@
-"""Deriving: one e-graph of both sides of a rule, grown by the laws until the sides are one class.
+"""Deriving: one e-graph of pairs of terms, grown by the laws until those of each pair are one class.
 
-Both sides are one tensor graph, over the same inputs.
+The terms are one tensor graph, over the same inputs: so what they have in common is there once, and every
+law is matched once for all. They are both sides of a rule on several configurations, or any pairs.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import TypeAlias
 
 from relational_tensat.base.errors import UnsoundRuleError, UsageError
@@ -15,7 +17,7 @@ from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, Observer, explore
 from relational_tensat.explore.derivation.configurations import generic_configurations
 from relational_tensat.rules.instance import Instance, tensor_vars
-from relational_tensat.rules.model import Rule, Term, Var
+from relational_tensat.rules.model import Literal, Rule, Term, Var
 from relational_tensat.rules.soundness.draws import RuleConfiguration
 from relational_tensat.tensor.graph import Graph, Node, build_graph
 from relational_tensat.tensor.hints import SeededChoices
@@ -27,13 +29,17 @@ from relational_tensat.tensor.types import Attrs, TensorType, ValueType, tensors
 Value: TypeAlias = tuple[tuple[str, ...], ValueType]
 
 
+#: Two terms over inputs, by their names.
+TermPair: TypeAlias = tuple[Term, Term]
+
+
 @record
 class SideGraphs:
-    """What a rule claims to be equal, on several configurations.
+    """What is claimed to be equal, in several cases: configurations of a rule, or pairs of terms.
 
     Attributes:
-        graph: every configuration has inputs of its own; its sources and its targets are outputs.
-        pairs: per configuration, the names of two outputs for each tensor that the rule rewrites.
+        graph: what is claimed to be equal are outputs; every configuration has inputs of its own.
+        pairs: per case, the names of two outputs for each tensor that is claimed to be two terms.
     """
 
     graph: Graph
@@ -55,22 +61,50 @@ def both_sides(rule: Rule, configurations: Sequence[RuleConfiguration]) -> SideG
         inputs.update(builder.inputs)
         pairs.append(builder.build())
         nodes += builder.nodes
-    outputs = dict.fromkeys(
-        name for output_pairs in pairs for pair in output_pairs for name in pair
-    )
-    return SideGraphs(
-        build_graph(rule.name, inputs, {}, nodes, outputs, where=rule.name), tuple(pairs)
-    )
+    return _as_graph(rule.name, inputs, nodes, pairs)
 
 
-class _SideBuilder:
-    """Builds the nodes of one configuration; the names of its values start with ``prefix``."""
+def _as_graph(
+    name: str,
+    inputs: Mapping[str, TensorType],
+    nodes: Sequence[Node],
+    pairs: Sequence[tuple[tuple[str, str], ...]],
+) -> SideGraphs:
+    outputs = dict.fromkeys(name for of_case in pairs for pair in of_case for name in pair)
+    return SideGraphs(build_graph(name, inputs, {}, nodes, outputs, where=name), tuple(pairs))
+
+
+class _NodeBuilder:
+    """Builds nodes; the names of their values start with ``prefix``."""
+
+    def __init__(self, prefix: str) -> None:
+        self.nodes: list[Node] = []
+        self._prefix = prefix
+
+    def apply(self, op: str, attrs: Attrs, operands: Sequence[Value]) -> Value:
+        """Return an operator's value. A tuple is known by its tensors: a part of it is one of them."""
+        operator = get_operator(op)
+        kind = operator.infer(tuple(kind for _, kind in operands), attrs)
+        operand_names = tuple(name for names, _ in operands for name in names)
+        if op == "part":
+            return (operand_names[int_of(attrs, "index")],), kind
+        if op == "noop":
+            return operand_names, kind
+        name = f"{self._prefix}{len(self.nodes)}"
+        names: tuple[str, ...] = (name,)
+        if operator.multi_output:
+            names = tuple(f"{name}.{part}" for part in range(len(tensors_of(kind))))
+        self.nodes.append(Node(op, operand_names, names, attrs, name))
+        return names, kind
+
+
+class _SideBuilder(_NodeBuilder):
+    """Builds the nodes of one configuration."""
 
     def __init__(self, rule: Rule, configuration: RuleConfiguration, prefix: str) -> None:
-        self.nodes: list[Node] = []
+        super().__init__(prefix)
         self._rule = rule
         self._configuration = configuration
-        self._prefix = prefix
         types = zip(tensor_vars(rule), configuration.var_types, strict=True)
         self._variables: dict[str, Value] = {
             name: ((f"{prefix}{name}",), kind) for name, kind in types
@@ -102,30 +136,14 @@ class _SideBuilder:
         if isinstance(term, Var):
             return self._variables[term.name]
         op, attrs = next(symbols)
-        return self._apply(op, attrs, [self._source(child, symbols) for child in term.children])
+        return self.apply(op, attrs, [self._source(child, symbols) for child in term.children])
 
     def _targets(self, instance: Instance) -> list[Value]:
         values = list(self._variables.values())
         for node in instance.nodes:
             operands = [values[child] for child in node.children]
-            values.append(self._apply(node.op, dict(node.attrs), operands))
+            values.append(self.apply(node.op, dict(node.attrs), operands))
         return [values[root] for root in instance.roots]
-
-    def _apply(self, op: str, attrs: Attrs, operands: Sequence[Value]) -> Value:
-        """Return an operator's value. A tuple is known by its tensors: a part of it is one of them."""
-        operator = get_operator(op)
-        kind = operator.infer(tuple(kind for _, kind in operands), attrs)
-        operand_names = tuple(name for names, _ in operands for name in names)
-        if op == "part":
-            return (operand_names[int_of(attrs, "index")],), kind
-        if op == "noop":
-            return operand_names, kind
-        name = f"{self._prefix}{len(self.nodes)}"
-        names: tuple[str, ...] = (name,)
-        if operator.multi_output:
-            names = tuple(f"{name}.{part}" for part in range(len(tensors_of(kind))))
-        self.nodes.append(Node(op, operand_names, names, attrs, name))
-        return names, kind
 
 
 #: What kept a side from meeting the other, by the stop reason of the exploration.
@@ -254,36 +272,15 @@ class _Attempt:
     ) -> tuple[list[RuleConfiguration], str]:
         """Explore both sides; return the configurations that are not proven, and what ended it."""
         sides = both_sides(self._rule.everywhere, configurations)
-        egraph = EGraph.create(sides.graph)
-        try:
+        left_s = self._effort.seconds - (time.perf_counter() - self._started)
+        with closing(EGraph.create(sides.graph)) as egraph:
             stop_reason = "goal"
             if _unproven(sides, egraph):
-                exploration = self._explore(egraph, sides)
+                exploration = _explored(sides, egraph, self._laws, self._effort, left_s)
                 self._iterations = max(self._iterations, exploration.iterations)
                 stop_reason = exploration.stop_reason
             self._e_nodes = max(self._e_nodes, egraph.e_nodes)
             return [configurations[i] for i in _unproven(sides, egraph)], stop_reason
-        finally:
-            egraph.close()
-
-    def _explore(self, egraph: EGraph, sides: SideGraphs) -> Exploration:
-        left_s = self._effort.seconds - (time.perf_counter() - self._started)
-        options = ExplorationOptions(
-            iterations=self._effort.iterations,
-            multi_iterations=self._effort.multi_iterations,
-            multi_schedule="saturated",
-            node_limit=self._effort.e_nodes,
-            time_limit_s=max(left_s, 0.0),
-        )
-        exploration = explore(
-            egraph,
-            self._laws,
-            options,
-            observer=Observer(until=lambda current: not _unproven(sides, current)),
-        )
-        if exploration.stop_reason == "interrupted":
-            raise KeyboardInterrupt
-        return exploration
 
     def failed(self, reason: str, where: RuleConfiguration | None = None) -> Derivation:
         names = tensor_vars(self._rule)
@@ -305,8 +302,69 @@ class _Attempt:
         )
 
 
+def unproved_pairs(
+    pairs: Sequence[TermPair],
+    inputs: Mapping[str, TensorType],
+    laws: Sequence[Rule],
+    effort: DerivationEffort | None = None,
+) -> list[int]:
+    """Return the indices of the pairs that laws do not make one class.
+
+    Args:
+        laws: taken wherever they hold, whether or not rewriting is worth it there.
+
+    Raises:
+        KeyboardInterrupt: the exploration was interrupted.
+    """
+    builder, known = _NodeBuilder("pair."), dict[Term, Value]()
+
+    def value(term: Term) -> Value:
+        if isinstance(term, Var):
+            return (term.name,), inputs[term.name]
+        if term not in known:
+            operands = [value(child) for child in term.children]
+            attrs = {key: own.value for key, own in term.attrs if isinstance(own, Literal)}
+            known[term] = builder.apply(term.op, attrs, operands)
+        return known[term]
+
+    names = []
+    for left, right in pairs:
+        (one,), (other,) = value(left)[0], value(right)[0]
+        names.append(((one, other),))
+    sides, effort = _as_graph("pairs", inputs, builder.nodes, names), effort or DerivationEffort()
+    with closing(EGraph.create(sides.graph)) as egraph:
+        _explored(sides, egraph, [law.everywhere for law in laws], effort, effort.seconds)
+        return _unproven(sides, egraph)
+
+
+def _explored(
+    sides: SideGraphs,
+    egraph: EGraph,
+    laws: Sequence[Rule],
+    effort: DerivationEffort,
+    left_s: float,
+) -> Exploration:
+    """Explore by laws until all is proven.
+
+    Raises:
+        KeyboardInterrupt: the exploration was interrupted.
+    """
+    options = ExplorationOptions(
+        iterations=effort.iterations,
+        multi_iterations=effort.multi_iterations,
+        multi_schedule="saturated",
+        node_limit=effort.e_nodes,
+        time_limit_s=max(left_s, 0.0),
+    )
+    observer = Observer(until=lambda current: not _unproven(sides, current))
+    exploration = explore(egraph, laws, options, observer=observer)
+    if exploration.stop_reason == "interrupted":
+        raise KeyboardInterrupt
+    return exploration
+
+
 def _unproven(sides: SideGraphs, egraph: EGraph) -> list[int]:
-    """Return the indices of the configurations of which some pair is not one class."""
+    """Return the indices of the cases of which some pair is not one class."""
     class_of = dict(egraph.database.run("egraph/output_classes"))
     return [
         index

@@ -265,10 +265,15 @@ class KnownOperands:
             asking[of_rule] = False
         return asking
 
+    def refresh(self, rules: Set[int]) -> None:
+        """Find again what is known, if one of these rules asks."""
+        if not self._leaves.keys().isdisjoint(rules):
+            self._egraph.database.run("match/known", is_known=self._is_known()[1:].tolist())
+
     def ruled_out(self, rule: str, leaves: Sequence[str], rules: Set[int]) -> tuple[str, str]:
         """Return the condition on applications that are left out, and the table that it reads.
 
-        Both are text; "" where no rule asks.
+        Both are text; "" where no rule asks. See ``refresh``.
 
         Args:
             rule: the column of the rule's id.
@@ -281,7 +286,6 @@ class KnownOperands:
                 asking.setdefault(leaf, []).append(rule_id)
         if not asking:
             return "", ""
-        self._egraph.database.run("match/known", is_known=self._is_known()[1:].tolist())
         unknown = [
             f"({is_one_of(rule, rule_ids)} AND NOT known_class.is_known[{leaves[leaf]}])"
             for leaf, rule_ids in sorted(asking.items())

@@ -104,11 +104,10 @@ class Matcher:
         """Ask for all that stands below each other when next matched: what is shown is another subgraph."""
         self._edges = Edges(self.compiled)
 
-    def create_tables(self, *, with_rules: bool = True) -> None:
-        """Make the tables of instances and joins; ``with_rules``: write the rules into theirs, too."""
+    def create_tables(self) -> None:
+        """Make the tables of instances and joins, and write the rules into theirs."""
         self.instances.create_tables()
-        if with_rules:
-            self._insert_rules()
+        self._insert_rules()
         self._insert_joins()
 
     def single(self, since: int, rules: frozenset[int] | None = None) -> int:
@@ -156,8 +155,10 @@ class Matcher:
             "    )\n"
             ")"
         )
+        alive = self._live_rules(self.compiled.single_rules)
         self._extremes.refresh()
-        return self._fill_applications(text, bound, self._live_rules(self.compiled.single_rules))
+        self._known.refresh(alive)
+        return self._fill_applications(text, bound, alive)
 
     def new_matches(self, since: int) -> Matches | None:
         """Return the new matches of all rules' sources as arrays; None where nothing can match."""
@@ -195,12 +196,14 @@ class Matcher:
             return 0
         unjudged = f"-- unjudged: {self._serves}\n{self._unjudged_pairs}"
         self.instances.judge(self._database.execute(unjudged, name="unjudged_pairs"))
+        text = self._multi_text
         if self.order is not None:
             order = f"hash({', '.join(self._roots)}, b, {self.order}), instance"
-            return self._fill_pairs(self._multi_text.replace(self._youngest, order))
-        if pairs > 2 * most:
-            self.has_rest = self._database.change("match/pair_cut", most=most) > 0
-        text = self._first_text if self.has_rest else self._multi_text
+            text = text.replace(self._youngest, order)
+        elif pairs > 2 * most and self._database.change("match/pair_cut", most=most) > 0:
+            self.has_rest, text = True, self._first_text
+        self._extremes.refresh()
+        self._known.refresh(self._live_rules(self.compiled.multi_rules))
         return self._fill_pairs(text) or self.rest()
 
     def rest(self) -> int:
@@ -208,6 +211,8 @@ class Matcher:
         if not self.has_rest:
             return 0
         self.has_rest = False
+        self._extremes.refresh()
+        self._known.refresh(self._live_rules(self.compiled.multi_rules))
         return self._fill_pairs(self._rest_text)
 
     def pair(self, since: int, rules: frozenset[int] | None = None) -> int:
@@ -306,7 +311,6 @@ class Matcher:
     def _fill_pairs(self, query: str) -> int:
         bound = self.compiled.leaf_columns * self.compiled.root_columns
         leaves = [f"p.b[{i}]" for i in range(1, bound + 1)]
-        self._extremes.refresh()
         return self._fill_applications(query, leaves, self._live_rules(self.compiled.multi_rules))
 
     def _live_rules(self, rules: frozenset[int]) -> frozenset[int]:

@@ -1,7 +1,7 @@
 """Strategies of exploration: what decides which step is taken next.
 
-- ``saturation``: steps of all rules until nothing is new or a limit is met; ``schedule`` decides which
-  rulesets take part in which step, ``node_budgets`` how many e-nodes a step may add.
+- ``saturation``: steps of all rules until nothing is new or a limit is met; ``policy`` decides which
+  take part in which step, and how many e-nodes it may add.
 - ``focus``: one subgraph of a universe after the other, each from the cheapest graph of the one before.
 - ``mcts``: tree search over subgraphs that are side by side.
 
@@ -14,16 +14,16 @@ from typing import Any
 
 from relational_tensat.base.lazy import Registry
 
-_FOCUS = f"{__name__}.focus.focus"
+_FOCUS = f"{__name__}.saturation_then_focus:explore_focus"
 
 #: What ``--search`` names; each is a ``strategy.Strategy``. Options read the names without importing one.
 STRATEGIES: Registry[Any] = Registry(
     "search",
     {
         "saturation": f"{__name__}.saturation:explore_whole",
-        "auto": f"{__name__}.saturation_then_focus:saturate_then_focus",
-        "focus": f"{_FOCUS}:explore_focus",
-        "focus-mcts": f"{_FOCUS}:explore_focus",
+        "auto": _FOCUS,
+        "focus": _FOCUS,
+        "focus-mcts": _FOCUS,
         "mcts": f"{__name__}.mcts.decisions:explore_tree",
     },
 )

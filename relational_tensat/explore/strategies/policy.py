@@ -7,15 +7,11 @@ saturation would, so that it holds other graphs.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from relational_tensat.base.records import record
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.step import Delta, StepBudget
 from relational_tensat.explore.subgraph import Subgraph
-
-if TYPE_CHECKING:  # few runs have one
-    from relational_tensat.explore.schedule.plan import Schedule
 
 
 def multi_budget(e_nodes: int, limit: int) -> int:
@@ -93,19 +89,12 @@ class Policy:
 
     Attributes:
         options: those that hold now: see ``vary``.
-        schedule: decides instead, where there is one.
         offset: iterations in subgraphs, and in explorations, before this one.
         more: iterations beyond those of the options.
     """
 
     def __init__(self, subgraph: Subgraph, options: ExplorationOptions) -> None:
-        """Begin with the options' schedule, if there is one.
-
-        Raises:
-            UsageError: it is malformed, or names a ruleset that the subgraph's rules do not have.
-        """
         self.options = self._given = options
-        self.schedule = _begun(subgraph, options.schedule) if options.schedule else None
         self.offset = subgraph.steps
         self.more = 0
         self._subgraph = subgraph
@@ -129,13 +118,11 @@ class Policy:
 
     def rules(self, iteration: int, state: SaturationState) -> frozenset[int]:
         """Return the rules that take part in an iteration."""
-        if self.schedule is not None:
-            return self.schedule.rules or frozenset()
         rules = self._subgraph.rules
         return rules.all_rules if self.wants_multi(iteration, state) else rules.single_rules
 
     def wants_multi(self, iteration: int, state: SaturationState) -> bool:
-        """Whether multi-pattern rules take part in an iteration, where there is no schedule."""
+        """Whether multi-pattern rules take part in an iteration."""
         iteration -= self.offset
         if state.scarce and self._multi_budget(state) <= self._subgraph.e_nodes:
             return False
@@ -177,24 +164,8 @@ class Policy:
         """
         if not delta.single_complete:
             return "nodes"
-        if self.schedule is not None:
-            self.schedule.note(not delta.is_empty)
-            reason = "nodes" if state.left_out else "schedule"
-            return "" if self.schedule.rules is not None else reason
         if state.quiet and not state.left_out and rules == self._subgraph.rules.all_rules:
             return "closed"
         if not state.quiet or self.wants_multi(state.iteration + 1, state):
             return ""
         return "nodes" if state.left_out else "saturated"
-
-
-def _begun(subgraph: Subgraph, text: str) -> Schedule:
-    """Return a schedule before its first step."""
-    from relational_tensat.explore.schedule.plan import Schedule, parse_schedule
-    from relational_tensat.explore.schedule.rulesets import check_rulesets, rules_by_ruleset
-
-    rules = [compiled.rule for compiled in subgraph.rules.rules]
-    plan = parse_schedule(text)
-    check_rulesets(plan, rules)
-    rule_names = rules_by_ruleset(rules)
-    return Schedule(plan, lambda name: subgraph.rules.named(*rule_names[name]))

@@ -5,8 +5,6 @@ that whatever ends the run leaves the e-graph as the last complete iteration lef
 explored before, perhaps by another process that was killed, is explored on from what is there: all of it
 is matched once again, and iterations are numbered on.
 
-A schedule, if there is one, decides which rules take part in an iteration, and when exploration ends.
-
 Multi-pattern rules pay only with what single-pattern rules then make of it. Where the node limit keeps
 these from it, the iteration is undone, and done again with a smaller node budget for multi-pattern rules.
 """
@@ -39,7 +37,7 @@ from relational_tensat.explore.subgraph import Subgraph, begin_subgraph, end_exp
 from relational_tensat.rules.model import Rule
 
 #: Exploration dies out where an iteration works on so few matches for each e-node, or on so few and fewer
-#: than one of the three before; see ``extend_while_converging``.
+#: than one of the three before; see ``Saturation.extend``.
 _FEW_MATCHES, _FEWER_MATCHES = 0.01, 0.1
 
 
@@ -114,7 +112,7 @@ class Saturation:
         is_new = egraph.clock == 0
         with egraph.transaction():  # the rules go into the tables
             self._subgraph = begin_subgraph(egraph, rules, options)
-            self._write_down()
+            write_down(self._subgraph, self._journal)
         self._state = SaturationState(self._subgraph.steps, egraph.e_nodes)
         self._policy = Policy(self._subgraph, options)
         #: Nothing was kept out because of cycles; unknown where others explored before.
@@ -157,10 +155,12 @@ class Saturation:
             Interrupted, OutOfMemory: the subgraph before is still there.
         """
         with self._subgraph.transaction():
-            self._subgraph.begin_members(members, enodes)
-            self._write_down()
+            members.begin(enodes)
+            self._subgraph.begin_members(members)
+            write_down(self._subgraph, self._journal)
         iteration = self._state.iteration
-        self._policy.offset, self._state = iteration, SaturationState(iteration, len(enodes))
+        self._policy.offset, self._policy.more = iteration, 0
+        self._state = SaturationState(iteration, len(enodes))
         self._subgraph.matcher.order = variation.order
         self._policy.vary(node_limit, variation)
 
@@ -181,8 +181,7 @@ class Saturation:
         """Iterate until there is a reason to stop; return it."""
         progress = self._observer.progress
         iteration = self._state.iteration
-        schedule = self._policy.schedule
-        reason = "schedule" if schedule and schedule.rules is None else None
+        reason = None
         if iteration > self._policy.offset:
             reason = self._follow(iteration, self._state.stopped or reason, guard)
         self._begin_count()
@@ -209,31 +208,25 @@ class Saturation:
             self._begin_count()
         return reason or "iterations"
 
-    def extend_while_converging(self, guard: Guard) -> str:
-        """Iterate beyond the limit, up to a third as often again, while exploration dies out.
+    def extend(self) -> bool:
+        """Allow an iteration beyond the limit where exploration dies out; return whether that is so.
 
-        Images in blocks spread by one operator in an iteration, so deep networks need some more.
+        Up to a third as often again: images in blocks spread by one operator in an iteration, so deep
+        networks need some more.
         """
-        reason, policy = "iterations", self._policy
-        while reason == "iterations" and guard.reason is None and self._is_converging:
-            policy.more = self.iteration + 1 - policy.offset - self._options.iterations
-            reason = self.grow(guard)
-        policy.more = 0
-        return reason
-
-    @property
-    def _is_converging(self) -> bool:
-        """Whether the last iterations worked on few matches, and some more are allowed."""
         done = self.iteration - self._policy.offset
         if done >= 4 * self._options.iterations // 3 or len(self._journal.log) < 2:
             return False
         *before, last = self._journal.log[-4:]
         is_shrinking = last.matches < max(entry.matches for entry in before)
-        return last.matches <= last.e_nodes * (_FEWER_MATCHES if is_shrinking else _FEW_MATCHES)
+        if last.matches > last.e_nodes * (_FEWER_MATCHES if is_shrinking else _FEW_MATCHES):
+            return False
+        self._policy.more = done + 1 - self._options.iterations
+        return True
 
     def _follow(self, iteration: int, reason: str | None, guard: Guard) -> str | None:
         """Do what follows an iteration; return the reason to stop, or None to continue."""
-        if reason in (None, "saturated", "closed", "schedule") and self._has_goal():
+        if reason in (None, "saturated", "closed") and self._has_goal():
             return "goal"
         if reason is not None or iteration >= self._policy.last:
             return reason
@@ -263,7 +256,7 @@ class Saturation:
         state, policy = self._state, self._policy
         rules = policy.rules(iteration, state)
         # Counted where there are no multi-pattern rules, too: else they would be waited for without end.
-        state.multi_done += policy.schedule is None and policy.wants_multi(iteration, state)
+        state.multi_done += policy.wants_multi(iteration, state)
         return rules
 
     def _note_iteration(self, iteration: int, rules: frozenset[int], delta: Delta) -> None:
@@ -276,7 +269,7 @@ class Saturation:
         state.stopped = self._policy.reason_to_stop(delta, rules, state)
         self._journal.note_matches(iteration, delta.matches)
         self._journal.note_iteration(self._report(iteration, delta))
-        self._write_down()
+        write_down(self._subgraph, self._journal)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -306,11 +299,6 @@ class Saturation:
             self._database.statements - self._statements_before,
             time.perf_counter() - self._iteration_started,
         )
-
-    def _write_down(self) -> None:
-        """Write what another process would need; in memory, there is none."""
-        if self._database.is_file:
-            write_down(self._egraph, self._subgraph.matcher, self._journal)
 
     def finish(self, reason: str, subgraphs: tuple[SubgraphReport, ...] = ()) -> Exploration:
         """Write down what is not written yet, and why it ended; return how it went."""

@@ -94,24 +94,16 @@ class Subgraphs:
         some = some_subgraph(live)
         self._candidates, self._live = candidates[some], live[some]
 
-    def live_rules(self, among: Flags | None = None) -> Flags:
+    def live_rules(self) -> Flags:
         """Return which rules (by id) would change which subgraphs: a row each, a column for each subgraph.
 
         It is exact but for applications that are not built: what they build is new to the universe, but
         of several e-nodes and unions, a subgraph may have all that is an e-node.
-
-        Args:
-            among: by id of an e-node: only applications all of whose sources are among these; row 0 counts
-                as one.
         """
         rules = self.universe.subgraph.rules
         flags = np.zeros((rules.first + len(rules.rules), self.masks.subgraphs), np.bool_)
         applications = self.universe.applications
-        places, live = self._candidates, self._live
-        if among is not None:
-            counts = among[applications.sources[places]].all(1)
-            places, live = places[counts], live[counts]
-        owner = applications.rules[places]
+        live, owner = self._live, applications.rules[self._candidates]
         order = np.argsort(owner, kind="stable")
         if len(order):
             starts = np.flatnonzero(np.diff(owner[order], prepend=-1))

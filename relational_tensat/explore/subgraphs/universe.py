@@ -112,8 +112,7 @@ class Universe:
         """Match all rules on what is new; applications of multi-pattern rules: see ``pair``."""
         rules = self.subgraph.rules.all_rules
         matches = self.subgraph.matcher.new_matches(self.subgraph.since(rules))
-        self.egraph.clock += 1
-        self.subgraph.note_matched(rules, self.egraph.clock)
+        self.subgraph.note_matched(rules)
         if matches is not None:
             self._add_matches(matches)
 

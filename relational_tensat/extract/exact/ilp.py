@@ -20,7 +20,7 @@ from relational_tensat.extract.exact.decomposition import Assembly
 from relational_tensat.extract.exact.isomorphic import Group
 from relational_tensat.extract.exact.reduce.rounds import PINNING, linear_round, pin_required
 from relational_tensat.extract.exact.reduce.smaller_problem import Reduced, unreduced
-from relational_tensat.extract.exact.reduced_search import search_reduced, search_whole
+from relational_tensat.extract.exact.reduced_search import search_reduced
 from relational_tensat.extract.exact.solve.formulation import WITHIN
 from relational_tensat.extract.exact.solve.mip import cut_and_solve, scaled_model
 from relational_tensat.extract.exact.solve.search import Progress, Search, SolverOptions
@@ -122,7 +122,7 @@ def _search_within(
     if offers and not search.closed:
         _offer(search, choices)
     if not is_apart and not _is_over(search, options):
-        search_whole(search, reduced, options)
+        search_reduced(search, reduced, options)
 
 
 def _offer(search: Search, choices: Iterator[Ints]) -> None:

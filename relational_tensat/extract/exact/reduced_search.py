@@ -48,17 +48,6 @@ REDUCED_COSTS = declare(
 )
 
 
-def search_whole(whole: Search, reduced: Reduced, options: SolverOptions) -> None:
-    """Improve the choice and the bound of a search; exact if the time suffices.
-
-    Args:
-        whole: begins from its best choice, and is updated with every better choice and bound.
-        reduced: its e-graph, perhaps reduced.
-        options: limits, threads, seed.
-    """
-    search_reduced(whole, reduced, options)
-
-
 def prepared(reduced: Reduced, options: SolverOptions) -> Reduced:
     """Reduce and pin as long as it is worthwhile; the root of the result has one e-node.
 

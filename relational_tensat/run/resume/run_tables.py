@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, UsageError, check_choice, first_line
 from relational_tensat.base.option import options_in
 from relational_tensat.base.outputs import is_database
+from relational_tensat.base.process import ProcessOptions
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import FORMAT_VERSION, Database
 from relational_tensat.egraph.egraph import restore_egraph
@@ -28,7 +30,7 @@ from relational_tensat.run.resume.record import (
     read_options,
     record_of_rows,
 )
-from relational_tensat.run.stages.load import prepare, read_model
+from relational_tensat.run.stages.load import load, read_model
 from relational_tensat.run.values import LoadedRun, Model, Run
 from relational_tensat.tensor import Graph
 
@@ -151,7 +153,7 @@ class StoredRun:
         note = "" if path is None else f"{reason}: the run's own copy was used"
         return FoundModel(graph, graph, note)
 
-    def open(self, graph: Graph, options: Options) -> EGraph:
+    def open(self, graph: Graph, process: ProcessOptions) -> EGraph:
         """Return the e-graph of the run, to be explored further.
 
         Args:
@@ -160,7 +162,7 @@ class StoredRun:
         Raises:
             InputError: another process uses the database.
         """
-        return restore_egraph(graph, Database(self.path, options.process, keep=True))
+        return restore_egraph(graph, Database(self.path, process, keep=True))
 
     def _read(self, path: Path, read: Callable[[Path], Graph]) -> tuple[Graph | None, str]:
         """Return the model of a file, or None and why it is not the run's."""
@@ -267,10 +269,7 @@ def restore(run: Run, stored: StoredRun, model: Graph | str | Path | None) -> Lo
     is_read = any(each.graph is found.graph for each in read_models)
     own = read_models[-1] if is_read else Model(found.model, found.graph)
 
-    def open_egraph(run: Run, original: Graph) -> EGraph:
-        return stored.open(original, run.options)
-
-    loaded = prepare(run, own, open_egraph)
+    loaded = load(run, own, partial(stored.open, process=run.options.process))
     kernels = tuple(stored.kernels()) if stored.kernel_rows else ()
     if loaded.kernel_costs is not None:
         loaded.kernel_costs.learn(kernels)

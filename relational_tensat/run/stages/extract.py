@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from relational_tensat.base.deadline import GapPatience
-from relational_tensat.cost import CostSource, ask_for_graph, graph_cost_us
+from relational_tensat.cost import CostSource, graph_cost_us
+from relational_tensat.cost.key import graph_configurations
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.extract.cost_table import forget_costs
 from relational_tensat.extract.kept_choice import cheapest_by_profile
@@ -72,7 +73,7 @@ def extract(
     write_course(egraph.database, run.recording, time_spent)
     run.attention.close()
     with run.phases.phase("price"):
-        ask_for_graph(loaded.cost, graph)
+        loaded.cost.ask(graph_configurations(loaded.cost.as_run(graph)))
     return choose(
         ExtractedRun(
             replace(explored, extractor=extractor),

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,13 +37,11 @@ if TYPE_CHECKING:
     from relational_tensat.run.reports import BodyRewrite
 
 
-def load(run: Run) -> LoadedRun:
-    """Read the model, the rules and the inputs, check where the result is to go, and make the e-graph."""
+def read(run: Run) -> Model:
+    """Read the model, and check where its large weights are to go."""
     if name := run.options.rules.backend:
         load_backend(name)  # a file may have kernels of it
-    loaded = prepare(run, with_data_moved(run, read_model(run, run.source)), _new_egraph)
-    _record(loaded)
-    return loaded
+    return with_data_moved(run, read_model(run, run.source))
 
 
 def read_model(run: Run, source: Graph | str | Path) -> Model:
@@ -120,11 +119,12 @@ def _stays_dynamic(run: Run, path: Path) -> bool:
     return is_onnx(path) and is_onnx(output) and not run.options.model.static
 
 
-def prepare(run: Run, model: Model, open_egraph: Callable[[Run, Graph], EGraph]) -> LoadedRun:
-    """Return a model with all that goes with it.
+def load(run: Run, model: Model, open_egraph: Callable[[Graph], EGraph] | None = None) -> LoadedRun:
+    """Read the rules and the inputs, check where the result is to go, and make the e-graph.
 
     Args:
-        open_egraph: makes the e-graph of the model's graph with equal weights shared, or opens it.
+        open_egraph: opens the e-graph that was made of this graph, the model's with equal weights shared;
+            None where there is none yet.
     """
     if model.returns_original:
         run = replace(run, options=run.options.replace(iterations=0))
@@ -141,14 +141,20 @@ def prepare(run: Run, model: Model, open_egraph: Callable[[Run, Graph], EGraph])
     _time_opaque(run, model, cost, inputs)
     rewrites, note = _rewrite_bodies(run, model)
     rules = [*(rewrite.rule for rewrite in rewrites), *rules]
-    shared = _share_weights(run, model.graph, cost, rules)
+    with run.phases.phase("price"):
+        original = share_equal_weights(model.graph)
+        cost.adapt_to(original)
+        shared = _measured(run, model.graph, original, cost, rules)
     with run.phases.phase("explore"):
-        egraph = open_egraph(run, shared.original)
-    return LoadedRun(
+        egraph = (open_egraph or partial(_new_egraph, run))(shared.original)
+    loaded = LoadedRun(
         run, model, cost, kernel_costs, rules, untrusted, inputs, output, *shared, egraph,
         _tables_of(run, egraph), tuple(filter(None, (run.purpose.note, *model.notes, note))),
         bodies=tuple(rewrites),
     )  # fmt: skip
+    if open_egraph is None:
+        _record(loaded)
+    return loaded
 
 
 def load_without(loaded: LoadedRun, rule: str) -> LoadedRun:
@@ -158,7 +164,10 @@ def load_without(loaded: LoadedRun, rule: str) -> LoadedRun:
     options = options.replace(skip=(*options.rules.skip, rule))
     run = replace(loaded.run, options=options)
     rules = [candidate for candidate in loaded.rules if candidate.name != rule]
-    shared = _share_weights(run, loaded.model.graph, loaded.cost, rules)
+    with run.phases.phase("price"):
+        original = share_equal_weights(loaded.model.graph)
+        loaded.cost.adapt_to(original)
+        shared = _measured(run, loaded.model.graph, original, loaded.cost, rules)
     with run.phases.phase("explore"):
         egraph = _new_egraph(run, shared.original)
     loaded = replace(
@@ -257,10 +266,6 @@ def _read_rules(run: Run, model: Model) -> list[Rule]:
             rules = [rule for rule in rules if rule.name not in backend.left_out]
         # first, so that what the backend does itself is not called another rule's doing
         rules = [*own, *rules, *(rule for rule in offered if rule.name not in of_backend)]
-        if schedule := run.options.exploration.schedule:
-            from relational_tensat.explore.schedule import check_rulesets, parse_schedule
-
-            check_rulesets(parse_schedule(schedule), rules)
         return rules
 
 
@@ -318,18 +323,21 @@ class _Shared(NamedTuple):
     run_hash: str
 
 
-def _share_weights(run: Run, graph: Graph, cost: CostSource, rules: Sequence[Rule]) -> _Shared:
-    """Let equal weights be one; all that the graph costs is measured now, if it is measured at all."""
-    with run.phases.phase("price"):
-        original = share_equal_weights(graph)
-        cost.adapt_to(original)
-        original = cost.marked(original)
-        run_hash = _run_hash(run, original, rules) if cost.is_lazy else ""
-        cost.begin_run(run_hash)
-        # Kernels of the file's graph are those of the original, unless equal weights make two nodes one.
-        is_same_work = distinct_nodes(original) == distinct_nodes(graph)
-        priced = original if is_same_work else graph
-        ask_for_graph(cost, priced)
+def _measured(
+    run: Run, graph: Graph, original: Graph, cost: CostSource, rules: Sequence[Rule]
+) -> _Shared:
+    """Ask for all that the graph costs, which is measured now, if it is measured at all.
+
+    Args:
+        original: the graph with equal weights shared, which costs were adapted to.
+    """
+    original = cost.marked(original)
+    run_hash = _run_hash(run, original, rules) if cost.is_lazy else ""
+    cost.begin_run(run_hash)
+    # Kernels of the file's graph are those of the original, unless equal weights make two nodes one.
+    is_same_work = distinct_nodes(original) == distinct_nodes(graph)
+    priced = original if is_same_work else graph
+    ask_for_graph(cost, priced)
     return _Shared(original, priced, run_hash)
 
 

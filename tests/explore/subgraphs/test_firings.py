@@ -12,7 +12,6 @@ from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.step import StepBudget, step
 from relational_tensat.explore.strategies.mcts.search_state import write_subgraph
 from relational_tensat.explore.strategies.mcts.tree import History
-from relational_tensat.explore.subgraph import begin_subgraph
 from relational_tensat.explore.subgraphs.applications import BUILT, REJECTED, WAITING
 from relational_tensat.explore.subgraphs.firings import NO_RULE
 from relational_tensat.explore.subgraphs.universe import Universe
@@ -26,6 +25,7 @@ from tests.explore.own_egraphs import (
     assert_explained,
     assert_missing_explained,
     extras,
+    own_subgraph,
     partial_keys_of,
 )
 from tests.explore.subgraphs.side_by_side import original, random_steps, subgraphs_of, universe_of
@@ -138,11 +138,7 @@ def test_a_subgraph_has_what_an_e_graph_of_its_own_has(
         while history is not None:
             sequence.append(history.rule)
             history = history.before
-        own = begin_subgraph(
-            egraph.beside(graph, f"own{number}"),
-            universe.subgraph.rules,
-            unfiltered,
-        )
+        own = own_subgraph(graph, universe.subgraph, unfiltered)
         for rule in reversed(sequence):
             if rule != NO_RULE:
                 step(own, {rule}, StepBudget(50_000))

@@ -1,5 +1,1 @@
-"""Focus: grow a subgraph, keep the e-nodes of its cheapest graph, grow these; start again, otherwise."""
-
-from relational_tensat.explore.strategies.focus.focus import explore_focus
-
-__all__ = ["explore_focus"]
+"""Focus: subgraphs grown one after the other, each from the cheapest graph of those before."""

@@ -18,32 +18,21 @@ of the original. Until then all is as without it, so the result costs no more th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterator
 from dataclasses import replace
-from functools import cached_property, partial
 from itertools import cycle
 from random import Random
 from typing import TypeAlias
 
-from relational_tensat.base.watch import Guard
-from relational_tensat.egraph.database import Interrupted, OutOfMemory
-from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.exploration_options import ExplorationOptions
-from relational_tensat.explore.members import begin_subgraphs, end_search, show_universe
-from relational_tensat.explore.outcome import DecisionReport, Exploration, SubgraphReport
+from relational_tensat.explore.outcome import SubgraphReport
 from relational_tensat.explore.strategies.focus.subgraphs import (
     EQUAL_COSTS,
     TREE_KINDS,
     GrownSubgraphs,
     Growth,
-    SearchOver,
-    TreePart,
 )
 from relational_tensat.explore.strategies.policy import PLAIN, Variation
-from relational_tensat.explore.strategies.saturation import Saturation
-from relational_tensat.explore.strategies.strategy import SearchSettings
-from relational_tensat.rules.model import Rule
 
 #: What restarts are grown from; the next once one found nothing cheaper.
 _RESTARTS = ("original", "original", "beside", "chosen")
@@ -51,98 +40,12 @@ _RESTARTS = ("original", "original", "beside", "chosen")
 #: Parts of the room in a subgraph that multi-pattern rules may take, in turn.
 _SHARES = (0.25, 0.5, 0.35, 0.75)
 
-#: What is to be grown or extracted next, and what came of it; in the end, what it was grown for.
-_Request: TypeAlias = Callable[[], SubgraphReport | None]
-_Plan: TypeAlias = Generator[_Request, SubgraphReport | None, None]
-_Growing: TypeAlias = Generator[_Request, SubgraphReport | None, SubgraphReport]
+#: What is to be grown next, and what came of it; in the end, what it was grown for.
+_Plan: TypeAlias = Generator[Growth, SubgraphReport, None]
+_Growing: TypeAlias = Generator[Growth, SubgraphReport, SubgraphReport]
 
 #: Kinds of subgraphs that were not grown by focus.
 _NOT_GROWN = ("saturation", *TREE_KINDS)
-
-
-def explore_focus(
-    egraph: EGraph,
-    rules: Sequence[Rule],
-    search: SearchSettings,
-) -> Exploration:
-    """Grow subgraphs of an e-graph, until none has a cheaper graph or a limit is reached.
-
-    Where the e-graph was explored before, the first subgraph is all that is there, and its cheapest graph
-    is what others are grown from.
-
-    Args:
-        search: its ``iterations`` and ``node_limit`` are for each subgraph; the first are no larger than
-            ``first_subgraph_nodes``, and ``universe_limit`` is for all of them together, beside the e-nodes
-            that were there. With ``focus-mcts``, a tree search comes where restarts find nothing more.
-
-    Raises:
-        UnsoundRuleError: as ``explore``.
-    """
-    with egraph.transaction():
-        is_explored = end_search(egraph)
-        begin_subgraphs(egraph)
-    saturation = Saturation(egraph, rules, search.options, search.observer)
-    part = None
-    if search.options.search == "focus-mcts":
-        part = TreePart(egraph, saturation, search)
-    with saturation.watching() as guard:
-        ended = "extracted" if is_explored else ""
-        reason, subgraphs = search_subgraphs(saturation, search, guard, ended=ended, tree=part)
-    exploration = saturation.finish(reason, subgraphs)
-    if part is None:
-        return exploration
-    return replace(exploration, decisions=tuple(DecisionReport.read(egraph.database)))
-
-
-def search_subgraphs(
-    saturation: Saturation,
-    search: SearchSettings,
-    guard: Guard,
-    *,
-    ended: str = "",
-    started_s: float | None = None,
-    tree: TreePart | None = None,
-    noted: Callable[[SubgraphReport], None] | None = None,
-) -> tuple[str, tuple[SubgraphReport, ...]]:
-    """Grow subgraphs of an e-graph; return why the last was the last, and all of them.
-
-    Args:
-        ended: why the e-graph was not explored further before; "" where it is an original graph alone.
-        started_s: when the search began, by ``time.perf_counter``; None for now.
-        noted: called with each subgraph once that is extracted from.
-    """
-    egraph, subgraphs = saturation.subgraph.egraph, None
-    options, chooser = search.options, search.chooser
-    try:
-        first = chooser.choose(saturation.iteration) if ended else None
-        begin_subgraphs(egraph)
-        limit = options.universe_limit + (egraph.e_nodes if ended else 0)
-        watch = search.observer.watch
-        subgraphs = GrownSubgraphs(egraph, saturation, chooser, watch, limit, started_s, noted)
-        opened = subgraphs.begin_with(first, options.node_limit, ended) if first else None
-        focus = Focus(subgraphs, options, chooser.original_us, search.seed, guard, opened, tree)
-        plan = focus.plan()
-        request = next(plan, None)
-        while request is not None:
-            answer = request()
-            try:
-                request = plan.send(answer)
-            except StopIteration:
-                request = None
-        reason = "closed" if subgraphs.is_closed else "focus"
-    except SearchOver as over:
-        reason = str(over)
-    except Interrupted:
-        reason = guard.reason or "interrupted"
-    except OutOfMemory:
-        reason = "memory"
-    # What is extracted from has to be shown, also where time is over just now.
-    while egraph.is_universe:
-        egraph.database.resume()
-        with suppress(Interrupted):
-            show_universe(egraph)
-            break
-    return reason, () if subgraphs is None else tuple(subgraphs.reports)
 
 
 class Focus:
@@ -154,45 +57,54 @@ class Focus:
         options: ExplorationOptions,
         original_us: float,
         seed: int,
-        guard: Guard,
         first: SubgraphReport | None = None,
-        tree: TreePart | None = None,
     ) -> None:
         """Begin.
 
         Args:
             first: what the first subgraph is grown from, instead of the original graph.
-            tree: a search that follows once restarts of the first width find nothing; None for none.
         """
-        self._tree = tree
         self._subgraphs = subgraphs
         self._options = options
         self._original_us = original_us
         self._random = Random(seed)
-        self._guard = guard
         self._shares = cycle(_SHARES)
         self._rounds: int | None = None
         self._more_rounds: int | None = None
         self._best = self._first = first
+        self._first_width = options.first_subgraph_nodes(len(subgraphs.original()))
+        self._extracted_size = 0
+        self._plan = self._planned()
 
-    def plan(self) -> _Plan:
-        """Yield one request after the other; each is answered before the next one is asked for."""
+    def next_after(self, answer: SubgraphReport | None) -> Growth | None:
+        """Return what is grown next, where nothing else may be; None where nothing is left.
+
+        Args:
+            answer: what came of the last; None at first.
+        """
+        try:
+            return next(self._plan) if answer is None else self._plan.send(answer)
+        except StopIteration:
+            return None
+
+    def _planned(self) -> _Plan:
+        """Yield one growth after the other; each is answered before the next one is asked for."""
         for width in self._widths():
             start = self._grow_first(width) if self._first is None else self._grow("chosen", width)
             yield from self._follow((yield from start))
             yield from self._restart(width)
-            if self._tree is not None and width == self._first_width:
-                yield from self._search_tree(self._tree, width)
+            if self._options.search == "focus-mcts" and width == self._first_width:
+                yield from self._search_tree(width)
             grown = (w for w in self._subgraphs.reports if w.kind not in _NOT_GROWN)
             if all(w.stop_reason != "nodes" for w in grown if w.node_limit == width):
                 break  # wider subgraphs would be the same
 
-    def _search_tree(self, tree: TreePart, width: int) -> _Plan:
+    def _search_tree(self, width: int) -> _Plan:
         """Search by a tree, and begin again from the graph of its cheapest subgraph."""
         if self._subgraphs.is_closed:  # it would find nothing else
             return
         n_before = len(self._subgraphs.reports)
-        yield partial(self._subgraphs.grow_tree, tree, self._guard)
+        yield Growth("tree", width, self._original_us)
         found = self._subgraphs.reports[n_before:]
         yield from self._extract_all(width)
         # What the subgraphs from there find is compared among themselves: what is costly now may lead on.
@@ -244,7 +156,10 @@ class Focus:
 
     def _extract_all(self, width: int) -> _Plan:
         """Extract from all subgraphs together, and go on from there, until that has nothing cheaper."""
-        while (subgraph := (yield partial(self._subgraphs.extract_all, width))) is not None:
+        while (size := self._subgraphs.reports[-1].universe) != self._extracted_size:
+            self._extracted_size = size
+            best_us = min(report.best_us for report in self._subgraphs.reports)
+            subgraph = yield Growth("universe", width, best_us)
             if not _is_less(subgraph.best_us, subgraph.seed_us):
                 return
             self._note(subgraph)
@@ -258,15 +173,9 @@ class Focus:
         start: SubgraphReport | None = None,
     ) -> _Growing:
         """Grow a subgraph from a graph that was chosen, the cheapest by default, or the original graph."""
-        start = start or self._best
-        if kind == "original" or start is None:
-            growth = Growth(kind, self._subgraphs.original(), self._original_us, width, variation)
-        else:
-            others = self._subgraphs.original() if kind == "beside" else []
-            enodes = list(dict.fromkeys([*others, *self._subgraphs.choice(start)]))
-            growth = Growth(kind, enodes, start.best_us, width, variation)
-        subgraph = yield partial(self._subgraphs.grow, growth, self._guard)
-        assert subgraph is not None
+        start = None if kind == "original" else start or self._best
+        seed_us = self._original_us if start is None else start.best_us
+        subgraph = yield Growth(kind, width, seed_us, start, variation)
         self._note(subgraph)
         return subgraph
 
@@ -300,10 +209,6 @@ class Focus:
     def _next_variation(self) -> Variation:
         """Return how the subgraphs of the next restart are grown."""
         return Variation(self._random.getrandbits(30), next(self._shares), self._rounds)
-
-    @cached_property
-    def _first_width(self) -> int:
-        return self._options.first_subgraph_nodes(len(self._subgraphs.original()))
 
     def _widths(self) -> Iterator[int]:
         """Yield node limits of subgraphs, each twice the last, up to the options'."""

@@ -1,9 +1,8 @@
-"""The subgraphs of a search: grown, extracted from, written down.
+"""The subgraphs of a search: what each is grown from, and what is written down of it.
 
 A tree search is a part of focus: it finds what is missed where multi-pattern rules fire only once. It
 begins with the original graph, in the universe of the subgraphs that focus has grown, and leaves two
-subgraphs
-there: the cheapest of any rollout, and that of its decisions. What its rollouts built stays for
+subgraphs there: the cheapest of any rollout, and that of its decisions. What its rollouts built stays for
 extraction.
 """
 
@@ -11,17 +10,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
+from relational_tensat.base.deadline import GainPatience
 from relational_tensat.base.records import record
-from relational_tensat.base.watch import Guard, Watch
-from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.base.watch import Guard
+from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.schema import create_search_tree, create_universe
 from relational_tensat.explore.members import (
-    Chooser,
-    Members,
     Seed,
     choice_of,
     keep_subgraph,
@@ -33,66 +30,14 @@ from relational_tensat.explore.strategies.policy import PLAIN, Variation
 from relational_tensat.explore.strategies.saturation import Saturation
 from relational_tensat.explore.strategies.strategy import SearchSettings
 
-if TYPE_CHECKING:
-    from relational_tensat.explore.strategies.mcts.decisions import TreeSearch
-
 #: Kinds of subgraphs that a tree search leaves.
 TREE_KINDS = ("rollout", "decision")
 
 #: Part of the time that is left which a tree search may take.
 _SHARE = 0.5
 
-
-@dataclass(frozen=True, slots=True)
-class TreePart:
-    """What a tree search needs of the search that it is a part of."""
-
-    egraph: EGraph
-    saturation: Saturation
-    search: SearchSettings
-
-    def run(
-        self, n_subgraphs: int, started_s: float, guard: Guard
-    ) -> tuple[str, tuple[SubgraphReport, ...]]:
-        """Search; return why that ended, and the subgraphs, which are written down.
-
-        Args:
-            n_subgraphs: how many there are before.
-            started_s: when the search began, by ``time.perf_counter``.
-            guard: of the search: it stops no statement meanwhile.
-        """
-        with guard.deferring():
-            search = self._set_up(n_subgraphs, started_s, guard)
-            reason, subgraphs = search.run()
-        self.saturation.go_on_after(search.iteration)
-        return reason, subgraphs
-
-    def _set_up(self, n_subgraphs: int, started_s: float, guard: Guard) -> TreeSearch:
-        """Begin the tree search."""
-        from relational_tensat.explore.strategies.mcts.decisions import TreePlace, TreeSearch
-        from relational_tensat.explore.subgraphs.universe import Universe  # few runs need them
-
-        database, saturation = self.egraph.database, self.saturation
-        left_s = guard.seconds_left
-        limit_s = None if left_s == math.inf else _SHARE * left_s
-        with self.egraph.transaction():
-            show_universe(self.egraph)
-            create_universe(database)
-            create_search_tree(database)
-            saturation.subgraph.end_members()
-            universe = Universe(saturation.subgraph)
-            universe.find()
-            place = TreePlace(
-                iteration=saturation.iteration,
-                subgraphs=n_subgraphs,
-                started_s=started_s,
-                is_all=False,
-            )
-            return TreeSearch(universe, self.search, saturation.journal, place, limit_s)
-
-
 #: Why a subgraph is not grown further, and the search goes on.
-_GROWN = frozenset({"saturated", "closed", "nodes", "iterations"})
+GROWN = frozenset({"saturated", "closed", "nodes", "iterations"})
 
 #: Costs that differ by less than this part are equal.
 EQUAL_COSTS = 1e-6
@@ -104,20 +49,20 @@ class SearchOver(Exception):  # noqa: N818  # a control signal, not an error
 
 @record
 class Growth:
-    """What a subgraph is grown from, and how.
+    """What is grown next, from what, and how.
 
     Attributes:
-        kind: original (the original graph), chosen (a cheapest graph), or beside (both); see
-            ``SubgraphReport``.
-        enodes: what it is grown from, operands first, closed under children.
-        seed_us: cost of the cheapest graph among these.
-        node_limit: the most e-nodes that it may have.
+        kind: original (from the original graph), chosen (a cheapest graph), or beside (both); saturation:
+            what was there before; universe: all subgraphs are extracted from together; tree: a tree search.
+        node_limit: the most e-nodes that a subgraph may have.
+        seed_us: cost of the cheapest graph that it is grown from.
+        start: the subgraph whose cheapest graph it is grown from; None for the original graph.
     """
 
     kind: str
-    enodes: Sequence[int]
-    seed_us: float
     node_limit: int
+    seed_us: float
+    start: SubgraphReport | None = None
     variation: Variation = PLAIN
 
 
@@ -126,34 +71,36 @@ class GrownSubgraphs:
 
     Attributes:
         reports: of the subgraphs so far, in order.
+        limit: the most e-nodes that the universe may have.
+        reason: why the last was the last; see ``ending``.
     """
 
     def __init__(
         self,
-        egraph: EGraph,
         saturation: Saturation,
-        chooser: Chooser,
-        watch: Watch,
-        universe_limit: int,
-        started_s: float | None = None,
-        noted: Callable[[SubgraphReport], None] | None = None,
+        search: SearchSettings,
+        limit: int,
+        started_s: float,
+        guard: Guard,
+        patience: GainPatience | None = None,
     ) -> None:
         """Begin without subgraphs.
 
         Args:
-            started_s: when the search began, by ``time.perf_counter``; None for now.
-            noted: called with each subgraph that was grown and extracted from.
+            started_s: when the search began, by ``time.perf_counter``.
+            guard: of the search.
+            patience: says by what subgraphs gain how long the search goes on; None for its limits alone.
         """
-        self._noted = noted
         self.reports: list[SubgraphReport] = []
-        self._egraph = egraph
-        self._database = egraph.database
+        self.limit = limit
+        self.reason = ""
+        self._guard = guard
+        self._patience = patience
+        self._egraph = saturation.subgraph.egraph
+        self._database = self._egraph.database
         self._saturation = saturation
-        self._chooser = chooser
-        self._watch = watch
-        self._universe_limit = universe_limit
-        self._started = time.perf_counter() if started_s is None else started_s
-        self._size_extracted = 0
+        self._search = search
+        self._started = started_s
         self._since = 0
 
     @property
@@ -177,82 +124,35 @@ class GrownSubgraphs:
         """Let no subgraph so far count as one that has been grown from a cost."""
         self._since = len(self.reports)
 
-    def grow(self, growth: Growth, guard: Guard) -> SubgraphReport:
-        """Grow a subgraph and extract from it.
+    def original(self) -> list[int]:
+        """Return the e-nodes of the original graph, operands first."""
+        return original_nodes(self._database)
 
-        Raises:
-            SearchOver: a limit of the search was reached.
-        """
-        members = Members(self._egraph, len(self.reports) + 1, self._universe_limit)
-        self._saturation.begin_subgraph(members, growth.enodes, growth.node_limit, growth.variation)
-        reason = self._saturation.grow(guard)
-        if reason not in _GROWN:
-            raise SearchOver(reason)
-        seed = self._chooser.choose(self._saturation.iteration)
-        return self._note(growth, seed, members.size, reason)
+    def seed_of(self, growth: Growth) -> list[int]:
+        """Return the e-nodes that a subgraph is grown from, operands first, closed under children."""
+        if growth.start is None:
+            return self.original()
+        others = self.original() if growth.kind == "beside" else []
+        rows = self._database.run("subgraphs/choice", subgraph=growth.start.subgraph)
+        chosen = choice_of(rows, self._egraph.find(self._egraph.root)).values()
+        return list(dict.fromkeys([*others, *chosen]))
 
-    def grow_tree(self, tree: TreePart, guard: Guard) -> SubgraphReport:
-        """Search by a tree from the original graph; note the subgraphs that it leaves, return the last.
-
-        Raises:
-            SearchOver: a limit of the search was reached.
-        """
-        n_subgraphs = len(self.reports)
-        reason, found = tree.run(n_subgraphs, self._started, guard)
-        self.reports += found
-        if reason in ("memory", "interrupted") or guard.reason or len(self.reports) == n_subgraphs:
-            raise SearchOver(guard.reason or reason)
-        if self.reports[-1].universe >= self._universe_limit:
-            raise SearchOver("universe")
-        return self.reports[-1]
-
-    def begin_with(self, seed: Seed, node_limit: int, reason: str) -> SubgraphReport:
-        """Note the e-graph as it is, which was explored before, as the first subgraph.
-
-        Args:
-            seed: the cheapest graph of it.
-            node_limit: of saturation.
-            reason: why that ended.
-
-        Raises:
-            SearchOver: a limit of the search was reached.
-        """
-        growth = Growth("saturation", (), self._chooser.original_us, node_limit)
-        return self._note(growth, seed, self._egraph.e_nodes, reason)
-
-    def extract_all(self, node_limit: int) -> SubgraphReport | None:
-        """Extract from the universe; None where nothing has been built since that was done.
-
-        Args:
-            node_limit: of the subgraphs so far.
-
-        Raises:
-            SearchOver: a limit of the search was reached.
-        """
-        size = self.reports[-1].universe
-        if size == self._size_extracted:
-            return None
-        self._size_extracted = size
-        best_us = min(report.best_us for report in self.reports)
+    def show_all(self) -> int:
+        """Show what is extracted from all subgraphs together; return how many e-nodes that are."""
         with self._egraph.transaction():
             if self.reports[0].kind == "saturation":  # that has been extracted from
                 self._database.run("subgraphs/show_subgraphs")
             else:
                 show_universe(self._egraph)
-        seed = self._chooser.choose(self._saturation.iteration, again=True)
-        return self._note(Growth("universe", (), best_us, node_limit), seed, size, "extracted")
+        return self.reports[-1].universe
 
-    def original(self) -> list[int]:
-        """Return the e-nodes of the original graph, operands first."""
-        return original_nodes(self._database)
-
-    def choice(self, subgraph: SubgraphReport) -> list[int]:
-        """Return the e-nodes of a subgraph's cheapest graph, operands first."""
-        rows = self._database.run("subgraphs/choice", subgraph=subgraph.subgraph)
-        return list(choice_of(rows, self._egraph.find(self._egraph.root)).values())
-
-    def _note(self, growth: Growth, seed: Seed, size: int, reason: str) -> SubgraphReport:
+    def note(self, growth: Growth, seed: Seed, size: int, reason: str) -> SubgraphReport:
         """Write down a subgraph and its cheapest graph.
+
+        Args:
+            seed: that graph.
+            size: e-nodes of the subgraph.
+            reason: why it was not grown further.
 
         Raises:
             SearchOver: a limit of the search was reached meanwhile.
@@ -271,19 +171,67 @@ class GrownSubgraphs:
         )
         with self._egraph.transaction():
             keep_subgraph(self._database, report, seed.enodes)
-        return self._add(report)
-
-    def _add(self, report: SubgraphReport) -> SubgraphReport:
-        """Add a subgraph's report.
-
-        Raises:
-            SearchOver: a limit of the search was reached meanwhile.
-        """
         self.reports.append(report)
-        if self._noted is not None:
-            self._noted(report)
-        if self._watch.happened:  # while it was extracted from
+        if self._patience is not None:
+            self._guard.end_at(self._patience.note(report.best_us), "patience")
+        if self._search.observer.watch.happened:  # while it was extracted from
             raise SearchOver("interrupted")
-        if report.universe >= self._universe_limit:
+        if report.universe >= self.limit:
             raise SearchOver("universe")
         return report
+
+    @contextmanager
+    def ending(self) -> Iterator[None]:
+        """Say why the search within ended; then show what is extracted from."""
+        try:
+            yield
+            self.reason = "closed" if self.is_closed else "focus"
+        except SearchOver as over:
+            self.reason = str(over)
+        except Interrupted:
+            self.reason = self._guard.reason or "interrupted"
+        except OutOfMemory:
+            self.reason = "memory"
+        while self._egraph.is_universe:  # also where time is over just now
+            self._database.resume()
+            with suppress(Interrupted):
+                show_universe(self._egraph)
+                return
+
+    def grow_tree(self) -> SubgraphReport:
+        """Search by a tree from the original graph; add the subgraphs that it leaves, return the last.
+
+        The search's guard stops no statement meanwhile.
+
+        Raises:
+            SearchOver: a limit of the search was reached.
+        """
+        from relational_tensat.explore.strategies.mcts.decisions import TreePlace, TreeSearch
+        from relational_tensat.explore.subgraphs.universe import Universe  # few runs need them
+
+        n_subgraphs, saturation, guard = len(self.reports), self._saturation, self._guard
+        with guard.deferring():
+            left_s = guard.seconds_left
+            limit_s = None if left_s == math.inf else _SHARE * left_s
+            with self._egraph.transaction():
+                show_universe(self._egraph)
+                create_universe(self._database)
+                create_search_tree(self._database)
+                saturation.subgraph.end_members()
+                universe = Universe(saturation.subgraph)
+                universe.find()
+                place = TreePlace(
+                    iteration=saturation.iteration,
+                    subgraphs=n_subgraphs,
+                    started_s=self._started,
+                    is_all=False,
+                )
+                tree = TreeSearch(universe, self._search, saturation.journal, place, limit_s)
+            reason, found = tree.run()
+        saturation.go_on_after(tree.iteration)
+        self.reports += found
+        if reason in ("memory", "interrupted") or guard.reason or not found:
+            raise SearchOver(guard.reason or reason)
+        if self.reports[-1].universe >= self.limit:
+            raise SearchOver("universe")
+        return self.reports[-1]

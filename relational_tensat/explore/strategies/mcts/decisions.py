@@ -116,7 +116,7 @@ class TreeSearch:
             self._state,
             self._should_stop,
         )
-        self._write_down()
+        write_down(self._universe.subgraph, self._journal)
 
     @property
     def decisions(self) -> list[DecisionReport]:
@@ -156,7 +156,7 @@ class TreeSearch:
                     if self._place.subgraphs:
                         follow_members(self._database, self._universe.arrays.became)
                     self._state.refresh(self._rewards)
-                    self._write_down()
+                    write_down(self._universe.subgraph, self._journal)
             except OutOfMemory:
                 self._journal.undo(mark)
                 raise
@@ -281,7 +281,7 @@ class TreeSearch:
         with self._egraph.transaction():
             for report, seed in found:
                 keep_subgraph(self._database, report, seed.enodes)
-            self._write_down()
+            write_down(self._universe.subgraph, self._journal)
             write_applications(self._database, self._universe.applications)
         return tuple(report for report, _ in found)
 
@@ -320,11 +320,6 @@ class TreeSearch:
         """Stop extraction; rollouts ask themselves whether to stop."""
         if self._may_interrupt:
             self._database.interrupt()
-
-    def _write_down(self) -> None:
-        """Write what another process would need; in memory, there is none."""
-        if self._database.is_file:
-            write_down(self._egraph, self._universe.subgraph.matcher, self._journal)
 
     @property
     def has_all(self) -> bool:

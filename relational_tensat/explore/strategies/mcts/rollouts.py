@@ -18,9 +18,6 @@ from relational_tensat.explore.subgraphs.firings import NO_RULE, Fired, Subgraph
 from relational_tensat.explore.subgraphs.node_arrays import Flags, Ints, Masks
 from relational_tensat.explore.subgraphs.universe import Universe
 
-#: ``near``: the probability that a rule near the cheapest graph is taken where there is one.
-_NEAR = 0.75
-
 #: ``look-ahead``: rules that are tried for each step; as in the source.
 _TRIED = 5
 
@@ -85,7 +82,7 @@ class Simulator:
         for node in batch:
             for _ in range(times - 1):
                 tree.begin(node)
-        rollouts = self.run(batch, times, self.state.root, decision)
+        rollouts = self.run(batch, times, decision)
         self.rewards.evaluate(rollouts)
         evaluated = [rollout for rollout in rollouts if rollout.graph is not None]
         returns_ms = []
@@ -110,14 +107,11 @@ class Simulator:
                 history = History(history, rule, applications)
             self.state.best = Best(cost_us, history, rollout.graph)
 
-    def run(
-        self, nodes: list[TreeNode], times: int, root: TreeNode, iteration: int
-    ) -> list[Rollout]:
+    def run(self, nodes: list[TreeNode], times: int, iteration: int) -> list[Rollout]:
         """Grow the subgraphs of new nodes of the tree, and simulate on from each.
 
         Args:
             times: how many rollouts each node has.
-            root: of the tree.
             iteration: what is built is stored with this index.
         """
         rollouts = [Rollout(node, []) for node in nodes for _ in range(times)]
@@ -133,7 +127,7 @@ class Simulator:
             node.live = frozenset(np.flatnonzero(live[:, subgraph]).tolist())
             node.is_whole = not fired.limited[subgraph]
             node.is_saturated = not fired.changed[subgraph]
-        self._simulate(subgraphs, rollouts, root, iteration)
+        self._simulate(subgraphs, rollouts, iteration)
         for rollout, size in zip(rollouts, subgraphs.masks.sizes().tolist(), strict=True):
             rollout.e_nodes = size
         for node in nodes:
@@ -146,9 +140,7 @@ class Simulator:
         masks = Masks(members, self.universe.arrays.size)
         return Subgraphs(self.universe, masks, self.node_limit, looked)
 
-    def _simulate(
-        self, subgraphs: Subgraphs, rollouts: list[Rollout], root: TreeNode, iteration: int
-    ) -> None:
+    def _simulate(self, subgraphs: Subgraphs, rollouts: list[Rollout], iteration: int) -> None:
         """Apply rules in the subgraphs of rollouts that have begun, until nothing changes them."""
         graphs: list[CheapGraph] = []
         if self.options.policy == "look-ahead":
@@ -160,14 +152,14 @@ class Simulator:
             if graphs:
                 rules = self._best_of_some(subgraphs, graphs, iteration)
             else:
-                rules = self._next_rules(subgraphs, root)
+                rules = self._next_rules(subgraphs)
             subgraphs.is_done |= rules == NO_RULE
             if subgraphs.is_done.all():
                 return
             fired = _step(subgraphs, rules, rollouts, iteration)
             graphs = self._after(graphs, fired.applications) if graphs else []
 
-    def _next_rules(self, subgraphs: Subgraphs, root: TreeNode) -> Ints:
+    def _next_rules(self, subgraphs: Subgraphs) -> Ints:
         """Return the rule that each subgraph applies next by a policy; ``NO_RULE`` if none changes it."""
         live, policy = self._live(subgraphs), self.options.policy
         rng, averages = self.state.rng, self.state.averages
@@ -180,20 +172,7 @@ class Simulator:
             best = (averages.mean_ms[:, None] * live).argmax(axis=0).astype(np.int32)
             takes = rng.random(len(best)) < averages.epsilon
             return np.where(takes & live[best, np.arange(len(best))], best, rules)
-        if policy == "near":
-            nearer = drawn(self._live(subgraphs, self._near(root)), rng)
-            takes = (rng.random(len(nearer)) < _NEAR) & (nearer != NO_RULE)
-            return np.where(takes, nearer, rules)
         return rules
-
-    def _near(self, root: TreeNode) -> Flags:
-        """Return, by id, which e-nodes are in the root's cheapest graph or not in the root at all."""
-        arrays = self.universe.arrays
-        near = np.ones(arrays.size, np.bool_)
-        near[arrays.became[root.members]] = False
-        near[arrays.became[list(root.known_graph.chosen().values())]] = True
-        near[0] = True
-        return near
 
     def _best_of_some(self, subgraphs: Subgraphs, graphs: list[CheapGraph], iteration: int) -> Ints:
         """Return, of some rules drawn at random, the one after which each subgraph costs least.
@@ -224,9 +203,9 @@ class Simulator:
         pairs = zip(graphs, applications, strict=True)
         return [self.rewards.after(self.rewards.current(graph), fired) for graph, fired in pairs]
 
-    def _live(self, subgraphs: Subgraphs, among: Flags | None = None) -> Flags:
+    def _live(self, subgraphs: Subgraphs) -> Flags:
         """Return which rules change which subgraphs that are not done; as ``Subgraphs.live_rules``."""
-        live = subgraphs.live_rules(among)
+        live = subgraphs.live_rules()
         live[:, subgraphs.is_done] = False
         return live
 
