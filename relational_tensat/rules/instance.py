@@ -328,13 +328,21 @@ def holds_constant(attrs: AttrItems, result: ValueType) -> bool:
     )
 
 
-@lru_cache(maxsize=1 << 16)
 def typed_application(
     op: str, items: AttrItems, operands: Types
 ) -> tuple[AttrItems, ValueType] | None:
-    """Return canonical attributes and the result's type; None where the operands do not fit.
+    """Return canonical attributes and the result's type; None where the operands do not fit."""
+    return _typed(op, items, operands, repr(items))
 
-    The same few applications are asked for by many configurations: hence the cache.
+
+@lru_cache(maxsize=1 << 16)
+def _typed(
+    op: str, items: AttrItems, operands: Types, written: str
+) -> tuple[AttrItems, ValueType] | None:
+    """As ``typed_application``: the same few are asked for by many configurations.
+
+    What is written tells numbers apart that are equal, 1 and 1.0, 0.0 and -0.0: what one gave is not
+    another's.
     """
     operator = get_operator(op)
     try:

@@ -25,7 +25,7 @@ from relational_tensat.rules.soundness.failure_text import counterexample, machi
 from relational_tensat.rules.soundness.instances import PER_GOAL, InstanceSource, Trial
 from relational_tensat.rules.soundness.judgement import Judge, LawOutcome, tells_nan
 from relational_tensat.rules.soundness.requirements import DrawPlan
-from relational_tensat.rules.soundness.solved_instances import has_z3
+from relational_tensat.rules.soundness.solver import has_z3
 from relational_tensat.rules.soundness.tuples import tuple_variants
 from relational_tensat.rules.soundness.verdict import Shown, Verdict
 
