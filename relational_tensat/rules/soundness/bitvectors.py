@@ -20,7 +20,7 @@ ELEMENTWISE = frozenset({
     "add", "sub", "mul", "div", "neg", "abs", "relu", "cast", "identity", "dropout", "fill",
 })  # fmt: skip
 #: What z3 may spend on one law in one type before it is tried on numbers only, in its own unit.
-_EFFORT = 2_000_000
+_EFFORT = 1_000_000
 
 
 def is_elementwise(sides: Sides) -> bool:

@@ -15,13 +15,11 @@ from typing import Any, TypeAlias
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.rules.instance import typed_application
-from relational_tensat.rules.model import Apply, Literal, Term, Var
+from relational_tensat.rules.model import Apply, Literal, Term, Var, nodes_of, variables_of
 from relational_tensat.rules.synthesis.pair_terms import (
     is_degenerate,
     is_permutative,
-    nodes_of,
     renamed,
-    variables,
 )
 from relational_tensat.rules.synthesis.store import SynthesisStore, attrs_of, columns
 from relational_tensat.rules.text import term_text
@@ -130,9 +128,9 @@ def _shares(
 
 def says_something(source: Term, target: Term) -> bool:
     """Whether a pair may be a rule."""
-    if isinstance(source, Var) or source.op == "fill" or not variables(source):
+    if isinstance(source, Var) or source.op == "fill" or not variables_of(source):
         return False
-    if not set(variables(target)) <= set(variables(source)):
+    if not set(variables_of(target)) <= set(variables_of(source)):
         return False
     if is_degenerate(source) or is_degenerate(target):
         return False

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from relational_tensat.base.records import record
 from relational_tensat.rules.language import parse_rules
-from relational_tensat.rules.model import Rule, Term
+from relational_tensat.rules.model import Rule, Term, variables_of
 from relational_tensat.rules.soundness.rule_verification import judged
 from relational_tensat.rules.synthesis.candidates import OperatorCost, add_candidates
 from relational_tensat.rules.synthesis.enumeration import TermBank
@@ -23,7 +23,6 @@ from relational_tensat.rules.synthesis.judging import TRIALS, judged_pair
 from relational_tensat.rules.synthesis.pair_terms import (
     read_rule_text,
     rule_of,
-    variables,
     with_names,
 )
 from relational_tensat.rules.synthesis.store import SynthesisStore
@@ -280,7 +279,7 @@ def _length(row: tuple[Any, ...]) -> int:
 
 def _widest(inputs: Mapping[str, TensorType], source: Term) -> str:
     """Return the largest input of floats that a term has, or "" where it has none."""
-    floats = [name for name in variables(source) if inputs[name].is_float]
+    floats = [name for name in variables_of(source) if inputs[name].is_float]
     return max(floats, key=lambda name: inputs[name].size, default="")
 
 
