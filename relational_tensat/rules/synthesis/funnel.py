@@ -19,7 +19,7 @@ from relational_tensat.rules.model import Rule, Term, variables_of
 from relational_tensat.rules.soundness.rule_verification import judged
 from relational_tensat.rules.synthesis.candidates import OperatorCost, add_candidates
 from relational_tensat.rules.synthesis.enumeration import TermBank
-from relational_tensat.rules.synthesis.judging import TRIALS, judged_pair
+from relational_tensat.rules.synthesis.judging import judged_pair
 from relational_tensat.rules.synthesis.pair_terms import (
     read_rule_text,
     rule_of,
@@ -42,8 +42,8 @@ from relational_tensat.tensor.types import TensorType
 _PAIRS = 300
 #: Windows of models have so many operators more than terms: what is cheaper is shorter.
 _WIDER = 4
-#: What is to be written is verified on so many times the trials, once more.
-_MORE = 3
+#: Trials of the checker before a law is derived from others: few, since what is written is tried again.
+_FIRST_TRIALS = 80
 #: The share of the time that terms may take.
 _OF_TERMS = 0.4
 
@@ -80,6 +80,7 @@ class SynthesisRequest:
         size: operators of a term.
         cheaper: only rules whose target costs less, modelled; else no more.
         time_limit_s: CPU seconds, of this process.
+        trials: configurations that the checker tries what is to be written on.
     """
 
     models: tuple[Path, ...] = ()
@@ -88,7 +89,7 @@ class SynthesisRequest:
     cheaper: bool = True
     time_limit_s: float = 120.0
     seed: int = 0
-    trials: int = TRIALS
+    trials: int = 1200
 
 
 class RuleFunnel:
@@ -239,7 +240,8 @@ class RuleFunnel:
             written = _as_written(number, source, target)
             sides = written.sources[0], written.targets[0]
             rule = rule_of(f"found-{number}", *sides, _widest(self.store.inputs(setting), sides[0]))
-            found = judged_pair(self.store, rule, self.request.seed, self.request.trials)
+            trials = min(_FIRST_TRIALS, self.request.trials)
+            found = judged_pair(self.store, rule, self.request.seed, trials)
             self.store.rows("settle", id=number, status=found.status, note=found.note)
             if found.status == "sound" and found.verdict is not None:
                 sound += 1
@@ -260,7 +262,7 @@ class RuleFunnel:
                 verdict = judged(
                     rule,
                     seed=self.request.seed + 1,
-                    trials=_MORE * self.request.trials,
+                    trials=self.request.trials,
                     shrink=False,
                 )
                 status, note = (
