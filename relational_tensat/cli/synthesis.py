@@ -43,6 +43,10 @@ def synthesize_arguments(parser: Parser) -> None:
         help="operators of a term; windows of models have up to four more [%(default)s]",
     )  # fmt: skip
     parser.add_argument(
+        "--sources", type=int, choices=(1, 2), default=1,
+        help="2: with --operators, rules of two sources, too: parts of one tensor [%(default)s]",
+    )  # fmt: skip
+    parser.add_argument(
         "--for", dest="runs_on", default="cpu-avx2", metavar="PROFILE",
         help="the profile that costs are modelled by, or a .toml file [%(default)s]",
     )  # fmt: skip
@@ -85,7 +89,7 @@ def synthesize_rules(args: argparse.Namespace) -> int:
 
     request = SynthesisRequest(
         models=tuple(args.models), operators=operators, size=args.size,
-        cheaper=args.goal == "cheaper", time_limit_s=args.time_limit, seed=args.seed,
+        sources=args.sources, cheaper=args.goal == "cheaper", time_limit_s=args.time_limit, seed=args.seed,
     )  # fmt: skip
     with SynthesisStore(args.db) as store:
         tools = synthesis_tools(

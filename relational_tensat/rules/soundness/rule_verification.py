@@ -215,6 +215,12 @@ class _Verification:
                 f" {self.least} at least"
             )
             return Verdict(self.rule.name, "untested", evidence, trials, reason)
+        if self.judge.unsettled and not self.judge.floats:
+            reason = (
+                f"{self.judge.unsettled} instances differ as formulas, with numbers too large to compare in"
+                " float64; no other instance shows that the law is about real numbers"
+            )
+            return Verdict(self.rule.name, "untested", evidence, trials, reason)
         shown = Shown() if self.near_only else self._shown()
         if shown.missed:
             named = "; nor one in which ".join(shown.missed[:_MOST_NAMED])

@@ -62,7 +62,7 @@ def judged_pair(
 ) -> JudgedPair:
     """Refute, repair, verify and generalize."""
     found = _sound(store, rule, seed, trials)
-    if found.status == "sound":
+    if found.status == "sound" and not rule.is_multi:
         for wider, constants in generalizations(rule):
             of_wider = _sound(store, wider, seed, trials, constants)
             if of_wider.status == "sound":

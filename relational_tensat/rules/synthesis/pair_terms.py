@@ -41,9 +41,14 @@ def replaced(term: Term, change: Callable[[Apply], Apply], names: Mapping[str, s
     return change(Apply(term.op, children, term.attrs))
 
 
+def first_names(*terms: Term) -> dict[str, str]:
+    """Return names for the variables of terms, in the order of their occurrence."""
+    return dict(zip(variables_of(*terms), _NAMES, strict=False))
+
+
 def renamed(source: Term, target: Term) -> tuple[Term, Term]:
     """Return both sides with variables named by first occurrence."""
-    names = dict(zip(variables_of(source, target), _NAMES, strict=False))
+    names = first_names(source, target)
     return with_names(source, names), with_names(target, names)
 
 
@@ -82,7 +87,7 @@ def rule_of(name: str, source: Term, target: Term, of: str = "") -> Rule:
     Args:
         of: the variable whose type numbers have, and whose shape contains theirs; else the first one.
     """
-    names = dict(zip(variables_of(source, target), _NAMES, strict=False))
+    names = first_names(source, target)
     source, target = renamed(source, target)
     wide = Var(names[of] if of else variables_of(source)[0])
     count = itertools.count()

@@ -239,6 +239,22 @@ def test_what_holds_of_real_numbers_only_and_tells_nan_is_not_called_wrong(
     assert verdict("(less ?x ?y)", "(less ?y ?x)").status == "unsound"
 
 
+@pytest.mark.parametrize(
+    ("number", "status", "why"),
+    [
+        ("-3.4028234663852886e+38", "untested", "numbers too large to compare"),
+        ("-3.0", "unsound", ""),
+    ],
+)
+def test_what_no_float_can_tell_is_not_sound(number: str, status: str, why: str) -> None:
+    """Instances without a masked element are equal; of the others, float64 cannot tell."""
+    source = f"(where ?a (fill :value {number} :dtype ?d :shape ?s) (add ?b ?c))"
+    target = f"(add ?b (where ?a (fill :value {number} :dtype (dtype ?b) :shape []) ?c))"
+    outcome = verdict(source, target, "(where (= (broadcast (shape ?b) ?s) (shape ?b)))")
+    assert outcome.status == status
+    assert why in outcome.reason
+
+
 #: Judged one after the other in another process: one that makes a -0.0, one with any number,
 #: one whose instances z3 finds, a law of integers, too.
 _JUDGED = """
