@@ -112,5 +112,6 @@ def rule_of_two(name: str, written: Rule, inputs: Mapping[str, TensorType]) -> R
     targets = tuple(replaced(target, placed, names) for target in written.targets)
     if missing:
         return None
-    law = " = ".join(" & ".join(map(law_text, side)) for side in (sources, targets))
+    cut = next(node for node in nodes_of(targets[0]) if node.op == "split")
+    law = f"{' & '.join(map(law_text, sources))} = the parts of {law_text(cut.children[0])}"
     return read_rule_text(rule_text(Rule(name, law, sources, targets)))  # type: ignore[arg-type]

@@ -1,0 +1,54 @@
+"""Laws of two sources: products with a common factor are the parts of one."""
+
+from __future__ import annotations
+
+from relational_tensat.cli.synthesis import synthesis_tools
+from relational_tensat.rules.language import parse_rules
+from relational_tensat.rules.soundness import verify_rule
+from relational_tensat.rules.synthesis.enumeration import TermBank
+from relational_tensat.rules.synthesis.store import SynthesisStore
+from relational_tensat.rules.synthesis.two_sources import laws_of_two, rule_of_two
+from relational_tensat.rules.synthesis.vocabulary import OperatorChoice, TermSetting
+from relational_tensat.rules.text import expr_text
+from relational_tensat.tensor.types import TensorType
+
+_WEIGHT = TensorType("float32", (7, 5))
+_PLAIN = (("act", "none"),)
+SETTING = TermSetting(
+    "products",
+    {"x": TensorType("float32", (11, 7)), "w": _WEIGHT, "v": _WEIGHT},
+    (
+        OperatorChoice("matmul", 2, (_PLAIN,)),
+        OperatorChoice("concat", 2, ((("axis", 1),),)),
+        OperatorChoice("split", 1),
+    ),
+    exact=True,
+)
+
+
+def test_products_with_a_common_factor_are_parts_of_one() -> None:
+    with SynthesisStore(None) as store:
+        store.add_setting(0, SETTING)
+        bank = TermBank(SETTING, 0, store)
+        bank.grow(3)
+        bank.write()
+        cost_us = synthesis_tools("t4", []).cost_us
+        ((source, target, law, saved_us),) = laws_of_two(store, 0, cost_us, cheaper=False)
+        assert saved_us < 0  # both operands of a concat are copied
+        assert not list(laws_of_two(store, 0, cost_us, cheaper=True))
+    assert law.startswith("(matmul ?a ?b) & (matmul ?a ?c) = (part (split")
+    (written,) = parse_rules(f'(rule w (law "l") (from {source}) (to {target}))', "f")
+    rule = rule_of_two("merged", written, SETTING.inputs)
+    assert rule is not None and rule.is_multi
+    assert rule.law == "a · b & a · c = the parts of a · concat(b, c, axis 1)"
+    sizes = {
+        expr_text(value)
+        for target in rule.targets
+        for child in target.children  # type: ignore[union-attr]
+        for key, value in child.attrs  # type: ignore[union-attr]
+        if key == "sizes"
+    }
+    assert sizes == {"(list (dim ?b -1) (dim ?c -1))"}
+    assert verify_rule(rule, trials=60, shrink=False).status == "sound"
+    wrong = rule_of_two("wrong", written, {**SETTING.inputs, "v": TensorType("float32", (7, 3))})
+    assert wrong is None  # no dim of the second source's is 5
