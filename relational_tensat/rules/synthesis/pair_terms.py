@@ -80,7 +80,7 @@ def is_degenerate(term: Term) -> bool:
 
 
 def rule_of(name: str, source: Term, target: Term, of: str = "") -> Rule:
-    """Return the rule of a pair: its variables renamed, numbers of any type and shape.
+    """Return the rule of a pair: variables renamed, what is reshaped of any shape, numbers of any type.
 
     A number of the source that float32 does not have is any that is close to it.
 
@@ -93,6 +93,7 @@ def rule_of(name: str, source: Term, target: Term, of: str = "") -> Rule:
     count = itertools.count()
     conditions: list[Expr] = []
     close: dict[float, Var] = {}
+    shapes: dict[Expr, Var] = {}
 
     def close_to(value: Expr) -> Expr:
         number = value.value if isinstance(value, Literal) else None
@@ -105,6 +106,9 @@ def rule_of(name: str, source: Term, target: Term, of: str = "") -> Rule:
 
     def found(node: Apply) -> Apply:
         attrs = tuple((key, close_to(value)) for key, value in node.attrs)
+        if node.op == "reshape":
+            ((key, shape_there),) = attrs
+            attrs = ((key, shapes.setdefault(shape_there, Var(f"h{len(shapes)}"))),)
         if node.op != "fill":
             return Apply(node.op, node.children, attrs)
         index = next(count)
@@ -114,6 +118,9 @@ def rule_of(name: str, source: Term, target: Term, of: str = "") -> Rule:
         return Apply("fill", (), (("value", dict(attrs)["value"]), *typed))
 
     def put(node: Apply) -> Apply:
+        if node.op == "reshape":
+            ((key, shape_there),) = node.attrs
+            return Apply(node.op, node.children, ((key, shapes.get(shape_there, shape_there)),))
         if node.op != "fill":
             return node
         typed = ("dtype", Call("dtype", (wide,))), ("shape", Literal(()))
