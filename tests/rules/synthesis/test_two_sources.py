@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from relational_tensat.cli.synthesis import synthesis_tools
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.soundness import verify_rule
+from relational_tensat.rules.synthesis import funnel
 from relational_tensat.rules.synthesis.enumeration import TermBank
+from relational_tensat.rules.synthesis.funnel import RuleFunnel, SynthesisRequest
 from relational_tensat.rules.synthesis.store import SynthesisStore
 from relational_tensat.rules.synthesis.two_sources import laws_of_two, rule_of_two
 from relational_tensat.rules.synthesis.vocabulary import OperatorChoice, TermSetting
@@ -52,3 +56,22 @@ def test_products_with_a_common_factor_are_parts_of_one() -> None:
     assert verify_rule(rule, trials=60, shrink=False).status == "sound"
     wrong = rule_of_two("wrong", written, {**SETTING.inputs, "v": TensorType("float32", (7, 3))})
     assert wrong is None  # no dim of the second source's is 5
+
+
+def test_the_funnel_derives_judges_and_writes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(funnel, "settings_of_operators", lambda names: [SETTING])
+    monkeypatch.setattr(funnel, "add_candidates", lambda *args, **named: 0)  # none of one source
+    request = SynthesisRequest(
+        operators=("matmul",), size=3, sources=2, cheaper=False, trials=60, time_limit_s=60.0
+    )
+    by_itself = '(rule known (law "l") (from (concat ?x ?y :axis 1)) (to (concat ?x ?y :axis 1)))'
+    with SynthesisStore(None) as store:
+        tools = synthesis_tools("t4", parse_rules(by_itself, "test"))
+        found = RuleFunnel(store, request, tools, lambda text: None).run()
+        assert [rule.law for rule in found] == [
+            "a · b & a · c = the parts of a · concat(b, c, axis 1)"
+        ]
+    with SynthesisStore(None) as store:
+        tools = synthesis_tools("t4", found)
+        assert not RuleFunnel(store, request, tools, lambda text: None).run()
+        assert dict(store.rows("funnel"))["derived from the laws"] >= 1
