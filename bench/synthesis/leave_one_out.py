@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from relational_tensat.cli.synthesis import synthesis_tools
 from relational_tensat.explore.derivation import DerivationEffort, derive_rules
 from relational_tensat.rules.library import load_rules
-from relational_tensat.rules.model import Rule
+from relational_tensat.rules.model import Rule, nodes_of
 from relational_tensat.rules.synthesis.funnel import RuleFunnel, SynthesisRequest
-from relational_tensat.rules.synthesis.pair_terms import nodes_of
 from relational_tensat.rules.synthesis.store import SynthesisStore
 
 #: Rules that no other rules prove, with the operators of their laws.

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bench.taso.graphs import State, Universe
-from relational_tensat.rules.model import Apply, Literal, Rule, Term, Var
+from relational_tensat.rules.model import Apply, Literal, Rule, Term, Var, nodes_of, variables_of
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import AttrItems
 
@@ -47,7 +47,7 @@ class _Step(NamedTuple):
 class Pattern:
     """A source that is ready to be matched.
 
-    Its operator nodes are numbered as ``distinct_nodes`` has them, its variables by first occurrence.
+    Its operator nodes are numbered in pre-order, equal ones once, its variables by first occurrence.
     """
 
     def __init__(self, universe: Universe, source: Apply) -> None:
@@ -176,11 +176,11 @@ class RuleMatcher:
     def __init__(self, matcher: Matcher, rule: Rule) -> None:
         self._matcher = matcher
         self._patterns = matcher.prepare(rule)
-        terms = [distinct_nodes(source) for source in rule.sources]
+        terms = [list(dict.fromkeys(nodes_of(source))) for source in rule.sources]
         self.terms = tuple(dict.fromkeys(term for of_source in terms for term in of_source))
         self._places = [[self.terms.index(term) for term in of_source] for of_source in terms]
         if len(rule.sources) > 1:
-            names_1, names_2 = (_variables(source) for source in rule.sources)
+            names_1, names_2 = (variables_of(source) for source in rule.sources)
             self._shared = [(names_1.index(n), names_2.index(n)) for n in names_2 if n in names_1]
             self._extra = [names_2.index(n) for n in names_2 if n not in names_1]
 
@@ -222,24 +222,6 @@ class RuleMatcher:
                 if values.setdefault(place, value) != value:
                     return None
         return tuple(values[place] for place in range(len(self.terms)))
-
-
-def distinct_nodes(term: Apply) -> list[Apply]:
-    """Return the operator nodes of a term in pre-order, equal ones once."""
-    nodes = {term: None}
-    for child in term.children:
-        if isinstance(child, Apply):
-            nodes.update(dict.fromkeys(distinct_nodes(child)))
-    return list(nodes)
-
-
-def _variables(term: Apply) -> list[str]:
-    """Return the names of a term's tensor variables, by first occurrence."""
-    names: dict[str, None] = {}
-    for child in term.children:
-        below = [child.name] if isinstance(child, Var) else _variables(child)
-        names.update(dict.fromkeys(below))
-    return list(names)
 
 
 def _literals(term: Apply) -> AttrItems:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from bench.taso.samples import Samples, configured
 from relational_tensat.rules.instance import source_nodes, tensor_vars
-from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Term, Var
+from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Term, Var, nodes_of
 from relational_tensat.rules.soundness import DEFAULT_TRIALS, Verdict, verify_rule
 from relational_tensat.tensor.operators import get_operator
 
@@ -75,7 +75,7 @@ def _axes(rule: Rule) -> tuple[int, ...]:
     """Return the axes that operators of the rule name, and those of images where it has images."""
     axes: set[int] = set()
     for term in (*rule.sources, *rule.targets):
-        for node in _nodes(term):
+        for node in nodes_of(term):
             axis = dict(node.attrs).get("axis")
             if isinstance(axis, Literal) and isinstance(axis.value, int):
                 axes.add(axis.value)
@@ -85,7 +85,7 @@ def _axes(rule: Rule) -> tuple[int, ...]:
 
 
 def _enlarged_in_place(rule: Rule, convolutions: list[Apply]) -> Iterator[Expr]:
-    for node in (node for target in rule.targets for node in _nodes(target)):
+    for node in (node for target in rule.targets for node in nodes_of(target)):
         if node.op != "enlarge":
             continue
         small, large = node.children
@@ -120,13 +120,6 @@ def _equal(function: str, a: Expr, b: Expr) -> Expr:
 def _call(function: str, *args: Term | Expr) -> Call:
     # Terms stand where functions of types want them: variables, which are expressions, too.
     return Call(function, args)  # type: ignore[arg-type]
-
-
-def _nodes(term: Term) -> Iterator[Apply]:
-    if isinstance(term, Apply):
-        yield term
-        for child in term.children:
-            yield from _nodes(child)
 
 
 _MOST_CONJUNCTS = 3

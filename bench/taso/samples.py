@@ -6,14 +6,14 @@ lacks what all known ones have in common (``Commonality``). For rules whose attr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.rules.functions import Inapplicable
 from relational_tensat.rules.instance import tensor_vars, typed_application
-from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Term, Var
+from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Term, Var, parts_of
 from relational_tensat.rules.soundness import Counterexample
 from relational_tensat.rules.soundness.draws import RuleConfiguration, draw_configuration
 from relational_tensat.rules.soundness.failure_text import counterexample
@@ -317,7 +317,8 @@ class Samples:
             holds = self.evaluator(word)
             # Ranks are left out: what is drawn beside known operands has their ranks.
             if not _mentions(word, "rank") and all(holds(base.var_types) for base in bases):
-                operands = [numbers[name] for name in dict.fromkeys(_variables(word))]
+                names = [part.name for part in parts_of(word) if isinstance(part, Var)]
+                operands = [numbers[name] for name in dict.fromkeys(names)]
                 common_words.append(CommonWord(holds, operands))
         return Commonality(common_words)
 
@@ -340,12 +341,3 @@ def _mentions(expr: Expr, function: str) -> bool:
     if not isinstance(expr, Call):
         return False
     return expr.function == function or any(_mentions(arg, function) for arg in expr.args)
-
-
-def _variables(expr: Expr) -> Iterator[str]:
-    """Yield the names of the variables in an expression."""
-    if isinstance(expr, Var):
-        yield expr.name
-    elif isinstance(expr, Call):
-        for arg in expr.args:
-            yield from _variables(arg)

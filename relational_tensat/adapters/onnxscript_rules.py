@@ -13,7 +13,7 @@ whether a constant is extreme. Where something is not known, a type above all, t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -27,7 +27,7 @@ from relational_tensat.adapters.onnxscript_source import RuleSource, op_types
 from relational_tensat.explore.match.extremes import rounds_otherwise
 from relational_tensat.rules.instance import Instance, instantiate, source_nodes
 from relational_tensat.rules.library import load_rules
-from relational_tensat.rules.model import Apply, Literal, Rule, Term
+from relational_tensat.rules.model import Apply, Literal, Rule, Term, nodes_of
 from relational_tensat.rules.soundness.gate import check_trust
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.operators.traits import NO_ACTIVATION
@@ -111,16 +111,12 @@ def _is_tuple(term: Term) -> bool:
 
 
 def _shrinks(rule: Rule) -> bool:
-    return len(set(_nodes(rule.targets[0]))) < len(set(_nodes(rule.sources[0])))
+    return len(_nodes(rule.targets[0])) < len(_nodes(rule.sources[0]))
 
 
-def _nodes(term: Term) -> Iterator[Apply]:
-    """Yield the operators that are nodes of ONNX."""
-    if isinstance(term, Apply):
-        if term.op not in ("fill", "part"):
-            yield term
-        for child in term.children:
-            yield from _nodes(child)
+def _nodes(term: Term) -> set[Apply]:
+    """Return the operators that are nodes of ONNX."""
+    return {node for node in nodes_of(term) if node.op not in ("fill", "part")}
 
 
 class _Rewriting:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import UsageError
-from relational_tensat.base.outputs import Written
+from relational_tensat.base.outputs import PAGE, Written
 from relational_tensat.cli.closed_output import write_line
 from relational_tensat.cli.common import add_dims, add_quiet, add_rule_files, add_seed
 from relational_tensat.cli.parser import Parser, merged, seconds, whole_number
@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 
     from relational_tensat.rules.model import Rule, Term
     from relational_tensat.rules.synthesis.funnel import SynthesisTools
+    from relational_tensat.rules.synthesis.store import SynthesisStore
     from relational_tensat.tensor.graph import Graph
     from relational_tensat.tensor.types import AttrItems, TensorType, ValueType
 
+#: Laws that a page has.
+_MOST_LAWS = 2_000
 #: Of the run that a model is mined after: seconds of exploration.
 _RUN_S = 20.0
 
@@ -38,6 +41,10 @@ def synthesize_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--size", type=whole_number, default=2, metavar="N",
         help="operators of a term; windows of models have up to four more [%(default)s]",
+    )  # fmt: skip
+    parser.add_argument(
+        "--sources", type=int, choices=(1, 2), default=1,
+        help="2: with --operators, rules of two sources, too: parts of one tensor [%(default)s]",
     )  # fmt: skip
     parser.add_argument(
         "--for", dest="runs_on", default="cpu-avx2", metavar="PROFILE",
@@ -57,6 +64,10 @@ def synthesize_arguments(parser: Parser) -> None:
     parser.add_argument(
         "-o", "--output", type=Written("rules", (".rules",)), metavar="FILE", help="write the rules"
     )
+    parser.add_argument(
+        "--html", type=PAGE, metavar="FILE",
+        help="write a page: the funnel, and what became of each law",
+    )  # fmt: skip
     add_dims(parser)
     add_rule_files(parser, "--rules", "PATH", "derive from ")
     add_seed(parser)
@@ -78,7 +89,7 @@ def synthesize_rules(args: argparse.Namespace) -> int:
 
     request = SynthesisRequest(
         models=tuple(args.models), operators=operators, size=args.size,
-        cheaper=args.goal == "cheaper", time_limit_s=args.time_limit, seed=args.seed,
+        sources=args.sources, cheaper=args.goal == "cheaper", time_limit_s=args.time_limit, seed=args.seed,
     )  # fmt: skip
     with SynthesisStore(args.db) as store:
         tools = synthesis_tools(
@@ -101,7 +112,34 @@ def synthesize_rules(args: argparse.Namespace) -> int:
             text = found_text(store, f"rules synthesize {' '.join(words)} --size {args.size}")
             with write_aside(args.output) as aside:
                 (aside / args.output.name).write_text(text, encoding="utf-8")
+        if args.html is not None:
+            _draw(store, args.html)
     return 0
+
+
+def _draw(store: SynthesisStore, path: Path) -> None:
+    """Write the page of a synthesis.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    from relational_tensat.view.data import funnel_data as data
+    from relational_tensat.view.document import write_page
+
+    funnel = tuple(data.FunnelCount(*row) for row in store.rows("funnel"))
+    laws = tuple(
+        data.FunnelLaw(law, status, gain, tuple(models), note)
+        for law, status, gain, models, note in store.rows("fates", most=_MOST_LAWS)
+    )
+    page = data.FunnelPage(
+        title="Rules that were found",
+        funnel=funnel,
+        stages=tuple(data.FunnelStage(*row) for row in store.rows("stages")),
+        laws=laws,
+        left_out=len(store.rows("laws")) - len(laws),
+        rules=tuple(text for _, text, *_ in store.rows("found", status="found")),
+    )
+    write_page(page, path)
 
 
 def synthesis_tools(

@@ -6,7 +6,7 @@ verification ask it with configurations that they make up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeAlias
@@ -14,7 +14,16 @@ from typing import Any, NamedTuple, TypeAlias
 from relational_tensat.base.errors import ShapeError, UnsoundRuleError
 from relational_tensat.base.lazy import once_per_object
 from relational_tensat.rules.functions import Inapplicable, get_function
-from relational_tensat.rules.model import Apply, Expr, Literal, Rule, Term, Var
+from relational_tensat.rules.model import (
+    Apply,
+    Expr,
+    Literal,
+    Rule,
+    Term,
+    Var,
+    nodes_of,
+    variables_of,
+)
 from relational_tensat.tensor.floats import is_extreme, representable
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import (
@@ -64,15 +73,12 @@ class Instance:
 
 def source_nodes(rule: Rule) -> tuple[Apply, ...]:
     """Return the operator nodes of the sources in pre-order, one source after the other."""
-    return tuple(node for source in rule.sources for node in _preorder(source))
+    return tuple(node for source in rule.sources for node in nodes_of(source))
 
 
 def tensor_vars(rule: Rule) -> tuple[str, ...]:
     """Return the variables that stand for tensors, by first occurrence in the sources."""
-    names: dict[str, None] = {}
-    for source in rule.sources:
-        names.update(dict.fromkeys(_leaves(source)))
-    return tuple(names)
+    return variables_of(*rule.sources)
 
 
 def attr_vars(rule: Rule) -> tuple[str, ...]:
@@ -328,13 +334,21 @@ def holds_constant(attrs: AttrItems, result: ValueType) -> bool:
     )
 
 
-@lru_cache(maxsize=1 << 16)
 def typed_application(
     op: str, items: AttrItems, operands: Types
 ) -> tuple[AttrItems, ValueType] | None:
-    """Return canonical attributes and the result's type; None where the operands do not fit.
+    """Return canonical attributes and the result's type; None where the operands do not fit."""
+    return _typed(op, items, operands, repr(items))
 
-    The same few applications are asked for by many configurations: hence the cache.
+
+@lru_cache(maxsize=1 << 16)
+def _typed(
+    op: str, items: AttrItems, operands: Types, written: str
+) -> tuple[AttrItems, ValueType] | None:
+    """As ``typed_application``: the same few are asked for by many configurations.
+
+    What is written tells numbers apart that are equal, 1 and 1.0, 0.0 and -0.0: what one gave is not
+    another's.
     """
     operator = get_operator(op)
     try:
@@ -343,21 +357,6 @@ def typed_application(
         return tuple(attrs.items()), operator.infer(operands, attrs)
     except ShapeError:
         return None
-
-
-def _preorder(term: Apply) -> Iterator[Apply]:
-    yield term
-    for child in term.children:
-        if isinstance(child, Apply):
-            yield from _preorder(child)
-
-
-def _leaves(term: Apply) -> Iterator[str]:
-    for child in term.children:
-        if isinstance(child, Var):
-            yield child.name
-        else:
-            yield from _leaves(child)
 
 
 def type_text(kind: ValueType) -> str:

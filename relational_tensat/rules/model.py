@@ -6,6 +6,7 @@ own also looks for cycles, which takes twice as long.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TypeAlias
@@ -129,3 +130,36 @@ class Rule:
     def everywhere(self) -> Rule:
         """The rule wherever its law holds, whether or not rewriting is worth it there."""
         return replace(self, worth=()) if self.worth else self
+
+
+def nodes_of(term: Term) -> Iterator[Apply]:
+    """Yield the operators of a term, parents first, equal ones as often as they occur."""
+    if isinstance(term, Apply):
+        yield term
+        for child in term.children:
+            yield from nodes_of(child)
+
+
+def variables_of(*terms: Term) -> tuple[str, ...]:
+    """Return the tensor variables of terms, by first occurrence.
+
+    >>> variables_of(Apply("add", (Var("y"), Apply("relu", (Var("x"),)))))
+    ('y', 'x')
+    """
+    return tuple(dict.fromkeys(name for term in terms for name in _leaves(term)))
+
+
+def _leaves(term: Term) -> Iterator[str]:
+    if isinstance(term, Var):
+        yield term.name
+    else:
+        for child in term.children:
+            yield from _leaves(child)
+
+
+def parts_of(expr: Expr) -> Iterator[Expr]:
+    """Yield an expression, and what its functions are given."""
+    yield expr
+    if isinstance(expr, Call):
+        for arg in expr.args:
+            yield from parts_of(arg)

@@ -127,3 +127,19 @@ def test_reductions_come_first_where_that_leaves_less_to_do() -> None:
                  [node("matmul", "x w b", "m"), reduction("reduce_mean", "m", "y", (1,))])  # fmt: skip
     result = optimized(rows, "reduce", load_profile("t4"))
     assert [n.op for n in result.graph.nodes] == ["reduce_mean", "matmul"]
+
+
+def test_known_summands_of_full_size_are_added_before_inference() -> None:
+    made = graph({"x": (4, 6)}, {"b": (4, 6), "c": (4, 6)},
+                 [node("add", "x b", "s"), node("add", "s c", "t"),
+                  node("mul", "x b", "p"), node("mul", "p c", "y")], "t y")  # fmt: skip
+    check_family(made, "elementwise", {"add": 1, "mul": 1}, "known-operands-meet")
+
+
+def test_the_sign_of_a_rotated_half_goes_into_what_is_known() -> None:
+    made = graph({"x": (1, 3, 8)}, {"w": (3, 8)},
+                 [Node("split", ("x",), ("a", "b"), {"axis": 2, "sizes": (4, 4)}),
+                  node("neg", "b", "n"), node("concat", "n a", "c", axis=2),
+                  node("mul", "c w", "y")])  # fmt: skip
+    left = {"split": 1, "concat": 1, "mul": 1}
+    check_family(made, "concat", left, "sign-of-first-half-into-factor")

@@ -13,6 +13,7 @@ from relational_tensat.rules.instance import (
     instantiate,
     source_nodes,
     tensor_vars,
+    typed_application,
 )
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Rule
@@ -143,3 +144,12 @@ def _seconds_of_100(*args: object) -> float:
     for _ in range(100):
         instantiate(*args)  # type: ignore[arg-type]
     return time.perf_counter() - started
+
+
+@pytest.mark.parametrize("pair", [(1, 1.0), (1.0, 1), (0.0, -0.0), (-0.0, 0.0)])
+def test_equal_numbers_stay_what_they_are(pair: tuple[float, float]) -> None:
+    operands = (TensorType("float32", (2, 3)),)
+    for number in pair:
+        typed = typed_application("smul", (("value", number),), operands)
+        assert typed is not None
+        assert repr(typed[0]) == repr((("value", number),))

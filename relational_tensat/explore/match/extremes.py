@@ -27,7 +27,7 @@ from relational_tensat.egraph.egraph import EGraph, classes_of_weights
 from relational_tensat.egraph.enode_rows import Ints, single_number
 from relational_tensat.explore.compile.compiled_rules import CompiledRules, is_one_of
 from relational_tensat.rules.instance import tensor_vars
-from relational_tensat.rules.model import Apply, Literal, Rule, Term, Var
+from relational_tensat.rules.model import Literal, Rule, Term, Var, nodes_of
 from relational_tensat.tensor import AttrValue, tensors_of
 from relational_tensat.tensor.floats import is_extreme
 from relational_tensat.tensor.graph import Graph
@@ -151,15 +151,8 @@ def rounds_otherwise(rule: Rule) -> bool:
     ) and any(
         not get_operator(term.op).is_exact
         for root in (*rule.sources, *rule.targets)
-        for term in _terms(root)
+        for term in nodes_of(root)
     )
-
-
-def _terms(term: Term) -> Iterator[Apply]:
-    if isinstance(term, Apply):
-        yield term
-        for child in term.children:
-            yield from _terms(child)
 
 
 def _bare(term: Term) -> str:

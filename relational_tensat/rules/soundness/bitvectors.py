@@ -6,12 +6,12 @@ elements at its place.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from relational_tensat.rules.instance import Instance, TargetNode
 from relational_tensat.rules.soundness.sides import Sides
+from relational_tensat.rules.soundness.solver import has_z3, is_refuted
 from relational_tensat.tensor.operators.attributes import float_of
 from relational_tensat.tensor.types import TensorType, numpy_dtype
 
@@ -19,8 +19,8 @@ from relational_tensat.tensor.types import TensorType, numpy_dtype
 ELEMENTWISE = frozenset({
     "add", "sub", "mul", "div", "neg", "abs", "relu", "cast", "identity", "dropout", "fill",
 })  # fmt: skip
-#: What z3 may spend on one law in one type before it is tried on numbers only.
-_PROOF_MS = 2000
+#: What z3 may spend on one law in one type before it is tried on numbers only, in its own unit.
+_EFFORT = 1_000_000
 
 
 def is_elementwise(sides: Sides) -> bool:
@@ -36,7 +36,7 @@ def is_elementwise(sides: Sides) -> bool:
 
 def is_proved(sides: Sides) -> bool:
     """Whether z3 proves a law for the element types at hand; no where it is missing or gives up."""
-    if importlib.util.find_spec("z3") is None:
+    if not has_z3():
         return False
     import z3
 
@@ -49,13 +49,10 @@ def is_proved(sides: Sides) -> bool:
         right, right_open = _terms(sides.right, variables)
     except KeyError:  # an operator without a meaning on these types
         return False
-    solver = z3.Solver()
-    solver.set("timeout", _PROOF_MS)
     differs = [
         left_value != right_value for left_value, right_value in zip(left, right, strict=True)
     ]
-    solver.add(z3.Not(z3.Or(left_open)), z3.Or(*differs, *right_open))
-    return bool(solver.check() == z3.unsat)
+    return is_refuted([z3.Not(z3.Or(left_open)), z3.Or(*differs, *right_open)], _EFFORT)
 
 
 def _kind(node: TargetNode) -> TensorType:

@@ -15,7 +15,8 @@ from relational_tensat.rules.soundness.inputs import Inputs
 from relational_tensat.rules.soundness.judgement import Judge
 from relational_tensat.rules.soundness.requirements import DrawPlan
 from relational_tensat.rules.soundness.sides import Sides
-from relational_tensat.rules.soundness.solved_instances import Reaching, has_z3
+from relational_tensat.rules.soundness.solved_instances import Reaching
+from relational_tensat.rules.soundness.solver import has_z3
 from relational_tensat.tensor.hints import SeededChoices
 
 #: Near configurations are drawn until so many in a row bring nothing new, or a multiple of those asked for.

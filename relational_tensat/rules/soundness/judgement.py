@@ -56,11 +56,13 @@ class Judge:
 
     Attributes:
         floats: float64 only, since the law fails over the field where it holds for real numbers.
+        unsettled: how often it failed over the field, and float64 could not tell: numbers are too large.
     """
 
     plan: DrawPlan
     seed: int
     floats: bool = False
+    unsettled: int = field(default=0, init=False)
     _field: Field = field(init=False)
 
     def __post_init__(self) -> None:
@@ -81,6 +83,8 @@ class Judge:
             if outcome is not LawOutcome.FAILS or tells_nan(sides):
                 return outcome
         outcome = judge_in_floats(sides, values)
+        if outcome is LawOutcome.UNDEFINED and not self.floats:
+            self.unsettled += 1
         if outcome is LawOutcome.HOLDS:
             self.floats = True
         return outcome

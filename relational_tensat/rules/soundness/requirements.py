@@ -12,7 +12,7 @@ from typing import Any
 
 from relational_tensat.rules.functions import Inapplicable
 from relational_tensat.rules.instance import Evaluate, PreparedRule, attr_vars, tensor_vars
-from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Var
+from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Var, parts_of
 from relational_tensat.rules.soundness.stress_instances import Landmarks
 from relational_tensat.tensor.operators import Operator, get_operator
 from relational_tensat.tensor.types import Attrs, TensorType
@@ -173,15 +173,8 @@ class DrawPlan:
                 self.equations.setdefault(name, []).append(self._prepared(value))
 
     def _prepared(self, expr: Expr) -> _Expression:
-        return _Expression(frozenset(_variables(expr)), self.compiled.expression(expr))
-
-
-def _variables(expr: Expr) -> Iterator[str]:
-    if isinstance(expr, Var):
-        yield expr.name
-    elif isinstance(expr, Call):
-        for arg in expr.args:
-            yield from _variables(arg)
+        names = (part.name for part in parts_of(expr) if isinstance(part, Var))
+        return _Expression(frozenset(names), self.compiled.expression(expr))
 
 
 def _equations(condition: Expr) -> Iterator[tuple[str, Expr]]:

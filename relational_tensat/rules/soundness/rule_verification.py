@@ -25,7 +25,7 @@ from relational_tensat.rules.soundness.failure_text import counterexample, machi
 from relational_tensat.rules.soundness.instances import PER_GOAL, InstanceSource, Trial
 from relational_tensat.rules.soundness.judgement import Judge, LawOutcome, tells_nan
 from relational_tensat.rules.soundness.requirements import DrawPlan
-from relational_tensat.rules.soundness.solved_instances import has_z3
+from relational_tensat.rules.soundness.solver import has_z3
 from relational_tensat.rules.soundness.tuples import tuple_variants
 from relational_tensat.rules.soundness.verdict import Shown, Verdict
 
@@ -213,6 +213,12 @@ class _Verification:
             reason = (
                 f"only {trials} of {self.instances.attempts} random operands fit the rule, expected"
                 f" {self.least} at least"
+            )
+            return Verdict(self.rule.name, "untested", evidence, trials, reason)
+        if self.judge.unsettled and not self.judge.floats:
+            reason = (
+                f"{self.judge.unsettled} instances differ as formulas, with numbers too large to compare in"
+                " float64; no other instance shows that the law is about real numbers"
             )
             return Verdict(self.rule.name, "untested", evidence, trials, reason)
         shown = Shown() if self.near_only else self._shown()

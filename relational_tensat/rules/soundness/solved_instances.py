@@ -7,7 +7,6 @@ turn, since another question may now be in the way; most decisions are reached a
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from relational_tensat.rules.soundness.decisions import Decisions, Event, Goal
 from relational_tensat.rules.soundness.draws import RuleConfiguration
 from relational_tensat.rules.soundness.inputs import UNFIT, Inputs, applied_traced, built
 from relational_tensat.rules.soundness.requirements import DrawPlan
+from relational_tensat.rules.soundness.solver import model_of
 
 #: What z3 may spend on one question, in its own unit: some 0.2 s.
 _EFFORT = 150_000
@@ -42,11 +42,6 @@ UNLIKE, ALIKE = "unlike", "alike"
 #: What a list of axes stays like: an order of them.
 ORDER = "order"
 _TASTES = ("", UNLIKE, ALIKE)
-
-
-def has_z3() -> bool:
-    """Whether z3 is installed."""
-    return importlib.util.find_spec("z3") is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,29 +282,23 @@ def _solution(
     bound: int,
 ) -> dict[str, float] | None:
     """Return numbers for free names, all others being what they are; None where z3 finds none."""
-    import z3
-
-    solver = z3.Solver()
-    solver.set("rlimit", _EFFORT)
-    fixed: set[str] = set()
+    fixed: dict[str, None] = {}
+    terms: list[Any] = []
     for term, names in (*wanted, *kept):
         if names & free:
-            solver.add(term)
-            fixed |= names - free
-    for name in fixed:
-        solver.add(_variable(name, numbers[name]) == _constant(numbers[name]))
-    for name in free:
-        variable = _variable(name, numbers[name])
+            terms.append(term)
+            fixed |= dict.fromkeys(sorted(names - free))
+    terms += (_variable(name, numbers[name]) == _constant(numbers[name]) for name in fixed)
+    names_of_free = sorted(free)  # as a set gives them, each process would ask another question
+    variables = [_variable(name, numbers[name]) for name in names_of_free]
+    for name, variable in zip(names_of_free, variables, strict=True):
         low = -bound if name.startswith(("item", "value")) else int(name.startswith("dim"))
         high = min(bound, 24) if _is_form(name) else bound
-        solver.add(variable >= low, variable <= high)
-    if solver.check() != z3.sat:
+        terms += (variable >= low, variable <= high)
+    values = model_of(terms, variables, _EFFORT)
+    if values is None:
         return None
-    model = solver.model()
-    return {
-        name: _number(model.eval(_variable(name, numbers[name]), model_completion=True))
-        for name in free
-    }
+    return dict(zip(names_of_free, map(_number, values), strict=True))
 
 
 def _tastes(taste: str, free: frozenset[str]) -> Iterator[Any]:

@@ -7,9 +7,9 @@ that number, next to it and beyond; the rest of the room is entered at a few pla
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule
+from relational_tensat.rules.model import Literal, Rule, nodes_of, parts_of
 from relational_tensat.tensor.hints import Hints, RandomChoices
 from relational_tensat.tensor.operators import Attr
 from relational_tensat.tensor.types import DTYPE_BYTES, AttrValue
@@ -104,26 +104,7 @@ def further(attr: Attr, value: AttrValue, hints: FarHints) -> AttrValue:
 
 
 def _literals(rule: Rule) -> Iterator[AttrValue]:
-    for condition in rule.conditions:
-        yield from _of_expression(condition)
-    for term in (*rule.sources, *rule.targets):
-        yield from _of_term(term)
-
-
-def _of_term(term: object) -> Iterator[AttrValue]:
-    if isinstance(term, Apply):
-        yield from _of_all([value for _, value in term.attrs])
-        for child in term.children:
-            yield from _of_term(child)
-
-
-def _of_all(expressions: Sequence[Expr]) -> Iterator[AttrValue]:
-    for expression in expressions:
-        yield from _of_expression(expression)
-
-
-def _of_expression(expression: Expr) -> Iterator[AttrValue]:
-    if isinstance(expression, Literal):
-        yield expression.value
-    elif isinstance(expression, Call):
-        yield from _of_all(expression.args)
+    nodes = (node for term in (*rule.sources, *rule.targets) for node in nodes_of(term))
+    values = (value for node in nodes for _, value in node.attrs)
+    for expression in (*rule.conditions, *values):
+        yield from (part.value for part in parts_of(expression) if isinstance(part, Literal))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from relational_tensat.rules.instance import tensor_vars
-from relational_tensat.rules.model import Apply, Call, Expr, Rule, Term, Var
+from relational_tensat.rules.model import Apply, Expr, Rule, Term, Var, nodes_of, parts_of
 from relational_tensat.tensor.operators import get_operator
 
 
@@ -20,35 +20,20 @@ def tuple_variants(rule: Rule) -> list[Rule]:
     No condition may ask anything of the variable, since conditions on tuples do not hold, and no
     other operator may take it.
     """
-    condition_variables = {name for expr in _expressions(rule) for name in _variables(expr)}
+    asked = {part for expr in _expressions(rule) for part in parts_of(expr)}
     terms = (*rule.sources, *rule.targets)
     return [
         _with_pair(rule, name)
         for name in tensor_vars(rule)
-        if name not in condition_variables and all(_takes_tuple(term, name) for term in terms)
+        if Var(name) not in asked and all(_takes_tuple(term, name) for term in terms)
     ]
 
 
 def _expressions(rule: Rule) -> Iterator[Expr]:
     yield from rule.conditions
     for target in rule.targets:
-        yield from _attributes(target)
-
-
-def _attributes(term: Term) -> Iterator[Expr]:
-    if isinstance(term, Apply):
-        for _, value in term.attrs:
-            yield value
-        for child in term.children:
-            yield from _attributes(child)
-
-
-def _variables(expr: Expr) -> Iterator[str]:
-    if isinstance(expr, Var):
-        yield expr.name
-    elif isinstance(expr, Call):
-        for arg in expr.args:
-            yield from _variables(arg)
+        for node in nodes_of(target):
+            yield from (value for _, value in node.attrs)
 
 
 def _takes_tuple(term: Term, name: str) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 from relational_tensat.rules.functions import get_function
 from relational_tensat.rules.model import Call, Expr, Literal, Rule, Var
 from relational_tensat.rules.soundness.decisions import EQUAL, Decisions, Goal
+from relational_tensat.rules.soundness.solver import is_refuted
 from relational_tensat.tensor.types import FLOAT_DTYPES
 
 #: What z3 may spend on one proof, in its own unit.
@@ -26,22 +27,18 @@ def is_unreachable(rule: Rule, decisions: Decisions, goal: Goal) -> bool:
     import z3
 
     meaning = _Meaning()
-    solver = z3.Solver()
-    solver.set("rlimit", _EFFORT)
     try:
-        for condition in rule.conditions:
-            solver.add(meaning.truth(condition))
+        terms = [meaning.truth(condition) for condition in rule.conditions]
         for met in (*decisions.decisions[goal.place].guards, goal):
             decision = decisions.decisions[met.place]
             if decision.hidden:
-                solver.add(meaning.choice(decision.expr, decision.hidden))
+                terms.append(meaning.choice(decision.expr, decision.hidden))
             else:
                 truth = meaning.truth(decision.expr)
-                solver.add(truth if met.outcome else z3.Not(truth))
+                terms.append(truth if met.outcome else z3.Not(truth))
     except _UnknownError:
         return False
-    solver.add(*meaning.known)
-    return bool(solver.check() == z3.unsat)
+    return is_refuted([*terms, *meaning.known], _EFFORT)
 
 
 class _UnknownError(Exception):

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from relational_tensat.base.errors import RelationalTensatError
+from relational_tensat.base.errors import RelationalTensatError, ShapeError
 from relational_tensat.tensor.field import PRIME, Field, Undefined
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import AttrItems, AttrValue, TensorType
@@ -36,7 +36,7 @@ _LARGEST = float(2**60)
 _SCALES = (0.5, 2.5, 7.0)
 #: So many rows are computed both ways before a batch is trusted.
 _PROBED = 3
-_MISFITS = (ValueError, IndexError, TypeError, KeyError, RelationalTensatError)
+_MISFITS = (ValueError, IndexError, TypeError, KeyError, RelationalTensatError, Undefined)
 
 
 @dataclass
@@ -156,9 +156,12 @@ class BatchArithmetic:
     ) -> Any:
         operator = get_operator(op)
         with np.errstate(all="ignore"):
-            if self.exact and any(kind.is_float for kind in types):
-                return operator.evaluate_exact(operands, types, attrs, self._field)
-            return operator.evaluate_typed(operands, types, attrs)
+            try:
+                if self.exact and any(kind.is_float for kind in types):
+                    return operator.evaluate_exact(operands, types, attrs, self._field)
+                return operator.evaluate_typed(operands, types, attrs)
+            except ShapeError as error:  # an index that no axis has
+                raise Undefined from error
 
     def fingerprints(
         self, values: Batch, kind: int

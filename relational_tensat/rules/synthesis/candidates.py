@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.rules.instance import typed_application
-from relational_tensat.rules.model import Apply, Literal, Term, Var
+from relational_tensat.rules.model import Apply, Literal, Term, Var, nodes_of, variables_of
 from relational_tensat.rules.synthesis.pair_terms import (
     is_degenerate,
     is_permutative,
-    nodes_of,
     renamed,
-    variables,
 )
 from relational_tensat.rules.synthesis.store import SynthesisStore, attrs_of, columns
 from relational_tensat.rules.text import term_text
@@ -108,6 +106,21 @@ def add_candidates(
     return len(pairs)
 
 
+def add_laws(
+    store: SynthesisStore, setting: int, laws: Iterable[tuple[str, str, str, float]]
+) -> None:
+    """Write candidates that no model has: sources, targets, law, and what it saves; each law once."""
+    known = {law for (law,) in store.rows("laws")}
+    found = []
+    for source, target, law, saved_us in laws:
+        if law not in known:
+            known.add(law)
+            promise = _NO_CLASS, saved_us, 0.0, "{}", "waiting", ""
+            found.append((len(known), setting, source, target, law, *promise))
+    if found:
+        store.append("candidate", columns(_COLUMNS, found))
+
+
 def _uses(store: SynthesisStore, setting: int) -> dict[int, list[tuple[Any, ...]]]:
     uses: dict[int, list[tuple[Any, ...]]] = {}
     for window, *use in store.rows("uses", setting=setting):
@@ -130,9 +143,9 @@ def _shares(
 
 def says_something(source: Term, target: Term) -> bool:
     """Whether a pair may be a rule."""
-    if isinstance(source, Var) or source.op == "fill" or not variables(source):
+    if isinstance(source, Var) or source.op == "fill" or not variables_of(source):
         return False
-    if not set(variables(target)) <= set(variables(source)):
+    if not set(variables_of(target)) <= set(variables_of(source)):
         return False
     if is_degenerate(source) or is_degenerate(target):
         return False
@@ -141,6 +154,13 @@ def says_something(source: Term, target: Term) -> bool:
 
 def term_cost_us(term: Term, inputs: Mapping[str, TensorType], cost_us: OperatorCost) -> float:
     """Return what a term's operators cost, each different one once; infinity where operands misfit."""
+    return cost_us_of((term,), inputs, cost_us)
+
+
+def cost_us_of(
+    terms: Sequence[Term], inputs: Mapping[str, TensorType], cost_us: OperatorCost
+) -> float:
+    """As ``term_cost_us``, of terms that are computed together."""
     types: dict[Term, ValueType] = {}
 
     def kind(part: Term) -> ValueType:
@@ -155,11 +175,12 @@ def term_cost_us(term: Term, inputs: Mapping[str, TensorType], cost_us: Operator
         return types[part]
 
     try:
-        kind(term)
+        for term in terms:
+            kind(term)
     except ShapeError:
         return math.inf
     total = 0.0
-    for node in dict.fromkeys(nodes_of(term)):
+    for node in dict.fromkeys(node for term in terms for node in nodes_of(term)):
         if node.op not in ("fill", "part"):
             operands = tuple(kind(child) for child in node.children)
             total += cost_us(node.op, operands, types[node], _literals(node))

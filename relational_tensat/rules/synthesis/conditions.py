@@ -77,6 +77,11 @@ def vocabulary_of(rule: Rule) -> Iterator[Expr]:
     for name, tensor in itertools.product(names, tensors):
         shape = _call("shape", tensor)
         yield _call("=", _call("broadcast", shape, name), shape)
+        yield _call("<=", _call("len", name), _call("rank", tensor))
+        leading = _call("-", _call("len", name), _call("rank", tensor))
+        yield _call(
+            "=", _call("drop", name, leading), shape
+        )  # ones before a shape, of as many elements
     for a, b in itertools.permutations(tensors, 2):
         yield _call("=", _call("groups", a, b), Literal(1))
     for name in names:

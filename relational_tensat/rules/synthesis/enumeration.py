@@ -184,8 +184,8 @@ class TermBank:
             (one, _), (other, _) = (
                 self.arithmetic.apply(op, attrs, types, pair) for pair in ((a, b), (b, a))
             )
-            same = [np.array_equal(x, y) for x, y in zip(one, other, strict=True)]
-            self._swaps[key] = bool(same) and all(same)
+            alike = bool(one) and len(one) == len(other)  # neither, where no row has a value
+            self._swaps[key] = alike and all(map(np.array_equal, one, other))
         return self._swaps[key]
 
     def _batch(

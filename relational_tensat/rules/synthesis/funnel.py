@@ -15,18 +15,18 @@ from typing import Any, TypeAlias
 
 from relational_tensat.base.records import record
 from relational_tensat.rules.language import parse_rules
-from relational_tensat.rules.model import Rule, Term
+from relational_tensat.rules.model import Rule, Term, variables_of
 from relational_tensat.rules.soundness.rule_verification import judged
-from relational_tensat.rules.synthesis.candidates import OperatorCost, add_candidates
+from relational_tensat.rules.synthesis.candidates import OperatorCost, add_candidates, add_laws
 from relational_tensat.rules.synthesis.enumeration import TermBank
-from relational_tensat.rules.synthesis.judging import TRIALS, judged_pair
+from relational_tensat.rules.synthesis.judging import judged_pair
 from relational_tensat.rules.synthesis.pair_terms import (
     read_rule_text,
     rule_of,
-    variables,
     with_names,
 )
 from relational_tensat.rules.synthesis.store import SynthesisStore
+from relational_tensat.rules.synthesis.two_sources import laws_of_two, rule_of_two
 from relational_tensat.rules.synthesis.vocabulary import TermSetting, settings_of_operators
 from relational_tensat.rules.synthesis.windows import (
     MinedWindow,
@@ -43,8 +43,8 @@ from relational_tensat.tensor.types import TensorType
 _PAIRS = 300
 #: Windows of models have so many operators more than terms: what is cheaper is shorter.
 _WIDER = 4
-#: What is to be written is verified on so many times the trials, once more.
-_MORE = 3
+#: Trials of the checker before a law is derived from others: few, since what is written is tried again.
+_FIRST_TRIALS = 80
 #: The share of the time that terms may take.
 _OF_TERMS = 0.4
 
@@ -79,17 +79,20 @@ class SynthesisRequest:
         models: whose windows are to become cheaper.
         operators: of which laws are sought, whether or not a model needs them.
         size: operators of a term.
-        cheaper: only rules whose target costs less, modelled; else no more.
+        sources: 2 for rules of two sources, too, whose targets are the parts of one tensor.
+        cheaper: only rules whose target costs less, modelled; else no more, or, of two sources, any.
         time_limit_s: CPU seconds, of this process.
+        trials: configurations that the checker tries what is to be written on.
     """
 
     models: tuple[Path, ...] = ()
     operators: tuple[str, ...] = ()
     size: int = 2
+    sources: int = 1
     cheaper: bool = True
     time_limit_s: float = 120.0
     seed: int = 0
-    trials: int = TRIALS
+    trials: int = 1200
 
 
 class RuleFunnel:
@@ -206,6 +209,9 @@ class RuleFunnel:
                 self.store, setting, self.tools.cost_us, windows_only=not self.request.operators,
                 cheaper=self.request.cheaper,
             )  # fmt: skip
+            if self.request.sources == 2:
+                laws = laws_of_two(self.store, setting, self.tools.cost_us, self.request.cheaper)
+                add_laws(self.store, setting, laws)
         return len(self.store.rows("laws"))
 
     def _derive(self) -> int:
@@ -217,15 +223,17 @@ class RuleFunnel:
                 break
             batch = rows[start : start + _PAIRS]
             inputs: dict[str, TensorType] = {}
-            pairs = []
-            for number, setting, source, target, *_ in batch:
+            pairs: list[tuple[Term, Term]] = []
+            owners: list[int] = []
+            for place, (number, setting, source, target, *_) in enumerate(batch):
                 own = self.store.inputs(setting)
                 names = {name: f"{setting}.{name}" for name in own}
                 inputs |= {names[name]: kind for name, kind in own.items()}
                 rule = _as_written(number, source, target)
-                sides = rule.sources[0], rule.targets[0]
-                pairs.append((with_names(sides[0], names), with_names(sides[1], names)))
-            unproved = set(self.tools.unproved(pairs, inputs))
+                for sides in zip(rule.sources, rule.targets, strict=True):
+                    pairs.append((with_names(sides[0], names), with_names(sides[1], names)))
+                    owners.append(place)
+            unproved = {owners[pair] for pair in self.tools.unproved(pairs, inputs)}
             left += len(unproved)
             for place, (number, *_) in enumerate(batch):
                 status = "not derived" if place in unproved else "derived from the laws"
@@ -237,10 +245,14 @@ class RuleFunnel:
         for number, setting, source, target, *_ in self.store.rows("waiting", status="not derived"):
             if self._is_over():
                 break
-            written = _as_written(number, source, target)
-            sides = written.sources[0], written.targets[0]
-            rule = rule_of(f"found-{number}", *sides, _widest(self.store.inputs(setting), sides[0]))
-            found = judged_pair(self.store, rule, self.request.seed, self.request.trials)
+            rule = _rule_of(number, source, target, self.store.inputs(setting))
+            if rule is None:
+                self.store.rows(
+                    "settle", id=number, status="refuted", note="no dim is a part's size"
+                )
+                continue
+            trials = min(_FIRST_TRIALS, self.request.trials)
+            found = judged_pair(self.store, rule, self.request.seed, trials)
             self.store.rows("settle", id=number, status=found.status, note=found.note)
             if found.status == "sound" and found.verdict is not None:
                 sound += 1
@@ -261,7 +273,7 @@ class RuleFunnel:
                 verdict = judged(
                     rule,
                     seed=self.request.seed + 1,
-                    trials=_MORE * self.request.trials,
+                    trials=self.request.trials,
                     shrink=False,
                 )
                 status, note = (
@@ -278,9 +290,20 @@ def _length(row: tuple[Any, ...]) -> int:
     return len(row[1])
 
 
+def _rule_of(
+    number: int, source: str, target: str, inputs: Mapping[str, TensorType]
+) -> Rule | None:
+    """Return the rule of a candidate; None where one of two sources cannot say where its parts begin."""
+    written, name = _as_written(number, source, target), f"found-{number}"
+    if written.is_multi:
+        return rule_of_two(name, written, inputs)
+    sides = written.sources[0], written.targets[0]
+    return rule_of(name, *sides, _widest(inputs, sides[0]))
+
+
 def _widest(inputs: Mapping[str, TensorType], source: Term) -> str:
     """Return the largest input of floats that a term has, or "" where it has none."""
-    floats = [name for name in variables(source) if inputs[name].is_float]
+    floats = [name for name in variables_of(source) if inputs[name].is_float]
     return max(floats, key=lambda name: inputs[name].size, default="")
 
 

@@ -15,7 +15,7 @@ from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.base.records import record
 from relational_tensat.rules.functions import get_function
 from relational_tensat.rules.instance import tensor_vars
-from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Var
+from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Var, nodes_of
 from relational_tensat.rules.soundness.rule_verification import judged
 from relational_tensat.rules.soundness.verdict import Verdict
 from relational_tensat.rules.synthesis.conditions import (
@@ -26,7 +26,6 @@ from relational_tensat.rules.synthesis.conditions import (
 )
 from relational_tensat.rules.synthesis.pair_terms import (
     law_text,
-    nodes_of,
     read_rule_text,
     replaced,
 )
@@ -63,7 +62,7 @@ def judged_pair(
 ) -> JudgedPair:
     """Refute, repair, verify and generalize."""
     found = _sound(store, rule, seed, trials)
-    if found.status == "sound":
+    if found.status == "sound" and not rule.is_multi:
         for wider, constants in generalizations(rule):
             of_wider = _sound(store, wider, seed, trials, constants)
             if of_wider.status == "sound":

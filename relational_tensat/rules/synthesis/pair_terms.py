@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from relational_tensat.rules.language import parse_rules
-from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Term, Var
+from relational_tensat.rules.model import (
+    Apply,
+    Call,
+    Expr,
+    Literal,
+    Rule,
+    Term,
+    Var,
+    nodes_of,
+    variables_of,
+)
 from relational_tensat.rules.text import rule_text, term_text
 
 #: Variables of rules, in the order of their occurrence.
@@ -16,31 +26,6 @@ _NAMES = "abcdefgh"
 _INFIX = {"add": "+", "sub": "-", "mul": "×", "div": "÷", "matmul": "·"}
 #: An operator of one operand twice, which gives the same whatever it is.
 _SELF = ("sub", "div", "equal", "less", "less_or_equal")
-
-
-def variables(*terms: Term) -> list[str]:
-    """Return the tensor variables of terms, by first occurrence.
-
-    >>> variables(Apply("add", (Var("y"), Apply("relu", (Var("x"),)))))
-    ['y', 'x']
-    """
-    return list(dict.fromkeys(name for term in terms for name in _leaves(term)))
-
-
-def _leaves(term: Term) -> Iterator[str]:
-    if isinstance(term, Var):
-        yield term.name
-    else:
-        for child in term.children:
-            yield from _leaves(child)
-
-
-def nodes_of(term: Term) -> Iterator[Apply]:
-    """Yield the operators of a term, parents first."""
-    if isinstance(term, Apply):
-        yield term
-        for child in term.children:
-            yield from nodes_of(child)
 
 
 def with_names(term: Term, names: Mapping[str, str]) -> Term:
@@ -56,9 +41,14 @@ def replaced(term: Term, change: Callable[[Apply], Apply], names: Mapping[str, s
     return change(Apply(term.op, children, term.attrs))
 
 
+def first_names(*terms: Term) -> dict[str, str]:
+    """Return names for the variables of terms, in the order of their occurrence."""
+    return dict(zip(variables_of(*terms), _NAMES, strict=False))
+
+
 def renamed(source: Term, target: Term) -> tuple[Term, Term]:
     """Return both sides with variables named by first occurrence."""
-    names = dict(zip(variables(source, target), _NAMES, strict=False))
+    names = first_names(source, target)
     return with_names(source, names), with_names(target, names)
 
 
@@ -68,9 +58,9 @@ def _same(node: Apply) -> Apply:
 
 def is_permutative(source: Term, target: Term) -> bool:
     """Whether one side is the other with its variables exchanged: such rules fill e-graphs."""
-    names = variables(source)
+    names = variables_of(source)
     text = term_text(target)
-    if sorted(names) != sorted(variables(target)):
+    if sorted(names) != sorted(variables_of(target)):
         return False
     return any(
         term_text(with_names(source, dict(zip(names, order, strict=True)))) == text
@@ -90,19 +80,20 @@ def is_degenerate(term: Term) -> bool:
 
 
 def rule_of(name: str, source: Term, target: Term, of: str = "") -> Rule:
-    """Return the rule of a pair: its variables renamed, numbers of any type and shape.
+    """Return the rule of a pair: variables renamed, what is reshaped of any shape, numbers of any type.
 
     A number of the source that float32 does not have is any that is close to it.
 
     Args:
         of: the variable whose type numbers have, and whose shape contains theirs; else the first one.
     """
-    names = dict(zip(variables(source, target), _NAMES, strict=False))
+    names = first_names(source, target)
     source, target = renamed(source, target)
-    wide = Var(names[of] if of else variables(source)[0])
+    wide = Var(names[of] if of else variables_of(source)[0])
     count = itertools.count()
     conditions: list[Expr] = []
     close: dict[float, Var] = {}
+    shapes: dict[Expr, Var] = {}
 
     def close_to(value: Expr) -> Expr:
         number = value.value if isinstance(value, Literal) else None
@@ -115,6 +106,9 @@ def rule_of(name: str, source: Term, target: Term, of: str = "") -> Rule:
 
     def found(node: Apply) -> Apply:
         attrs = tuple((key, close_to(value)) for key, value in node.attrs)
+        if node.op == "reshape":
+            ((key, shape_there),) = attrs
+            attrs = ((key, shapes.setdefault(shape_there, Var(f"h{len(shapes)}"))),)
         if node.op != "fill":
             return Apply(node.op, node.children, attrs)
         index = next(count)
@@ -124,6 +118,9 @@ def rule_of(name: str, source: Term, target: Term, of: str = "") -> Rule:
         return Apply("fill", (), (("value", dict(attrs)["value"]), *typed))
 
     def put(node: Apply) -> Apply:
+        if node.op == "reshape":
+            ((key, shape_there),) = node.attrs
+            return Apply(node.op, node.children, ((key, shapes.get(shape_there, shape_there)),))
         if node.op != "fill":
             return node
         typed = ("dtype", Call("dtype", (wide,))), ("shape", Literal(()))

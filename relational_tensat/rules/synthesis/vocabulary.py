@@ -97,7 +97,9 @@ def settings_of_operators(names: Sequence[str]) -> list[TermSetting]:
         least, most = operator.arity
         arities = range(least, min(most if most is not None else max(least, 2), 3) + 1)
         fitting = [(arity, roles) for arity in arities if (roles := _roles(operator, arity))]
-        if not fitting:
+        if not fitting and operator.multi_output:  # it takes what others make
+            choices.append(OperatorChoice(name, least))
+        elif not fitting:
             raise UsageError(
                 f"the operator {name!r} takes none of the inputs that rules are sought on"
             )

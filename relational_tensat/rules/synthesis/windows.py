@@ -141,6 +141,8 @@ def _window(
     types = dict(zip(leaves, shrunk, strict=True))
     types |= {name: TensorType("float32", ()) for name in numbers}
     applications: list[Application] = []
+    if any(_is_guard(value) for node in nodes for value in node.attrs.values()):
+        return None
     for node in nodes:
         attrs = tuple(
             (key, _small(node.op, key, value, small)) for key, value in node.attrs.items()
@@ -155,6 +157,11 @@ def _window(
     return MinedWindow(shrunk, values, tuple(applications), real, tuple(nodes))
 
 
+def _is_guard(value: AttrValue) -> bool:
+    """Whether a number is a bound of its type: it guards against infinities, which no law is about."""
+    return isinstance(value, float) and _LARGEST <= abs(value) < math.inf
+
+
 def _number(graph: Graph, producers: Mapping[str, Node], name: str) -> float | None:
     """Return the one number of a float tensor of one element that is known; None of others."""
     kind = graph.types[name]
@@ -163,12 +170,12 @@ def _number(graph: Graph, producers: Mapping[str, Node], name: str) -> float | N
     node, weight = producers.get(name), graph.weights.get(name)
     if node is not None and node.op == "fill":
         value = node.attrs["value"]
-        if isinstance(value, int | float) and abs(value) < _LARGEST:
-            return exact_number(float(value))
+    elif weight is not None and weight.data is not None and kind.size == 1:
+        value = weight.data.reshape(-1)[0].item()
+    else:
         return None
-    if weight is not None and weight.data is not None and kind.size == 1:
-        return exact_number(float(weight.data.reshape(-1)[0]))
-    return None
+    is_small = isinstance(value, int | float) and abs(value) < _LARGEST
+    return exact_number(float(value)) if is_small else None  # type: ignore[arg-type]
 
 
 def exact_number(number: float) -> float:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from relational_tensat.rules.library import taso_rules
-from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Term, Var
+from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Term, nodes_of
 from relational_tensat.tensor import AttrValue
 
 REFERENCE = Path(__file__).parents[4] / "shared" / "reference" / "taso_rules.json"
@@ -84,12 +84,7 @@ def _call(function: str, *args: Term | Expr) -> Call:
 
 
 def _nodes(term: Term, op: str) -> Iterator[Apply]:
-    if isinstance(term, Var):
-        return
-    if term.op == op:
-        yield term
-    for child in term.children:
-        yield from _nodes(child, op)
+    return (node for node in nodes_of(term) if node.op == op)
 
 
 def _nodes_of_target(rule: Rule, op: str) -> Iterator[Apply]:

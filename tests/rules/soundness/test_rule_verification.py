@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+
 import pytest
 
 from relational_tensat.rules.language import parse_rules
@@ -232,3 +237,59 @@ def test_what_holds_of_real_numbers_only_and_tells_nan_is_not_called_wrong(
     outcome = verdict(source, target)
     assert outcome.status == "untested" and "NaN" in outcome.reason
     assert verdict("(less ?x ?y)", "(less ?y ?x)").status == "unsound"
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "why"),
+    [
+        ("-3.4028234663852886e+38", "untested", "numbers too large to compare"),
+        ("-3.0", "unsound", ""),
+    ],
+)
+def test_what_no_float_can_tell_is_not_sound(number: str, status: str, why: str) -> None:
+    """Instances without a masked element are equal; of the others, float64 cannot tell."""
+    source = f"(where ?a (fill :value {number} :dtype ?d :shape ?s) (add ?b ?c))"
+    target = f"(add ?b (where ?a (fill :value {number} :dtype (dtype ?b) :shape []) ?c))"
+    outcome = verdict(source, target, "(where (= (broadcast (shape ?b) ?s) (shape ?b)))")
+    assert outcome.status == status
+    assert why in outcome.reason
+
+
+#: Judged one after the other in another process: one that makes a -0.0, one with any number,
+#: one whose instances z3 finds, a law of integers, too.
+_JUDGED = """
+import json, sys
+from dataclasses import asdict
+from relational_tensat.rules.language import parse_rules
+from relational_tensat.rules.soundness.rule_verification import judged
+rules = parse_rules(sys.argv[1], "f")
+order = reversed(rules) if sys.argv[2] == "back" else rules
+print(json.dumps({rule.name: asdict(judged(rule, trials=60)) for rule in order}, sort_keys=True))
+"""
+_RULES = """
+(rule below (law "l") (from (clip (relu (reshape ?x :shape [2 3])) :max 2.0))
+  (to (clip (reshape ?x :shape [2 3]) :min (* -1 0.0) :max (* 1 2.0))))
+(rule drawn (law "l") (from (clip (reshape ?x :shape [2 3]) :min ?a :max 2.0))
+  (to (reshape (clip ?x :min ?a :max 2.0) :shape [2 3])))
+(rule reached (law "l") (from (relu ?x)) (to (relu (smul ?x :value (if (= (sum (shape ?x)) 41) 1.0 1.0)))))
+(rule integers (law "l") (from (sub ?x ?y)) (to (add ?x (neg ?y))))
+"""
+
+
+def test_evidence_does_not_depend_on_rules_before_nor_on_the_process() -> None:
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", _JUDGED, _RULES, order],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for order, seed in (("forth", "1"), ("back", "2"))
+    ]
+    assert said[0] == said[1]
+    verdicts = json.loads(said[0])
+    assert {name: each["status"] for name, each in verdicts.items()} == dict.fromkeys(
+        verdicts, "sound"
+    )
+    assert verdicts["drawn"]["evidence"] == "exact"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -58,12 +60,20 @@ def negative_part() -> Graph:
 def test_a_model_gets_a_rule_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, rules = tmp_path / "part.json", tmp_path / "found.rules"
     save_model(negative_part(), model)
+    page = tmp_path / "part.html"
     command = ["rules", "synthesize", str(model), "--size", "1", "-o", str(rules), "--for", "t4"]
-    assert main([*command, "--time-limit", "60"]) == 0
+    assert main([*command, "--time-limit", "60", "--html", str(page)]) == 0
     (rule,) = load_rules([rules])
     assert term_text(rule.targets[0]) == "(clip ?a :max 0.0)"
     assert "% of part" in rules.read_text()
     assert "distinct up to names" in capsys.readouterr().out
+    (shown,) = re.findall(r'id="data"[^>]*>(.*?)</script>', page.read_text())
+    data = json.loads(shown)
+    assert {"what": "found", "number": 1} in data["funnel"]
+    assert [stage["name"] for stage in data["stages"]][-1] == "derived one by one"
+    found = [law for law in data["laws"] if law["status"] == "found"]
+    assert found[0]["models"] == ["part"] and found[0]["gain"] > 0
+    assert "(rule" in data["rules"][0] and data["left_out"] == 0
 
 
 def test_nothing_to_seek_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -64,3 +64,12 @@ def test_a_setting_has_the_operators_and_numbers_of_its_windows() -> None:
     assert setting.numbers == (0.5, 1.0)
     assert {"sub", "relu", "neg", "add"} <= {choice.op for choice in setting.choices}
     assert all(size > 2 for kind in setting.inputs.values() for size in kind.shape)
+
+
+def test_bounds_that_guard_against_infinities_are_in_no_window() -> None:
+    def clipped(low: float) -> Graph:
+        nodes = [Node("neg", ("x",), ("a",)), Node("clip", ("a",), ("y",), {"min": low})]
+        return build_graph("g", {"x": _KIND}, {}, nodes, ["y"], where="g")
+
+    assert len(list(windows_of(clipped(-30.0), 2))) == 1
+    assert not list(windows_of(clipped(-3.4028234663852886e38), 2))

@@ -362,12 +362,23 @@ export interface KernelPage {
   drawings: MuDrawing[];
 }
 
-/** Read the data that the page carries: of a run, or of kernels alone. */
-export function readData(root: Document): { data: PageData | KernelPage; server: string } {
+export interface FunnelPage {
+  title: string;
+  funnel: { what: string; number: number }[];
+  stages: { name: string; rows: number; cpu_s: number }[];
+  laws: { law: string; status: string; gain: number; models: string[]; note: string }[];
+  left_out: number;
+  rules: string[];
+}
+
+export type AnyPage = PageData | KernelPage | FunnelPage;
+
+/** Read the data that the page carries: of a run, of kernels alone, or of a synthesis of rules. */
+export function readData(root: Document): { data: AnyPage; server: string } {
   const block = root.getElementById("data");
   if (block === null) throw new Error("the page has no data");
   return {
-    data: JSON.parse(block.textContent ?? "") as PageData | KernelPage,
+    data: JSON.parse(block.textContent ?? "") as AnyPage,
     server: block.getAttribute("data-server") ?? "",
   };
 }
