@@ -362,11 +362,30 @@ export interface KernelPage {
   drawings: MuDrawing[];
 }
 
+export interface FunnelCount {
+  what: string;
+  number: number;
+}
+
+export interface FunnelStage {
+  name: string;
+  rows: number;
+  cpu_s: number;
+}
+
+export interface FunnelLaw {
+  law: string;
+  status: string;
+  gain: number;
+  models: string[];
+  note: string;
+}
+
 export interface FunnelPage {
   title: string;
-  funnel: { what: string; number: number }[];
-  stages: { name: string; rows: number; cpu_s: number }[];
-  laws: { law: string; status: string; gain: number; models: string[]; note: string }[];
+  funnel: FunnelCount[];
+  stages: FunnelStage[];
+  laws: FunnelLaw[];
   left_out: number;
   rules: string[];
 }
