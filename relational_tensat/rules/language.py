@@ -10,7 +10,7 @@ A file is a list of rules::
       (to (?f ?c))                            ; one target per source
       (where (= (rank ?a) 4))                 ; what the law needs: all must hold
       (worth (< (size ?b) (size ?a)))         ; where rewriting can pay: a hint to the search, no more
-      (ruleset cheap))                        ; names that a schedule may call it by, beside its file's
+      (ruleset cheap))                        ; names that a strategy may call it by, beside its file's
 
 ``(<=> LEFT RIGHT)`` instead of ``from`` and ``to`` is a rule in each direction, ``(optional ?b)`` an
 operand that may be missing: see ``expansion``. ``(symmetric)``: the two sources may be exchanged, so that

@@ -87,7 +87,7 @@ class Rule:
         symmetric: the sources may be exchanged without changing the results' values, so each
             unordered pair of matches is rewritten once.
         unsound: the file says that the law does not hold everywhere; rejected unless allowed.
-        rulesets: names that a schedule may call it by, beside its family's.
+        rulesets: names that a backend or a strategy may call it by, beside its family's.
         file, line: where it was written.
         widened: what runs its operators computes float16 in float32; it is true of these numbers.
     """

@@ -134,7 +134,7 @@ def rule(
         symmetric: the two sources may be exchanged.
         unsound: the law does not hold everywhere.
         widened: it holds where float16 is computed in float32.
-        rulesets: names that a schedule may call the rules by.
+        rulesets: names that a strategy may call the rules by.
 
     Raises:
         RuleError: what the function returns is no rule; names its file, line and reason.
