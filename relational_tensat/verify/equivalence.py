@@ -308,7 +308,8 @@ class _Verifier:
     def _random_weights(self) -> Weights:
         """Return the random weights of the current step; the same object while it lasts."""
         if self._weights_of_step is None or self._weights_of_step[0] != self.step:
-            weights = RandomWeights(self.original, self.seed, self.step, keep=self.runs > 1)
+            again = self.runs > 1 or self.masking.has_runs
+            weights = RandomWeights(self.original, self.seed, self.step, keep=again)
             self._weights_of_step = (self.step, weights)
         return self._weights_of_step[1]
 
