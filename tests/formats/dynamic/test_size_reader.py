@@ -42,7 +42,10 @@ def test_it_has_the_same_nodes_at_all_sizes(tmp_path: Path) -> None:
         assert there.graph.weights.keys() == sized.base.graph.weights.keys()
         graph = there.graph
         checked = build_graph(graph.name, graph.inputs, graph.weights, graph.nodes, graph.outputs)
-        assert (list(graph.types.items()), graph.nodes) == (list(checked.types.items()), checked.nodes)
+        assert (list(graph.types.items()), graph.nodes) == (
+            list(checked.types.items()),
+            checked.nodes,
+        )
 
 
 def test_much_work_is_compared_at_small_sizes(
