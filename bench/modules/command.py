@@ -7,6 +7,7 @@ import json
 import statistics
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add("names", metavar="MODEL", nargs="*", help="architectures (all)")
     add("--timed", action="store_true", help="time the first ten, with the default effort")
     add("--rounds", metavar="N", type=int, default=15, help="rounds of a timing (15)")
+    add(
+        "--rows",
+        metavar="FILE",
+        type=Path,
+        help="keep each row here once it is there; go on with it",
+    )
     add("--one", action="store_true", help="try one model in this process, and print its row")
     add("--save", action="store_true", help="keep rows and table in bench/results")
     parser.set_defaults(run=run)
@@ -39,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
 
         print(json.dumps(try_module(options.names[0], options.rounds if options.timed else 0)))
         return 0
-    rows = [_in_a_process(name, options) for name in options.names or _names(timed=options.timed)]
+    rows = list(_rows(options))
     text = _table(rows, timed=options.timed)
     print(text)
     if options.save:
@@ -48,6 +55,20 @@ def run(options: argparse.Namespace) -> int:
         path.with_suffix(".md").write_text(text, encoding="utf-8")
     wrong = any(max(row.get("errors", {"": 1.0}).values()) > _MOST_ERROR for row in rows)
     return VerificationError.exit_code if wrong else 0
+
+
+def _rows(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield the row of each module; those that a file has are not tried again."""
+    path: Path | None = options.rows
+    lines = path.read_text("utf-8").splitlines() if path is not None and path.exists() else []
+    known = {row["name"]: row for row in map(json.loads, lines)}
+    for name in options.names or _names(timed=options.timed):
+        if name not in known:
+            known[name] = _in_a_process(name, options)
+            if path is not None:
+                with path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(known[name]) + "\n")
+        yield known[name]
 
 
 def _names(*, timed: bool) -> tuple[str, ...]:
@@ -76,11 +97,12 @@ def _table(rows: list[dict[str, Any]], *, timed: bool) -> str:
         f"{len(rows)} modules with drawn weights, batch 1; {about['date']}, "
         f"{about['machine']['cpu']}, {about['machine']['cores']} cores. Errors: the largest difference "
         "from PyTorch, relative to the largest element. Inductor is with freezing, autotuned with "
-        "mode max-autotune, too.",
+        "mode max-autotune, too; file is our file in onnxruntime alone, ours the module that checks "
+        "its weights and calls it, compiled the same by torch.compile.",
         "",
     ]
     titles = ["module", "error, optimize_module", "error, torch.compile", "seconds", "again"]
-    ways = ("eager", "inductor", "autotuned", "onnxruntime", "ours")
+    ways = ("eager", "inductor", "autotuned", "onnxruntime", "file", "compiled", "ours")
     titles += [f"{way}, ms" for way in ways] + [f"over {way}" for way in ways[:-1]] if timed else []
     lines += [table_row(titles), table_row(["---"] * len(titles))]
     for row in rows:

@@ -19,7 +19,7 @@ from bench.modules.architectures import ARCHITECTURES
 from relational_tensat import Options
 from relational_tensat.adapters.torch_export import bound, exported, write
 from relational_tensat.adapters.torch_session import TorchSession
-from relational_tensat.torch import backend, optimize_module
+from relational_tensat.torch import OptimizedModule, backend, optimize_module
 
 _SETS = 3
 
@@ -49,7 +49,7 @@ def try_module(name: str, rounds: int) -> dict[str, Any]:
             expected = _tensors(module(**values))
             for way, found in (("module", fast(**values)), ("compile", compiled(**values))):
                 errors[way] = max(errors[way], _error(expected, _tensors(found)))
-        ms = _timed(module, fast, kwargs, rounds) if rounds else {}
+        ms = _timed(module, fast, compiled, kwargs, rounds) if rounds else {}
     return {
         "name": name, "errors": errors, "seconds": seconds, "again_s": again_s, "ms": ms,
         "gain": result.gain.text, "rules": dict(result.rules_used),
@@ -57,7 +57,11 @@ def try_module(name: str, rounds: int) -> dict[str, Any]:
 
 
 def _timed(
-    module: torch.nn.Module, fast: torch.nn.Module, kwargs: Mapping[str, Any], rounds: int
+    module: torch.nn.Module,
+    fast: OptimizedModule,
+    compiled: Callable[..., Any],
+    kwargs: Mapping[str, Any],
+    rounds: int,
 ) -> dict[str, float]:
     """Return the median of each way's milliseconds, all ways in turn, in shuffled order."""
     import torch._inductor.config as inductor
@@ -70,13 +74,15 @@ def _timed(
         path = Path(folder) / "plain.onnx"
         program, calls = exported(module, (), kwargs)
         write(program, path)
-        plain = TorchSession(path)
+        plain, file = TorchSession(path), TorchSession(fast.save(Path(folder) / "ours.onnx"))
         tensors = calls.inputs(*bound(module, (), kwargs))
         ways: dict[str, Callable[[], object]] = {
             "eager": lambda: module(**kwargs),
             "inductor": lambda: frozen(**kwargs),
             "autotuned": lambda: tuned(**kwargs),
             "onnxruntime": lambda: plain(tensors),
+            "file": lambda: file(tensors),
+            "compiled": lambda: compiled(**kwargs),
             "ours": lambda: fast(**kwargs),
         }
         for way in ways.values():

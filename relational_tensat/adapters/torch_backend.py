@@ -165,7 +165,7 @@ class _Region(torch.nn.Module):
         count: int,
     ) -> None:
         super().__init__()
-        self.graph = graph
+        self.captured = graph  # programs of PyTorch have a ``graph`` of their own
         self._places = {place: f"weight_{place}" for place in weights}
         for place, tensor in weights.items():
             self.register_buffer(f"weight_{place}", tensor.detach())
@@ -179,7 +179,7 @@ class _Region(torch.nn.Module):
             args[place] = tensors[index].shape[dim]
         for place, name in self._places.items():
             args[place] = getattr(self, name)
-        return self.graph(*args)
+        return self.captured(*args)
 
 
 def _is_weight(node: torch.fx.Node, value: Any) -> bool:

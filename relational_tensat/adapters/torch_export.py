@@ -62,15 +62,21 @@ class Calls:
 
 
 def bound(
-    module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    module: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    signature: inspect.Signature | None = None,
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return arguments as the module's signature has them: the same call always looks the same.
+
+    Args:
+        signature: of the module's ``forward``, where it is known.
 
     Raises:
         UsageError: they do not fit.
     """
     try:
-        arguments = inspect.signature(module.forward).bind(*args, **kwargs)
+        arguments = (signature or inspect.signature(module.forward)).bind(*args, **kwargs)
     except TypeError as error:
         raise UsageError(f"{type(module).__name__}: {error}") from None
     return arguments.args, dict(sorted(arguments.kwargs.items()))
@@ -125,13 +131,15 @@ def write(program: torch.export.ExportedProgram, path: Path) -> None:
             raise InputError(f"torch.onnx.export: {_reason(error)}") from error
 
 
+def tensors_in(program: torch.export.ExportedProgram) -> dict[str, torch.Tensor]:
+    """Return the tensors that a program holds, those of lists and of globals, too."""
+    held = {**program.state_dict, **program.constants}
+    return {name: value for name, value in held.items() if isinstance(value, torch.Tensor)}
+
+
 def program_digest(program: torch.export.ExportedProgram) -> str:
     """Return a digest of all that decides what a program computes, weights included."""
-    tensors = {
-        name: value
-        for name, value in {**program.state_dict, **program.constants}.items()
-        if isinstance(value, torch.Tensor)
-    }
+    tensors = tensors_in(program)
     return digest(
         torch.__version__,
         *_texts(program.graph_module),

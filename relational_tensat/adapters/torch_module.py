@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,9 +11,16 @@ from typing import Any
 import torch
 
 from relational_tensat.adapters.artefacts import artefact
-from relational_tensat.adapters.torch_export import Calls, bound, exported, program_digest, write
+from relational_tensat.adapters.torch_export import (
+    Calls,
+    bound,
+    exported,
+    program_digest,
+    tensors_in,
+    write,
+)
 from relational_tensat.adapters.torch_session import TorchSession
-from relational_tensat.adapters.torch_weights import WatchedWeights, tensors_of
+from relational_tensat.adapters.torch_weights import WatchedModule
 from relational_tensat.base.errors import UsageError
 from relational_tensat.formats import copy_model
 from relational_tensat.run.options import Options
@@ -56,8 +64,8 @@ def optimize_module(
 class OptimizedModule(torch.nn.Module):
     """A module that onnxruntime computes.
 
-    It is as the module that it was made of: where that one's weights change, the next call optimizes again.
-    It gives no gradients.
+    It is as the module that it was made of: where that one's weights, parts or attributes change, the next
+    call optimizes again. It gives no gradients.
 
     Attributes:
         result: of the run that found it.
@@ -76,8 +84,6 @@ class OptimizedModule(torch.nn.Module):
     ) -> None:
         """Optimize a module; see ``optimize_module``."""
         super().__init__()
-        if module.training:
-            raise UsageError(f"{type(module).__name__}: is in training mode, expected model.eval()")
         # Held without being registered: its weights are not this module's own.
         self.__dict__["_original"] = module
         self._example = (args, dict(kwargs), dynamic_shapes)
@@ -91,10 +97,10 @@ class OptimizedModule(torch.nn.Module):
         Raises:
             UsageError: the arguments are others than it was exported for, or ask for gradients.
         """
-        if not self._weights.are(list(tensors_of(self._original))):
+        if not self._watched.is_as_before():
             self._optimize()
         calls = self._artefact.beside
-        inputs = calls.inputs(*bound(self._original, args, kwargs))
+        inputs = calls.inputs(*bound(self._original, args, kwargs, self._signature))
         if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs):
             raise UsageError(
                 "an input requires a gradient, expected torch.no_grad(): there is none"
@@ -112,9 +118,12 @@ class OptimizedModule(torch.nn.Module):
 
     def _optimize(self) -> None:
         module = self._original
+        if module.training:
+            raise UsageError(f"{type(module).__name__}: is in training mode, expected model.eval()")
         args, kwargs, dynamic_shapes = self._example
-        weights = WatchedWeights(list(tensors_of(module)))
         program, calls = exported(module, args, kwargs, dynamic_shapes)
+        # An export may set attributes; values of tensors are read after it.
+        watched = WatchedModule(module, tensors_in(program).values())
 
         def export(path: Path) -> tuple[Calls, Mapping[str, int]]:
             write(program, path)
@@ -122,7 +131,7 @@ class OptimizedModule(torch.nn.Module):
 
         name = type(module).__name__
         self._artefact = artefact(program_digest(program), name, export, self._options)
-        self._weights = weights
+        self._watched, self._signature = watched, inspect.signature(module.forward)
         self.__dict__["result"] = self._artefact.result
         self._session = TorchSession(self._artefact.path)
         self.optimizations += 1

@@ -20,10 +20,12 @@ _ELEMENTS = {
     "bfloat16": (torch.bfloat16, 16),
 }  # fmt: skip
 _ONLY_ERRORS = 3
+#: Tensors without elements have no address; onnxruntime asks for one.
+_SOMEWHERE = torch.empty(1)
 
 
 class TorchSession:
-    """A model in onnxruntime. Inputs are bound by address, outputs shared by DLPack: nothing is copied.
+    """A model in onnxruntime. Inputs are read where they are, outputs stay where they were made.
 
     One thread calls it at a time, as ``torch.nn.Module`` is called.
     """
@@ -43,6 +45,8 @@ class TorchSession:
         )
         self._inputs = [(each.name, *_element(each.type)) for each in self._session.get_inputs()]
         self._outputs = [each.name for each in self._session.get_outputs()]
+        kinds = {each.type for each in (*self._session.get_inputs(), *self._session.get_outputs())}
+        self._run = self._run_bound if "tensor(bfloat16)" in kinds else self._run_arrays
 
     def __call__(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Return the outputs for the inputs, in the model's order.
@@ -50,21 +54,29 @@ class TorchSession:
         Raises:
             UsageError: an input is on another device, or of another element type.
         """
-        binding = self._session.io_binding()
-        held = []  # what is bound by address stays until the run has ended
-        for (name, dtype, number), tensor in zip(self._inputs, tensors, strict=True):
+        dense = []
+        for (name, dtype, _), tensor in zip(self._inputs, tensors, strict=True):
             if tensor.device.type != "cpu" or tensor.dtype != dtype:
                 raise UsageError(
                     f"input {name!r} is {tensor.dtype} on {tensor.device}, expected {dtype} on cpu"
                 )
-            dense = tensor.detach().contiguous()
-            held.append(dense)
-            if dense.numel() == 0:  # it has no address
-                empty = onnxruntime.OrtValue.ortvalue_from_numpy(dense.numpy())
-                binding.bind_ortvalue_input(name, empty)
-                continue
-            shape = tuple(dense.shape)
-            binding.bind_input(name, "cpu", 0, number, shape, dense.data_ptr())
+            dense.append(tensor.detach().resolve_neg().contiguous())
+        return self._run(dense)
+
+    def _run_arrays(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Run it on NumPy's views of the memory: onnxruntime does least of its own for these."""
+        pairs = zip(self._inputs, tensors, strict=True)
+        arrays = self._session.run(
+            self._outputs, {name: each.numpy() for (name, *_), each in pairs}
+        )
+        return [torch.from_numpy(array) for array in arrays]
+
+    def _run_bound(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Run it on addresses, for types that NumPy has not."""
+        binding = self._session.io_binding()
+        for (name, _, number), tensor in zip(self._inputs, tensors, strict=True):
+            address = tensor.data_ptr() or _SOMEWHERE.data_ptr()
+            binding.bind_input(name, "cpu", 0, number, tuple(tensor.shape), address)
         for name in self._outputs:
             binding.bind_output(name, "cpu")
         self._session.run_with_iobinding(binding)

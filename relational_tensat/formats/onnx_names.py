@@ -80,6 +80,8 @@ def captured_names(node: onnx.NodeProto) -> tuple[str, ...]:
 
     Those that its attributes name come first.
     """
+    if not node.attribute:  # most have none, and are asked often
+        return ()
     names: dict[str, None] = {}
     for attribute in _naming_attributes(node):
         names |= {name.decode(): None for name in (attribute.s, *attribute.strings) if name}

@@ -78,9 +78,8 @@ class NodeReader:
         self._nodes: list[Node] = []
         self._fresh = FreshNames(all_names(graph))
         self._oracle = NodeOracle(imports, where)
-        self._declared = {
-            value.name: from_type_proto(value.type) for value in (*graph.value_info, *graph.output)
-        }
+        #: Few of them are looked at.
+        self._declared = {value.name: value for value in (*graph.value_info, *graph.output)}
         self._used: set[str] = set()
         self._readers = _readers()
         self._made: list[set[str] | None] = []
@@ -410,9 +409,10 @@ class NodeReader:
 
     def _known_type(self, name: str, inferred: TensorType | None) -> TensorType:
         """Return the type of an output: inferred, declared, or ``UNKNOWN``."""
-        declared = self._declared.get(name)
-        if declared is not None and (inferred is None or is_carried(inferred)):
-            return declared
+        if (inferred is None or is_carried(inferred)) and name in self._declared:
+            declared = from_type_proto(self._declared[name].type)
+            if declared is not None:
+                return declared
         return UNKNOWN if inferred is None else inferred
 
     def _is_without_elements(

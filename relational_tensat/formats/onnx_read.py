@@ -197,6 +197,7 @@ def parse_onnx(path: Path) -> tuple[onnx.ModelProto, dict[str, memoryview]]:
             checker.check_model(checkable(with_weights_as_inputs(model, data)))
     except (checker.ValidationError, OSError, ValueError) as error:
         raise ModelError(f"{where}: not a valid ONNX model: {condense(str(error))}") from None
+    _check_texts(model, where)
     return model, data
 
 
@@ -213,6 +214,7 @@ def check_model(model: onnx.ModelProto, where: str) -> None:
         checker.check_model(checkable(model))
     except checker.ValidationError as error:
         raise ModelError(f"{where}: not a valid ONNX model: {condense(str(error))}") from None
+    _check_texts(model, where)
 
 
 def read_model(
@@ -264,7 +266,6 @@ def _read_model(
     unfolded: Collection[str],
     overridable: frozenset[str],
 ) -> Reading:
-    _check_texts(model, where)
     initialized = {tensor.name for tensor in model.graph.initializer}
     initialized |= {tensor.values.name for tensor in model.graph.sparse_initializer}
     initialized -= overridable

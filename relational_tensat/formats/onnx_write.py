@@ -94,7 +94,7 @@ def write_skeletons(
     """Return a graph that is known at several sizes as it is at each, as ``write_skeleton`` does.
 
     A node of the file is written as it is there if it is so at all sizes: at size 1, nodes may equal
-    another one of the file.
+    another one of the file. Only the first says what the file says of nodes that are replaced.
 
     Args:
         graphs: the same nodes, with other attributes and types.
@@ -114,7 +114,10 @@ def write_skeletons(
 
 
 def _written(writers: Sequence[_Writer]) -> list[tuple[onnx.ModelProto, dict[str, Array]]]:
-    return [(writer.write(), writer.large_weights) for writer in writers]
+    return [
+        (writer.write(says_all=number == 0), writer.large_weights)
+        for number, writer in enumerate(writers)
+    ]
 
 
 def _writers(graphs: Sequence[Graph], opset: int | None) -> list[_Writer]:
@@ -187,7 +190,12 @@ class _Writer:
     def large_weights(self) -> dict[str, Array]:
         return self._emitter.large_weights
 
-    def write(self) -> onnx.ModelProto:
+    def write(self, *, says_all: bool = True) -> onnx.ModelProto:
+        """Return the model.
+
+        Args:
+            says_all: whether new nodes say what the file says of those that they replace.
+        """
         graph, names = self._graph, self._names.names
         typeless = {}
         for value, weight in self._plan.constants.items():
@@ -204,7 +212,7 @@ class _Writer:
                 self._write_node(step.node)
             ends.append(len(self._emitter.nodes))
         written = [self._emitter.nodes[a:b] for a, b in pairwise(ends)]
-        if self._origin is not None:
+        if self._origin is not None and says_all:
             slots = [part for value in graph.outputs for part in self._names.parts[value]]
             in_file = dict(zip(written_outputs(graph.metadata), slots, strict=False))
             hand_on(list(zip(self._plan.steps, written, strict=True)), self._origin, in_file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from relational_tensat.tensor import Array, Graph, tensors_of
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.uses import graph_flops
 from relational_tensat.verify.comparison import Compared, Comparison, OutputCheck, Setting
-from relational_tensat.verify.evaluate import Weights, check_memory
+from relational_tensat.verify.evaluate import Weights, check_memory, one_product_thread
 from relational_tensat.verify.inputs import (
     LAST_STEP,
     Masking,
@@ -80,7 +81,9 @@ def verify(
             the optimized graph cannot be computed.
     """
     check_signatures(original, optimized)
-    return _Verifier(original, optimized, folded, seed, runs, dict(inputs or {})).run()
+    verifier = _Verifier(original, optimized, folded, seed, runs, dict(inputs or {}))
+    with nullcontext() if verifier.is_much_work else one_product_thread():
+        return verifier.run()
 
 
 def check_signatures(original: Graph, optimized: Graph) -> None:
@@ -154,7 +157,8 @@ class _Verifier:
         self.varies = bool(set(original.inputs) - set(inputs))
         self.masking = Masking(original, inputs)
         graphs = (original, optimized)
-        self.is_large = max(map(graph_flops, graphs)) > _FEW_FLOPS or (
+        self.is_much_work = max(map(graph_flops, graphs)) > _FEW_FLOPS
+        self.is_large = self.is_much_work or (
             max(len(graph.nodes) for graph in graphs) > _FEW_NODES
         )
         if runs is None:
@@ -308,7 +312,8 @@ class _Verifier:
     def _random_weights(self) -> Weights:
         """Return the random weights of the current step; the same object while it lasts."""
         if self._weights_of_step is None or self._weights_of_step[0] != self.step:
-            weights = RandomWeights(self.original, self.seed, self.step, keep=self.runs > 1)
+            again = self.runs > 1 or self.masking.has_runs
+            weights = RandomWeights(self.original, self.seed, self.step, keep=again)
             self._weights_of_step = (self.step, weights)
         return self._weights_of_step[1]
 

@@ -5,9 +5,13 @@ How much memory that takes at the least is known before anything is allocated.
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -78,6 +82,34 @@ def peak_bytes(
             if not uses[name]:
                 current -= alive.pop(name, 0)
     return peak
+
+
+@contextmanager
+def one_product_thread() -> Iterator[None]:
+    """Let NumPy's matrix products take one thread each, where its OpenBLAS can be told.
+
+    Several wait for each other by spinning: products of few rows gain little, and lose most of their time
+    on cores that are not idle.
+    """
+    library = _openblas()
+    before = library.scipy_openblas_get_num_threads64_() if library else 0
+    try:
+        if library:
+            library.scipy_openblas_set_num_threads64_(1)
+        yield
+    finally:
+        if library:
+            library.scipy_openblas_set_num_threads64_(before)
+
+
+@cache
+def _openblas() -> ctypes.CDLL | None:
+    """Return the OpenBLAS that NumPy has brought along and loaded; None where it has another library."""
+    for path in Path(np.__file__).parents[1].glob("numpy.libs/libscipy_openblas64_*"):
+        library = ctypes.CDLL(str(path))
+        if hasattr(library, "scipy_openblas_set_num_threads64_"):
+            return library
+    return None
 
 
 def memory_bytes() -> int | None:

@@ -6,10 +6,11 @@ Of a graph that is known at several sizes, only what is the same at all of them 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from relational_tensat.tensor import Array, Graph, TensorType, Weight, build_graph
+from relational_tensat.tensor import Array, Graph, TensorType, ValueType, Weight, build_graph
 from relational_tensat.verify.evaluate import evaluate_weight_only, foldable_values
 
 
@@ -105,18 +106,16 @@ def fold_alike(graphs: Sequence[Graph]) -> list[Graph]:
     )
     folded = fold_weights(rest)
     kept = {node.outputs for node in (*folded.nodes, *apart)}
-    return [
-        build_graph(
-            graph.name,
-            graph.inputs,
-            folded.weights,
-            [node for node in graph.nodes if node.outputs in kept],
-            graph.outputs,
-            graph.metadata,
-            origin=graph.origin,
-        )
-        for graph in graphs
-    ]
+    weights = {name: weight.type for name, weight in folded.weights.items()}
+
+    def part(graph: Graph) -> Graph:
+        """Return a part of a graph that was checked: all values have the types that they had."""
+        nodes = tuple(node for node in graph.nodes if node.outputs in kept)
+        types: dict[str, ValueType] = {**graph.inputs, **weights}
+        types |= {name: graph.types[name] for node in nodes for name in node.outputs}
+        return replace(graph, weights=folded.weights, nodes=nodes, types=types)
+
+    return [part(graph) for graph in graphs]
 
 
 def _varying(graphs: Sequence[Graph]) -> set[str]:

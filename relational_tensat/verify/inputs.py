@@ -69,7 +69,7 @@ _INPUTS = 1 / 8
 _WEIGHTS = 1 / 2
 
 #: Random weights of at most so many bytes, as they are stored, are drawn once instead of for each run.
-_FEW_BYTES = 1 << 28
+_FEW_BYTES = 1 << 29
 
 
 def draw_inputs(
@@ -179,6 +179,7 @@ class Masking:
         given: names of inputs that stay as they are.
 
     Attributes:
+        has_runs: whether there are masks.
         label: what is masked in these runs, for reports.
     """
 
@@ -187,6 +188,7 @@ class Masking:
         self._masks: dict[str, MaskInput] = {
             name: mask for name, mask in masks.items() if name not in given
         }
+        self.has_runs = bool(self._masks)
         names = ", ".join(map(repr, self._masks)).replace(":", "/")  # one ends what is compared
         self.label = f"rows of {names}"
 

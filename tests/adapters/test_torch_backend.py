@@ -74,6 +74,22 @@ def test_weights_are_those_of_now(searches: list[str]) -> None:
     assert len(searches) == 4
 
 
+def test_weights_that_the_graph_holds_are_those_of_now(searches: list[str]) -> None:
+    """Where Inductor is to freeze weights, Dynamo hands none over."""
+    from torch._inductor import config
+
+    module, x = Gate(), torch.randn(1, 8)
+    fast = compiled(module)
+    with config.patch(freezing=True), warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # nothing runs as it is
+        assert_same(module, fast, x)
+        module.up.weight.mul_(2)
+        assert_same(module, fast, x)
+        module.up.weight.data.mul_(2)
+        assert_same(module, fast, x)
+    assert len(set(searches)) == 3
+
+
 def test_instances_of_a_class_have_their_own_weights(searches: list[str]) -> None:
     one, other, x = Gate(), Gate(), torch.randn(1, 8)
     fast, fast_other = compiled(one), compiled(other)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 pytest.importorskip("onnxscript", reason="needs onnxscript, with which PyTorch writes ONNX")
 
 from torch import nn  # noqa: E402
+from torch.nn.utils.prune import l1_unstructured  # noqa: E402
 
 from relational_tensat.torch import OptimizedModule, optimize_module  # noqa: E402
 
@@ -30,9 +32,14 @@ class Gated(nn.Module):
         self.up, self.gate, self.down = nn.Linear(8, 16), nn.Linear(8, 16), nn.Linear(16, 8)
         self.register_buffer("shift", torch.ones(8))
         self.factor = torch.full((8,), 2.0)
+        self.number, self.power = torch.tensor(1.0), 1.0
+        self.square, self.listed = nn.Parameter(torch.randn(8, 8)), [torch.ones(8)]
+        self.norm = nn.LayerNorm(8)
 
     def forward(self, x: Any, mask: Any = None, *, scale: float = 1.0) -> Any:
-        y = self.down(nn.functional.silu(self.gate(x)) * self.up(x)) * self.factor + self.shift
+        y = self.norm(self.down(nn.functional.silu(self.gate(x)) * self.up(x)))
+        y = (y @ self.square) * (self.number * self.power) + self.listed[0]
+        y = y * self.factor + self.shift
         if mask is not None:
             y = torch.where(mask, y, 0)
         return {"y": y * scale, "x": x, "none": None, "count": 3, "pair": (y > 0, y.sum())}
@@ -116,11 +123,73 @@ def _attribute(module: Gated) -> None:
     module.factor = torch.full((8,), 3.0)
 
 
+def _one_element(module: Gated) -> None:
+    module.number = torch.tensor(4.0)
+
+
+def _in_a_list(module: Gated) -> None:
+    module.listed[0].mul_(5)
+
+
+def _plain_number(module: Gated) -> None:
+    module.power = 3.0
+
+
+def _of_a_layer(module: Gated) -> None:
+    module.norm.eps = 10.0
+
+
+def _transposed(module: Gated) -> None:
+    module.square.data = module.square.data.T
+
+
+def _in_the_dictionary(module: Gated) -> None:
+    module.gate._parameters["weight"] = nn.Parameter(torch.randn(16, 8))
+
+
+def _other_dictionary(module: Gated) -> None:
+    parameters = {name: nn.Parameter(each * 2) for name, each in module.gate.named_parameters()}
+    module.gate.__dict__ = {**vars(module.gate), "_parameters": parameters}
+
+
+def _parametrized(module: Gated) -> None:
+    nn.utils.parametrize.register_parametrization(module.up, "weight", Doubled())
+
+
+def _weight_norm(module: Gated) -> None:
+    nn.utils.parametrizations.weight_norm(module.up)
+    with torch.no_grad():
+        module.up.parametrizations.weight.original0.mul_(3)
+
+
+def _pruned(module: Gated) -> None:
+    l1_unstructured(module.gate, "weight", amount=0.5)
+
+
+def _vector(module: Gated) -> None:
+    flat = nn.utils.parameters_to_vector(module.parameters())
+    nn.utils.vector_to_parameters(flat * 2, module.parameters())
+
+
+def _other_function(module: Gated) -> None:
+    forward = module.forward
+    module.forward = lambda x: {**forward(x), "y": forward(x)["y"] + 1}
+
+
+class Doubled(nn.Module):
+    """A parametrization."""
+
+    def forward(self, x: Any) -> Any:
+        return 2 * x
+
+
 @pytest.mark.parametrize(
     "change",
     [
         _in_place, _uncounted, _by_numpy, _another_parameter, _another_storage, _another_part, _loaded,
-        _buffer, _attribute,
+        _buffer, _attribute, _one_element, _in_a_list, _plain_number, _of_a_layer, _transposed,
+        _in_the_dictionary, _other_dictionary, _parametrized, _weight_norm, _pruned, _vector,
+        _other_function,
     ],
 )  # fmt: skip
 def test_weights_that_change_are_seen(module: Gated, change: Callable[[Gated], None]) -> None:
@@ -131,6 +200,47 @@ def test_weights_that_change_are_seen(module: Gated, change: Callable[[Gated], N
     assert_same(module, fast, x)
     assert not torch.allclose(before, fast(x)["y"])
     assert fast.optimizations == 2
+
+
+def test_one_element_that_is_another_tensor_is_seen_later(module: Gated) -> None:
+    x = torch.randn(3, 8)
+    fast = made(module, x)
+    module.number, module.power = torch.tensor(1.0), torch.tensor(1.0)  # they equal those of before
+    assert_same(module, fast, x)
+    for each in (module.number, module.power):
+        each.mul_(2)
+        assert_same(module, fast, x)
+
+
+def test_a_copy_has_its_own_weights(module: Gated) -> None:
+    x = torch.randn(3, 8)
+    fast = made(module, x)
+    other = copy.deepcopy(module)
+    with torch.no_grad():
+        other.up.weight.mul_(2)
+    assert_same(module, fast, x)
+    assert_same(other, made(other, x), x)
+
+
+def test_what_changes_nothing_is_not_optimized_again(module: Gated) -> None:
+    x = torch.randn(3, 8)
+    fast = made(module, x)
+    for _ in range(3):
+        fast(x)
+        module(x)
+        module.power = 1.0
+        module.eval()
+    assert fast.optimizations == 1
+
+
+def test_training_mode_is_refused_later_too(module: Gated) -> None:
+    x = torch.randn(3, 8)
+    fast = made(module, x)
+    module.train()
+    with pytest.raises(UsageError, match="is in training mode"):
+        fast(x)
+    module.eval()
+    assert_same(module, fast, x)
 
 
 def test_results_are_not_those_of_the_next_call(module: Gated) -> None:

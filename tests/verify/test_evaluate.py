@@ -13,6 +13,7 @@ import pytest
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.tensor import Array, Graph, Node, TensorType, Weight, build_graph
+from relational_tensat.verify import evaluate
 from relational_tensat.verify.evaluate import (
     evaluate_graph,
     evaluate_weight_only,
@@ -343,3 +344,14 @@ def test_no_two_rows_of_a_large_weight_are_equal() -> None:
     assert w.shape == (2048, 1024)
     assert len({row.tobytes() for row in w}) == 2048
     assert len({column.tobytes() for column in w.T}) == 1024
+
+
+def test_products_take_one_thread_and_then_as_many_as_before() -> None:
+    library = evaluate._openblas()
+    if library is None:
+        pytest.skip("NumPy has another library than its own OpenBLAS")
+    before = library.scipy_openblas_get_num_threads64_()
+    with pytest.raises(KeyError), evaluate.one_product_thread():
+        assert library.scipy_openblas_get_num_threads64_() == 1
+        raise KeyError
+    assert library.scipy_openblas_get_num_threads64_() == before

@@ -31,6 +31,9 @@ def test_what_depends_on_sizes_stays_computed() -> None:
         assert list(graph.weights) == ["twice"]
         data = graph.weights["twice"].data
         assert data is not None and data.tolist() == [0, 2, 4, 6]
+        parts = (graph.inputs, graph.weights, graph.nodes, graph.outputs, graph.metadata)
+        checked = build_graph(graph.name, *parts)
+        assert (graph.types, graph.nodes) == (checked.types, checked.nodes)
 
 
 def constant_part(w: Weight, v: Weight) -> Graph:

@@ -38,13 +38,14 @@ def fix_dims(
         InputError: a dimension stays without a size.
     """
     check_names(inputs, dims, where)
-    for _, axis, dim in [*_axes(inputs), *_axes(values)]:
-        size = dims.get(axis, dims.get(dim.dim_param)) if _is_dynamic(dim) else None
-        if size is not None:
-            dim.dim_value = size
+    for name, axis, dim in [*_axes(inputs), *_axes(values)]:
+        if _is_dynamic(dim):
+            size = dims.get(f"{name}:{axis}", dims.get(dim.dim_param))
+            if size is not None:
+                dim.dim_value = size
     for name, axis, dim in _axes(inputs):
         if _is_dynamic(dim):
-            key = dim.dim_param or axis
+            key = dim.dim_param or f"{name}:{axis}"
             raise InputError(
                 f"{where}: dimension {key!r} of input {name!r} is dynamic; fix it: --dim {key}=1"
             )
@@ -57,8 +58,8 @@ def check_names(inputs: Sequence[onnx.ValueInfoProto], dims: Mapping[str, int], 
         UsageError: a name in ``dims`` is none of the model's, or a size is negative or another one.
     """
     dimensions: dict[str, onnx.TensorShapeProto.Dimension] = {}
-    for _, axis, dim in _axes(inputs):
-        dimensions[axis] = dim
+    for name, axis, dim in _axes(inputs):
+        dimensions[f"{name}:{axis}"] = dim
         if _is_dynamic(dim) and dim.dim_param:
             dimensions[dim.dim_param] = dim
     dynamic = {key: dim for key, dim in dimensions.items() if _is_dynamic(dim)}
@@ -77,12 +78,12 @@ def check_names(inputs: Sequence[onnx.ValueInfoProto], dims: Mapping[str, int], 
 
 def _axes(
     values: Sequence[onnx.ValueInfoProto],
-) -> Iterator[tuple[str, str, onnx.TensorShapeProto.Dimension]]:
-    """Yield input name, ``INPUT:AXIS`` and the dimension, for every dimension of every tensor."""
+) -> Iterator[tuple[str, int, onnx.TensorShapeProto.Dimension]]:
+    """Yield input name, axis and the dimension, for every dimension of every tensor."""
     for value in values:
         if value.type.HasField("tensor_type"):
             for axis, dim in enumerate(value.type.tensor_type.shape.dim):
-                yield value.name, f"{value.name}:{axis}", dim
+                yield value.name, axis, dim
 
 
 def _is_dynamic(dim: onnx.TensorShapeProto.Dimension) -> bool:

@@ -8,7 +8,7 @@ to size: such values are further inputs of the graph, whose values are known at 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +25,6 @@ from relational_tensat.tensor import (
     TensorType,
     ValueType,
     Weight,
-    build_graph,
     tensors_of,
 )
 from relational_tensat.tensor.uses import graph_flops
@@ -147,15 +146,10 @@ class SizedReading:
             if data is None:
                 raise SizeError(f"the value {name!r} depends on sizes and is not known")
             values[name] = np.asarray(data)
-        graph = build_graph(
-            graph.name,
-            inputs,
-            kept,
-            graph.nodes,
-            graph.outputs,
-            graph.metadata,
-            origin=graph.origin,
-        )
+        # It was checked when it was read: all values have the types that they had.
+        types: dict[str, ValueType] = {**inputs, **{name: w.type for name, w in kept.items()}}
+        types |= {name: graph.types[name] for node in graph.nodes for name in node.outputs}
+        graph = replace(graph, inputs=inputs, weights=kept, types=types)
         return SizedGraph(self.sizes, graph, values, self.reading.constants, fitting)
 
 

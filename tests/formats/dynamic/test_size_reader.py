@@ -14,7 +14,7 @@ from relational_tensat.formats.dynamic import sized_model
 from relational_tensat.formats.dynamic.size_reader import read_dynamic
 from relational_tensat.formats.dynamic.sized_model import DynamicModel, SizeError
 from relational_tensat.formats.dynamic.writer import write_dynamic
-from relational_tensat.tensor import Graph
+from relational_tensat.tensor import Graph, build_graph
 from tests.formats.dynamic.models import attention, mlp, saved
 from tests.formats.onnx_tools import constant, model, tensor
 
@@ -40,6 +40,12 @@ def test_it_has_the_same_nodes_at_all_sizes(tmp_path: Path) -> None:
         np.testing.assert_array_equal(there.computed["positions"], np.arange(there.sizes["seq"]))
         assert there.graph.inputs["positions"].shape == (there.sizes["seq"],)
         assert there.graph.weights.keys() == sized.base.graph.weights.keys()
+        graph = there.graph
+        checked = build_graph(graph.name, graph.inputs, graph.weights, graph.nodes, graph.outputs)
+        assert (list(graph.types.items()), graph.nodes) == (
+            list(checked.types.items()),
+            checked.nodes,
+        )
 
 
 def test_much_work_is_compared_at_small_sizes(
