@@ -265,8 +265,7 @@ def _read_rules(run: Run, model: Model) -> list[Rule]:
         if backend and not (options.files or options.only):  # who names rules wants these
             rules = [rule for rule in rules if rule.name not in backend.left_out]
         # first, so that what the backend does itself is not called another rule's doing
-        rules = [*own, *rules, *(rule for rule in offered if rule.name not in of_backend)]
-        return rules
+        return [*own, *rules, *(rule for rule in offered if rule.name not in of_backend)]
 
 
 def _skipped(
