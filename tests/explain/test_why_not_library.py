@@ -30,7 +30,7 @@ def drawn_rules(random: Random) -> list[Rule]:
 
 @pytest.fixture(scope="module")
 def crowded() -> tuple[EGraph, list[Rule]]:
-    random = Random(3)
+    random = Random(4)
     rules = drawn_rules(random)
     egraph = EGraph.create(source_graph(rules, random))
     Matcher(egraph, CompiledRules(rules)).create_tables()  # writes the table of rules
