@@ -34,7 +34,7 @@ PAGES = sorted((ROOT / "docs").rglob("*.md"))
 TEXTS = [*PAGES, *sorted(ROOT.glob("*.md"))]
 #: Made by the program from help and comments; a record by dates; and the map of the code, which those who
 #: change the code write.
-_NOT_COUNTED = ("command-line.md", "schema.md", "CHANGELOG.md", "architecture.md")
+_NOT_COUNTED = ("command-line.md", "schema.md", "CHANGELOG.md")
 READ = [page for page in TEXTS if page.name not in _NOT_COUNTED]
 _PROGRAM, _PYTHON = "relational-tensat ", "python "
 _BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
