@@ -69,7 +69,8 @@ class LibraryReport:
         )
         if not self.is_taken:
             against = f", against itself {span(self.noise)}"
-            return f"no kernels in the file: measured with them, {found}{against}"
+            tried = f"measured with {len(self.kernels)} of them"
+            return f"no kernels in the file: {tried}, {found}{against}"
         where = "" if self.folder is None else f", in {self.folder}"
         replaced = f", for {', '.join(self.replaced)} of onnxruntime, too" if self.replaced else ""
         return f"{len(self.kernels)} kernels{replaced}{where}: measured, {found}"

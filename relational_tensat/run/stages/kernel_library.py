@@ -171,7 +171,8 @@ def _with_kernels(checked: CheckedRun) -> CheckedRun:
         tuple(best.overrides),
     )
     if not is_taken:
-        return replace(checked, kernels=KernelForm(report, (), (), FusionReport(len(rows), 0, ())))
+        fusion = FusionReport(len(rows), len({part.kernel.key for part in best.parts}), ())
+        return replace(checked, kernels=KernelForm(report, (), (), fusion))
     with run.phases.phase("verify"):
         outcome = _compared(checked, best, folder)
     own = {part.kernel.key: part.kernel for part in best.parts}
