@@ -1,4 +1,4 @@
-"""Graphs of an e-graph in turn: the cheapest, then such as have what those before have not.
+"""Graphs of an e-graph in turn: the cheapest first, then graphs with parts that none before has.
 
 Each of them is the cheapest that a greedy method finds where e-nodes of earlier ones are costly. So few
 graphs have most e-nodes, and what is computed in another way is in one of them with operators around it.

@@ -1,4 +1,4 @@
-"""What a search of blocks speaks of: operands, jobs, terms and how they are derived."""
+"""The terms of a search of blocks: operands, jobs, and how each term is derived."""
 
 from __future__ import annotations
 
