@@ -41,6 +41,8 @@ _CLOSED: _Settings = {
     "allow_community_extensions": "false",
     "allow_persistent_secrets": "false",
 }
+#: Of what is closed only when it has what it needs.
+_CLOSED_LATER = {key: value for key, value in _CLOSED.items() if key != "enable_external_access"}
 #: Who only reads has no files beside a database that may lie anywhere, and changes no setting.
 _READING: _Settings = {"temp_directory": "", "lock_configuration": "true"}
 
@@ -68,16 +70,20 @@ def open_database(
     config = {**(_READING if reads else {}), **(settings or {})}
     if attaches is None:
         return _compiled.connect(name, read_only=reads, config={**_CLOSED, **config})
-    rest = {key: value for key, value in _CLOSED.items() if key != "enable_external_access"}
-    connection = _compiled.connect(name, read_only=reads, config={**rest, **config})
-    allowed = [database_name(attaches) + suffix for suffix in ("", *LOGS)]
-    connection.execute("SET allowed_paths = $allowed", {"allowed": allowed})
-    connection.execute("SET enable_external_access = false")
+    connection = _compiled.connect(name, read_only=reads, config={**_CLOSED_LATER, **config})
+    _close_but_for(connection, database_name(attaches))
     return connection
 
 
+def _close_but_for(connection: DuckDBPyConnection, name: str) -> None:
+    """Let a connection read and write one more database, and nothing else from now on."""
+    allowed = [name + suffix for suffix in ("", *LOGS)]
+    connection.execute("SET allowed_paths = $allowed", {"allowed": allowed})
+    connection.execute("SET enable_external_access = false")
+
+
 def open_lake(catalogue: Path, reads: Sequence[Path]) -> DuckDBPyConnection:
-    """Return a connection whose database ``lake`` is a DuckLake catalogue, made where there is none.
+    """Return a connection whose database ``lake`` is a DuckLake catalogue, made if it does not exist.
 
     Args:
         catalogue: its file; its tables are in the folder ``CATALOGUE.files``.
@@ -85,11 +91,10 @@ def open_lake(catalogue: Path, reads: Sequence[Path]) -> DuckDBPyConnection:
 
     Raises:
         MissingDependencyError: DuckDB has no extension ``ducklake`` here.
-        Error: the file is no catalogue, or another process has it open.
+        Error, OSError: the file is no catalogue or cannot be made, or another process has it open.
     """
     name = database_name(catalogue)
-    rest = {key: value for key, value in _CLOSED.items() if key != "enable_external_access"}
-    connection = _compiled.connect(":memory:", config=rest)
+    connection = _compiled.connect(":memory:", config=_CLOSED_LATER)
     try:
         connection.execute("LOAD ducklake")
     except (IOException, CatalogException):
@@ -101,9 +106,7 @@ def open_lake(catalogue: Path, reads: Sequence[Path]) -> DuckDBPyConnection:
     connection.execute(
         "SET allowed_directories = $allowed", {"allowed": [*folders, f"{name}.files/"]}
     )
-    allowed = [name + suffix for suffix in ("", *LOGS)]
-    connection.execute("SET allowed_paths = $allowed", {"allowed": allowed})
-    connection.execute("SET enable_external_access = false")
+    _close_but_for(connection, name)
     Path(f"{name}.files").mkdir(exist_ok=True)  # DuckDB may make folders below it only
     text = f"ducklake:{name}".replace("'", "''")
     connection.execute(f"ATTACH '{text}' AS lake")

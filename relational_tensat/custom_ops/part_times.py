@@ -77,12 +77,11 @@ class PartTimes:
 
     def of(self, pattern: str) -> PartTime | None:
         """Return what is known of a part that was looked up."""
-        both = [self._known.get(_code(pattern, what)) for what in ("plain", "kernel")]
-        plain, kernel = both
+        plain, kernel = (self._known.get(_code(pattern, what)) for what in ("plain", "kernel"))
         return PartTime(plain.median_us, kernel.median_us) if plain and kernel else None
 
     def rough_us(self, pattern: str) -> float | None:
-        """Return what a part takes without a kernel, if there never was one."""
+        """Return what a part takes without a kernel, from before one was made."""
         known = self._known.get(_code(pattern, "alone"))
         return known.median_us if known else None
 

@@ -189,7 +189,7 @@ def _timed(
     """Return the kernel of parts with its time: the known one, or of a session.
 
     Raises:
-        RelationalTensatError: there is none, or it computes something else.
+        RelationalTensatError: no kernel can be made, or it computes something else.
         MissingDependencyError: there is no C compiler.
     """
     place = hope.places[0]

@@ -37,7 +37,7 @@ def _in_order(graph: Graph, chosen: Sequence[PartPlace]) -> list[Node]:
     """Return the nodes of a graph with kernels in their places, in topological order.
 
     Raises:
-        CycleError: there is none.
+        CycleError: no such order exists.
     """
     given = {  # what is within, too, stays where others read it
         name: number for number, (_, place) in enumerate(chosen) for name in place.outputs

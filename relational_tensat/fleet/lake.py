@@ -20,7 +20,7 @@ def add_to_lake(folders: Sequence[Path], catalogue: Path) -> None:
 
     Args:
         folders: output folders of fleets; one that runs has tables that are some seconds old.
-        catalogue: its file, made where there is none.
+        catalogue: its file, made if it does not exist.
 
     Raises:
         InputError: a folder has no ledger, or the catalogue cannot be written.
@@ -45,7 +45,7 @@ def add_to_lake(folders: Sequence[Path], catalogue: Path) -> None:
                         of | path,
                     )
             lake.execute("COMMIT")
-    except duckdb.Error as error:
+    except (duckdb.Error, OSError) as error:
         raise InputError(
             f"{catalogue}: cannot be written as a catalogue: {first_line(error)}"
         ) from error

@@ -93,11 +93,16 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
+def rules_meant_by(name: str, rules: Iterable[str]) -> set[str]:
+    """Return the names of rules that a name means: ``NAME``, and every ``NAME[…]``."""
+    return {rule for rule in rules if rule == name or rule.partition("[")[0] == name}
+
+
 def named_rules(names: Iterable[str], rules: dict[str, Rule]) -> set[str]:
     """Return the names of the rules that are meant; ``NAME`` means ``NAME[…]`` too."""
     selection: set[str] = set()
     for name in names:
-        matches = {rule for rule in rules if rule == name or rule.partition("[")[0] == name}
+        matches = rules_meant_by(name, rules)
         if not matches:
             raise unknown("rule", name, rules)
         selection |= matches

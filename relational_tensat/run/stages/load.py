@@ -18,7 +18,7 @@ from relational_tensat.egraph import EGraph
 from relational_tensat.formats import load_dynamic, load_model, need_onnx
 from relational_tensat.formats.frontend import check_output, is_onnx
 from relational_tensat.rules.backends.backend import load_backend
-from relational_tensat.rules.library import load_rules
+from relational_tensat.rules.library import load_rules, rules_meant_by
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.gate import check_trust
 from relational_tensat.rules.soundness.store import content_hash
@@ -270,19 +270,24 @@ def _read_rules(run: Run, model: Model) -> list[Rule]:
 
 def _skipped(
     names: Sequence[str], own: Sequence[Rule], offered: Sequence[Rule]
-) -> tuple[list[str], list[str]]:
-    """Return which names are those of rules that a backend offers, and the others.
+) -> tuple[set[str], list[str]]:
+    """Return the names of a backend's offered rules that are left out, and names of other rules.
 
     Raises:
         UsageError: a name is that of a rule that the backend applies by itself.
     """
-    of_backend = [name for name in names if name in {rule.name for rule in offered}]
+    left_out: set[str] = set()
+    others = []
     for name in names:
-        if name in {rule.name for rule in own}:
+        if rules_meant_by(name, [rule.name for rule in own]):
             raise UsageError(
                 f"--skip {name}: the backend does that by itself, expected a rule that can be left out"
             )
-    return of_backend, [name for name in names if name not in of_backend]
+        found = rules_meant_by(name, [rule.name for rule in offered])
+        left_out |= found
+        if not found:
+            others.append(name)
+    return left_out, others
 
 
 def _check_opset(opset: int | None, output: Path | None) -> None:

@@ -156,6 +156,7 @@ def test_an_offered_spelling_can_be_left_out_and_no_other(tmp_path: Path) -> Non
     assert without.cost_after_us > result.cost_after_us
     with pytest.raises(UsageError, match="the backend does that by itself"):
         optimize(source, options.replace(skip=("ort-rms-norm",)))
+    optimize(source, options.replace(skip=("ort-function-of-halves",)))  # each of that family
 
 
 def test_an_image_is_gated_in_blocks(tmp_path: Path) -> None:
