@@ -30,7 +30,13 @@ from relational_tensat.formats.onnx_types import (
     is_numeric,
 )
 from relational_tensat.tensor import Node, TensorType, Weight, numpy_dtype, tensors_of
-from relational_tensat.tensor.operators import Operator, get_operator, map_onnx, operators
+from relational_tensat.tensor.operators import (
+    Operator,
+    get_operator,
+    map_onnx,
+    operators,
+    typed,
+)
 from relational_tensat.tensor.operators.onnx_form import Mapped
 from relational_tensat.tensor.types import Array
 
@@ -380,11 +386,10 @@ class NodeReader:
                 self._place(operand, [value], "", nodes, types)
                 operand = value
             inputs.append(operand)
-        operator = get_operator(mapped.op)
         operand_types = tuple(
             types[value] if value in types else self._types[value] for value in inputs
         )
-        result = tensors_of(operator.check(operand_types, mapped.attrs))
+        result = tensors_of(typed(get_operator(mapped.op), operand_types, mapped.attrs)[1])
         if len(result) != len(outputs):
             raise ShapeError(f"{mapped.op} gives {len(result)} results, expected {len(outputs)}")
         types |= dict(zip(outputs, result, strict=True))

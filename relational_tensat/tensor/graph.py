@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import ModelError, RelationalTensatError, nearest
 from relational_tensat.base.shown_text import html_table
@@ -21,9 +19,6 @@ from relational_tensat.tensor.types import (
     ValueType,
     tensors_of,
 )
-
-if TYPE_CHECKING:
-    from relational_tensat.tensor.operators import Operator
 
 _MOST_ELEMENTS = 2**63 - 1
 #: In a graph's metadata: how long a run took, modelled, of the graph that it was first optimized from. Its
@@ -168,12 +163,13 @@ def _check_node(
     """Return a node's canonical attributes and the types of its outputs."""
     from relational_tensat.tensor.operators import (
         get_operator,  # ops describe graphs' nodes; late on purpose
+        typed,
     )
 
     try:
         operator = get_operator(node.op)
         operands = tuple([types[name] for name in node.inputs])
-        attrs, result = _typed(operator, operands, _AttrsByText(node.attrs))
+        attrs, result = typed(operator, operands, node.attrs)
     except RelationalTensatError as error:
         raise ModelError(f"{where}: {describe(node)}: {error}") from error
     _check_size(f"{where}: {describe(node)}", result)
@@ -183,32 +179,6 @@ def _check_node(
             f"{where}: {describe(node)}: has {len(node.outputs)} outputs, expected {len(parts)}"
         )
     return dict(attrs), parts
-
-
-class _AttrsByText:
-    """Attributes that are the same if they are written alike: 0.0 is not -0.0, nor is 1 True."""
-
-    __slots__ = ("attrs", "text")
-
-    def __init__(self, attrs: Attrs) -> None:
-        self.attrs = attrs
-        self.text = repr(attrs)
-
-    def __hash__(self) -> int:
-        return hash(self.text)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _AttrsByText) and self.text == other.text
-
-
-@lru_cache(maxsize=1 << 13)
-def _typed(
-    operator: Operator, operands: tuple[ValueType, ...], written: _AttrsByText
-) -> tuple[dict[str, AttrValue], ValueType]:
-    """Return canonical attributes and the result's type: of equal layers and sizes, they are known."""
-    operator.check_operands(operands)
-    attrs = operator.canonical(operands, written.attrs)
-    return attrs, operator.infer(operands, attrs)
 
 
 def _check_size(label: str, kind: ValueType) -> None:

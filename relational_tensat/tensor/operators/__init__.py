@@ -28,6 +28,7 @@ from relational_tensat.tensor.operators.registry import (
     map_onnx,
     operators,
     register,
+    typed,
 )
 from relational_tensat.tensor.operators.traits import ACTIVATIONS, Family, Use
 
@@ -65,4 +66,5 @@ __all__ = [
     "map_onnx",
     "operators",
     "register",
+    "typed",
 ]

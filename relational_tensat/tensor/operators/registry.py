@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TypeVar
 
 from relational_tensat.base.errors import ShapeError, UsageError, unknown
 from relational_tensat.tensor.operators.base import Operator
 from relational_tensat.tensor.operators.onnx_form import Mapped, OnnxNode
-from relational_tensat.tensor.types import TensorType, ValueType
+from relational_tensat.tensor.types import Attrs, AttrValue, TensorType, ValueType
 
 _REGISTRY: dict[str, Operator] = {}
 _OperatorClass = TypeVar("_OperatorClass", bound=type[Operator])
@@ -42,6 +43,44 @@ def get_operator(name: str) -> Operator:
 def operators() -> dict[str, Operator]:
     """Return all operators by name."""
     return dict(sorted(_REGISTRY.items()))
+
+
+def typed(
+    operator: Operator, operands: tuple[ValueType, ...], attrs: Attrs
+) -> tuple[dict[str, AttrValue], ValueType]:
+    """Return canonical attributes, not to be changed, and the type of the result.
+
+    They are computed once: equal layers ask the same, and a model is read at many sizes.
+
+    Raises:
+        ShapeError: the operator does not take these operands or attributes.
+    """
+    return _typed(operator, operands, _AttrsByText(attrs))
+
+
+class _AttrsByText:
+    """Attributes that are the same if they are written alike: 0.0 is not -0.0, nor is 1 True."""
+
+    __slots__ = ("attrs", "text")
+
+    def __init__(self, attrs: Attrs) -> None:
+        self.attrs = attrs
+        self.text = repr(attrs)
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _AttrsByText) and self.text == other.text
+
+
+@lru_cache(maxsize=1 << 13)
+def _typed(
+    operator: Operator, operands: tuple[ValueType, ...], written: _AttrsByText
+) -> tuple[dict[str, AttrValue], ValueType]:
+    operator.check_operands(operands)
+    attrs = operator.canonical(operands, written.attrs)
+    return attrs, operator.infer(operands, attrs)
 
 
 def map_onnx(operator: Operator, node: OnnxNode) -> Mapped | None:
@@ -78,8 +117,5 @@ def _checked(mapped: Mapped, types: Mapping[str, TensorType | None]) -> tuple[Ma
             raise ShapeError(f"the type of {operand!r} is not known")
         operands.append(operand)
         types_of_operands.append(declared)
-    operator = get_operator(mapped.op)
-    inputs = tuple(types_of_operands)
-    operator.check_operands(inputs)
-    attrs = operator.canonical(inputs, mapped.attrs)
-    return Mapped(mapped.op, tuple(operands), attrs), operator.infer(inputs, attrs)
+    attrs, kind = typed(get_operator(mapped.op), tuple(types_of_operands), mapped.attrs)
+    return Mapped(mapped.op, tuple(operands), attrs), kind
