@@ -94,7 +94,7 @@ class Verification:
             outputs=self.outputs + other.outputs,
             compared=self.compared + other.compared,
             warnings=tuple(dict.fromkeys((*self.warnings, *other.warnings))),
-            shrink=self.shrink,
+            shrink=max(self.shrink, other.shrink),
             stand_ins=tuple(dict.fromkeys((*self.stand_ins, *other.stand_ins))),
             quantized=other.quantized or self.quantized,
         )

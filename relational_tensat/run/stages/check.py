@@ -89,7 +89,7 @@ def _verified(extracted: ExtractedRun) -> CheckedRun:
             extracted = search_again(extracted, error)
             _record(extracted)
             continue
-        objection = _objection(checked.verification, is_final=sized is None)
+        objection = _first_objection(checked)
         if objection and not extracted.is_unchanged:
             extracted = extracted.keeping_original(Rejection(f"{objection}: the original is kept"))
             _record(extracted)
@@ -141,7 +141,7 @@ def _original(extracted: ExtractedRun) -> CheckedRun:
             return as_it_is
         rewritten = replace(extracted, rewrites_file=True)
         checked = compare(rewritten, sized, _place_beside(loaded))
-        if sized is not None and not _objection(checked.verification):
+        if sized is not None and not _first_objection(checked):
             from relational_tensat.run.stages.dynamic import compared_or_other
 
             compared = compared_or_other(checked)
@@ -181,6 +181,19 @@ def _place_beside(loaded: LoadedRun) -> Path | None:
         return None
     folder = loaded.run.files.enter_context(folder_beside(output))
     return folder / output.name
+
+
+def _first_objection(checked: CheckedRun) -> str:
+    """Return why a graph is not returned before it is compared at several sizes, "" where it may be."""
+    if checked.sized is None:
+        return _objection(checked.verification)
+    from relational_tensat.run.stages.compare_sizes import (
+        is_compared_at_others,  # few models need it
+    )
+
+    if is_compared_at_others(checked.loaded):
+        return ""
+    return _objection(checked.verification, is_final=False)
 
 
 def _objection(verification: Verification, *, is_final: bool = True) -> str:

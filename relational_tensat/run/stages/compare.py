@@ -33,6 +33,7 @@ from relational_tensat.verify.inputs import (
 from relational_tensat.verify.quantization import compare_quantized, is_quantized
 from relational_tensat.verify.sensitivity import crossing_draws, crossings
 from relational_tensat.verify.sessions import Session
+from relational_tensat.verify.verification import UNCHANGED
 
 _NOT_RESEEDED = (
     "onnxruntime's comparison proves nothing with the model's own weights, and random ones were "
@@ -49,6 +50,8 @@ def compare(
 ) -> CheckedRun:
     """Fold the chosen graph, and compare what it computes with the original.
 
+    A graph of much work at all sizes is not compared yet, but at small sizes, beside its file.
+
     Args:
         sized: the graph at all sizes, where dimensions stay dynamic.
         candidate: where the ONNX file that is compared is written, to stay, if it is at these sizes; None
@@ -63,8 +66,9 @@ def compare(
     loaded, race, is_unchanged = extracted.loaded, extracted.race, extracted.is_unchanged
     with loaded.run.phases.phase("verify"):
         cautions = () if is_unchanged else _crossed(loaded, extracted.chosen)
-        if sized is not None and _is_compared_at_others(loaded):
-            folded, verification = _compare_at_others(extracted, sized)
+        is_later = sized is not None and _is_compared_at_others(loaded)
+        if sized is not None and is_later:  # what is alike at all sizes is folded there already
+            folded, verification = fold_weights(sized.folded[0]), UNCHANGED
         else:
             folded, verification = check_result(
                 loaded.original,
@@ -84,7 +88,8 @@ def compare(
         raise LossError(quantized.loss)
     if verification.failure():
         raise VerificationError(verification.failure())
-    if is_unchanged and not verification.runs:  # not even folded, as nothing was compared
+    is_compared = is_later or bool(verification.runs)
+    if is_unchanged and not is_compared:  # not even folded
         folded, candidate = loaded.original, None
     verification = replace(verification, warnings=(*verification.warnings, *cautions))
     return CheckedRun(extracted, folded, verification, extracted.notes, candidate, sized)
@@ -96,14 +101,6 @@ def _is_compared_at_others(loaded: LoadedRun) -> bool:
     )
 
     return is_compared_at_others(loaded)
-
-
-def _compare_at_others(extracted: ExtractedRun, sized: SizedResult) -> tuple[Graph, Verification]:
-    """Compare graphs at small sizes; they are too much work at those that the graph is chosen for."""
-    from relational_tensat.run.stages.compare_sizes import compare_graphs  # few models need it
-
-    folded = fold_weights(sized.folded[0])  # what is alike at all sizes is folded there already
-    return folded, compare_graphs(extracted.loaded, sized)
 
 
 def _crossed(loaded: LoadedRun, chosen: Graph) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -63,30 +64,30 @@ def compare_graphs(loaded: LoadedRun, sized: SizedResult) -> Verification:
 def compare_at_all_sizes(checked: CheckedRun) -> Verification:
     """Compare the dynamic files, and the graphs, at three sizes of each dimension, 1 among them.
 
+    onnxruntime runs the files while NumPy computes the graphs.
+
     Raises:
         VerificationError: the dynamic file is not valid, cannot be run, or at no size.
     """
     loaded, sized = checked.loaded, checked.sized
     model, process = loaded.model.dynamic, loaded.run.options.process
     assert model is not None and sized is not None
-    outcome = UNCHANGED
-    if not is_compared_at_others(loaded):
-        outcome = compare_graphs(loaded, sized)
-        if outcome.failure():
-            return outcome
-    with temporary_folder() as folder:
+    quantized = None
+    with temporary_folder() as folder, ThreadPoolExecutor(1) as beside:
         file = folder / "dynamic.onnx"
         try:
             sized.save(file)
         except ModelError as error:
             raise VerificationError(str(error).removeprefix(f"{file}: ")) from None
         if is_quantized(loaded.original):
-            check = compare_quantized(model.path, file, process.threads)
-            if check is not None and check.gain:
-                raise VerificationError(check.gain)
-            outcome = replace(outcome, quantized=check)
-        compared = compare_file_at_all_sizes(loaded, file, tuple(Session), process.seed)
-        return outcome.joined(compared)
+            quantized = compare_quantized(model.path, file, process.threads)
+            if quantized is not None and quantized.gain:
+                raise VerificationError(quantized.gain)
+        files = beside.submit(compare_file_at_all_sizes, loaded, file, tuple(Session), process.seed)
+        graphs = compare_graphs(loaded, sized)
+        if graphs.failure():
+            return graphs
+        return replace(graphs, quantized=quantized).joined(files.result())
 
 
 def compare_file_at_all_sizes(

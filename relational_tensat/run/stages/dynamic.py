@@ -27,10 +27,15 @@ from relational_tensat.formats.dynamic.sized_model import (
 from relational_tensat.formats.dynamic.writer import write_dynamic
 from relational_tensat.rules.backends.expand_to_onnx import expand_alike
 from relational_tensat.run.reports import SizedResult
-from relational_tensat.run.stages.compare_sizes import compare_at_all_sizes, with_shared_weights
+from relational_tensat.run.stages.compare_sizes import (
+    compare_at_all_sizes,
+    is_compared_at_others,
+    with_shared_weights,
+)
 from relational_tensat.run.stages.second_search import (
     NO_OTHER,
     give_up,
+    search_again,
     without_nodes,
     without_rule,
 )
@@ -109,6 +114,8 @@ def compared_or_other(checked: CheckedRun) -> CheckedRun | ExtractedRun:
     except VerificationError as error:
         if run.options.verification.strict:
             raise
+        if is_compared_at_others(checked.loaded):  # at no other size: any step may be at fault
+            return search_again(checked.extracted, error)
         return _search_dynamic(checked.extracted, NotDynamicError(str(error)))
     return replace(checked, verification=checked.verification.joined(outcome))
 

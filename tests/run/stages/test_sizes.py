@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from relational_tensat import Options, optimize
-from relational_tensat.base.errors import InputError, ModelError
+from relational_tensat.base.errors import InputError, ModelError, VerificationError
 from relational_tensat.cli.main import main
 from relational_tensat.run.pipeline import resume
 from relational_tensat.run.reports import SizedResult
@@ -18,6 +18,7 @@ from relational_tensat.run.reports import SizedResult
 onnx = pytest.importorskip("onnx")
 
 from relational_tensat.formats.dynamic import sized_model  # noqa: E402
+from relational_tensat.run.stages import compare_sizes  # noqa: E402
 from tests.formats.dynamic.models import attention, mlp, reshaped, saved  # noqa: E402
 from tests.formats.onnx_tools import assert_same_results, constant, model, tensor  # noqa: E402
 
@@ -345,3 +346,21 @@ def test_a_model_of_much_work_is_compared_at_small_sizes(
     assert any("batch=3,seq=5" in place for place in places)
     assert not any("seq=61" in place for place in places)
     assert result.graph.weights.keys() == expected.graph.weights.keys()
+
+
+def test_a_model_of_much_work_is_not_returned_where_its_graphs_differ(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Graphs are compared only beside their file; another one is chosen then, as everywhere."""
+    path = saved(attention(), tmp_path)
+    monkeypatch.setattr(sized_model, "_FEW_FLOPS", 0)
+
+    def differ(*_: object) -> None:
+        raise VerificationError("the graphs differ")
+
+    monkeypatch.setattr(compare_sizes, "compare_graphs", differ)
+    result = optimize(path, Options.of(cost="t4"), output=tmp_path / "out.onnx")
+    assert result.unchanged
+    assert any("the graphs differ" in note for note in result.notes)
+    with pytest.raises(VerificationError, match="the graphs differ"):
+        optimize(path, Options.of(cost="t4", strict=True), output=tmp_path / "out.onnx")
