@@ -8,8 +8,8 @@ root to m goes through. Sets are Python integers, one bit per class.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from heapq import heappop, heappush
 
 import numpy as np
 
@@ -83,17 +83,19 @@ def _greatest_fixpoint(
     """Return, per class, the largest sets with ``sets[m] = common(m, sets) + {m}``.
 
     Args:
-        order: the classes, in an order in which few of them have to be looked at twice.
+        order: the classes, in an order in which few of them have to be looked at twice. Of those to look
+            at, the first in it is next: in the order of discovery, each is looked at tens of times.
         dependents: per class, those whose set depends on its own.
         common: what a class's set is but for itself; None for the set of all classes.
         check: asked for every class looked at.
     """
     sets: list[int | None] = [None] * len(dependents)
-    queue = deque(order)
-    queued = [True] * len(dependents)
+    classes = list(order)
+    place = {klass: number for number, klass in enumerate(classes)}
+    queue, queued = list(range(len(classes))), [True] * len(dependents)
     while queue:
         check()
-        klass = queue.popleft()
+        klass = classes[heappop(queue)]
         queued[klass] = False
         common_bits = common(klass, sets)
         if common_bits is None or common_bits | (1 << klass) == sets[klass]:
@@ -102,7 +104,7 @@ def _greatest_fixpoint(
         for dependent in dependents[klass]:
             if not queued[dependent]:
                 queued[dependent] = True
-                queue.append(dependent)
+                heappush(queue, place[dependent])
     return [bits if bits is not None else 1 << klass for klass, bits in enumerate(sets)]
 
 
