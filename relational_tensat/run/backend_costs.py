@@ -89,6 +89,19 @@ def cheapest_way(egraph: EGraph, cost: CostSource) -> Graph:
     return chosen_graph(egraph)
 
 
+def _form(graph: Graph) -> tuple[object, ...]:
+    """Return what graphs share that differ in the names of computed values only."""
+    outputs = (value for node in graph.nodes for value in node.outputs)
+    places = {value: place for place, value in enumerate(outputs)}
+    nodes = (
+        (node.op, repr(node.attrs), tuple(places.get(value, value) for value in node.inputs))
+        for node in graph.nodes
+    )
+    weights = ((name, weight.type, id(weight.data)) for name, weight in graph.weights.items())
+    returned = (places.get(value, value) for value in graph.outputs)
+    return (*nodes, *weights, *graph.inputs.items(), *returned)
+
+
 class _OfConstants(CostSource):
     """Costs by which a backend computes no operand that its kernels take as constants."""
 
@@ -230,8 +243,13 @@ class BackendCosts(CostSource):
     def as_run(self, graph: Graph) -> Graph:
         """Return the kernels that the backend runs a graph by."""
         if graph not in self._as_run:
-            with ways_to_run(self._backend.as_read(graph), self._rules) as ways:
-                self._as_run[graph] = self._fused(cheapest_way(ways, self))
+            form = _form(graph)
+            alike = next((each for each in self._as_run if _form(each) == form), None)
+            if alike is None:
+                with ways_to_run(self._backend.as_read(graph), self._rules) as ways:
+                    self._as_run[graph] = self._fused(cheapest_way(ways, self))
+            else:
+                self._as_run[graph] = self._as_run[alike]
         return self._as_run[graph]
 
     def with_kernels(self, graph: Graph, own: Sequence[OwnKernel]) -> Graph:

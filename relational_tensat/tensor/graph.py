@@ -7,7 +7,7 @@ infers every type through the operators' descriptions, and says in one line what
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from relational_tensat.base.errors import ModelError, RelationalTensatError, nearest
 from relational_tensat.base.shown_text import html_table
@@ -131,7 +131,7 @@ def build_graph(
     ordered = []
     for node in _sort_nodes(list(nodes), types, where):
         attrs, kinds = _check_node(node, types, where)
-        ordered.append(replace(node, attrs=attrs))
+        ordered.append(Node(node.op, node.inputs, node.outputs, attrs, node.name))
         types.update(zip(node.outputs, kinds, strict=True))
     names = tuple(outputs)
     if not names:

@@ -55,6 +55,7 @@ def verify(
     seed: int = 0,
     runs: int | None = None,
     inputs: Mapping[str, Array] | None = None,
+    drawn: dict[int, RandomWeights] | None = None,
 ) -> Verification:
     """Run both graphs in float64 on the same random inputs and compare every output.
 
@@ -70,6 +71,8 @@ def verify(
         seed: of inputs and weights.
         runs: inputs drawn per set of weights; by default 2, or 1 for graphs of over 5 Gflop or 1,000 nodes.
         inputs: real inputs, by name, instead of random ones; those missing are drawn.
+        drawn: random weights by how often they were made smaller; of the same graph at other sizes, which
+            are drawn once. More go into it.
 
     Returns:
         What was compared and the errors found; no runs and a warning where the original cannot be
@@ -81,7 +84,7 @@ def verify(
             the optimized graph cannot be computed.
     """
     check_signatures(original, optimized)
-    verifier = _Verifier(original, optimized, folded, seed, runs, dict(inputs or {}))
+    verifier = _Verifier(original, optimized, folded, seed, runs, dict(inputs or {}), drawn)
     with nullcontext() if verifier.is_much_work else one_product_thread():
         return verifier.run()
 
@@ -148,6 +151,7 @@ class _Verifier:
         seed: int,
         runs: int | None,
         inputs: dict[str, Array],
+        drawn: dict[int, RandomWeights] | None,
     ) -> None:
         self.original = original
         self.optimized = optimized
@@ -166,7 +170,8 @@ class _Verifier:
         self.runs = runs if self.varies else 1
         self.unknown = UnknownOperators()
         self.step = 0
-        self._weights_of_step: tuple[int, RandomWeights] | None = None
+        self._drawn = {} if drawn is None else drawn
+        self._draws_again = self.runs > 1 or self.masking.has_runs or drawn is not None
         self.results: list[OutputCheck] = []
         self.comparisons: list[Compared] = []
         self.warnings: list[str] = []
@@ -310,12 +315,12 @@ class _Verifier:
             raise VerificationError(f"the optimized graph cannot be computed: {error}") from error
 
     def _random_weights(self) -> Weights:
-        """Return the random weights of the current step; the same object while it lasts."""
-        if self._weights_of_step is None or self._weights_of_step[0] != self.step:
-            again = self.runs > 1 or self.masking.has_runs
-            weights = RandomWeights(self.original, self.seed, self.step, keep=again)
-            self._weights_of_step = (self.step, weights)
-        return self._weights_of_step[1]
+        """Return the random weights of the current step; smaller ones take the place of the others."""
+        if self.step not in self._drawn:
+            self._drawn.clear()
+            again = self._draws_again
+            self._drawn[self.step] = RandomWeights(self.original, self.seed, self.step, keep=again)
+        return self._drawn[self.step]
 
     def _explain(self, label: str, inputs: Mapping[str, Array], weights: Weights) -> None:
         location = first_not_finite(self.original, inputs, weights, self.unknown)

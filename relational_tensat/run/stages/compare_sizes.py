@@ -20,6 +20,7 @@ from relational_tensat.run.reports import SizedResult
 from relational_tensat.run.values import CheckedRun, LoadedRun
 from relational_tensat.tensor import Graph
 from relational_tensat.verify import Verification, verify
+from relational_tensat.verify.inputs import RandomWeights
 from relational_tensat.verify.quantization import compare_quantized, is_quantized
 from relational_tensat.verify.runtime import FileTrial, verify_files_at
 from relational_tensat.verify.sessions import Session
@@ -46,7 +47,7 @@ def compare_graphs(loaded: LoadedRun, sized: SizedResult) -> Verification:
     model = loaded.model.dynamic
     assert model is not None
     folded = sized.folded if is_compared_at_others(loaded) else None
-    outcome = UNCHANGED
+    outcome, drawn = UNCHANGED, dict[int, RandomWeights]()
     for place in (1, len(model.others)):
         there = model.all[place]
         checked = verify(
@@ -56,6 +57,7 @@ def compare_graphs(loaded: LoadedRun, sized: SizedResult) -> Verification:
             seed=loaded.run.options.process.seed,
             runs=1,
             inputs=there.known_inputs,
+            drawn=drawn,
         ).at_sizes(_label(there.sizes))
         outcome = outcome.joined(checked)
     return outcome

@@ -17,7 +17,7 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.base.folders import temporary_folder
 from relational_tensat.cost import Configuration
 from relational_tensat.cost.key import configuration_of
-from relational_tensat.tensor import Array, Graph, Node
+from relational_tensat.tensor import Array, Graph, Node, tensors_of
 from relational_tensat.tensor.operators.opaque import WITH_BODIES
 from relational_tensat.tensor.uses import weight_bytes
 from relational_tensat.verify.inputs import RandomWeights, draw_inputs
@@ -27,6 +27,8 @@ from relational_tensat.verify.sessions import Session, open_session, runtime_err
 _RUNS, _WARM_UP_RUNS = 5, 1
 #: After so many seconds no further run begins, but for one after the first ones.
 _ENOUGH_S = 0.5
+#: Nodes that read and write no more take what a call takes, which their price has, too.
+_FEW_BYTES = 1 << 13
 #: Models with more weights are not opened once more for this.
 _MOST_BYTES = 1 << 30
 
@@ -40,7 +42,7 @@ def opaque_times_us(
         graph: as it was read from the file, at the sizes that it is run at.
         inputs: given ones.
     """
-    nodes = {node.outputs[0]: node for node in graph.nodes if _is_timed(node)}
+    nodes = {node.outputs[0]: node for node in graph.nodes if _is_timed(node, graph)}
     if not nodes or weight_bytes(graph) > _MOST_BYTES:
         return {}
     times_us = _node_times_us(file, graph, inputs, threads, seed)
@@ -55,8 +57,11 @@ def opaque_times_us(
     return {each: sum(us) / len(us) for each, us in by_configuration.items()}
 
 
-def _is_timed(node: Node) -> bool:
-    return node.op == "opaque" and node.attrs["op_type"] not in WITH_BODIES
+def _is_timed(node: Node, graph: Graph) -> bool:
+    if node.op != "opaque" or node.attrs["op_type"] in WITH_BODIES:
+        return False
+    kinds = [graph.types[name] for name in (*node.inputs, *node.outputs)]
+    return sum(part.nbytes for kind in kinds for part in tensors_of(kind)) > _FEW_BYTES
 
 
 def _node_times_us(
