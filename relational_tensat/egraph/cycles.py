@@ -229,7 +229,7 @@ _ALL_ROUNDS = 2**31 - 1
 _MANY_EDGES = 300
 
 #: Up to so many edges, statements find the e-nodes to filter. The ways between classes are as many as the
-#: square of these; of 10,000 edges, dropping those between strong components alone took 20 times the search.
+#: square of these; dropping those between strong components alone took 20 times the search of 10,000.
 MOST_BY_STATEMENTS = 3_000
 
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from relational_tensat.base.errors import InputError, ModelError, VerificationError
-from relational_tensat.base.folders import temporary_folder
 from relational_tensat.formats.dynamic.expressions import Sizes
 from relational_tensat.formats.dynamic.sized_model import (
     DynamicModel,
@@ -63,10 +62,13 @@ def compare_graphs(loaded: LoadedRun, sized: SizedResult) -> Verification:
     return outcome
 
 
-def compare_at_all_sizes(checked: CheckedRun) -> Verification:
+def compare_at_all_sizes(checked: CheckedRun, file: Path) -> Verification:
     """Compare the dynamic files, and the graphs, at three sizes of each dimension, 1 among them.
 
     onnxruntime runs the files while NumPy computes the graphs.
+
+    Args:
+        file: where the result is written for that.
 
     Raises:
         VerificationError: the dynamic file is not valid, cannot be run, or at no size.
@@ -74,17 +76,16 @@ def compare_at_all_sizes(checked: CheckedRun) -> Verification:
     loaded, sized = checked.loaded, checked.sized
     model, process = loaded.model.dynamic, loaded.run.options.process
     assert model is not None and sized is not None
+    try:
+        sized.save(file)
+    except ModelError as error:
+        raise VerificationError(str(error).removeprefix(f"{file}: ")) from None
     quantized = None
-    with temporary_folder() as folder, ThreadPoolExecutor(1) as beside:
-        file = folder / "dynamic.onnx"
-        try:
-            sized.save(file)
-        except ModelError as error:
-            raise VerificationError(str(error).removeprefix(f"{file}: ")) from None
-        if is_quantized(loaded.original):
-            quantized = compare_quantized(model.path, file, process.threads)
-            if quantized is not None and quantized.gain:
-                raise VerificationError(quantized.gain)
+    if is_quantized(loaded.original):
+        quantized = compare_quantized(model.path, file, process.threads)
+        if quantized is not None and quantized.gain:
+            raise VerificationError(quantized.gain)
+    with ThreadPoolExecutor(1) as beside:
         files = beside.submit(compare_file_at_all_sizes, loaded, file, tuple(Session), process.seed)
         graphs = compare_graphs(loaded, sized)
         if graphs.failure():

@@ -6,6 +6,7 @@ What holds at some sizes only is left out, and another graph is extracted from t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from relational_tensat.base.errors import (
@@ -14,6 +15,8 @@ from relational_tensat.base.errors import (
     RelationalTensatError,
     VerificationError,
 )
+from relational_tensat.base.files import folder_beside
+from relational_tensat.base.folders import temporary_folder
 from relational_tensat.explain.chosen_at_sizes import ChosenAtSizes
 from relational_tensat.explain.explanation import Explanation, explain
 from relational_tensat.explain.fault import Fault, fault_at
@@ -25,6 +28,7 @@ from relational_tensat.formats.dynamic.sized_model import (
     text_of,
 )
 from relational_tensat.formats.dynamic.writer import write_dynamic
+from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.rules.backends.expand_to_onnx import expand_alike
 from relational_tensat.run.reports import SizedResult
 from relational_tensat.run.stages.compare_sizes import (
@@ -105,10 +109,16 @@ def compared_or_other(checked: CheckedRun) -> CheckedRun | ExtractedRun:
     Raises:
         VerificationError: it does, and the options are strict.
     """
-    run = checked.loaded.run
+    run, sized, output = checked.loaded.run, checked.sized, checked.loaded.output
+    assert sized is not None
     try:
-        with run.phases.phase("verify"):
-            outcome = compare_at_all_sizes(checked)
+        with run.phases.phase("verify"), ExitStack() as files:
+            if output is not None and is_onnx(output):
+                file = run.files.enter_context(folder_beside(output)) / output.name
+                sized = replace(sized, compared=file)
+            else:
+                file = files.enter_context(temporary_folder()) / "dynamic.onnx"
+            outcome = compare_at_all_sizes(checked, file)
         if outcome.failure():
             raise VerificationError(outcome.failure())
     except VerificationError as error:
@@ -117,7 +127,7 @@ def compared_or_other(checked: CheckedRun) -> CheckedRun | ExtractedRun:
         if is_compared_at_others(checked.loaded):  # at no other size: any step may be at fault
             return search_again(checked.extracted, error)
         return _search_dynamic(checked.extracted, NotDynamicError(str(error)))
-    return replace(checked, verification=checked.verification.joined(outcome))
+    return replace(checked, verification=checked.verification.joined(outcome), sized=sized)
 
 
 def sizes_note(model: DynamicModel) -> str:
