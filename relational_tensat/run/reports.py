@@ -398,13 +398,11 @@ class SizedResult:
         graphs: at the base sizes first; nothing in them is folded.
         folded: the same with what depends on weights only as weights.
         file: all of them in one, with dynamic dimensions: a skeleton, and its large weights.
-        compared: where that was written to be compared, if it is beside the output.
     """
 
     graphs: tuple[Graph, ...]
     folded: tuple[Graph, ...]
     file: tuple[onnx.ModelProto, Mapping[str, Array]]
-    compared: Path | None = None
 
     def save(self, path: Path) -> None:
         """Write the file.

@@ -293,13 +293,11 @@ def _writes_the_same(checked: CheckedRun) -> bool:
         return False
     if candidate is None or loaded.model.file is None:
         return False
-    if not candidate.exists():  # it was compared at other sizes, as a dynamic file
-        save_model(checked.folded, candidate, loaded.run.options.output.opset)
     contents, options, model = loaded.run.contents, loaded.run.options.model, loaded.model.dynamic
     dims = options.dims if model is None else model.dimensions.at(model.base.sizes)
     keeps = options.keep_overridable
     before = load_model(loaded.model.file, dims, keep_overridable=keeps)
-    after = load_model(candidate, keep_overridable=keeps)
+    after = load_model(candidate, {} if checked.sized is None else dims, keep_overridable=keeps)
     return contents.of(before) == contents.of(after)
 
 

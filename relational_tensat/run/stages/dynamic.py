@@ -109,15 +109,13 @@ def compared_or_other(checked: CheckedRun) -> CheckedRun | ExtractedRun:
     Raises:
         VerificationError: it does, and the options are strict.
     """
-    run, sized, output = checked.loaded.run, checked.sized, checked.loaded.output
-    assert sized is not None
+    run, output = checked.loaded.run, checked.loaded.output
     try:
         with run.phases.phase("verify"), ExitStack() as files:
+            candidate = None
             if output is not None and is_onnx(output):
-                file = run.files.enter_context(folder_beside(output)) / output.name
-                sized = replace(sized, compared=file)
-            else:
-                file = files.enter_context(temporary_folder()) / "dynamic.onnx"
+                candidate = run.files.enter_context(folder_beside(output)) / output.name
+            file = candidate or files.enter_context(temporary_folder()) / "dynamic.onnx"
             outcome = compare_at_all_sizes(checked, file)
         if outcome.failure():
             raise VerificationError(outcome.failure())
@@ -127,7 +125,8 @@ def compared_or_other(checked: CheckedRun) -> CheckedRun | ExtractedRun:
         if is_compared_at_others(checked.loaded):  # at no other size: any step may be at fault
             return search_again(checked.extracted, error)
         return _search_dynamic(checked.extracted, NotDynamicError(str(error)))
-    return replace(checked, verification=checked.verification.joined(outcome), sized=sized)
+    verification = checked.verification.joined(outcome)
+    return replace(checked, verification=verification, candidate=candidate)
 
 
 def sizes_note(model: DynamicModel) -> str:

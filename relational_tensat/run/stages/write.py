@@ -101,8 +101,8 @@ def _write_file(checked: CheckedRun, output: Path, *, with_candidate: bool) -> _
         data = move_with_data(saved, data_of(saved), output, _data_of_model(loaded.model.file))
         return _File((sizes, *_change_notes(checked)), data)
     if not extracted.copies_file:
-        candidate = checked.candidate if checked.sized is None else checked.sized.compared
-        if with_candidate and candidate is not None and candidate.exists():
+        candidate = checked.candidate if with_candidate else None
+        if candidate is not None and candidate.exists():
             move_into_place(candidate.parent, output)
         elif checked.sized is not None:
             checked.sized.save(output)
