@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from bench.synthesis.enumeration import TermBank
+from bench.synthesis.store import SynthesisStore
+from bench.synthesis.vocabulary import OperatorChoice, TermSetting
 from relational_tensat.rules.functions import Inapplicable
 from relational_tensat.rules.instance import compiled_rule, tensor_vars, typed_application
 from relational_tensat.rules.library import taso_rules
 from relational_tensat.rules.model import Apply, Literal, Rule, Term, Var, nodes_of
-from relational_tensat.rules.synthesis.enumeration import TermBank
-from relational_tensat.rules.synthesis.store import SynthesisStore
-from relational_tensat.rules.synthesis.vocabulary import OperatorChoice, TermSetting
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import AttrItems, TensorType
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from bench.synthesis.vocabulary import TermSetting
 from relational_tensat.rules.model import Apply, Literal, Term, Var
-from relational_tensat.rules.synthesis.vocabulary import TermSetting
 from relational_tensat.rules.text import term_text
 from relational_tensat.tensor.operators import get_operator
 

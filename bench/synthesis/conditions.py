@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
+from bench.synthesis.store import SynthesisStore, columns
 from relational_tensat.base.records import record
 from relational_tensat.rules.functions import Inapplicable
 from relational_tensat.rules.instance import attr_vars, compiled_rule, tensor_vars
@@ -17,7 +18,6 @@ from relational_tensat.rules.model import Call, Expr, Literal, Rule, Var
 from relational_tensat.rules.soundness.draws import RuleConfiguration, draw_configuration
 from relational_tensat.rules.soundness.judgement import Judge, LawOutcome
 from relational_tensat.rules.soundness.requirements import DrawPlan
-from relational_tensat.rules.synthesis.store import SynthesisStore, columns
 from relational_tensat.tensor.hints import SeededChoices
 
 _RANKS = (1, 2, 3, 4)

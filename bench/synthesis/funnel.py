@@ -1,7 +1,6 @@
 """The funnel: from models and operators to rules, stage by stage, all of it in one file.
 
-Every stage reads what the one before has written, so a synthesis goes on where it was ended. What rooms
-above this one do (a run, an exploration) is handed in.
+Every stage reads what the one before has written, so a synthesis goes on where it was ended.
 """
 
 from __future__ import annotations
@@ -13,28 +12,25 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from relational_tensat.base.records import record
-from relational_tensat.rules.language import parse_rules
-from relational_tensat.rules.model import Rule, Term, variables_of
-from relational_tensat.rules.soundness.rule_verification import judged
-from relational_tensat.rules.synthesis.candidates import OperatorCost, add_candidates, add_laws
-from relational_tensat.rules.synthesis.enumeration import TermBank
-from relational_tensat.rules.synthesis.judging import judged_pair
-from relational_tensat.rules.synthesis.pair_terms import (
-    read_rule_text,
-    rule_of,
-    with_names,
-)
-from relational_tensat.rules.synthesis.store import SynthesisStore
-from relational_tensat.rules.synthesis.two_sources import laws_of_two, rule_of_two
-from relational_tensat.rules.synthesis.vocabulary import TermSetting, settings_of_operators
-from relational_tensat.rules.synthesis.windows import (
+from bench.synthesis.candidates import add_candidates, add_laws
+from bench.synthesis.enumeration import TermBank
+from bench.synthesis.judging import judged_pair
+from bench.synthesis.pair_terms import read_rule_text, rule_of, with_names
+from bench.synthesis.store import SynthesisStore
+from bench.synthesis.tools import SynthesisTools
+from bench.synthesis.two_sources import laws_of_two, rule_of_two
+from bench.synthesis.vocabulary import TermSetting, settings_of_operators
+from bench.synthesis.windows import (
     MinedWindow,
     form_of,
     setting_key,
     setting_of_windows,
     windows_of,
 )
+from relational_tensat.base.records import record
+from relational_tensat.rules.language import parse_rules
+from relational_tensat.rules.model import Rule, Term, variables_of
+from relational_tensat.rules.soundness.rule_verification import judged
 from relational_tensat.rules.text import rule_text
 from relational_tensat.tensor.graph import Graph
 from relational_tensat.tensor.types import TensorType
@@ -50,25 +46,6 @@ _OF_TERMS = 0.4
 
 #: Windows with their numbers.
 _Windows: TypeAlias = Sequence[tuple[int, MinedWindow]]
-
-
-@record
-class SynthesisTools:
-    """What other rooms do.
-
-    Attributes:
-        optimized: a model's graph after a run.
-        cost_us: of an operator, modelled.
-        whole_us: of a graph.
-        unproved: which pairs of terms over inputs the laws do not prove.
-        derived: whether the laws and these rules prove a rule.
-    """
-
-    optimized: Callable[[Path], Graph]
-    cost_us: OperatorCost
-    whole_us: Callable[[Graph], float]
-    unproved: Callable[[Sequence[tuple[Term, Term]], Mapping[str, TensorType]], list[int]]
-    derived: Callable[[Rule, Sequence[Rule]], bool]
 
 
 @record
@@ -271,10 +248,7 @@ class RuleFunnel:
             status, note = "derived from the laws", ""
             if not self.tools.derived(rule, kept):
                 verdict = judged(
-                    rule,
-                    seed=self.request.seed + 1,
-                    trials=self.request.trials,
-                    shrink=False,
+                    rule, seed=self.request.seed + 1, trials=self.request.trials, shrink=False
                 )
                 status, note = (
                     ("found", "") if verdict.status == "sound" else ("refuted", verdict.reason)

@@ -6,22 +6,23 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from bench.synthesis.vocabulary import TermSetting
 from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, first_line
-from relational_tensat.base.files import sql
-from relational_tensat.rules.synthesis.vocabulary import TermSetting
 from relational_tensat.tensor.types import AttrItems, TensorType
 
+_SQL = Path(__file__).parent / "sql"
 #: What the largest table may take of memory; more goes to the disk.
 _MEMORY = "600MB"
 
 
 class SynthesisStore:
-    """A DuckDB file with the tables of ``sql/synthesis/tables.sql``; in memory without a path."""
+    """A DuckDB file with the tables of ``sql/tables.sql``; in memory without a path."""
 
     def __init__(self, path: Path | None) -> None:
         """Open or make it.
@@ -36,7 +37,7 @@ class SynthesisStore:
         }
         try:
             self.connection = duckdb.open_database(path, settings, writes=True)
-            self.connection.execute(sql("synthesis/tables"))
+            self.connection.execute(_sql("tables"))
         except duckdb.Error as error:
             raise InputError(f"{path}: {first_line(error)}") from error
 
@@ -52,8 +53,8 @@ class SynthesisStore:
         self.connection.close()
 
     def rows(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
-        """Return the rows of ``sql/synthesis/STATEMENT.sql``."""
-        return self.connection.execute(sql(f"synthesis/{statement}"), values or None).fetchall()
+        """Return the rows of ``sql/STATEMENT.sql``."""
+        return self.connection.execute(_sql(statement), values or None).fetchall()
 
     def append(self, table: str, columns: Mapping[str, Any]) -> None:
         """Add rows, given by columns in the table's order."""
@@ -97,6 +98,11 @@ class SynthesisStore:
             name: TensorType(dtype, tuple(shape))
             for name, (dtype, shape) in json.loads(text).items()
         }
+
+
+@cache
+def _sql(name: str) -> str:
+    return (_SQL / f"{name}.sql").read_text(encoding="utf-8")
 
 
 def attrs_text(attrs: AttrItems) -> str:

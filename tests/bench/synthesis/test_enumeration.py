@@ -5,19 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relational_tensat.rules.synthesis.batches import BatchArithmetic
-from relational_tensat.rules.synthesis.candidates import TermReaderOfTables
-from relational_tensat.rules.synthesis.enumeration import TermBank
-from relational_tensat.rules.synthesis.store import SynthesisStore
-from relational_tensat.rules.synthesis.vocabulary import (
-    OperatorChoice,
-    TermSetting,
-    settings_of_operators,
-)
+from bench.synthesis.batches import BatchArithmetic
+from bench.synthesis.candidates import TermReaderOfTables
+from bench.synthesis.enumeration import TermBank
+from bench.synthesis.store import SynthesisStore
+from bench.synthesis.vocabulary import OperatorChoice, TermSetting, settings_of_operators
 from relational_tensat.rules.text import term_text
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import TensorType
-from tests.rules.synthesis.slow_terms import groups, trees, value_of
+from tests.bench.synthesis.slow_terms import groups, trees, value_of
 
 _ROW = TensorType("float32", (7,))
 SETTING = TermSetting(

@@ -5,19 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bench.synthesis.candidates import says_something
+from bench.synthesis.conditions import drawn_examples, inferred_conditions, vocabulary_of
+from bench.synthesis.judging import judged_pair, with_conditions
+from bench.synthesis.pair_terms import is_permutative, rule_of
+from bench.synthesis.store import SynthesisStore
+from bench.synthesis.windows import exact_number
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Apply, Rule, Term, Var
 from relational_tensat.rules.soundness.draws import RuleConfiguration
-from relational_tensat.rules.synthesis.candidates import says_something
-from relational_tensat.rules.synthesis.conditions import (
-    drawn_examples,
-    inferred_conditions,
-    vocabulary_of,
-)
-from relational_tensat.rules.synthesis.judging import judged_pair, with_conditions
-from relational_tensat.rules.synthesis.pair_terms import is_permutative, rule_of
-from relational_tensat.rules.synthesis.store import SynthesisStore
-from relational_tensat.rules.synthesis.windows import exact_number
 from relational_tensat.rules.text import expr_text, rule_text, term_text
 
 _TRIALS = 60

@@ -8,6 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from bench.synthesis.candidates import OperatorCost, TermReaderOfTables, cost_us_of
+from bench.synthesis.pair_terms import (
+    first_names,
+    is_degenerate,
+    law_text,
+    read_rule_text,
+    replaced,
+    with_names,
+)
+from bench.synthesis.store import SynthesisStore
 from relational_tensat.rules.model import (
     Apply,
     Call,
@@ -19,20 +29,6 @@ from relational_tensat.rules.model import (
     nodes_of,
     variables_of,
 )
-from relational_tensat.rules.synthesis.candidates import (
-    OperatorCost,
-    TermReaderOfTables,
-    cost_us_of,
-)
-from relational_tensat.rules.synthesis.pair_terms import (
-    first_names,
-    is_degenerate,
-    law_text,
-    read_rule_text,
-    replaced,
-    with_names,
-)
-from relational_tensat.rules.synthesis.store import SynthesisStore
 from relational_tensat.rules.text import rule_text, term_text
 from relational_tensat.tensor.types import TensorType
 

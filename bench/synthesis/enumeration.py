@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.synthesis.batches import Batch, BatchArithmetic, Types, varies
+from bench.synthesis.store import SynthesisStore, attrs_text, columns
+from bench.synthesis.term_values import ComputedTerm, TermClass
+from bench.synthesis.vocabulary import OperatorChoice, TermSetting
 from relational_tensat.rules.instance import typed_application
-from relational_tensat.rules.synthesis.batches import Batch, BatchArithmetic, Types, varies
-from relational_tensat.rules.synthesis.store import SynthesisStore, attrs_text, columns
-from relational_tensat.rules.synthesis.term_values import ComputedTerm, TermClass
-from relational_tensat.rules.synthesis.vocabulary import OperatorChoice, TermSetting
 from relational_tensat.tensor.types import AttrItems, TensorType, tensors_of
 
 #: So many terms are computed at a time.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from relational_tensat.rules.synthesis.batches import Batch
+from bench.synthesis.batches import Batch
 
 
 @dataclass

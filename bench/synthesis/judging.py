@@ -11,6 +11,14 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from bench.synthesis.conditions import (
+    LawExample,
+    drawn_examples,
+    inferred_conditions,
+    vocabulary_of,
+)
+from bench.synthesis.pair_terms import law_text, read_rule_text, replaced
+from bench.synthesis.store import SynthesisStore
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.base.records import record
 from relational_tensat.rules.functions import get_function
@@ -18,18 +26,6 @@ from relational_tensat.rules.instance import tensor_vars
 from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Var, nodes_of
 from relational_tensat.rules.soundness.rule_verification import judged
 from relational_tensat.rules.soundness.verdict import Verdict
-from relational_tensat.rules.synthesis.conditions import (
-    LawExample,
-    drawn_examples,
-    inferred_conditions,
-    vocabulary_of,
-)
-from relational_tensat.rules.synthesis.pair_terms import (
-    law_text,
-    read_rule_text,
-    replaced,
-)
-from relational_tensat.rules.synthesis.store import SynthesisStore
 from relational_tensat.rules.text import rule_text
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import AttrValue

@@ -15,9 +15,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from bench.synthesis.vocabulary import OperatorChoice, TermSetting
 from relational_tensat.base.records import record
 from relational_tensat.rules.instance import typed_application
-from relational_tensat.rules.synthesis.vocabulary import OperatorChoice, TermSetting
 from relational_tensat.tensor.graph import Graph, Node
 from relational_tensat.tensor.operators import get_operator, operators
 from relational_tensat.tensor.types import AttrItems, AttrValue, TensorType, tensors_of
