@@ -21,7 +21,8 @@ from relational_tensat.rules.soundness.requirements import DrawPlan
 from relational_tensat.tensor.hints import SeededChoices
 
 _RANKS = (1, 2, 3, 4)
-_MOST_DRAWS = 1500
+#: So many draws in a row may bring no new configuration.
+_MOST_IDLE = 1000
 #: A condition keeps so many examples on which the law holds, or it repairs nothing.
 LEAST_KEPT = 6
 
@@ -34,24 +35,27 @@ class LawExample:
     holds: bool
 
 
-def drawn_examples(rule: Rule, count: int, seed: int = 0) -> list[LawExample]:
-    """Return up to ``count`` different configurations, near and far, judged."""
+def drawn_examples(rule: Rule, seed: int = 0) -> Iterator[LawExample]:
+    """Yield different configurations, near and far, judged, until hardly any draw brings a new one."""
     judge = Judge(DrawPlan(rule), seed)
     choices = SeededChoices(f"{seed} {rule.law}")
-    found: dict[object, LawExample] = {}
-    for turn in range(_MOST_DRAWS):
-        if len(found) >= count:
-            break
+    seen: set[object] = set()
+    idle = 0
+    for turn in itertools.count():
+        idle += 1
+        if idle > _MOST_IDLE:
+            return
         configuration = draw_configuration(judge.plan, choices, far=turn % 4 == 3)
-        if configuration is None or configuration.key in found:
+        if configuration is None or configuration.key in seen:
             continue
         sides = judge.sides(configuration)
         if sides is None:
             continue
         outcome = judge.holds(configuration, sides)
         if outcome is not LawOutcome.UNDEFINED:
-            found[configuration.key] = LawExample(configuration, outcome is LawOutcome.HOLDS)
-    return list(found.values())
+            idle = 0
+            seen.add(configuration.key)
+            yield LawExample(configuration, outcome is LawOutcome.HOLDS)
 
 
 def vocabulary_of(rule: Rule) -> Iterator[Expr]:

@@ -20,7 +20,7 @@ def found_text(store: SynthesisStore, command: str) -> str:
     Args:
         command: that found it.
     """
-    rows = store.rows("found", status="found")
+    rows = store.rows("found")
     head = [f"; {len(rows)} rules, found by: {command}", "; A share is of a model's modelled cost."]
     rules = [
         "\n".join((*_told(evidence, trials, models), text))
@@ -46,7 +46,7 @@ def page_text(store: SynthesisStore) -> str:
     ]
     stages = [(name, rows, f"{cpu_s:.1f} s") for name, rows, cpu_s in store.rows("stages")]
     left_out = len(store.rows("laws")) - len(fates)
-    rules = (text for _, text, *_ in store.rows("found", status="found"))
+    rules = (text for _, text, *_ in store.rows("found"))
     return "\n".join((
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Rules that were found</title>',
         "<style>body { font-family: sans-serif } td { padding: 0 1em; vertical-align: top }</style>",

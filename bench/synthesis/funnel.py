@@ -10,11 +10,11 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from bench.synthesis.candidates import add_candidates, add_laws
 from bench.synthesis.enumeration import TermBank
-from bench.synthesis.judging import judged_pair
+from bench.synthesis.judging import DERIVED, TRIALS, judged_pair
 from bench.synthesis.pair_terms import read_rule_text, rule_of, with_names
 from bench.synthesis.store import SynthesisStore
 from bench.synthesis.tools import SynthesisTools
@@ -30,7 +30,6 @@ from bench.synthesis.windows import (
 from relational_tensat.base.records import record
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Rule, Term, variables_of
-from relational_tensat.rules.soundness.rule_verification import judged
 from relational_tensat.rules.text import rule_text
 from relational_tensat.tensor.graph import Graph
 from relational_tensat.tensor.types import TensorType
@@ -39,8 +38,6 @@ from relational_tensat.tensor.types import TensorType
 _PAIRS = 300
 #: Windows of models have so many operators more than terms: what is cheaper is shorter.
 _WIDER = 4
-#: Trials of the checker before a law is derived from others: few, since what is written is tried again.
-_FIRST_TRIALS = 80
 #: The share of the time that terms may take.
 _OF_TERMS = 0.4
 
@@ -59,7 +56,7 @@ class SynthesisRequest:
         sources: 2 for rules of two sources, too, whose targets are the parts of one tensor.
         cheaper: only rules whose target costs less, modelled; else no more, or, of two sources, any.
         time_limit_s: CPU seconds, of this process.
-        trials: configurations that the checker tries what is to be written on.
+        trials: configurations that what is to be written is tried on.
     """
 
     models: tuple[Path, ...] = ()
@@ -69,7 +66,7 @@ class SynthesisRequest:
     cheaper: bool = True
     time_limit_s: float = 120.0
     seed: int = 0
-    trials: int = 1200
+    trials: int = TRIALS
 
 
 class RuleFunnel:
@@ -93,14 +90,14 @@ class RuleFunnel:
         """Carry out the stages that have not ended; return the rules, those that save most first."""
         for name, stage in (
             ("terms", self._terms), ("candidates", self._candidates), ("derived", self._derive),
-            ("judged", self._judge), ("derived one by one", self._derive_alone),
+            ("judged", self._judge),
         ):  # fmt: skip
             if not self.store.ended(name):
                 with self.store.stage(name) as left:
                     count = stage()
                     if not self._over:  # else there is more to do when it goes on
                         left.append(count)
-        return [read_rule_text(text) for _, text, *_ in self.store.rows("found", status="found")]
+        return [read_rule_text(text) for _, text, *_ in self.store.rows("found")]
 
     def _is_over(self) -> bool:
         """Whether the time is: from then on, stages end early."""
@@ -202,7 +199,7 @@ class RuleFunnel:
             inputs: dict[str, TensorType] = {}
             pairs: list[tuple[Term, Term]] = []
             owners: list[int] = []
-            for place, (number, setting, source, target, *_) in enumerate(batch):
+            for place, (number, setting, source, target) in enumerate(batch):
                 own = self.store.inputs(setting)
                 names = {name: f"{setting}.{name}" for name in own}
                 inputs |= {names[name]: kind for name, kind in own.items()}
@@ -213,55 +210,34 @@ class RuleFunnel:
             unproved = {owners[pair] for pair in self.tools.unproved(pairs, inputs)}
             left += len(unproved)
             for place, (number, *_) in enumerate(batch):
-                status = "not derived" if place in unproved else "derived from the laws"
+                status = "not derived" if place in unproved else DERIVED
                 self.store.rows("settle", id=number, status=status, note="")
         return left
 
     def _judge(self) -> int:
-        sound = 0
-        for number, setting, source, target, *_ in self.store.rows("waiting", status="not derived"):
+        """Settle which of the others hold, and are proved neither alone nor by rules found before them."""
+        kept = [read_rule_text(text) for _, text, *_ in self.store.rows("found")]
+        for number, setting, source, target in self.store.rows("waiting", status="not derived"):
             if self._is_over():
                 break
             rule = _rule_of(number, source, target, self.store.inputs(setting))
-            if rule is None:
-                self.store.rows(
-                    "settle", id=number, status="refuted", note="no dim is a part's size"
-                )
-                continue
-            trials = min(_FIRST_TRIALS, self.request.trials)
-            found = judged_pair(self.store, rule, self.request.seed, trials)
-            self.store.rows("settle", id=number, status=found.status, note=found.note)
-            if found.status == "sound" and found.verdict is not None:
-                sound += 1
-                evidence, trials = found.verdict.evidence, found.verdict.trials
-                text = rule_text(found.rule).partition("\n")[2]
-                self.store.rows("add_rule", id=number, text=text, evidence=evidence, trials=trials)
-        return sound
-
-    def _derive_alone(self) -> int:
-        """Settle which rules stand when those before them are laws, too, and on more trials yet."""
-        kept = [read_rule_text(text) for _, text, *_ in self.store.rows("found", status="found")]
-        for number, text, *_ in sorted(self.store.rows("found", status="sound"), key=_length):
-            rule = read_rule_text(text)
-            if self._is_over():
-                break
-            status, note = "derived from the laws", ""
-            if not self.tools.derived(rule, kept):
-                verdict = judged(
-                    rule, seed=self.request.seed + 1, trials=self.request.trials, shrink=False
-                )
-                status, note = (
-                    ("found", "") if verdict.status == "sound" else ("refuted", verdict.reason)
-                )
+            status, note = "refuted", "no dim is a part's size"
+            if rule is not None:
+                found = judged_pair(
+                    self.store, rule, self.request.seed, self.request.trials,
+                    lambda one: self.tools.derived(one, kept),
+                )  # fmt: skip
+                status, note = found.status, found.note
+                if found.verdict is not None and status == "sound":
+                    status = "found"
+                    kept.append(found.rule)
+                    text = rule_text(found.rule).partition("\n")[2]
+                    evidence, trials = found.verdict.evidence, found.trials
+                    self.store.rows(
+                        "add_rule", id=number, text=text, evidence=evidence, trials=trials
+                    )
             self.store.rows("settle", id=number, status=status, note=note)
-            if status == "found":
-                kept.append(rule)
         return len(kept)
-
-
-def _length(row: tuple[Any, ...]) -> int:
-    """Return the length of a rule's text: what is general is short, and proves what is not."""
-    return len(row[1])
 
 
 def _rule_of(

@@ -1,4 +1,4 @@
--- Candidates of a status, those that promise most first.
-SELECT id, setting, source, target, gain, models
+-- Candidates of a status, the shortest first: what is general is short, and proves what is not.
+SELECT id, setting, source, target
 FROM candidate WHERE status = $status
-ORDER BY gain DESC, saves_us DESC, length(law), id
+ORDER BY length(source) + length(target), id

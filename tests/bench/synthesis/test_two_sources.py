@@ -62,15 +62,16 @@ def test_the_funnel_derives_judges_and_writes_them(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(funnel, "settings_of_operators", lambda names: [SETTING])
     monkeypatch.setattr(funnel, "add_candidates", lambda *args, **named: 0)  # none of one source
     request = SynthesisRequest(
-        operators=("matmul",), size=3, sources=2, cheaper=False, trials=60, time_limit_s=60.0
+        operators=("matmul",), size=3, sources=2, cheaper=False, trials=400, time_limit_s=60.0
     )
     by_itself = '(rule known (law "l") (from (concat ?x ?y :axis 1)) (to (concat ?x ?y :axis 1)))'
     with SynthesisStore(None) as store:
         tools = SynthesisTools("t4", parse_rules(by_itself, "test"))
         found = RuleFunnel(store, request, tools, lambda text: None).run()
-        assert [rule.law for rule in found] == [
-            "a · b & a · c = the parts of a · concat(b, c, axis 1)"
-        ]
+    (rule,) = found
+    assert rule.law == "a · b & a · c = the parts of a · concat(b, c, axis 1)"
+    assert [expr_text(word) for word in rule.conditions] == ["(= (rank ?a) (rank ?b))"]
+    assert verify_rule(rule, trials=400, shrink=False).status == "sound"  # unsound without it
     with SynthesisStore(None) as store:
         tools = SynthesisTools("t4", found)
         assert not RuleFunnel(store, request, tools, lambda text: None).run()
