@@ -5,14 +5,16 @@ Every stage reads what the one before has written, so a synthesis goes on where 
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from bench.synthesis.candidates import add_candidates, add_laws
+from bench.synthesis.candidates import add_laws, laws_of_one
 from bench.synthesis.enumeration import TermBank
 from bench.synthesis.judging import DERIVED, TRIALS, judged_pair
 from bench.synthesis.pair_terms import read_rule_text, rule_of, with_names
@@ -69,22 +71,22 @@ class SynthesisRequest:
     trials: int = TRIALS
 
 
+@dataclass
 class RuleFunnel:
-    """A synthesis in a file."""
+    """A synthesis in a file.
 
-    def __init__(
-        self,
-        store: SynthesisStore,
-        request: SynthesisRequest,
-        tools: SynthesisTools,
-        report: Callable[[str], None],
-    ) -> None:
-        self.store = store
-        self.request = request
-        self.tools = tools
-        self._report = report
-        self._deadline_s = time.process_time() + request.time_limit_s
-        self._over = False
+    Attributes:
+        report: is told which stages end early.
+    """
+
+    store: SynthesisStore
+    request: SynthesisRequest
+    tools: SynthesisTools
+    report: Callable[[str], None]
+    _over: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self._deadline_s = time.process_time() + self.request.time_limit_s
 
     def run(self) -> list[Rule]:
         """Carry out the stages that have not ended; return the rules, those that save most first."""
@@ -92,7 +94,7 @@ class RuleFunnel:
             ("terms", self._terms), ("candidates", self._candidates), ("derived", self._derive),
             ("judged", self._judge),
         ):  # fmt: skip
-            if not self.store.ended(name):
+            if not self.store.rows("ended", stage=name):
                 with self.store.stage(name) as left:
                     count = stage()
                     if not self._over:  # else there is more to do when it goes on
@@ -115,7 +117,7 @@ class RuleFunnel:
             bank = self._grown(number, setting, deadline_s, windows)
             terms += bank.terms
             if bank.cut:
-                self._report(f"terms: time is over in setting {number + 1}")
+                self.report(f"terms: time is over in setting {number + 1}")
                 break
         return terms
 
@@ -148,7 +150,7 @@ class RuleFunnel:
                 window_us = self._window_us(graph, window)
                 types = json.dumps([[kind.dtype, kind.shape] for kind in window.real])
                 uses.setdefault(number, []).append((path.stem, window_us, whole_us, types))
-            self._report(f"{path.name}: {len(graph.nodes)} operators after a run, {count} windows")
+            self.report(f"{path.name}: {len(graph.nodes)} operators after a run, {count} windows")
         groups: dict[str, list[tuple[int, MinedWindow]]] = {}
         for number, window in forms.values():
             groups.setdefault(setting_key(window), []).append((number, window))
@@ -179,13 +181,11 @@ class RuleFunnel:
 
     def _candidates(self) -> int:
         for (setting,) in self.store.rows("setting_ids"):
-            add_candidates(
-                self.store, setting, self.tools.cost_us, windows_only=not self.request.operators,
-                cheaper=self.request.cheaper,
-            )  # fmt: skip
-            if self.request.sources == 2:
-                laws = laws_of_two(self.store, setting, self.tools.cost_us, self.request.cheaper)
-                add_laws(self.store, setting, laws)
+            of = self.store, setting, self.tools.cost_us
+            cheaper, windows_only = self.request.cheaper, not self.request.operators
+            laws = laws_of_one(*of, windows_only=windows_only, cheaper=cheaper)
+            two = laws_of_two(*of, cheaper) if self.request.sources == 2 else ()
+            add_laws(self.store, setting, itertools.chain(laws, two))
         return len(self.store.rows("laws"))
 
     def _derive(self) -> int:

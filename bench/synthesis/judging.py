@@ -19,7 +19,7 @@ from bench.synthesis.conditions import (
     inferred_conditions,
     vocabulary_of,
 )
-from bench.synthesis.pair_terms import law_text, read_rule_text, replaced
+from bench.synthesis.pair_terms import law_text, read_rule_text, replaced, with_literals
 from bench.synthesis.store import SynthesisStore
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.base.records import record
@@ -43,6 +43,8 @@ _KEPT = ("act", "dtype", "shape")
 DERIVED = "derived from the laws"
 
 
+#: Variables that stand for values of attributes.
+_Names: TypeAlias = Mapping[tuple[str, Literal], Var]
 #: Values by the names of the variables that stand for them.
 Constants: TypeAlias = Mapping[str, AttrValue]
 
@@ -230,50 +232,33 @@ def _written_out(node: Apply) -> Apply:
     return Apply(node.op, node.children, (*node.attrs, *numbers))
 
 
-def _with_variables(rule: Rule, names: dict[tuple[str, Literal], Var]) -> Rule:
-    def in_source(node: Apply) -> Apply:
-        attrs = tuple(
-            (name, names.get((name, value), value) if isinstance(value, Literal) else value)
-            for name, value in node.attrs
-        )
-        return Apply(node.op, node.children, attrs)
-
-    def in_target(node: Apply) -> Apply:
-        attrs = tuple(
-            (name, _computed(name, value, names) if isinstance(value, Literal) else value)
-            for name, value in node.attrs
-        )
-        return Apply(node.op, node.children, attrs)
-
-    source = replaced(rule.sources[0], in_source, {})
-    target = replaced(rule.targets[0], in_target, {})
+def _with_variables(rule: Rule, names: _Names) -> Rule:
+    source = with_literals(rule.sources[0], lambda name, value: names.get((name, value), value))
+    target = with_literals(rule.targets[0], lambda name, value: _computed(name, value, names))
     assert isinstance(source, Apply)
-    wider = replace(
-        rule,
-        sources=(source,),
-        targets=(target,),
-        conditions=(*rule.conditions, *_relations(names)),
-        law=f"{law_text(source)} = {law_text(target)}",
-        file="",
-    )
-    return read_rule_text(rule_text(wider))
+    conditions = (*rule.conditions, *_relations(names))
+    law = f"{law_text(source)} = {law_text(target)}"
+    return read_rule_text(rule_text(Rule(rule.name, law, (source,), (target,), conditions)))
 
 
-def _relations(names: dict[tuple[str, Literal], Var]) -> Iterator[Expr]:
+def _relations(names: _Names) -> Iterator[Expr]:
     """Yield what holds of constants that became variables: one is another's negative, or reciprocal."""
-    floats = [
-        (constant.value, variable)
-        for (_, constant), variable in names.items()
-        if isinstance(constant.value, float) and math.isfinite(constant.value)
-    ]
-    for (one, first), (other, second) in itertools.combinations(floats, 2):
+    for (one, first), (other, second) in itertools.combinations(_floats(names), 2):
         if first != second and one == -other:
             yield Call("=", (second, Call("*", (Literal(-1), first))))
         elif first != second and one and math.isclose(1 / one, other, rel_tol=1e-7):
             yield Call("close", (second, Call("/", (Literal(1), first))))
 
 
-def _computed(name: str, value: Literal, names: dict[tuple[str, Literal], Var]) -> Expr:
+def _floats(names: _Names) -> list[tuple[float, Var]]:
+    return [
+        (constant.value, variable)
+        for (_, constant), variable in names.items()
+        if isinstance(constant.value, float) and math.isfinite(constant.value)
+    ]
+
+
+def _computed(name: str, value: Literal, names: _Names) -> Expr:
     """Return a constant of the target as what computes it from those that became variables.
 
     Itself where nothing does; of two that do, the plainer.
@@ -282,11 +267,7 @@ def _computed(name: str, value: Literal, names: dict[tuple[str, Literal], Var]) 
         return names[name, value]
     if not isinstance(value.value, float):
         return value
-    numbers = [
-        (float(constant.value), variable)
-        for (_, constant), variable in names.items()
-        if isinstance(constant.value, float) and constant.value and math.isfinite(constant.value)
-    ]
+    numbers = [(number, variable) for number, variable in _floats(names) if number]
     for number, variable in numbers:
         for result, expression in (
             (number, variable),

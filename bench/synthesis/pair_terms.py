@@ -41,6 +41,19 @@ def replaced(term: Term, change: Callable[[Apply], Apply], names: Mapping[str, s
     return change(Apply(term.op, children, term.attrs))
 
 
+def with_literals(term: Term, change: Callable[[str, Literal], Expr]) -> Term:
+    """Return a term with each literal changed, given its attribute's name."""
+
+    def changed(node: Apply) -> Apply:
+        attrs = tuple(
+            (name, change(name, value) if isinstance(value, Literal) else value)
+            for name, value in node.attrs
+        )
+        return Apply(node.op, node.children, attrs)
+
+    return replaced(term, changed, {})
+
+
 def first_names(*terms: Term) -> dict[str, str]:
     """Return names for the variables of terms, in the order of their occurrence."""
     return dict(zip(variables_of(*terms), _NAMES, strict=False))

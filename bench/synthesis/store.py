@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any
+
+import pyarrow as pa
 
 from bench.synthesis.vocabulary import TermSetting
 from relational_tensat.base import duckdb
@@ -31,12 +32,10 @@ class SynthesisStore:
             InputError: the file is no such database, or another process uses it.
         """
         duckdb.import_package()
-        settings: dict[str, str | bool | int | float | list[str]] = {
-            "threads": 1,
-            "memory_limit": _MEMORY,
-        }
         try:
-            self.connection = duckdb.open_database(path, settings, writes=True)
+            self.connection = duckdb.open_database(
+                path, {"threads": 1, "memory_limit": _MEMORY}, writes=True
+            )
             self.connection.execute(_sql("tables"))
         except duckdb.Error as error:
             raise InputError(f"{path}: {first_line(error)}") from error
@@ -44,29 +43,19 @@ class SynthesisStore:
     def __enter__(self) -> SynthesisStore:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.connection.close()
 
     def rows(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         """Return the rows of ``sql/STATEMENT.sql``."""
         return self.connection.execute(_sql(statement), values or None).fetchall()
 
-    def append(self, table: str, columns: Mapping[str, Any]) -> None:
+    def append(self, table: str, columns: Iterable[Any]) -> None:
         """Add rows, given by columns in the table's order."""
-        import pyarrow as pa
-
-        self.connection.register("batch", pa.table(dict(columns)))
+        named = {f"c{place}": column for place, column in enumerate(columns)}
+        self.connection.register("batch", pa.table(named))
         self.connection.execute(f"-- rows of one batch\nINSERT INTO {table} SELECT * FROM batch")
         self.connection.unregister("batch")
-
-    def ended(self, stage: str) -> bool:
-        """Whether a stage has ended: what it made is there."""
-        return bool(self.rows("ended", stage=stage))
 
     @contextmanager
     def stage(self, name: str) -> Iterator[list[int]]:
@@ -117,8 +106,3 @@ def attrs_of(text: str) -> AttrItems:
 
 def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
-
-
-def columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, list[Any]]:
-    """Return rows as columns."""
-    return {name: [row[i] for row in rows] for i, name in enumerate(names)}

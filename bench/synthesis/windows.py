@@ -210,20 +210,12 @@ def setting_key(window: MinedWindow) -> str:
 def setting_of_windows(windows: Sequence[MinedWindow]) -> TermSetting:
     """Return the world in which windows with leaves of equal types, and equal numbers, are sought."""
     inputs = dict(zip("xyz", windows[0].leaves, strict=False))
-    numbers = _pool(
-        {number for window in windows for number in window.numbers}
-        | {
-            value
-            for window in windows
-            for _, attrs, _ in window.applications
-            for _, value in attrs
-            if isinstance(value, float) and abs(value) < _LARGEST
-        }
-    )
+    own = {number for window in windows for number in window.numbers}
     attrs: dict[tuple[str, int], dict[AttrItems, None]] = {}
-    for window in windows:
-        for op, items, operands in window.applications:
-            attrs.setdefault((op, len(operands)), {}).setdefault(items)
+    for op, items, operands in (one for window in windows for one in window.applications):
+        attrs.setdefault((op, len(operands)), {}).setdefault(items)
+    values = [value for seen in attrs.values() for items in seen for _, value in items]
+    floats = {value for value in values if isinstance(value, float) and abs(value) < _LARGEST}
     choices = [OperatorChoice(op, arity, tuple(seen)) for (op, arity), seen in attrs.items()]
     has_floats = any(kind.is_float for kind in windows[0].leaves)
     present = {op for op, _ in attrs}
@@ -233,22 +225,17 @@ def setting_of_windows(windows: Sequence[MinedWindow]) -> TermSetting:
         if op not in present and (has_floats or op == "logical_not")
     ]
     if has_floats:
-        choices += [
-            OperatorChoice(op, 1, tuple((("value", value),) for value in numbers))
-            for op in ("smul",)
-        ]
-        choices.append(OperatorChoice("clip", 1, _clips(sorted({0.0, *numbers[:_MOST_BOUNDS]}))))
-        choices += [
-            OperatorChoice(op, 2) for op in ("add", "sub", "mul", "div") if op not in present
-        ]
+        numbers = _pool(own | floats)
         slopes = [n for n in numbers if 0 < n <= 1]
-        choices.append(OperatorChoice("hard_sigmoid", 1, tuple(
-            (("alpha", slope), ("beta", beta)) for slope in slopes for beta in (0.0, 0.5, 1.0)
-        )))  # fmt: skip
-    known = sorted(
-        {number for window in windows for number in window.numbers}
-        | ({1.0} if has_floats else set())
-    )
+        choices += [
+            OperatorChoice("smul", 1, tuple((("value", value),) for value in numbers)),
+            OperatorChoice("clip", 1, _clips(sorted({0.0, *numbers[:_MOST_BOUNDS]}))),
+            *(OperatorChoice(op, 2) for op in ("add", "sub", "mul", "div") if op not in present),
+            OperatorChoice("hard_sigmoid", 1, tuple(
+                (("alpha", slope), ("beta", beta)) for slope in slopes for beta in (0.0, 0.5, 1.0)
+            )),
+        ]  # fmt: skip
+    known = sorted(own | ({1.0} if has_floats else set()))
     return TermSetting("windows", inputs, _together(choices), tuple(known))
 
 
@@ -279,13 +266,10 @@ def _together(choices: Sequence[OperatorChoice]) -> tuple[OperatorChoice, ...]:
 
 def _pool(numbers: set[float]) -> list[float]:
     """Return numbers that laws about some numbers may have: negatives, reciprocals, products."""
-    pool = dict.fromkeys((2.0, 0.5, -1.0, *sorted(numbers)))
-    for a in sorted(numbers):
-        pool |= dict.fromkeys((-a, *((1.0 / a,) if a else ())))
-    for a in sorted(numbers):
-        pool |= dict.fromkeys(
-            x for b in sorted(numbers) for x in (a * b, a + b, a - b, a / b if b else 0.0)
-        )
-    return [number for number in pool if number != 0 and abs(number) < _LARGEST][
-        : 2 * _MOST_OF_SETTING
-    ]
+    own = sorted(numbers)
+    pool = dict.fromkeys((2.0, 0.5, -1.0, *own))
+    pool |= dict.fromkeys(x for a in own for x in (-a, 1.0 / a if a else 0.0))
+    pool |= dict.fromkeys(
+        x for a in own for b in own for x in (a * b, a + b, a - b, a / b if b else 0.0)
+    )
+    return [x for x in pool if x != 0 and abs(x) < _LARGEST][: 2 * _MOST_OF_SETTING]
