@@ -40,6 +40,8 @@ from relational_tensat.tensor.types import TensorType
 _PAIRS = 300
 #: Windows of models have so many operators more than terms: what is cheaper is shorter.
 _WIDER = 4
+#: Windows of a model.
+_MOST_WINDOWS = 20_000
 #: The share of the time that terms may take.
 _OF_TERMS = 0.4
 
@@ -144,7 +146,8 @@ class RuleFunnel:
             graph = self.tools.optimized(path)
             whole_us = self.tools.whole_us(graph) or math.inf
             count = 0
-            for window in windows_of(graph, self.request.size + _WIDER):
+            windows = windows_of(graph, self.request.size + _WIDER)
+            for window in itertools.islice(windows, _MOST_WINDOWS):
                 count += 1
                 number, _ = forms.setdefault(form_of(window), (len(forms), window))
                 window_us = self._window_us(graph, window)

@@ -30,7 +30,7 @@ _SELF = ("sub", "div", "equal", "less", "less_or_equal")
 
 def with_names(term: Term, names: Mapping[str, str]) -> Term:
     """Return a term with other variables."""
-    return replaced(term, _same, names)
+    return replaced(term, lambda node: node, names)
 
 
 def replaced(term: Term, change: Callable[[Apply], Apply], names: Mapping[str, str]) -> Term:
@@ -63,10 +63,6 @@ def renamed(source: Term, target: Term) -> tuple[Term, Term]:
     """Return both sides with variables named by first occurrence."""
     names = first_names(source, target)
     return with_names(source, names), with_names(target, names)
-
-
-def _same(node: Apply) -> Apply:
-    return node
 
 
 def is_permutative(source: Term, target: Term) -> bool:

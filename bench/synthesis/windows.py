@@ -28,17 +28,14 @@ Application: TypeAlias = tuple[str, AttrItems, tuple[int, ...]]
 
 _PRIMES = (3, 7, 11, 13, 17, 19, 23, 29)
 _MOST_LEAVES, _MOST_NUMBERS = 3, 3
-#: Windows that a model has at most, and the numbers that a setting has.
-_MOST_WINDOWS, _MOST_OF_SETTING, _MOST_BOUNDS = 20_000, 8, 6
+#: Numbers that a setting has at most, and those that are bounds.
+_MOST_OF_SETTING, _MOST_BOUNDS = 16, 6
 #: Larger numbers stand for infinity, and no law is about them; so many times a number may be a part of 1.
 _LARGEST, _LARGEST_DIVISOR = 1e6, 1000
 #: Attributes that are sizes themselves.
 _SIZES = {
-    "reshape": ("shape",),
-    "expand": ("shape",),
-    "slice": ("starts", "ends"),
-    "split": ("sizes",),
-}
+    "reshape": ("shape",), "expand": ("shape",), "slice": ("starts", "ends"), "split": ("sizes",),
+}  # fmt: skip
 #: Functions of elements that a window may be although nobody wrote one.
 _FUNCTIONS = (
     "relu", "neg", "abs", "sigmoid", "tanh", "exp", "sqrt", "reciprocal", "erf", "gelu", "hard_swish",
@@ -73,7 +70,6 @@ def windows_of(graph: Graph, most: int) -> Iterator[MinedWindow]:
     for node in graph.nodes:
         for name in dict.fromkeys(node.inputs):
             users.setdefault(name, []).append(node)
-    found = 0
     seen: set[frozenset[int]] = set()
     before_inference = weight_only_values(graph)
     for last in graph.nodes:
@@ -97,10 +93,7 @@ def windows_of(graph: Graph, most: int) -> Iterator[MinedWindow]:
                 nodes = [graph.nodes[place] for place in sorted(places)]
                 window = _window(graph, producers, nodes)
                 if window is not None:
-                    found += 1
                     yield window
-            if found > _MOST_WINDOWS:
-                return
 
 
 def _usable(graph: Graph, node: Node) -> bool:
@@ -272,4 +265,4 @@ def _pool(numbers: set[float]) -> list[float]:
     pool |= dict.fromkeys(
         x for a in own for b in own for x in (a * b, a + b, a - b, a / b if b else 0.0)
     )
-    return [x for x in pool if x != 0 and abs(x) < _LARGEST][: 2 * _MOST_OF_SETTING]
+    return [x for x in pool if x != 0 and abs(x) < _LARGEST][:_MOST_OF_SETTING]
