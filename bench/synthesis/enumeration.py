@@ -175,14 +175,10 @@ class TermBank:
     ) -> None:
         types = tuple(self._kinds[kind] for kind in kinds)
         for attrs in choice.applications(types):
-            grids = (
-                list(ids) if paired else [grid.ravel() for grid in np.meshgrid(*ids, indexing="ij")]
-            )
-            if (
-                len(grids) == 2
-                and kinds[0] == kinds[1]
-                and self._swapped(choice.op, attrs, kinds[0])
-            ):
+            mesh = ids if paired else np.meshgrid(*ids, indexing="ij")
+            grids = [grid.ravel() for grid in mesh]
+            alike = len(kinds) == 2 and kinds[0] == kinds[1]
+            if alike and self._swapped(choice.op, attrs, kinds[0]):
                 ordered = grids[0] <= grids[1]
                 grids = [grid[ordered] for grid in grids]
             for start in range(0, len(grids[0]), _ROWS):
