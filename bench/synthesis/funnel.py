@@ -170,15 +170,14 @@ class RuleFunnel:
         return [(setting_of_windows([window for _, window in group]), group) for group in most]
 
     def _window_us(self, graph: Graph, window: MinedWindow) -> float:
+        kinds = graph.types
         return sum(
             self.tools.cost_us(
-                node.op,
-                tuple(graph.types[name] for name in node.inputs),
-                graph.types[node.outputs[0]],
+                node.op, tuple(kinds[name] for name in node.inputs), kinds[node.outputs[0]],
                 tuple(node.attrs.items()),
             )
             for node in window.nodes
-        )
+        )  # fmt: skip
 
     # --- pairs ---
 
