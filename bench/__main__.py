@@ -36,6 +36,7 @@ from bench.runs import command as runs_command
 from bench.scale import command as scale_command
 from bench.search import command as search_command
 from bench.synthesis import command as synthesis_command
+from bench.synthesis import rule_search
 from bench.taso import command as taso_command
 from bench.tensat import command as tensat
 from bench.view import command as view_command
@@ -63,6 +64,7 @@ COMMANDS = (
     decoder_command,
     taso_command,
     synthesis_command,
+    rule_search,
     runs_command,
     conformance_command,
     mutations_command,
@@ -80,13 +82,18 @@ COMMANDS = (
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; return the exit code, those of ``relational-tensat``."""
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for module in COMMANDS:
         module.add_parser(commands)
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; return the exit code, those of ``relational-tensat``."""
+    options = build_parser().parse_args(arguments)
     try:
         exit_code: int = options.run(options)
     except RelationalTensatError as error:

@@ -88,6 +88,20 @@ def test_rooms_import_only_from_rooms_above_them_in_the_table() -> None:
     assert wrong == []
 
 
+def test_the_package_imports_nothing_of_the_bench() -> None:
+    named = {
+        name
+        for nodes in syntax().values()
+        for node in nodes
+        for name in (
+            [node.module or ""] if isinstance(node, ast.ImportFrom)
+            else [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        )
+    }  # fmt: skip
+    assert "relational_tensat.base.errors" in named
+    assert {name for name in named if name.split(".")[0] in ("bench", "tests")} == set()
+
+
 def test_no_module_name_stands_three_times() -> None:
     names = Counter(path.stem for path in modules().values() if path.stem != "__init__")
     assert {name: count for name, count in names.items() if count > 2} == {}

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.__main__ import build_parser
 from relational_tensat.base.runner import RUNNERS
 from relational_tensat.cli.commands import command_and_rest
 from relational_tensat.cli.main import main
@@ -152,10 +153,13 @@ def test_what_a_page_says_is_what_happens(
 
 
 def known_flags() -> dict[str, set[str]]:
-    """Return the flags of each command."""
+    """Return the flags of each command, and of the one of the bench that a page is about."""
     text = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
     sections = re.findall(r"^## `([^`]+)`\n(.*?)(?=^## |\Z)", text, flags=re.M | re.S)
-    return {name: set(re.findall(r"(?<!\w)--?[a-z][\w-]*", body)) for name, body in sections}
+    known = {name: set(re.findall(r"(?<!\w)--?[a-z][\w-]*", body)) for name, body in sections}
+    (commands,) = (one for one in build_parser()._actions if isinstance(one.choices, dict))
+    synthesize = commands.choices["synthesize"]._option_string_actions
+    return {**known, "python -m bench synthesize": set(synthesize)}
 
 
 def shown_commands(text: str) -> Iterator[list[str]]:

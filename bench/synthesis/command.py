@@ -1,4 +1,4 @@
-"""``python -m bench synthesis taso|left-out|planted|worth``: what synthesis finds, and does not."""
+"""``python -m bench synthesis taso|terms|left-out|planted|worth``: what synthesis finds, and does not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.synthesis.leave_one_out import left_out
 from bench.synthesis.planted import false_laws, without_conditions
-from bench.synthesis.taso import rediscovered
+from bench.synthesis.taso import many_terms, rediscovered
 from bench.synthesis.worth import sought, tried
 
 
@@ -17,7 +17,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser(
         "synthesis", help="rules that are found: TASO's, those left out, planted laws, their worth"
     )
-    parser.add_argument("part", choices=("taso", "left-out", "planted", "worth"))
+    parser.add_argument("part", choices=("taso", "terms", "left-out", "planted", "worth"))
     parser.add_argument(
         "models", nargs="*", type=Path, metavar="MODEL", help="worth: files that a run has written"
     )
@@ -35,7 +35,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(options: argparse.Namespace) -> int:
     """Carry out a part; 1 where it does not show what it must."""
-    parts = {"taso": _taso, "left-out": _left_out, "planted": _planted}
+    parts = {"taso": _taso, "terms": _terms, "left-out": _left_out, "planted": _planted}
     return _worth(options) if options.part == "worth" else parts[options.part]()
 
 
@@ -51,6 +51,14 @@ def _taso() -> int:
         )
     print(f"{found} of 139 rules, {terms:,} terms, {time.process_time() - start_s:.1f} CPU s")
     return 0 if found == 139 else 1
+
+
+def _terms() -> int:
+    """Print how long millions of terms take; 1 where they are too few, too slow, or take too much."""
+    found = many_terms()
+    print(f"{found.terms:,} terms, {found.enumeration_s:.1f} CPU s, {found.peak_mib} MiB")
+    is_quick = found.terms > 500_000 * found.enumeration_s
+    return 0 if found.terms >= 5_000_000 and is_quick and found.peak_mib < 1_000 else 1
 
 
 def _left_out() -> int:

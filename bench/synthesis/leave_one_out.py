@@ -6,12 +6,12 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from relational_tensat.cli.synthesis import synthesis_tools
+from bench.synthesis.funnel import RuleFunnel, SynthesisRequest
+from bench.synthesis.store import SynthesisStore
+from bench.synthesis.tools import SynthesisTools
 from relational_tensat.explore.derivation import DerivationEffort, derive_rules
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule, nodes_of
-from relational_tensat.rules.synthesis.funnel import RuleFunnel, SynthesisRequest
-from relational_tensat.rules.synthesis.store import SynthesisStore
 
 #: Rules that no other rules prove, with the operators of their laws.
 LEFT_OUT: dict[str, tuple[str, ...]] = {
@@ -63,7 +63,7 @@ def left_out(seed: int = 0) -> Iterator[LeftOut]:
             operators=operators, size=size, cheaper=False, time_limit_s=60.0, trials=120, seed=seed
         )
         with SynthesisStore(None) as store:
-            tools = synthesis_tools("t4", laws=laws)
+            tools = SynthesisTools("t4", laws=laws)
             found = RuleFunnel(store, request, tools, lambda text: None).run()
         own = [replace(rule, name=f"own-{rule.name}") for rule in found]
         is_found = _all_derived(subject, [*laws, *own])

@@ -6,12 +6,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from bench.synthesis.judging import judged_pair
+from bench.synthesis.store import SynthesisStore
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness import verify_rule
-from relational_tensat.rules.synthesis.judging import judged_pair
-from relational_tensat.rules.synthesis.store import SynthesisStore
 from relational_tensat.rules.text import expr_text
 
 #: Laws that small terms suggest: sums of one product, dims that are equal, tensors of few truths.

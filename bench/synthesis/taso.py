@@ -6,18 +6,18 @@ import itertools
 import resource
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
+from bench.synthesis.enumeration import TermBank
+from bench.synthesis.store import SynthesisStore
+from bench.synthesis.vocabulary import OperatorChoice, TermSetting
 from relational_tensat.rules.functions import Inapplicable
 from relational_tensat.rules.instance import compiled_rule, tensor_vars, typed_application
 from relational_tensat.rules.library import taso_rules
 from relational_tensat.rules.model import Apply, Literal, Rule, Term, Var, nodes_of
-from relational_tensat.rules.synthesis.enumeration import TermBank
-from relational_tensat.rules.synthesis.store import SynthesisStore
-from relational_tensat.rules.synthesis.vocabulary import OperatorChoice, TermSetting
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import AttrItems, TensorType
 
@@ -26,6 +26,7 @@ _IMAGE = TensorType("float32", (2, 2, 3, 3))
 _POINT = TensorType("float32", (2, 2, 1, 1))
 _PAIRS = TensorType("float32", (2, 4, 3, 3))
 _GROUPED = TensorType("float32", (4, 2, 3, 3))
+_FIVE = "abcde"
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,18 @@ def rediscovered(seed: int = 0) -> Iterator[Rediscovery]:
                 time.process_time() - middle_s,
                 resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
             )  # fmt: skip
+
+
+def many_terms(seed: int = 0) -> Rediscovery:
+    """Enumerate the terms of matrices once more, over five inputs; look nothing up."""
+    setting, start_s = next(worlds()).setting, time.process_time()
+    five = replace(setting, name="five matrices", inputs=dict.fromkeys(_FIVE, _MATRIX))
+    with SynthesisStore(None) as store:
+        bank = TermBank(five, 0, store, seed)
+        bank.grow(4)
+        bank.write()
+    peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    return Rediscovery(five.name, (), bank.terms, time.process_time() - start_s, 0.0, peak_mib)
 
 
 #: A term's row: symbol and operands; its fingerprint where it is an input.

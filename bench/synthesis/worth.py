@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.conformance.runs import sizes
 from bench.exports.models import Made
 from bench.exports.trial import open_session, times_ms
-from relational_tensat.cli.synthesis import synthesis_tools
+from bench.synthesis.found_report import found_text
+from bench.synthesis.funnel import RuleFunnel, SynthesisRequest
+from bench.synthesis.store import SynthesisStore
+from bench.synthesis.tools import SynthesisTools
 from relational_tensat.formats import load_model
 from relational_tensat.rules.library import load_rules, read_rule_file
-from relational_tensat.rules.synthesis.found_file import found_text
-from relational_tensat.rules.synthesis.funnel import RuleFunnel, SynthesisRequest
-from relational_tensat.rules.synthesis.store import SynthesisStore
 from relational_tensat.run.options import Options
 from relational_tensat.run.pipeline import optimize
 from relational_tensat.tensor import Graph
@@ -32,15 +32,19 @@ def sought(
         models: optimized files, with inputs beside them.
     """
     request = SynthesisRequest(models=tuple(models), size=size, time_limit_s=limit_s)
-    tools = replace(synthesis_tools(profile, load_rules(None)), optimized=_loaded)
+    tools = _ToolsOfFiles(profile, load_rules(None))
     with SynthesisStore(db) as store:
         RuleFunnel(store, request, tools, print).run()
         output.write_text(found_text(store, "bench synthesis worth"), encoding="utf-8")
         return [(name, count) for name, count in store.rows("funnel")]
 
 
-def _loaded(path: Path) -> Graph:
-    return load_model(path, _sizes(path))
+class _ToolsOfFiles(SynthesisTools):
+    """Those of models that a run has written."""
+
+    def optimized(self, path: Path) -> Graph:
+        """Return a model's graph as it is."""
+        return load_model(path, _sizes(path))
 
 
 def _sizes(path: Path) -> dict[str, int]:

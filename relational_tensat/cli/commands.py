@@ -64,13 +64,15 @@ class Command:
 
 #: The first word of several commands, and what they are about.
 GROUPS = {
-    "rules": "rewrite rules: list, show, check, derive, verify, synthesize",
+    "rules": "rewrite rules: list, show, check, derive, verify",
     "kernels": "fused kernels: find, show, verify, emit as code",
     "costs": "measured costs: show, export, import, clear, farm",
     "fleet": "many models: make all of a folder faster, look at what became of them",
 }
 #: Stands for its group where no second word is given.
 _DEFAULTS = {"rules": "rules list", "fleet": "fleet run"}
+#: Commands of before: what does the same now, which a line says for one release.
+_MOVED = {"rules synthesize": "python -m bench synthesize"}
 #: Groups whose default takes any other word, too.
 _TAKES_WORDS = ("fleet",)
 
@@ -117,8 +119,6 @@ COMMANDS = {
          "rules", "derive_rules", "derive_arguments"),
         ("rules verify", "try rules on random operands, exactly; print the smallest counterexample",
          "rules", "verify_rules", "verify_arguments"),
-        ("rules synthesize", "find rules: for operators, or for what models have after a run",
-         "synthesis", "synthesize_rules", "synthesize_arguments"),
         ("rules functions", "list the functions that conditions and attributes of rules may use",
          "rules", "list_functions", "words_arguments"),
         ("rules operators", "list the operators that rules may use, with their attributes",
@@ -225,6 +225,8 @@ def _in_group(group: str, words: list[str], flags: list[str]) -> tuple[str, list
     takes_word = not word or word.startswith("-") or group in _TAKES_WORDS
     if group in _DEFAULTS and takes_word:
         return _DEFAULTS[group], [*flags, *words]
+    if moved := _MOVED.get(f"{group} {word}"):
+        raise UsageError(f"{group} {word} is now {moved}, in a clone of the repository")
     raise UsageError(
         f"unknown command '{group} {word}', expected {group} and one of {', '.join(own)}"
         f"{nearest(word, own)}"

@@ -8,6 +8,7 @@ smaller type; sums of many terms and functions come out as from a machine that c
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -75,8 +76,9 @@ def computed(
     is_whole = not isinstance(result, TensorType) or result.is_float
     if operator.may_be_view and operator.is_exact and _has_one_type(types, result):
         return np.asarray(operator.evaluate_typed(operands, tuple(types), numbers))
-    if is_whole or not isinstance(operator, SeveralOperators):
+    if is_whole or not _does_several(type(operator)):
         return held(operator.evaluate_typed(operands, tuple(types), numbers), result)
+    assert isinstance(operator, SeveralOperators)
     parts, kinds = operator.typed_parts(types, numbers)
     values = list(flatten(operands))
     for part in parts:
@@ -84,6 +86,12 @@ def computed(
         own = [values[number] for number in part.operands]
         values.append(computed(part.op, own, own_kinds, part.attrs, kinds[len(values)]))
     return held(operator.result(values, numbers), result)
+
+
+@cache
+def _does_several(kind: type) -> bool:
+    """Whether a class is one of ``SeveralOperators``: to ask a protocol each time takes long."""
+    return issubclass(kind, SeveralOperators)
 
 
 def _has_one_type(operands: Sequence[ValueType], result: ValueType) -> bool:

@@ -23,15 +23,14 @@ from relational_tensat.base.files import write_aside
 from relational_tensat.base.shown_text import escaped
 
 if TYPE_CHECKING:  # few runs are looked at
-    from relational_tensat.view.data.funnel_data import FunnelPage
     from relational_tensat.view.data.kernel_data import KernelPage
     from relational_tensat.view.data.page_data import PageData
 
 _BUNDLE = Path(__file__).resolve().parent / "bundle"
 
 
-def page_html(data: PageData | KernelPage | FunnelPage, server: str = "") -> str:
-    """Return the page of a run, of kernels, or of a synthesis of rules.
+def page_html(data: PageData | KernelPage, server: str = "") -> str:
+    """Return the page of a run, or of kernels.
 
     Args:
         server: the path prefix at which the page may ask its own server; "" where it has none, so that
@@ -78,7 +77,7 @@ def json_block(data: object) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def write_page(data: PageData | KernelPage | FunnelPage, path: Path) -> None:
+def write_page(data: PageData | KernelPage, path: Path) -> None:
     """Write a page; who reads the file meanwhile reads the old one.
 
     Raises:

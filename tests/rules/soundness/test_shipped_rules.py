@@ -48,7 +48,7 @@ ABOUT_REALS = {
     "quantize-of-dequantized-from-zero",
     "quantize-of-dequantized-from-zero-point", "quantize-of-max-pool", "quantize-of-relu",
     "signed-as-unsigned",
-    # activations and gates that `rules synthesize` found, written by others
+    # activations and gates that `bench synthesize` found, written by others
     *(rule.name for rule in RULES if Path(rule.file).name == "found.rules"),
 }  # fmt: skip
 

@@ -362,37 +362,9 @@ export interface KernelPage {
   drawings: MuDrawing[];
 }
 
-export interface FunnelCount {
-  what: string;
-  number: number;
-}
+export type AnyPage = PageData | KernelPage;
 
-export interface FunnelStage {
-  name: string;
-  rows: number;
-  cpu_s: number;
-}
-
-export interface FunnelLaw {
-  law: string;
-  status: string;
-  gain: number;
-  models: string[];
-  note: string;
-}
-
-export interface FunnelPage {
-  title: string;
-  funnel: FunnelCount[];
-  stages: FunnelStage[];
-  laws: FunnelLaw[];
-  left_out: number;
-  rules: string[];
-}
-
-export type AnyPage = PageData | KernelPage | FunnelPage;
-
-/** Read the data that the page carries: of a run, of kernels alone, or of a synthesis of rules. */
+/** Read the data that the page carries: of a run, or of kernels alone. */
 export function readData(root: Document): { data: AnyPage; server: string } {
   const block = root.getElementById("data");
   if (block === null) throw new Error("the page has no data");

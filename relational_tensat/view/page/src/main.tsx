@@ -2,7 +2,6 @@
 import { render } from "preact";
 import { App } from "./App";
 import { readData } from "./data";
-import { FunnelAlone } from "./FunnelAlone";
 import { KernelsAlone } from "./kernels/KernelsAlone";
 import { carried, served } from "./source";
 import "./style.css";
@@ -13,8 +12,6 @@ if (root !== null) {
   root.replaceChildren();
   if ("drawings" in data) {
     render(<KernelsAlone page={data} />, root);
-  } else if ("funnel" in data) {
-    render(<FunnelAlone page={data} />, root);
   } else {
     const source = server === "" ? carried(data) : served(data, server);
     render(<App data={data} source={source} />, root);

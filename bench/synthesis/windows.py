@@ -15,9 +15,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from bench.synthesis.vocabulary import OperatorChoice, TermSetting
 from relational_tensat.base.records import record
 from relational_tensat.rules.instance import typed_application
-from relational_tensat.rules.synthesis.vocabulary import OperatorChoice, TermSetting
 from relational_tensat.tensor.graph import Graph, Node
 from relational_tensat.tensor.operators import get_operator, operators
 from relational_tensat.tensor.types import AttrItems, AttrValue, TensorType, tensors_of
@@ -28,17 +28,14 @@ Application: TypeAlias = tuple[str, AttrItems, tuple[int, ...]]
 
 _PRIMES = (3, 7, 11, 13, 17, 19, 23, 29)
 _MOST_LEAVES, _MOST_NUMBERS = 3, 3
-#: Windows that a model has at most, and the numbers that a setting has.
-_MOST_WINDOWS, _MOST_OF_SETTING, _MOST_BOUNDS = 20_000, 8, 6
+#: Numbers that a setting has at most, and those that are bounds.
+_MOST_OF_SETTING, _MOST_BOUNDS = 16, 6
 #: Larger numbers stand for infinity, and no law is about them; so many times a number may be a part of 1.
 _LARGEST, _LARGEST_DIVISOR = 1e6, 1000
 #: Attributes that are sizes themselves.
 _SIZES = {
-    "reshape": ("shape",),
-    "expand": ("shape",),
-    "slice": ("starts", "ends"),
-    "split": ("sizes",),
-}
+    "reshape": ("shape",), "expand": ("shape",), "slice": ("starts", "ends"), "split": ("sizes",),
+}  # fmt: skip
 #: Functions of elements that a window may be although nobody wrote one.
 _FUNCTIONS = (
     "relu", "neg", "abs", "sigmoid", "tanh", "exp", "sqrt", "reciprocal", "erf", "gelu", "hard_swish",
@@ -73,7 +70,6 @@ def windows_of(graph: Graph, most: int) -> Iterator[MinedWindow]:
     for node in graph.nodes:
         for name in dict.fromkeys(node.inputs):
             users.setdefault(name, []).append(node)
-    found = 0
     seen: set[frozenset[int]] = set()
     before_inference = weight_only_values(graph)
     for last in graph.nodes:
@@ -97,10 +93,7 @@ def windows_of(graph: Graph, most: int) -> Iterator[MinedWindow]:
                 nodes = [graph.nodes[place] for place in sorted(places)]
                 window = _window(graph, producers, nodes)
                 if window is not None:
-                    found += 1
                     yield window
-            if found > _MOST_WINDOWS:
-                return
 
 
 def _usable(graph: Graph, node: Node) -> bool:
@@ -210,20 +203,12 @@ def setting_key(window: MinedWindow) -> str:
 def setting_of_windows(windows: Sequence[MinedWindow]) -> TermSetting:
     """Return the world in which windows with leaves of equal types, and equal numbers, are sought."""
     inputs = dict(zip("xyz", windows[0].leaves, strict=False))
-    numbers = _pool(
-        {number for window in windows for number in window.numbers}
-        | {
-            value
-            for window in windows
-            for _, attrs, _ in window.applications
-            for _, value in attrs
-            if isinstance(value, float) and abs(value) < _LARGEST
-        }
-    )
+    own = {number for window in windows for number in window.numbers}
     attrs: dict[tuple[str, int], dict[AttrItems, None]] = {}
-    for window in windows:
-        for op, items, operands in window.applications:
-            attrs.setdefault((op, len(operands)), {}).setdefault(items)
+    for op, items, operands in (one for window in windows for one in window.applications):
+        attrs.setdefault((op, len(operands)), {}).setdefault(items)
+    values = [value for seen in attrs.values() for items in seen for _, value in items]
+    floats = {value for value in values if isinstance(value, float) and abs(value) < _LARGEST}
     choices = [OperatorChoice(op, arity, tuple(seen)) for (op, arity), seen in attrs.items()]
     has_floats = any(kind.is_float for kind in windows[0].leaves)
     present = {op for op, _ in attrs}
@@ -233,22 +218,17 @@ def setting_of_windows(windows: Sequence[MinedWindow]) -> TermSetting:
         if op not in present and (has_floats or op == "logical_not")
     ]
     if has_floats:
-        choices += [
-            OperatorChoice(op, 1, tuple((("value", value),) for value in numbers))
-            for op in ("smul",)
-        ]
-        choices.append(OperatorChoice("clip", 1, _clips(sorted({0.0, *numbers[:_MOST_BOUNDS]}))))
-        choices += [
-            OperatorChoice(op, 2) for op in ("add", "sub", "mul", "div") if op not in present
-        ]
+        numbers = _pool(own | floats)
         slopes = [n for n in numbers if 0 < n <= 1]
-        choices.append(OperatorChoice("hard_sigmoid", 1, tuple(
-            (("alpha", slope), ("beta", beta)) for slope in slopes for beta in (0.0, 0.5, 1.0)
-        )))  # fmt: skip
-    known = sorted(
-        {number for window in windows for number in window.numbers}
-        | ({1.0} if has_floats else set())
-    )
+        choices += [
+            OperatorChoice("smul", 1, tuple((("value", value),) for value in numbers)),
+            OperatorChoice("clip", 1, _clips(sorted({0.0, *numbers[:_MOST_BOUNDS]}))),
+            *(OperatorChoice(op, 2) for op in ("add", "sub", "mul", "div") if op not in present),
+            OperatorChoice("hard_sigmoid", 1, tuple(
+                (("alpha", slope), ("beta", beta)) for slope in slopes for beta in (0.0, 0.5, 1.0)
+            )),
+        ]  # fmt: skip
+    known = sorted(own | ({1.0} if has_floats else set()))
     return TermSetting("windows", inputs, _together(choices), tuple(known))
 
 
@@ -279,13 +259,10 @@ def _together(choices: Sequence[OperatorChoice]) -> tuple[OperatorChoice, ...]:
 
 def _pool(numbers: set[float]) -> list[float]:
     """Return numbers that laws about some numbers may have: negatives, reciprocals, products."""
-    pool = dict.fromkeys((2.0, 0.5, -1.0, *sorted(numbers)))
-    for a in sorted(numbers):
-        pool |= dict.fromkeys((-a, *((1.0 / a,) if a else ())))
-    for a in sorted(numbers):
-        pool |= dict.fromkeys(
-            x for b in sorted(numbers) for x in (a * b, a + b, a - b, a / b if b else 0.0)
-        )
-    return [number for number in pool if number != 0 and abs(number) < _LARGEST][
-        : 2 * _MOST_OF_SETTING
-    ]
+    own = sorted(numbers)
+    pool = dict.fromkeys((2.0, 0.5, -1.0, *own))
+    pool |= dict.fromkeys(x for a in own for x in (-a, 1.0 / a if a else 0.0))
+    pool |= dict.fromkeys(
+        x for a in own for b in own for x in (a * b, a + b, a - b, a / b if b else 0.0)
+    )
+    return [x for x in pool if x != 0 and abs(x) < _LARGEST][:_MOST_OF_SETTING]

@@ -8,7 +8,7 @@ loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -22,10 +22,9 @@ from relational_tensat.tensor.types import AttrItems, AttrValue, TensorType
 
 Batch: TypeAlias = NDArray[Any]
 Types: TypeAlias = tuple[TensorType, ...]
-_Attrs: TypeAlias = Callable[[int], Mapping[str, AttrValue]]
-#: The operator on a batch: its operands there, its attributes for so many rows, and how a result of so many
-#: rows is a batch again.
-_Lift: TypeAlias = tuple[Callable[[Batch, int, int], Batch], _Attrs, Callable[[Batch, int], Batch]]
+#: The operator on a batch: its operands there, whether its attributes move by an axis, and how a result of
+#: so many rows is a batch again.
+_Lift: TypeAlias = tuple[Callable[[Batch, int, int], Batch], bool, Callable[[Batch, int], Batch]]
 
 #: Two values of float64 are one where they differ by less: absolutely if small, else relatively.
 _STEP = 1e-7
@@ -86,19 +85,17 @@ class BatchArithmetic:
         except Undefined:
             if rows == 1:
                 return (), np.zeros(1, bool)
-        middle = rows // 2
-        (first, fine), (second, fine_too) = (
+        halves = [
             self.apply(op, attrs, types, [operand[part] for operand in operands])
-            for part in (slice(middle), slice(middle, None))
-        )
-        parts = (
-            [np.concatenate(pair) for pair in zip(first, second, strict=True)]
-            if first and second
-            else []
-        )
-        return tuple(parts) or _filled(first or second, fine, fine_too), np.concatenate(
-            (fine, fine_too)
-        )
+            for part in (slice(rows // 2), slice(rows // 2, None))
+        ]
+        known = next((results for results, _ in halves if results), ())
+        filled = [
+            results or [np.zeros((len(valued), *part.shape[1:]), part.dtype) for part in known]
+            for results, valued in halves
+        ]
+        parts = tuple(np.concatenate(pair) for pair in zip(*filled, strict=True))
+        return parts, np.concatenate([valued for _, valued in halves])
 
     def _whole(
         self, op: str, attrs: AttrItems, types: Types, operands: Sequence[Batch]
@@ -111,7 +108,7 @@ class BatchArithmetic:
         lift = self._lifts[key]
         if lift is None:
             return self._row_by_row(op, attrs, types, operands)
-        return self._lifted(op, lift, types, operands)
+        return self._lifted(op, lift, attrs, types, operands)
 
     def _row_by_row(
         self, op: str, attrs: AttrItems, types: Types, operands: Sequence[Batch]
@@ -124,16 +121,17 @@ class BatchArithmetic:
         return tuple(np.stack(part) for part in zip(*rows, strict=True))
 
     def _lifted(
-        self, op: str, lift: _Lift, types: Types, operands: Sequence[Batch]
+        self, op: str, lift: _Lift, attrs: AttrItems, types: Types, operands: Sequence[Batch]
     ) -> tuple[Batch, ...]:
-        place, attrs, restore = lift
+        place, moves, restore = lift
         rows = len(operands[0])
         rank = max(kind.rank for kind in types)
         placed = [place(operand, index, rank) for index, operand in enumerate(operands)]
         kinds = tuple(
             kind.with_shape(operand.shape) for kind, operand in zip(types, placed, strict=True)
         )
-        results = _parts(self._compute(op, placed, kinds, attrs(rows)))
+        named = {name: _moved(name, value, rows) if moves else value for name, value in attrs}
+        results = _parts(self._compute(op, placed, kinds, named))
         return tuple(restore(result, rows) for result in results)
 
     def _found_lift(
@@ -141,9 +139,9 @@ class BatchArithmetic:
     ) -> _Lift | None:
         few = [operand[:_PROBED] for operand in operands]
         expected = self._row_by_row(op, attrs, types, few)
-        for lift in _lifts(dict(attrs)):
+        for lift in _LIFTS:
             try:
-                found = self._lifted(op, lift, types, few)
+                found = self._lifted(op, lift, attrs, types, few)
             except _MISFITS:
                 continue
             pairs = list(zip(found, expected, strict=False))
@@ -191,15 +189,6 @@ class BatchArithmetic:
             return mixed(sums ^ np.uint64(kind * 0x1234567 + 7)), fine
 
 
-def _filled(
-    parts: tuple[Batch, ...], fine: NDArray[np.bool_], fine_too: NDArray[np.bool_]
-) -> tuple[Batch, ...]:
-    """Return results of one half of a batch with zeros for the other, which has none."""
-    before, after = (len(fine), 0) if not fine.any() else (0, len(fine_too))
-    width = [(before, after)]
-    return tuple(np.pad(part, width + [(0, 0)] * (part.ndim - 1)) for part in parts)
-
-
 def _parts(result: Any) -> tuple[Batch, ...]:
     return tuple(map(np.asarray, result)) if isinstance(result, tuple) else (np.asarray(result),)
 
@@ -208,38 +197,9 @@ def _same(a: Batch, b: Batch) -> bool:
     return a.shape == b.shape and np.allclose(a, b, rtol=1e-12, atol=1e-12, equal_nan=True)
 
 
-def _lifts(attrs: dict[str, AttrValue]) -> Iterator[_Lift]:
-    """Yield ways in which an operator may take a batch, the usual ones first.
-
-    As one more axis in front, operands levelled or not, attributes moved or not; as more rows of the first
-    axis; as more groups of a convolution.
-    """
-    moved = {name: _moved(name, value) for name, value in attrs.items()}
-
-    def with_rows(rows: int) -> Mapping[str, AttrValue]:
-        return {name: value(rows) for name, value in moved.items()}
-
-    def plain(rows: int) -> Mapping[str, AttrValue]:
-        return attrs
-
-    for place in (_levelled, _as_it_is):
-        yield place, with_rows, _all_of_it
-        yield place, plain, _all_of_it
-    yield _in_first_axis, plain, _out_of_first_axis
-    yield _in_groups, plain, _out_of_groups
-
-
 def _levelled(operand: Batch, index: int, rank: int) -> Batch:
     rows, *shape = operand.shape
     return operand.reshape((rows, *(1,) * (rank - len(shape)), *shape))
-
-
-def _as_it_is(operand: Batch, index: int, rank: int) -> Batch:
-    return operand
-
-
-def _all_of_it(result: Batch, rows: int) -> Batch:
-    return result
 
 
 def _in_first_axis(operand: Batch, index: int, rank: int) -> Batch:
@@ -262,21 +222,34 @@ def _out_of_groups(result: Batch, rows: int) -> Batch:
     return np.moveaxis(result.reshape((len(result), rows, -1, *result.shape[2:])), 1, 0)
 
 
-def _moved(name: str, value: AttrValue) -> Callable[[int], AttrValue]:
-    """Return an attribute of an operator that has one more axis in front, given that axis' length."""
+#: Ways in which an operator may take a batch, the usual ones first: as one more axis in front, operands
+#: levelled or not, attributes moved or not; as more rows of the first axis; as groups of a convolution.
+_LIFTS: tuple[_Lift, ...] = (
+    *(
+        (place, moves, lambda result, rows: result)
+        for place in (_levelled, lambda operand, index, rank: operand)
+        for moves in (True, False)
+    ),
+    (_in_first_axis, False, _out_of_first_axis),
+    (_in_groups, False, _out_of_groups),
+)
+
+
+def _moved(name: str, value: AttrValue, rows: int) -> AttrValue:
+    """Return an attribute of an operator that has one more axis of so many rows in front."""
     match name, value:
         case "axis", int():
-            return lambda rows: value + 1
-        case "axes", tuple():
-            return lambda rows: tuple(axis + 1 for axis in value)  # type: ignore[operator]
-        case "perm", tuple():
-            return lambda rows: (0, *(axis + 1 for axis in value))  # type: ignore[operator]
-        case "pads", tuple():
-            half = len(value) // 2
-            return lambda rows: (0, *value[:half], 0, *value[half:])
-        case "shape", tuple():
-            return lambda rows: (rows, *value)
-    return lambda rows: value
+            return value + 1
+        case "axes", (*axes,):
+            return tuple(axis + 1 for axis in axes)  # type: ignore[operator]
+        case "perm", (*axes,):
+            return (0, *(axis + 1 for axis in axes))  # type: ignore[operator]
+        case "pads", (*pads,):
+            half = len(pads) // 2
+            return (0, *pads[:half], 0, *pads[half:])
+        case "shape", (*sizes,):
+            return (rows, *sizes)
+    return value
 
 
 def varies(values: Batch) -> NDArray[np.bool_]:

@@ -6,11 +6,8 @@ import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
+from bench.synthesis.vocabulary import TermSetting
 from relational_tensat.rules.model import Apply, Literal, Term, Var
-from relational_tensat.rules.synthesis.vocabulary import TermSetting
-from relational_tensat.rules.text import term_text
 from relational_tensat.tensor.operators import get_operator
 
 
@@ -37,18 +34,3 @@ def value_of(term: Term, values: Mapping[str, Any]) -> Any:
     attrs = {name: value.value for name, value in term.attrs if isinstance(value, Literal)}
     operator = get_operator(term.op)
     return operator.evaluate(operands, operator.normalize(attrs))
-
-
-def groups(setting: TermSetting, size: int, values: Mapping[str, Any]) -> set[frozenset[str]]:
-    """Return the trees of up to so many operators that are equal, as texts, where several are."""
-    found: list[tuple[Any, set[str]]] = []
-    for number in range(size + 1):
-        for term in trees(setting, number):
-            value = value_of(term, values)
-            for other, texts in found:
-                if np.allclose(value, other, rtol=0, atol=1e-9):
-                    texts.add(term_text(term))
-                    break
-            else:
-                found.append((value, {term_text(term)}))
-    return {frozenset(texts) for _, texts in found if len(texts) > 1}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
+from bench.synthesis.store import SynthesisStore
 from relational_tensat.base.records import record
 from relational_tensat.rules.functions import Inapplicable
 from relational_tensat.rules.instance import attr_vars, compiled_rule, tensor_vars
@@ -17,11 +18,11 @@ from relational_tensat.rules.model import Call, Expr, Literal, Rule, Var
 from relational_tensat.rules.soundness.draws import RuleConfiguration, draw_configuration
 from relational_tensat.rules.soundness.judgement import Judge, LawOutcome
 from relational_tensat.rules.soundness.requirements import DrawPlan
-from relational_tensat.rules.synthesis.store import SynthesisStore, columns
 from relational_tensat.tensor.hints import SeededChoices
 
 _RANKS = (1, 2, 3, 4)
-_MOST_DRAWS = 1500
+#: So many draws in a row may bring no new configuration.
+_MOST_IDLE = 1000
 #: A condition keeps so many examples on which the law holds, or it repairs nothing.
 LEAST_KEPT = 6
 
@@ -34,24 +35,27 @@ class LawExample:
     holds: bool
 
 
-def drawn_examples(rule: Rule, count: int, seed: int = 0) -> list[LawExample]:
-    """Return up to ``count`` different configurations, near and far, judged."""
+def drawn_examples(rule: Rule, seed: int = 0) -> Iterator[LawExample]:
+    """Yield different configurations, near and far, judged, until hardly any draw brings a new one."""
     judge = Judge(DrawPlan(rule), seed)
     choices = SeededChoices(f"{seed} {rule.law}")
-    found: dict[object, LawExample] = {}
-    for turn in range(_MOST_DRAWS):
-        if len(found) >= count:
-            break
+    seen: set[object] = set()
+    idle = 0
+    for turn in itertools.count():
+        idle += 1
+        if idle > _MOST_IDLE:
+            return
         configuration = draw_configuration(judge.plan, choices, far=turn % 4 == 3)
-        if configuration is None or configuration.key in found:
+        if configuration is None or configuration.key in seen:
             continue
         sides = judge.sides(configuration)
         if sides is None:
             continue
         outcome = judge.holds(configuration, sides)
         if outcome is not LawOutcome.UNDEFINED:
-            found[configuration.key] = LawExample(configuration, outcome is LawOutcome.HOLDS)
-    return list(found.values())
+            idle = 0
+            seen.add(configuration.key)
+            yield LawExample(configuration, outcome is LawOutcome.HOLDS)
 
 
 def vocabulary_of(rule: Rule) -> Iterator[Expr]:
@@ -63,8 +67,7 @@ def vocabulary_of(rule: Rule) -> Iterator[Expr]:
         shapes = _call("shape", a), _call("shape", b)
         yield _call("=", *shapes)
         yield _call("=", _call("rank", a), _call("rank", b))
-        yield _call("=", _call("broadcast", *shapes), shapes[0])
-        yield _call("=", _call("broadcast", *shapes), shapes[1])
+        yield from (_call("=", _call("broadcast", *shapes), shape) for shape in shapes)
         for i, j in itertools.product((-1, -2, 0, 1), repeat=2):
             yield _call("=", _call("dim", a, Literal(i)), _call("dim", b, Literal(j)))
     for tensor in tensors:
@@ -78,23 +81,17 @@ def vocabulary_of(rule: Rule) -> Iterator[Expr]:
         shape = _call("shape", tensor)
         yield _call("=", _call("broadcast", shape, name), shape)
         yield _call("<=", _call("len", name), _call("rank", tensor))
-        leading = _call("-", _call("len", name), _call("rank", tensor))
-        yield _call(
-            "=", _call("drop", name, leading), shape
-        )  # ones before a shape, of as many elements
+        ones = _call("-", _call("len", name), _call("rank", tensor))  # before a shape
+        yield _call("=", _call("drop", name, ones), shape)
     for a, b in itertools.permutations(tensors, 2):
         yield _call("=", _call("groups", a, b), Literal(1))
     for name in names:
-        for value in (0, 1):
-            yield _call("=", name, Literal(value))
-            yield _call("<=", Literal(value), name)
-            yield _call("<=", name, Literal(value))
+        for value in map(Literal, (0, 1)):
+            yield from (_call("=", name, value), _call("<=", value, name), _call("<=", name, value))
         for tensor, back in itertools.product(tensors, (1, 2)):
             yield _call("=", name, _call("-", _call("rank", tensor), Literal(back)))
     for one, other in itertools.combinations(names, 2):
-        yield _call("<=", one, other)
-        yield _call("<=", other, one)
-        yield _call("=", one, other)
+        yield from (_call("<=", one, other), _call("<=", other, one), _call("=", one, other))
 
 
 def _call(function: str, *args: Expr) -> Call:
@@ -124,6 +121,6 @@ def inferred_conditions(
     if not rows:
         return []
     store.rows("forget_words")
-    store.append("word_holds", columns(("example", "word", "holds"), rows))
+    store.append("word_holds", zip(*rows, strict=True))
     found = store.rows("weakest", least=LEAST_KEPT, most=most)
     return [tuple(words[number] for number in dict.fromkeys(pair)) for pair in found]

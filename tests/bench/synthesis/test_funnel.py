@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 
-from relational_tensat.cli.main import main
-from relational_tensat.cli.synthesis import synthesis_tools
+from bench.__main__ import main
+from bench.synthesis.funnel import RuleFunnel, SynthesisRequest
+from bench.synthesis.store import SynthesisStore
+from bench.synthesis.tools import SynthesisTools
 from relational_tensat.formats.frontend import save_model
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules
-from relational_tensat.rules.synthesis.funnel import RuleFunnel, SynthesisRequest
-from relational_tensat.rules.synthesis.store import SynthesisStore
 from relational_tensat.rules.text import term_text
 from relational_tensat.tensor.graph import Graph, Node, build_graph
 from relational_tensat.tensor.types import TensorType
@@ -28,7 +27,7 @@ def signs(tmp_path: Path, seed: int = 0) -> SynthesisRequest:
 
 def test_laws_of_operators_are_found_but_for_those_that_are_known(tmp_path: Path) -> None:
     with SynthesisStore(None) as store:
-        tools = synthesis_tools("t4", LAWS)
+        tools = SynthesisTools("t4", LAWS)
         rules = RuleFunnel(store, signs(tmp_path), tools, lambda text: None).run()
         rows = dict(store.rows("funnel"))
     laws = {rule.law for rule in rules}
@@ -42,12 +41,12 @@ def test_what_is_there_is_not_done_again(tmp_path: Path) -> None:
     found = []
     for _ in range(2):
         with SynthesisStore(db) as store:
-            tools = synthesis_tools("t4", LAWS)
+            tools = SynthesisTools("t4", LAWS)
             funnel = RuleFunnel(store, signs(tmp_path), tools, lambda text: None)
             found.append([rule.law for rule in funnel.run()])
             stages = store.rows("stages")
     assert found[0] == found[1]
-    assert len(stages) == 5
+    assert len(stages) == 4
 
 
 def negative_part() -> Graph:
@@ -61,21 +60,30 @@ def test_a_model_gets_a_rule_of_its_own(tmp_path: Path, capsys: pytest.CaptureFi
     model, rules = tmp_path / "part.json", tmp_path / "found.rules"
     save_model(negative_part(), model)
     page = tmp_path / "part.html"
-    command = ["rules", "synthesize", str(model), "--size", "1", "-o", str(rules), "--for", "t4"]
+    command = ["synthesize", str(model), "--size", "1", "-o", str(rules), "--for", "t4"]
     assert main([*command, "--time-limit", "60", "--html", str(page)]) == 0
     (rule,) = load_rules([rules])
     assert term_text(rule.targets[0]) == "(clip ?a :max 0.0)"
     assert "% of part" in rules.read_text()
     assert "distinct up to names" in capsys.readouterr().out
-    (shown,) = re.findall(r'id="data"[^>]*>(.*?)</script>', page.read_text())
-    data = json.loads(shown)
-    assert {"what": "found", "number": 1} in data["funnel"]
-    assert [stage["name"] for stage in data["stages"]][-1] == "derived one by one"
-    found = [law for law in data["laws"] if law["status"] == "found"]
-    assert found[0]["models"] == ["part"] and found[0]["gain"] > 0
-    assert "(rule" in data["rules"][0] and data["left_out"] == 0
+    shown = page.read_text()
+    assert "<td>found</td><td>1</td>" in shown
+    assert "<td>judged</td><td>1</td>" in shown
+    (gain,) = re.findall(r"<td>found</td><td>([\d.]+)%</td><td>part</td>", shown)
+    assert float(gain) > 0
+    assert "(rule" in shown and "more are in the file" not in shown
+
+
+def test_nothing_is_written_over_a_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules = tmp_path / "own.rules"
+    rules.write_text('(rule known (law "l") (from (neg (neg ?x))) (to ?x))')
+    command = ["synthesize", "--operators", "neg", "--rules", str(rules), "-o", str(rules)]
+    assert main(command) == 2
+    assert "is read, too, expected another name" in capsys.readouterr().err
 
 
 def test_nothing_to_seek_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["rules", "synthesize"]) == 2
+    assert main(["synthesize"]) == 2
     assert "expected models, or --operators" in capsys.readouterr().err

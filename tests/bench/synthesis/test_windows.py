@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from relational_tensat.rules.synthesis.windows import form_of, setting_of_windows, windows_of
+from bench.synthesis.windows import form_of, setting_of_windows, windows_of
 from relational_tensat.tensor.graph import Graph, Node, Weight, build_graph
 from relational_tensat.tensor.types import TensorType
 

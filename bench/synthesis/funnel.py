@@ -1,40 +1,37 @@
 """The funnel: from models and operators to rules, stage by stage, all of it in one file.
 
-Every stage reads what the one before has written, so a synthesis goes on where it was ended. What rooms
-above this one do (a run, an exploration) is handed in.
+Every stage reads what the one before has written, so a synthesis goes on where it was ended.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from relational_tensat.base.records import record
-from relational_tensat.rules.language import parse_rules
-from relational_tensat.rules.model import Rule, Term, variables_of
-from relational_tensat.rules.soundness.rule_verification import judged
-from relational_tensat.rules.synthesis.candidates import OperatorCost, add_candidates, add_laws
-from relational_tensat.rules.synthesis.enumeration import TermBank
-from relational_tensat.rules.synthesis.judging import judged_pair
-from relational_tensat.rules.synthesis.pair_terms import (
-    read_rule_text,
-    rule_of,
-    with_names,
-)
-from relational_tensat.rules.synthesis.store import SynthesisStore
-from relational_tensat.rules.synthesis.two_sources import laws_of_two, rule_of_two
-from relational_tensat.rules.synthesis.vocabulary import TermSetting, settings_of_operators
-from relational_tensat.rules.synthesis.windows import (
+from bench.synthesis.candidates import add_laws, laws_of_one
+from bench.synthesis.enumeration import TermBank
+from bench.synthesis.judging import DERIVED, TRIALS, judged_pair
+from bench.synthesis.pair_terms import read_rule_text, rule_of, with_names
+from bench.synthesis.store import SynthesisStore
+from bench.synthesis.tools import SynthesisTools
+from bench.synthesis.two_sources import laws_of_two, rule_of_two
+from bench.synthesis.vocabulary import TermSetting, settings_of_operators
+from bench.synthesis.windows import (
     MinedWindow,
     form_of,
     setting_key,
     setting_of_windows,
     windows_of,
 )
+from relational_tensat.base.records import record
+from relational_tensat.rules.language import parse_rules
+from relational_tensat.rules.model import Rule, Term, variables_of
 from relational_tensat.rules.text import rule_text
 from relational_tensat.tensor.graph import Graph
 from relational_tensat.tensor.types import TensorType
@@ -43,32 +40,13 @@ from relational_tensat.tensor.types import TensorType
 _PAIRS = 300
 #: Windows of models have so many operators more than terms: what is cheaper is shorter.
 _WIDER = 4
-#: Trials of the checker before a law is derived from others: few, since what is written is tried again.
-_FIRST_TRIALS = 80
+#: Windows of a model.
+_MOST_WINDOWS = 20_000
 #: The share of the time that terms may take.
 _OF_TERMS = 0.4
 
 #: Windows with their numbers.
 _Windows: TypeAlias = Sequence[tuple[int, MinedWindow]]
-
-
-@record
-class SynthesisTools:
-    """What other rooms do.
-
-    Attributes:
-        optimized: a model's graph after a run.
-        cost_us: of an operator, modelled.
-        whole_us: of a graph.
-        unproved: which pairs of terms over inputs the laws do not prove.
-        derived: whether the laws and these rules prove a rule.
-    """
-
-    optimized: Callable[[Path], Graph]
-    cost_us: OperatorCost
-    whole_us: Callable[[Graph], float]
-    unproved: Callable[[Sequence[tuple[Term, Term]], Mapping[str, TensorType]], list[int]]
-    derived: Callable[[Rule, Sequence[Rule]], bool]
 
 
 @record
@@ -82,7 +60,7 @@ class SynthesisRequest:
         sources: 2 for rules of two sources, too, whose targets are the parts of one tensor.
         cheaper: only rules whose target costs less, modelled; else no more, or, of two sources, any.
         time_limit_s: CPU seconds, of this process.
-        trials: configurations that the checker tries what is to be written on.
+        trials: configurations that what is to be written is tried on.
     """
 
     models: tuple[Path, ...] = ()
@@ -92,38 +70,38 @@ class SynthesisRequest:
     cheaper: bool = True
     time_limit_s: float = 120.0
     seed: int = 0
-    trials: int = 1200
+    trials: int = TRIALS
 
 
+@dataclass
 class RuleFunnel:
-    """A synthesis in a file."""
+    """A synthesis in a file.
 
-    def __init__(
-        self,
-        store: SynthesisStore,
-        request: SynthesisRequest,
-        tools: SynthesisTools,
-        report: Callable[[str], None],
-    ) -> None:
-        self.store = store
-        self.request = request
-        self.tools = tools
-        self._report = report
-        self._deadline_s = time.process_time() + request.time_limit_s
-        self._over = False
+    Attributes:
+        report: is told which stages end early.
+    """
+
+    store: SynthesisStore
+    request: SynthesisRequest
+    tools: SynthesisTools
+    report: Callable[[str], None]
+    _over: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self._deadline_s = time.process_time() + self.request.time_limit_s
 
     def run(self) -> list[Rule]:
         """Carry out the stages that have not ended; return the rules, those that save most first."""
         for name, stage in (
             ("terms", self._terms), ("candidates", self._candidates), ("derived", self._derive),
-            ("judged", self._judge), ("derived one by one", self._derive_alone),
+            ("judged", self._judge),
         ):  # fmt: skip
-            if not self.store.ended(name):
+            if not self.store.rows("ended", stage=name):
                 with self.store.stage(name) as left:
                     count = stage()
                     if not self._over:  # else there is more to do when it goes on
                         left.append(count)
-        return [read_rule_text(text) for _, text, *_ in self.store.rows("found", status="found")]
+        return [read_rule_text(text) for _, text, *_ in self.store.rows("found")]
 
     def _is_over(self) -> bool:
         """Whether the time is: from then on, stages end early."""
@@ -141,7 +119,7 @@ class RuleFunnel:
             bank = self._grown(number, setting, deadline_s, windows)
             terms += bank.terms
             if bank.cut:
-                self._report(f"terms: time is over in setting {number + 1}")
+                self.report(f"terms: time is over in setting {number + 1}")
                 break
         return terms
 
@@ -168,13 +146,14 @@ class RuleFunnel:
             graph = self.tools.optimized(path)
             whole_us = self.tools.whole_us(graph) or math.inf
             count = 0
-            for window in windows_of(graph, self.request.size + _WIDER):
+            windows = windows_of(graph, self.request.size + _WIDER)
+            for window in itertools.islice(windows, _MOST_WINDOWS):
                 count += 1
                 number, _ = forms.setdefault(form_of(window), (len(forms), window))
                 window_us = self._window_us(graph, window)
                 types = json.dumps([[kind.dtype, kind.shape] for kind in window.real])
                 uses.setdefault(number, []).append((path.stem, window_us, whole_us, types))
-            self._report(f"{path.name}: {len(graph.nodes)} operators after a run, {count} windows")
+            self.report(f"{path.name}: {len(graph.nodes)} operators after a run, {count} windows")
         groups: dict[str, list[tuple[int, MinedWindow]]] = {}
         for number, window in forms.values():
             groups.setdefault(setting_key(window), []).append((number, window))
@@ -191,27 +170,24 @@ class RuleFunnel:
         return [(setting_of_windows([window for _, window in group]), group) for group in most]
 
     def _window_us(self, graph: Graph, window: MinedWindow) -> float:
+        kinds = graph.types
         return sum(
             self.tools.cost_us(
-                node.op,
-                tuple(graph.types[name] for name in node.inputs),
-                graph.types[node.outputs[0]],
+                node.op, tuple(kinds[name] for name in node.inputs), kinds[node.outputs[0]],
                 tuple(node.attrs.items()),
             )
             for node in window.nodes
-        )
+        )  # fmt: skip
 
     # --- pairs ---
 
     def _candidates(self) -> int:
         for (setting,) in self.store.rows("setting_ids"):
-            add_candidates(
-                self.store, setting, self.tools.cost_us, windows_only=not self.request.operators,
-                cheaper=self.request.cheaper,
-            )  # fmt: skip
-            if self.request.sources == 2:
-                laws = laws_of_two(self.store, setting, self.tools.cost_us, self.request.cheaper)
-                add_laws(self.store, setting, laws)
+            of = self.store, setting, self.tools.cost_us
+            cheaper, windows_only = self.request.cheaper, not self.request.operators
+            laws = laws_of_one(*of, windows_only=windows_only, cheaper=cheaper)
+            two = laws_of_two(*of, cheaper) if self.request.sources == 2 else ()
+            add_laws(self.store, setting, itertools.chain(laws, two))
         return len(self.store.rows("laws"))
 
     def _derive(self) -> int:
@@ -225,7 +201,7 @@ class RuleFunnel:
             inputs: dict[str, TensorType] = {}
             pairs: list[tuple[Term, Term]] = []
             owners: list[int] = []
-            for place, (number, setting, source, target, *_) in enumerate(batch):
+            for place, (number, setting, source, target) in enumerate(batch):
                 own = self.store.inputs(setting)
                 names = {name: f"{setting}.{name}" for name in own}
                 inputs |= {names[name]: kind for name, kind in own.items()}
@@ -236,58 +212,34 @@ class RuleFunnel:
             unproved = {owners[pair] for pair in self.tools.unproved(pairs, inputs)}
             left += len(unproved)
             for place, (number, *_) in enumerate(batch):
-                status = "not derived" if place in unproved else "derived from the laws"
+                status = "not derived" if place in unproved else DERIVED
                 self.store.rows("settle", id=number, status=status, note="")
         return left
 
     def _judge(self) -> int:
-        sound = 0
-        for number, setting, source, target, *_ in self.store.rows("waiting", status="not derived"):
+        """Settle which of the others hold, and are proved neither alone nor by rules found before them."""
+        kept = [read_rule_text(text) for _, text, *_ in self.store.rows("found")]
+        for number, setting, source, target in self.store.rows("waiting", status="not derived"):
             if self._is_over():
                 break
             rule = _rule_of(number, source, target, self.store.inputs(setting))
-            if rule is None:
-                self.store.rows(
-                    "settle", id=number, status="refuted", note="no dim is a part's size"
-                )
-                continue
-            trials = min(_FIRST_TRIALS, self.request.trials)
-            found = judged_pair(self.store, rule, self.request.seed, trials)
-            self.store.rows("settle", id=number, status=found.status, note=found.note)
-            if found.status == "sound" and found.verdict is not None:
-                sound += 1
-                evidence, trials = found.verdict.evidence, found.verdict.trials
-                text = rule_text(found.rule).partition("\n")[2]
-                self.store.rows("add_rule", id=number, text=text, evidence=evidence, trials=trials)
-        return sound
-
-    def _derive_alone(self) -> int:
-        """Settle which rules stand when those before them are laws, too, and on more trials yet."""
-        kept = [read_rule_text(text) for _, text, *_ in self.store.rows("found", status="found")]
-        for number, text, *_ in sorted(self.store.rows("found", status="sound"), key=_length):
-            rule = read_rule_text(text)
-            if self._is_over():
-                break
-            status, note = "derived from the laws", ""
-            if not self.tools.derived(rule, kept):
-                verdict = judged(
-                    rule,
-                    seed=self.request.seed + 1,
-                    trials=self.request.trials,
-                    shrink=False,
-                )
-                status, note = (
-                    ("found", "") if verdict.status == "sound" else ("refuted", verdict.reason)
-                )
+            status, note = "refuted", "no dim is a part's size"
+            if rule is not None:
+                found = judged_pair(
+                    self.store, rule, self.request.seed, self.request.trials,
+                    lambda one: self.tools.derived(one, kept),
+                )  # fmt: skip
+                status, note = found.status, found.note
+                if found.verdict is not None and status == "sound":
+                    status = "found"
+                    kept.append(found.rule)
+                    text = rule_text(found.rule).partition("\n")[2]
+                    evidence, trials = found.verdict.evidence, found.trials
+                    self.store.rows(
+                        "add_rule", id=number, text=text, evidence=evidence, trials=trials
+                    )
             self.store.rows("settle", id=number, status=status, note=note)
-            if status == "found":
-                kept.append(rule)
         return len(kept)
-
-
-def _length(row: tuple[Any, ...]) -> int:
-    """Return the length of a rule's text: what is general is short, and proves what is not."""
-    return len(row[1])
 
 
 def _rule_of(

@@ -1,5 +1,4 @@
 -- Found rules, those that save most first.
 SELECT f.candidate, f.text, f.evidence, f.trials, c.gain, c.models, c.saves_us
 FROM found_rule AS f JOIN candidate AS c ON c.id = f.candidate
-WHERE c.status = $status
 ORDER BY c.gain DESC, c.saves_us DESC, c.id

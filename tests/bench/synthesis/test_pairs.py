@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 import pytest
 
+from bench.synthesis.candidates import says_something
+from bench.synthesis.conditions import drawn_examples, inferred_conditions, vocabulary_of
+from bench.synthesis.judging import judged_pair, with_conditions
+from bench.synthesis.pair_terms import is_permutative, rule_of
+from bench.synthesis.store import SynthesisStore
+from bench.synthesis.windows import exact_number
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Apply, Rule, Term, Var
 from relational_tensat.rules.soundness.draws import RuleConfiguration
-from relational_tensat.rules.synthesis.candidates import says_something
-from relational_tensat.rules.synthesis.conditions import (
-    drawn_examples,
-    inferred_conditions,
-    vocabulary_of,
-)
-from relational_tensat.rules.synthesis.judging import judged_pair, with_conditions
-from relational_tensat.rules.synthesis.pair_terms import is_permutative, rule_of
-from relational_tensat.rules.synthesis.store import SynthesisStore
-from relational_tensat.rules.synthesis.windows import exact_number
 from relational_tensat.rules.text import expr_text, rule_text, term_text
 
 _TRIALS = 60
@@ -55,7 +53,7 @@ def test_a_pair_is_a_rule_for_numbers_of_any_type_and_shape() -> None:
 
 def slow_conditions(rule: Rule, count: int) -> list[str]:
     """Return single words that no failing example fulfils, the widest first: one after the other."""
-    examples = drawn_examples(rule, count)
+    examples = list(islice(drawn_examples(rule), count))
     found = []
     for word in vocabulary_of(rule):
         wider = with_conditions(rule, (word,))
@@ -73,7 +71,7 @@ def applies(rule: Rule, configuration: RuleConfiguration) -> bool:
 
 def test_conditions_by_a_join_are_those_by_hand() -> None:
     rule = planted("(sub (add ?x ?y) ?y)", "?x")
-    examples = drawn_examples(rule, 120)
+    examples = list(islice(drawn_examples(rule), 120))
     assert {example.holds for example in examples} == {True, False}
     with SynthesisStore(None) as store:
         found = inferred_conditions(store, rule, examples, list(vocabulary_of(rule)), most=1000)

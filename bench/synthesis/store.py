@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
+import pyarrow as pa
+
+from bench.synthesis.vocabulary import TermSetting
 from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, first_line
-from relational_tensat.base.files import sql
-from relational_tensat.rules.synthesis.vocabulary import TermSetting
 from relational_tensat.tensor.types import AttrItems, TensorType
 
+_SQL = Path(__file__).parent / "sql"
 #: What the largest table may take of memory; more goes to the disk.
 _MEMORY = "600MB"
 
 
 class SynthesisStore:
-    """A DuckDB file with the tables of ``sql/synthesis/tables.sql``; in memory without a path."""
+    """A DuckDB file with the tables of ``sql/tables.sql``; in memory without a path."""
 
     def __init__(self, path: Path | None) -> None:
         """Open or make it.
@@ -30,42 +32,30 @@ class SynthesisStore:
             InputError: the file is no such database, or another process uses it.
         """
         duckdb.import_package()
-        settings: dict[str, str | bool | int | float | list[str]] = {
-            "threads": 1,
-            "memory_limit": _MEMORY,
-        }
         try:
-            self.connection = duckdb.open_database(path, settings, writes=True)
-            self.connection.execute(sql("synthesis/tables"))
+            self.connection = duckdb.open_database(
+                path, {"threads": 1, "memory_limit": _MEMORY}, writes=True
+            )
+            self.connection.execute(_sql("tables"))
         except duckdb.Error as error:
             raise InputError(f"{path}: {first_line(error)}") from error
 
     def __enter__(self) -> SynthesisStore:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.connection.close()
 
     def rows(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
-        """Return the rows of ``sql/synthesis/STATEMENT.sql``."""
-        return self.connection.execute(sql(f"synthesis/{statement}"), values or None).fetchall()
+        """Return the rows of ``sql/STATEMENT.sql``."""
+        return self.connection.execute(_sql(statement), values or None).fetchall()
 
-    def append(self, table: str, columns: Mapping[str, Any]) -> None:
+    def append(self, table: str, columns: Iterable[Any]) -> None:
         """Add rows, given by columns in the table's order."""
-        import pyarrow as pa
-
-        self.connection.register("batch", pa.table(dict(columns)))
+        named = {f"c{place}": column for place, column in enumerate(columns)}
+        self.connection.register("batch", pa.table(named))
         self.connection.execute(f"-- rows of one batch\nINSERT INTO {table} SELECT * FROM batch")
         self.connection.unregister("batch")
-
-    def ended(self, stage: str) -> bool:
-        """Whether a stage has ended: what it made is there."""
-        return bool(self.rows("ended", stage=stage))
 
     @contextmanager
     def stage(self, name: str) -> Iterator[list[int]]:
@@ -99,6 +89,11 @@ class SynthesisStore:
         }
 
 
+@cache
+def _sql(name: str) -> str:
+    return (_SQL / f"{name}.sql").read_text(encoding="utf-8")
+
+
 def attrs_text(attrs: AttrItems) -> str:
     """Return attributes as JSON, in which infinities are names."""
     return json.dumps(dict(attrs))
@@ -111,8 +106,3 @@ def attrs_of(text: str) -> AttrItems:
 
 def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
-
-
-def columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, list[Any]]:
-    """Return rows as columns."""
-    return {name: [row[i] for row in rows] for i, name in enumerate(names)}

@@ -30,7 +30,7 @@ _SELF = ("sub", "div", "equal", "less", "less_or_equal")
 
 def with_names(term: Term, names: Mapping[str, str]) -> Term:
     """Return a term with other variables."""
-    return replaced(term, _same, names)
+    return replaced(term, lambda node: node, names)
 
 
 def replaced(term: Term, change: Callable[[Apply], Apply], names: Mapping[str, str]) -> Term:
@@ -39,6 +39,19 @@ def replaced(term: Term, change: Callable[[Apply], Apply], names: Mapping[str, s
         return Var(names.get(term.name, term.name))
     children = tuple(replaced(child, change, names) for child in term.children)
     return change(Apply(term.op, children, term.attrs))
+
+
+def with_literals(term: Term, change: Callable[[str, Literal], Expr]) -> Term:
+    """Return a term with each literal changed, given its attribute's name."""
+
+    def changed(node: Apply) -> Apply:
+        attrs = tuple(
+            (name, change(name, value) if isinstance(value, Literal) else value)
+            for name, value in node.attrs
+        )
+        return Apply(node.op, node.children, attrs)
+
+    return replaced(term, changed, {})
 
 
 def first_names(*terms: Term) -> dict[str, str]:
@@ -50,10 +63,6 @@ def renamed(source: Term, target: Term) -> tuple[Term, Term]:
     """Return both sides with variables named by first occurrence."""
     names = first_names(source, target)
     return with_names(source, names), with_names(target, names)
-
-
-def _same(node: Apply) -> Apply:
-    return node
 
 
 def is_permutative(source: Term, target: Term) -> bool:

@@ -10,29 +10,24 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from bench.synthesis.pair_terms import is_degenerate, is_permutative, renamed
+from bench.synthesis.store import SynthesisStore, attrs_of
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.rules.instance import typed_application
 from relational_tensat.rules.model import Apply, Literal, Term, Var, nodes_of, variables_of
-from relational_tensat.rules.synthesis.pair_terms import (
-    is_degenerate,
-    is_permutative,
-    renamed,
-)
-from relational_tensat.rules.synthesis.store import SynthesisStore, attrs_of, columns
 from relational_tensat.rules.text import term_text
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import AttrItems, TensorType, ValueType
 
 #: What an operator costs on operands of some types, in microseconds.
 OperatorCost: TypeAlias = Callable[[str, tuple[ValueType, ...], ValueType, AttrItems], float]
+#: The sources, the targets, and both with variables by first occurrence, as text; microseconds that it
+#: saves on the setting's types; its window; the largest share of a model that it saves, and all, as JSON.
+Law: TypeAlias = tuple[str, str, str, float, int, float, str]
 _NO_CLASS = -1
-_COLUMNS = (
-    "id", "setting", "source", "target", "law", "window_id", "saves_us", "gain", "models",
-    "status", "note",
-)  # fmt: skip
 
 
 class TermReaderOfTables:
@@ -66,59 +61,45 @@ def _applied(op: str, children: tuple[Term, ...], items: AttrItems, part: int | 
     return term if part is None else Apply("part", (term,), (("index", Literal(part)),))
 
 
-def add_candidates(
+def laws_of_one(
     store: SynthesisStore, setting: int, cost_us: OperatorCost, *, windows_only: bool, cheaper: bool
-) -> int:
-    """Write the candidates of a setting; return how many pairs of one fingerprint there were.
+) -> Iterator[Law]:
+    """Yield the laws of one source of a setting.
 
     Args:
         windows_only: the sources are windows of models.
         cheaper: the target must cost less than the source on the setting's types; else no more.
     """
-    reader = TermReaderOfTables(store, setting)
-    inputs = store.inputs(setting)
-    pairs = store.rows("pairs", setting=setting, windows_only=windows_only)
+    reader, inputs = TermReaderOfTables(store, setting), store.inputs(setting)
     uses = _uses(store, setting)
-    known = {law for (law,) in store.rows("laws")}
-    found = []
-    for *row, window in pairs:
+    for *row, window in store.rows("pairs", setting=setting, windows_only=windows_only):
         source, target = reader.term(*row[:4]), reader.term(*row[4:])
-        if not says_something(source, target) and not (
-            window < 0 and says_something(target, source)
-        ):
+        if not (says_something(source, target) or says_something(target, source)):
             continue
         before_us, after_us = (term_cost_us(term, inputs, cost_us) for term in (source, target))
         if before_us < after_us and window < 0:
             source, target, before_us, after_us = target, source, after_us, before_us
         if before_us < after_us or (cheaper and before_us == after_us):
             continue
-        law = " = ".join(map(term_text, renamed(source, target)))
-        if law not in known and says_something(source, target):
-            known.add(law)
-            texts = term_text(source), term_text(target), law
+        if says_something(source, target):
+            law = " = ".join(map(term_text, renamed(source, target)))
             shares = _shares(uses.get(window, ()), target, tuple(inputs), cost_us)
-            gain = max(shares.values(), default=0.0)
             told = json.dumps({name: round(share, 5) for name, share in shares.items()})
-            promise = window, before_us - after_us, gain, told
-            found.append((len(known), setting, *texts, *promise, "waiting", ""))
-    if found:
-        store.append("candidate", columns(_COLUMNS, found))
-    return len(pairs)
+            promise = before_us - after_us, window, max(shares.values(), default=0.0), told
+            yield term_text(source), term_text(target), law, *promise
 
 
-def add_laws(
-    store: SynthesisStore, setting: int, laws: Iterable[tuple[str, str, str, float]]
-) -> None:
-    """Write candidates that no model has: sources, targets, law, and what it saves; each law once."""
+def add_laws(store: SynthesisStore, setting: int, laws: Iterable[Law]) -> None:
+    """Write candidates, each law once."""
     known = {law for (law,) in store.rows("laws")}
     found = []
-    for source, target, law, saved_us in laws:
+    for source, target, law, saved_us, *promise in laws:
         if law not in known:
             known.add(law)
-            promise = _NO_CLASS, saved_us, 0.0, "{}", "waiting", ""
-            found.append((len(known), setting, source, target, law, *promise))
+            row = len(known), setting, source, target, law, saved_us, *promise
+            found.append((*row, "waiting", ""))
     if found:
-        store.append("candidate", columns(_COLUMNS, found))
+        store.append("candidate", zip(*found, strict=True))
 
 
 def _uses(store: SynthesisStore, setting: int) -> dict[int, list[tuple[Any, ...]]]:

@@ -8,6 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from bench.synthesis.candidates import Law, OperatorCost, TermReaderOfTables, cost_us_of
+from bench.synthesis.pair_terms import (
+    first_names,
+    is_degenerate,
+    law_text,
+    read_rule_text,
+    replaced,
+    with_names,
+)
+from bench.synthesis.store import SynthesisStore
 from relational_tensat.rules.model import (
     Apply,
     Call,
@@ -19,20 +29,6 @@ from relational_tensat.rules.model import (
     nodes_of,
     variables_of,
 )
-from relational_tensat.rules.synthesis.candidates import (
-    OperatorCost,
-    TermReaderOfTables,
-    cost_us_of,
-)
-from relational_tensat.rules.synthesis.pair_terms import (
-    first_names,
-    is_degenerate,
-    law_text,
-    read_rule_text,
-    replaced,
-    with_names,
-)
-from relational_tensat.rules.synthesis.store import SynthesisStore
 from relational_tensat.rules.text import rule_text, term_text
 from relational_tensat.tensor.types import TensorType
 
@@ -43,30 +39,25 @@ _LEFT_OUT = ("split", "part", "fill")
 
 def laws_of_two(
     store: SynthesisStore, setting: int, cost_us: OperatorCost, cheaper: bool
-) -> Iterator[tuple[str, str, str, float]]:
-    """Yield sources, targets and law of each, as text, with what it saves; each law once.
+) -> Iterator[Law]:
+    """Yield the laws of two sources of a setting; no model is known to have them.
 
     Args:
         cheaper: only those whose targets cost less than the sources, on the setting's types.
     """
     reader, inputs = TermReaderOfTables(store, setting), store.inputs(setting)
-    seen: set[str] = set()
     for one, other, cut, *classes in store.rows("pairs_of_two", setting=setting):
         sources = reader.term(*classes[:4]), reader.term(*classes[4:])
         targets = tuple(reader.term(symbol, cut, _NO_CLASS, _NO_CLASS) for symbol in (one, other))
-        terms = (*sources, *targets)
-        if not _say_something(sources, targets):
-            continue
-        names = first_names(*terms)
-        law = " = ".join(
-            " & ".join(term_text(with_names(term, names)) for term in side)
-            for side in (sources, targets)
-        )
         saved_us = cost_us_of(sources, inputs, cost_us) - cost_us_of(targets, inputs, cost_us)
-        if law not in seen and (saved_us > 0 or not cheaper):
-            seen.add(law)
+        if _say_something(sources, targets) and (saved_us > 0 or not cheaper):
+            names = first_names(*sources, *targets)
+            law = " = ".join(
+                " & ".join(term_text(with_names(term, names)) for term in side)
+                for side in (sources, targets)
+            )
             found, put = (" ".join(map(term_text, side)) for side in (sources, targets))
-            yield found, put, law, saved_us
+            yield found, put, law, saved_us, _NO_CLASS, 0.0, "{}"
 
 
 def _say_something(sources: Sequence[Term], targets: Sequence[Term]) -> bool:

@@ -46,21 +46,14 @@ class OperatorChoice:
 
     def applications(self, kinds: tuple[TensorType, ...]) -> Iterator[AttrItems]:
         """Yield attributes, canonical, with which the operator takes these operands."""
-        declared = get_operator(self.op).attrs
-        given: Iterable[AttrItems] = (
-            self.attrs
-            if self.attrs is not None
-            else (
-                tuple(zip((attr.name for attr in declared), values, strict=True))
-                for values in itertools.product(*(_values(attr, kinds) for attr in declared))
-            )
-        )
-        seen: dict[AttrItems, None] = {}
-        for items in given:
-            typed = typed_application(self.op, items, kinds)
-            if typed is not None:
-                seen.setdefault(typed[0])
-        yield from seen
+        given: Iterable[AttrItems] = self.attrs or ()
+        if self.attrs is None:
+            declared = get_operator(self.op).attrs
+            names = [attr.name for attr in declared]
+            values = itertools.product(*(_values(attr, kinds) for attr in declared))
+            given = (tuple(zip(names, one, strict=True)) for one in values)
+        typed = (typed_application(self.op, items, kinds) for items in given)
+        yield from dict.fromkeys(one[0] for one in typed if one is not None)
 
 
 @record

@@ -17,6 +17,15 @@ def test_tasos_rules_of_groups_are_found_again(
     assert "groups: 4 rules that no world before has" in capsys.readouterr().out
 
 
+def test_terms_by_the_million_are_not_those_of_two_matrices(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(taso, "_FIVE", "ab")
+    assert main(["synthesis", "terms"]) == 1
+    terms = capsys.readouterr().out.partition(" terms, ")[0]
+    assert 10_000 < int(terms.replace(",", "")) < 1_000_000
+
+
 def test_planted_laws_are_refuted_or_repaired(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,16 +11,15 @@ import itertools
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.synthesis.batches import Batch, BatchArithmetic, Types, varies
+from bench.synthesis.store import SynthesisStore, attrs_text
+from bench.synthesis.vocabulary import OperatorChoice, TermSetting
 from relational_tensat.rules.instance import typed_application
-from relational_tensat.rules.synthesis.batches import Batch, BatchArithmetic, Types, varies
-from relational_tensat.rules.synthesis.store import SynthesisStore, attrs_text, columns
-from relational_tensat.rules.synthesis.term_values import ComputedTerm, TermClass
-from relational_tensat.rules.synthesis.vocabulary import OperatorChoice, TermSetting
 from relational_tensat.tensor.types import AttrItems, TensorType, tensors_of
 
 #: So many terms are computed at a time.
@@ -35,6 +34,29 @@ _ABOVE = 0.1
 _NO_OPERANDS = (_NO_CLASS, _NO_CLASS, _NO_CLASS)
 #: Two terms of a pair are tried in one order only where the operator does not tell them apart.
 _PROBES = 4
+
+
+class TermClass(NamedTuple):
+    """A distinct value: the number of its type, its row among values of that type, its first term.
+
+    Attributes:
+        size: operators of the term, shared ones counted once.
+        within: the classes of its operators, itself among them.
+    """
+
+    kind: int
+    row: int
+    size: int
+    within: frozenset[int]
+
+
+class ComputedTerm(NamedTuple):
+    """One term: its operator's number, its type's, its value, and its fingerprint, an array of one."""
+
+    symbol: int
+    kind: int
+    value: Batch
+    fingerprint: NDArray[np.uint64]
 
 
 @dataclass
@@ -61,7 +83,7 @@ class TermBank:
     _values: list[list[Batch]] = field(default_factory=list)
     _stacked: dict[int, Batch] = field(default_factory=dict)
     _rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    _waiting: list[dict[str, NDArray[Any]]] = field(default_factory=list)
+    _waiting: list[tuple[NDArray[Any], ...]] = field(default_factory=list)
     _written: int = 0
     _symbols: dict[tuple[str, AttrItems, int | None], int] = field(default_factory=dict)
     _swaps: dict[tuple[str, AttrItems, int], bool] = field(default_factory=dict)
@@ -153,14 +175,10 @@ class TermBank:
     ) -> None:
         types = tuple(self._kinds[kind] for kind in kinds)
         for attrs in choice.applications(types):
-            grids = (
-                list(ids) if paired else [grid.ravel() for grid in np.meshgrid(*ids, indexing="ij")]
-            )
-            if (
-                len(grids) == 2
-                and kinds[0] == kinds[1]
-                and self._swapped(choice.op, attrs, kinds[0])
-            ):
+            mesh = ids if paired else np.meshgrid(*ids, indexing="ij")
+            grids = [grid.ravel() for grid in mesh]
+            alike = len(kinds) == 2 and kinds[0] == kinds[1]
+            if alike and self._swapped(choice.op, attrs, kinds[0]):
                 ordered = grids[0] <= grids[1]
                 grids = [grid[ordered] for grid in grids]
             for start in range(0, len(grids[0]), _ROWS):
@@ -213,8 +231,14 @@ class TermBank:
             symbol = self._symbol(op, attrs, part if several else None)
             kept = [grid[fine] for grid in ids]
             self._add(symbol, number, fingerprints[fine], kept, level)
-            if keeps:
-                self._keep(symbol, number, fingerprints[fine], shaped[fine], kept, level)
+            for row in np.flatnonzero(fine).tolist() if keeps else ():
+                fingerprint = int(fingerprints[row])
+                if fingerprint not in self._by_fingerprint:
+                    children = [int(grid[row]) for grid in ids]
+                    within = {len(self.classes)}.union(*(self.classes[c].within for c in children))
+                    term = symbol, *(*children, *_NO_OPERANDS)[:3]
+                    value = shaped[row].copy()
+                    self._new_class(fingerprint, number, value, level, term, frozenset(within))
 
     def _add(
         self,
@@ -232,12 +256,11 @@ class TermBank:
         def of_all(value: int) -> NDArray[np.int32]:
             return np.full(count, value, np.int32)
 
-        self._waiting.append({
-            "setting": of_all(self.number), "id": np.arange(self.terms, self.terms + count),
-            "symbol": of_all(symbol), "c0": operands[0], "c1": operands[1], "c2": operands[2],
-            "size": of_all(level), "type": of_all(kind), "window_id": of_all(window),
-            "fingerprint": fingerprints,
-        })  # fmt: skip
+        columns: tuple[NDArray[Any], ...] = (
+            of_all(self.number), np.arange(self.terms, self.terms + count), of_all(symbol), *operands,
+            of_all(level), of_all(kind), of_all(window), fingerprints,
+        )  # fmt: skip
+        self._waiting.append(columns)
         self.terms += count
         if self.terms - self._written >= _ROWS_WRITTEN:
             self._flush()
@@ -245,28 +268,9 @@ class TermBank:
     def _flush(self) -> None:
         """Write the terms that wait: thousands of short insertions would make every scan slow."""
         if self._waiting:
-            names = self._waiting[0]
-            rows = {name: np.concatenate([part[name] for part in self._waiting]) for name in names}
-            self.store.append("term", rows)
+            self.store.append("term", map(np.concatenate, zip(*self._waiting, strict=True)))
             self._waiting.clear()
         self._written = self.terms
-
-    def _keep(
-        self,
-        symbol: int,
-        kind: int,
-        fingerprints: NDArray[np.uint64],
-        values: Batch,
-        ids: Sequence[NDArray[np.int32]],
-        level: int,
-    ) -> None:
-        for row, fingerprint in enumerate(fingerprints.tolist()):
-            if fingerprint not in self._by_fingerprint:
-                children = [int(grid[row]) for grid in ids]
-                within = {len(self.classes)}.union(*(self.classes[c].within for c in children))
-                term = symbol, *(*children, *_NO_OPERANDS)[:3]
-                value = values[row].copy()
-                self._new_class(fingerprint, kind, value, level, term, frozenset(within))
 
     def _new_class(
         self,
@@ -361,19 +365,11 @@ class TermBank:
     def write(self) -> None:
         """Write what waits, classes and symbols."""
         self._flush()
-        names = ("setting", "id", "symbol", "c0", "c1", "c2", "size", "of_window")
-        classes = columns(names, self._class_rows)
-        fingerprints = np.array([row[-1] for row in self._class_rows], np.uint64)
-        self.store.append("class", {**classes, "fingerprint": fingerprints})
+        *columns, fingerprints = zip(*self._class_rows, strict=True)
+        self.store.append("class", (*columns, np.array(fingerprints, np.uint64)))
         for (op, attrs, part), number in self._symbols.items():
-            self.store.rows(
-                "add_symbol",
-                setting=self.number,
-                id=number,
-                op=op,
-                attrs=attrs_text(attrs),
-                part=part,
-            )
+            named = {"setting": self.number, "id": number, "op": op, "part": part}
+            self.store.rows("add_symbol", **named, attrs=attrs_text(attrs))
 
     def _kind(self, kind: TensorType) -> int:
         if kind not in self._kinds:

@@ -48,8 +48,8 @@ CREATE TABLE IF NOT EXISTS candidate (  -- pairs of one fingerprint, distinct up
     setting INTEGER NOT NULL,
     source VARCHAR NOT NULL, target VARCHAR NOT NULL,  -- with the setting's inputs as variables
     law VARCHAR NOT NULL,               -- both sides, variables by first occurrence: what tells laws apart
-    window_id INTEGER NOT NULL,
     saves_us DOUBLE NOT NULL,           -- modelled, on the setting's small types
+    window_id INTEGER NOT NULL,
     gain DOUBLE NOT NULL,               -- the largest share of a model's cost that it may save, modelled
     models VARCHAR NOT NULL,            -- where it may save something: names with shares, as JSON
     status VARCHAR NOT NULL,            -- waiting, or how it left the funnel
