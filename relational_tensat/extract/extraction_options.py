@@ -1,4 +1,4 @@
-"""What can be chosen for extraction."""
+"""The options of extraction."""
 
 from __future__ import annotations
 

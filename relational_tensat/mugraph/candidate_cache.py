@@ -1,4 +1,4 @@
-"""What a search found, with sizes, and the cache of it: files of JSON by content hash.
+"""Candidates that a search found, with sizes, and their cache: files of JSON by content hash.
 
 Any number of processes may share the folder: a file is written aside and renamed, and two that search the
 same write the same. A candidate from it is verified as if it had just been found, so nothing rests on what

@@ -1,4 +1,4 @@
-"""What choosing each e-node of a universe costs, as extraction has it."""
+"""The cost of choosing each e-node of a universe, as extraction has it."""
 
 from __future__ import annotations
 

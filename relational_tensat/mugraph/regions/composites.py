@@ -1,4 +1,4 @@
-"""What a model has as several nodes and a program as one step: softmaxes, norms, joins, choices.
+"""Steps of a program that a model has as several nodes: softmaxes, norms, joins, choices.
 
 A softmax with what puts 0 in place of NaN behind it, as exports have it; the chain of a root mean square, 1
 / sqrt(mean(x²) + epsilon), which is one operator unless its parts are read; a concatenation, which is a sum

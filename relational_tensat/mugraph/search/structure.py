@@ -1,4 +1,4 @@
-"""What a search is asked for: a program at structural sizes, its configurations, options and tables.
+"""The task of a search: a program at structural sizes, its configurations, options and tables.
 
 A configuration says which variables the grid and the loop split, not how often. A search needs no more, so
 each split is by the smallest number. A variable that is summed has a prime of its own where there are

@@ -1,4 +1,4 @@
-"""What a search knows at any time: the best choice and the best bound, and who is notified of them.
+"""The state of a search: the best choice, the best bound, and the listeners that hear of them.
 
 ``SolverOptions`` say how long it may take. ``cost_unit_us`` finds the unit that all costs are multiples
 of, where there is one. Counts of gates, areas and latencies are whole numbers: what is cheaper is cheaper
