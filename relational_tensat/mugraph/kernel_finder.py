@@ -349,9 +349,9 @@ _FEWEST_PARTS = 2
 class CheapestSoFar:
     """The graphs of the ways that a search has found, at their best sizes; the search's ``Bound``.
 
-    What costs more than the cheapest that could be made ready is left out. (Random tests refuse what a
-    search finds only where its own tests were in error, so this one is most likely the result; where it
-    is not, what was left out is needed: ``complete_to_us``.)
+    What costs more than the cheapest that could be made ready is left out. (Random tests refuse a find of
+    a search only where its own tests were in error, so this one is most likely the result. Where it is
+    not, the rest is needed, too: ``complete_to_us``.)
 
     Args:
         program: what is searched.

@@ -1,8 +1,8 @@
 """The same μGraph written otherwise, with the same kernels or for a reader that needs less.
 
-``with_thread_graphs`` puts chains of operators in registers, by rule (section 4.2 of the paper);
-``expanded`` says an operator of somebody's own by what it is made of. ``core`` is a program without
-its windows, which are inputs of their own, so a search has nothing to do with them.
+``with_thread_graphs`` puts chains of operators in registers, by rule (section 4.2 of the paper).
+``expanded`` replaces an operator of somebody's own by its parts. ``core`` is a program without its
+windows, which are inputs of their own, so a search has nothing to do with them.
 """
 
 from __future__ import annotations
