@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from bench.anytime import command as anytime_command
 from bench.big import command as big_command
 from bench.conformance import command as conformance_command
 from bench.cpu import command as cpu_command
@@ -55,7 +54,6 @@ COMMANDS = (
     engines_command,
     cpu_command,
     gpu_command,
-    anytime_command,
     record_command,
     fleets_command,
     opaque_command,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
+from relational_tensat.base.plan import carried_out
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cost import Profile
 from relational_tensat.egraph import EGraph
@@ -16,7 +17,9 @@ from relational_tensat.explore.strategies.mcts.rewards import Rewards
 from relational_tensat.explore.strategies.mcts.rollouts import Simulator
 from relational_tensat.explore.strategies.mcts.search_state import first_state
 from relational_tensat.explore.strategies.mcts.tree import TreeNode
-from relational_tensat.explore.subgraphs.universe import begin_universe
+from relational_tensat.explore.subgraph import begin_subgraph
+from relational_tensat.explore.subgraphs.node_costs import SignatureCosts
+from relational_tensat.explore.subgraphs.universe import Universe
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.extract.anytime import AnytimeExtractor
 from relational_tensat.models import MODELS
@@ -54,9 +57,11 @@ def measure_rates(
         extractor = AnytimeExtractor(
             egraph, profile, ExtractionOptions(), ProcessOptions(), Silent()
         )
-        universe = begin_universe(egraph, rules, limits)
+        universe = Universe(begin_subgraph(egraph, rules, limits))
+        universe.find()
         compiled = universe.subgraph.rules
-        rewards = Rewards(universe, extractor, "moves")
+        prices = SignatureCosts(egraph.catalogue, extractor.prices_us)
+        rewards = Rewards(universe, extractor, "moves", prices)
         rules_end = compiled.first + len(compiled.rules)
         search = first_state(universe.original(), rewards, rules_end, seed=0)
         simulator = Simulator(
@@ -64,13 +69,13 @@ def measure_rates(
         )
         root = search.root
         for state in ("cold", "warm"):
-            live = sorted(simulator.live_rules(universe.arrays.became[root.members]))
+            live = sorted(carried_out(simulator.live_rules)(universe.arrays.became[root.members]))
             nodes = [
                 TreeNode(1, root, int(rule), root.members)
                 for rule in search.rng.choice(live, subgraphs)
             ]
             started = time.process_time()
-            rollouts = simulator.run(nodes, 1, 1)
+            rollouts = carried_out(simulator.run)(nodes, 1, 1)
             simulated = time.process_time()
             rewards.evaluate(rollouts)
             ended = time.process_time()

@@ -41,9 +41,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--ablation", action="store_true",
         help="searches alone: GQA at 4 to 7 operators with each means off (Table 5), RMSNorm at 5 to 11",
     )  # fmt: skip
-    what.add_argument(
-        "--figures", action="store_true", help="Figures 4, 8, 9 and 10, as Markdown and Graphviz"
-    )
+    what.add_argument("--figures", action="store_true", help="Figures 4, 8, 9 and 10, as Markdown")
     what.add_argument(
         "--code", type=Path, metavar="FILE",
         help="compile the kernels of a kept benchmarks.json for three architectures; 4 if one spills",
@@ -194,12 +192,11 @@ def _save_table(table: Table, name: str, options: argparse.Namespace) -> None:
 
 
 def _draw(options: argparse.Namespace) -> None:
-    pictures = {figure.number: drawn(figure) for figure in FIGURES}
-    for text, _ in pictures.values():
-        print(text, flush=True)
+    figures = list(map(drawn, FIGURES))
+    print(*figures, sep="\n", flush=True)
     if options.save:
         folder = RESULTS / f"mirage-{date.today().isoformat()}"
-        report_saved(write_figures(pictures, folder))
+        report_saved(write_figures(figures, folder))
 
 
 def _settings(options: argparse.Namespace) -> dict[str, object]:

@@ -9,7 +9,7 @@ from bench.common.table import table_row
 from bench.mirage.cases import cases
 from relational_tensat.mugraph.graph.dims import count, size_of, variables
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
-from relational_tensat.mugraph.graph.mugraph_text import mugraph_dot, mugraph_text
+from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
 from relational_tensat.mugraph.graph.validity import block_tensors, kernel_tensors
 from relational_tensat.mugraph.kernel_finder import first_verified
 from relational_tensat.mugraph.search.kernel_search import search_kernels
@@ -44,8 +44,8 @@ FIGURES = (
 )
 
 
-def drawn(figure: Figure) -> tuple[str, str]:
-    """Return a figure as Markdown, and its picture in Graphviz' language."""
+def drawn(figure: Figure) -> str:
+    """Return a figure as Markdown."""
     graph, cost_us = _cheapest(figure)
     text = (
         f"## Figure {figure.number}: {figure.title}\n\n{figure.case}, modelled {cost_us:.1f} µs.\n"
@@ -53,7 +53,7 @@ def drawn(figure: Figure) -> tuple[str, str]:
     text += f"\n```text\n{mugraph_text(graph)}\n```\n"
     loads = "".join(f"{table_row(row)}\n" for row in _loads(graph))
     header = "| kernel | loads | a block | all blocks, by the tensor |\n| --- | --- | --- | --- |\n"
-    return f"{text}\n{header}{loads}", mugraph_dot(graph)
+    return f"{text}\n{header}{loads}"
 
 
 def _cheapest(figure: Figure) -> tuple[MuGraph, float]:

@@ -58,13 +58,11 @@ def write_searches(
     return folder / "searches.md"
 
 
-def write_figures(pictures: Mapping[int, tuple[str, str]], folder: Path) -> Path:
-    """Write the figures as Markdown, and each as a picture in Graphviz' language."""
+def write_figures(figures: Sequence[str], folder: Path) -> Path:
+    """Write the figures, which are Markdown, in one file."""
     with write_aside(_made(folder) / "figures.md") as aside:
-        for number, (_, dot) in pictures.items():
-            (aside / f"figure{number}.dot").write_text(dot, encoding="utf-8")
         title = "# The paper's figures, as μGraphs that were found\n"
-        text = "\n".join([title, *(text for text, _ in pictures.values())])
+        text = "\n".join([title, *figures])
         (aside / "figures.md").write_text(text, encoding="utf-8")
     return folder / "figures.md"
 

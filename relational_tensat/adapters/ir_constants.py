@@ -1,4 +1,4 @@
-"""Which constants of a model in onnx-ir laws of the reals leave alone; see ``explore.match.extremes``."""
+"""Constants in onnx-ir that laws of the reals leave alone; see ``explore.match.extremes``."""
 
 from __future__ import annotations
 

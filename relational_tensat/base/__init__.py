@@ -1,1 +1,1 @@
-"""What every room depends on: errors, files, resources, interrupts and deadlines."""
+"""The ground of every room: errors, files, resources, interrupts and deadlines."""

@@ -1,4 +1,4 @@
-"""What a process works with: a processor, threads, memory, a seed, a garbage collector that seldom runs."""
+"""The means of a process: a processor, threads, memory, a seed, a garbage collector that seldom runs."""
 
 from __future__ import annotations
 

@@ -133,8 +133,6 @@ COMMANDS = {
          "mugraphs", "verify_kernel", "verify_arguments"),
         ("kernels emit", "print the code of a μGraph's kernels: Triton, CUDA C++ or C",
          "mugraphs", "emit_kernels", "emit_arguments"),
-        ("kernels import", "verify a μGraph from elsewhere; later searches choose it if it is best",
-         "mugraphs", "import_kernel", "import_arguments"),
         ("costs show", "show what was measured, on which devices, and what is stale",
          "costs", "show_costs", "show_arguments"),
         ("costs export", "write what was measured on one device as a table for --cost table:FILE",

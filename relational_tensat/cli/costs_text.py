@@ -1,4 +1,4 @@
-"""What ``costs show`` prints of a cost cache."""
+"""The output of ``costs show``."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def _extraction_options() -> list[Option]:
     return [
         option
         for group, option in options_in(Options)
-        if (group == "extraction" and option.field not in ("extract_every", "patience"))
+        if (group == "extraction" and option.field != "extract_every")
         or option.name in ("threads", "seed")
     ]
 

@@ -1,4 +1,4 @@
-"""``kernels …`` on one μGraph: show it, emit its code, verify it, import it."""
+"""``kernels …`` on one μGraph: show it, emit its code, verify it."""
 
 from __future__ import annotations
 
@@ -142,11 +142,6 @@ def show_arguments(parser: Parser) -> None:
         help="print the rows of the search that found it, too, and with --db the SQL that asks for them",
     )  # fmt: skip
     parser.add_argument(
-        "--dot",
-        action="store_true",
-        help="print a picture of the three levels in Graphviz' language instead",
-    )
-    parser.add_argument(
         "--html", type=PAGE, metavar="OUT",
         help="write a page, too, that draws the three levels, with maps and the bytes that move",
     )  # fmt: skip
@@ -165,16 +160,13 @@ def show_kernel(args: argparse.Namespace) -> int:
     """Print a μGraph."""
     from relational_tensat.cli.kernels_text import show_plans, show_rows, show_sql
     from relational_tensat.mugraph.graph.mugraph_json import encoded
-    from relational_tensat.mugraph.graph.mugraph_text import mugraph_dot, mugraph_text
+    from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
     from relational_tensat.mugraph.kernels.emission import emit
 
     key = str(args.file)
     graph = _read_mugraph(args)
     if args.html is not None:
         _draw(graph, args.dtype, args.html)
-    if args.dot:
-        sys.stdout.write(mugraph_dot(graph))
-        return 0
     emitted = emit(graph, "cuda", args.dtype) if args.plan else []
 
     def show(console: Console) -> None:
@@ -331,67 +323,3 @@ def verify_kernel(args: argparse.Namespace) -> int:
         as_json=args.json,
     )
     return 0 if verification.passed else _FAILED
-
-
-def import_arguments(parser: Parser) -> None:
-    """Declare the flags of ``kernels import``."""
-    _add_mugraph(parser)
-    add_program(parser, "program")
-    parser.add_argument(
-        "--raw-exp",
-        action="store_true",
-        help="accept it even if exponentials of large numbers overflow",
-    )
-    add_seed(parser)
-    add_json(parser)
-
-
-def import_kernel(args: argparse.Namespace) -> int:
-    """Verify a μGraph from elsewhere and keep it as a candidate of later searches.
-
-    Raises:
-        InputError: the file is malformed, or the graph has operators of libraries only.
-        VerificationError: it computes something else; says which entry differs.
-    """
-    limit_blas_threads()
-    from relational_tensat.base.errors import InputError, VerificationError
-    from relational_tensat.cli.kernels_text import verification_json, verification_lines
-    from relational_tensat.mugraph.candidate_cache import CandidateCache
-    from relational_tensat.mugraph.graph.concat_products import with_concat_products
-    from relational_tensat.mugraph.graph.rewrites import (
-        core,
-        core_like,
-        has_windows,
-        with_wide_results,
-    )
-    from relational_tensat.mugraph.kernel_finder import made_ready
-    from relational_tensat.mugraph.sizes.cost_model import graph_us
-    from relational_tensat.mugraph.sizes.waves import a100
-    from relational_tensat.mugraph.verify.verification import verify_mugraph
-
-    program = with_concat_products(read_program(args))  # as searches have it
-    given = _read_mugraph(args)
-    verification = verify_mugraph(program, given, args.seed)
-    if not verification.passed:
-        reason = verification_lines(verification)[0].removeprefix("refused: ")
-        raise VerificationError(f"{args.file}: computes something else: {reason}")
-    own = core_like(given, program) if has_windows(program) else None
-    if own is not None:  # a search has windows as inputs of their own
-        program, given = core(program), own
-    if not given.kernels:
-        raise InputError(f"{args.file}: expected a kernel, found operators of libraries only")
-    try:
-        graph = made_ready(with_wide_results(given), raw_exp=args.raw_exp)
-    except VerificationError as error:
-        raise VerificationError(f"{args.file}: {error}; --raw-exp takes it as it is") from None
-    verification = verify_mugraph(program, graph, args.seed)
-    if not verification.passed or not (verification.is_stable or args.raw_exp):
-        raise VerificationError(f"{args.file}: {verification_lines(verification)[-1]}")
-    path = CandidateCache.of_user().keep_imported(program, graph)
-    cost_us = graph_us(graph, a100())
-    content: dict[str, Any] = {
-        "file": str(path), "cost_us": cost_us, "verification": verification_json(verification)
-    }  # fmt: skip
-    lines = [*verification_lines(verification), f"modelled {cost_us:.2f} µs", f"kept as {path}"]
-    report(lambda: content, lambda console: console.print("\n".join(lines)), as_json=args.json)
-    return 0

@@ -1,4 +1,4 @@
-"""What the ``rules`` commands print: verdicts, derivations, the SQL of a rule, the words of the language.
+"""The output of the ``rules`` commands: verdicts, derivations, the SQL of a rule, the language's words.
 
 ``rules verify`` has a line a rule, then the counterexamples; ``rules derive`` a line a rule, then those
 that are not derived, and why; ``rules show --sql`` all that a rule runs; ``rules functions`` and ``rules

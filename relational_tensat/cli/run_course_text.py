@@ -1,4 +1,4 @@
-"""How a run came to its result, for people: extractions, reductions, races, what kernels cost."""
+"""The course of a run, for people: extractions, reductions, races, costs of kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a graph costs: analytic profiles, devices that are measured, recorded tables.
+"""Costs of graphs: analytic profiles, devices that are measured, recorded tables.
 
 ``open_source`` opens what ``--cost`` names; ``CostModel`` is the interface of one's own models.
 

@@ -1,4 +1,4 @@
-"""What runs inside If, Loop and Scan: the kernels of their bodies, and how often they run.
+"""The kernels of bodies of If, Loop and Scan, and how often they run.
 
 Of a body that cannot be read alone nothing is known; its node costs what its operands and results say.
 """

@@ -1,4 +1,4 @@
-"""What a kernel takes that nobody has measured: a profile's price, times what others take beside theirs.
+"""Prices of kernels that nobody has measured: a profile's, times what others take beside theirs.
 
 For each measured time the logarithm of time / price is known. An estimate's is their weighted mean, in
 three steps, from what says least of a kernel to what says most: the median over all times; the kernels of

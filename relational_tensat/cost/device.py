@@ -1,4 +1,4 @@
-"""What is measured, on what, and with which result: the words that all measured costs share.
+"""Words that all measured costs share: the subject, the device, the result.
 
 A device measures operator configurations one by one, and two graphs whole; it knows nothing of e-graphs
 or caches.

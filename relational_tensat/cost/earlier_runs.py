@@ -1,4 +1,4 @@
-"""What the cost cache knows of runs before: which graphs were timed whole, and how long was measured.
+"""Earlier runs in the cost cache: the graphs that were timed whole, and how long was measured.
 
 The same model run in the same way again gets the same choice: by the same costs, of which no more
 are measured than before, and of graphs that do not race again.

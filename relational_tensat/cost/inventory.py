@@ -1,4 +1,4 @@
-"""What a cost cache has, device by device, and what of it this machine may use."""
+"""The content of a cost cache, device by device, and the part that this machine may use."""
 
 from __future__ import annotations
 

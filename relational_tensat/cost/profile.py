@@ -151,10 +151,10 @@ def roofline_us(
     To the former comes what operators take for each element (a division, an exponential) and step: peaks
     are those of sums of products. What is read once more for each stretch of a result is moved.
 
-    Of activations, what fits into a cache moves at its bandwidth, and only the rest at that of main memory,
-    so that a byte more never costs more than a byte; weights come from main memory, but for the part that
-    is in a cache. Where they come before anything is done with them, both are longer by that; from a cache,
-    they come meanwhile.
+    The part of activations that fits into a cache moves at its bandwidth, and only the rest at that of
+    main memory. So a byte more never costs more than a byte. Weights come from main memory, but for the
+    part that is in a cache. Where they come before anything is done with them, both are longer by that;
+    from a cache, they come meanwhile.
 
     Raises:
         UsageError: there is no operator of that name.

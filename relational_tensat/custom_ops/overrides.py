@@ -1,8 +1,8 @@
 """onnxruntime's own Gelu replaced by a kernel: of any size, between convolutions, too.
 
 A custom op of the default operator set wins over the runtime's. onnxruntime goes on treating the nodes as
-Gelu: those between convolutions stay in its blocked layout, which a custom op of another name would end.
-The kernel computes so many elements at a time; what is left over goes through memory of its own.
+Gelu. So those between convolutions stay in its blocked layout, which a custom op of another name would
+end. The kernel computes so many elements at a time; what is left over goes through memory of its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What parts take with their kernels and without, as the user's cost cache has it from runs before.
+"""Times of parts with their kernels and without, from earlier runs, in the user's cost cache.
 
 A time holds for exactly one device and its libraries, number of threads, operator set, compiler with its
 flags, and for all that makes, verifies and compares a kernel: where a line of that was changed, the part is

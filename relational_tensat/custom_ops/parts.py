@@ -156,7 +156,7 @@ def timed_parts(
         try:
             part = None
             if known is None or gain_us(known.plain_us, known.kernel_us) > 0:
-                part = _timed(hope, builder, known, session_us, setting, times)
+                part = _timed(hope, builder, session_us, setting, times)
         except MissingDependencyError:
             raise
         except RelationalTensatError as error:
@@ -181,7 +181,6 @@ def gain_us(plain_us: float, kernel_us: float) -> float:
 def _timed(
     hope: _Hope,
     builder: KernelBuilder,
-    known: PartTime | None,
     session_us: float,
     setting: SessionSetting,
     times: PartTimes,
@@ -192,7 +191,7 @@ def _timed(
         RelationalTensatError: no kernel can be made, or it computes something else.
         MissingDependencyError: there is no C compiler.
     """
-    place = hope.places[0]
+    place, known = hope.places[0], times.of(hope.pattern)
     kernel = builder.make(place, SearchEffort(1, 0), was_verified=known is not None)
     nodes = tuple(node_of(each, kernel.key) for each in hope.places)
     if known is None:
@@ -201,8 +200,8 @@ def _timed(
         times.learn(hope.pattern, *samples)
         known = PartTime(*map(median, samples))
     return TimedPart(
-        tuple(hope.places), nodes, kernel, known.kernel_us, known.plain_us, session_us,
-        graph_of(place, place.nodes),
+        tuple(hope.places), nodes, kernel, known.kernel_us, known.plain_us,
+        session_us, graph_of(place, place.nodes),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What graphs of terms cost, as the run's table ``cost`` says."""
+"""Costs of graphs of terms, as the run's table ``cost`` says."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Which application of which rule made a result wrong: found by bisecting the chain of steps.
+"""The application that made a result wrong: bisecting the chain of steps finds it.
 
-A few lines of Python that run what a step replaced and what it put in its place, alone.
+A few lines of Python run what a step replaced and what it put in its place, alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the result would cost if other e-nodes were chosen in some of its classes."""
+"""The result with other e-nodes in some of its classes: how much each swap would cost."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """All unions of a run, carried out at other sizes of a model's dynamic dimensions, each once.
 
-Forms of the proof graph get counterparts there: those of the original from the graph that was read at these
-sizes, those that a rule builds from the rule, which is judged there again. A union holds there if its rule
-does, or, for one by congruence, if the operands are one there. So it is known of each e-node at once
-whether it holds at all sizes, without steps from graph to graph: a union costs no more in a large model
-than in a small one, and equal ones are judged once. ``other_sizes`` is the slow way, by steps.
+Forms of the proof graph get counterparts there: those of the original from the graph that was read at
+these sizes, those that a rule builds from the rule, which is judged there again. A union holds there if
+its rule does, or, for one by congruence, if the operands are one there. So it is known of each e-node at
+once whether it holds at all sizes, without steps from graph to graph. A union costs no more in a large
+model than in a small one. Equal ones are judged once. ``other_sizes`` is the slow way, by steps.
 """
 
 from __future__ import annotations

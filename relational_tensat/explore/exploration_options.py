@@ -1,4 +1,4 @@
-"""What can be chosen for an exploration, and for a tree search."""
+"""The options of an exploration, and of a tree search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an exploration did and how it ended, as it is reported and as the tables have it.
+"""The course and the end of an exploration, as reports and tables have them.
 
 A journal has the reports of iterations until they are written. An observer follows them, and may end it
 all.

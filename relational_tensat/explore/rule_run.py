@@ -1,4 +1,4 @@
-"""What a rule runs, on an e-graph that has its sources or on that of a run.
+"""A rule at work, on an e-graph that has its sources or on that of a run.
 
 It is recorded while it runs: every statement, with the values of its parameters.
 """

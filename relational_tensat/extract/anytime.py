@@ -90,7 +90,6 @@ class AnytimeExtractor:
         self._best_us = self.original_us = graph_cost_us(egraph.graph, cost)
         self._kept: KeptChoice | None = None
         self._last: tuple[TableProblem, Extraction] | None = None
-        self._stalled = 0
         self.chose_latest = False
 
     def go_on(self) -> None:
@@ -117,9 +116,7 @@ class AnytimeExtractor:
         if all(entry.iteration != iteration for entry in self.log):
             explored_s = now_s() - self._started - self.spent_s
             self.choose(iteration, again=True, limit_s=max(explored_s - self.spent_s, LEAST_S))
-        if self.watch.happened:
-            return "interrupted"
-        return "patience" if 0 < self._options.patience <= self._stalled else None
+        return "interrupted" if self.watch.happened else None
 
     def choose(self, iteration: int, *, again: bool = False, limit_s: float | None = None) -> Seed:
         """Return the cheapest graph of what is shown of the e-graph.
@@ -152,7 +149,7 @@ class AnytimeExtractor:
                 entry = _entry(iteration, extraction, best_us, start_s, final=False)
                 self._write(entry)
             self._kept = kept_choice
-            self._count(best_us)
+            self._best_us = best_us
             self.log.append(entry)
             self._progress.extracted(entry)
         return seed
@@ -171,7 +168,7 @@ class AnytimeExtractor:
             kept_choice = KeptChoice.keep(self._egraph, seed, iteration)
             self._write(entry)
         self._kept = kept_choice
-        self._count(seed.cost_us)
+        self._best_us = seed.cost_us
         self.log.append(entry)
         self._progress.extracted(entry)
 
@@ -243,11 +240,6 @@ class AnytimeExtractor:
 
     def _is_cheaper(self, cost_us: float) -> bool:
         return cost_us < self._best_us * (1 - COST_TOLERANCE)
-
-    def _count(self, best_us: float) -> None:
-        """Note what the cheapest graph costs after an extraction."""
-        self._stalled = 0 if self._is_cheaper(best_us) else self._stalled + 1
-        self._best_us = best_us
 
     def _searching(
         self,

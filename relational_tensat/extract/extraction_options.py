@@ -1,11 +1,10 @@
-"""What can be chosen for extraction."""
+"""The options of extraction."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from relational_tensat.base.errors import UsageError
 from relational_tensat.base.lazy import Registry
 from relational_tensat.base.option import OptionGroup, option
 
@@ -62,21 +61,3 @@ class ExtractionOptions(OptionGroup):
         metavar="N",
         is_rare=True,
     )
-    patience: int = option(
-        0, "end exploration when K such extractions in a row find nothing cheaper; 0: never",
-        metavar="K", former=("stop_unmoved",),
-        is_rare=True,
-    )  # fmt: skip
-
-    def __post_init__(self) -> None:
-        """Check all values.
-
-        Raises:
-            UsageError: a value does not exist or cannot be; names the nearest.
-        """
-        OptionGroup.__post_init__(self)
-        if self.patience and not self.extract_every:
-            raise UsageError(
-                f"patience = {self.patience} without extract_every, expected both: "
-                "it counts the extractions between iterations"
-            )

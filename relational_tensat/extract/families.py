@@ -23,11 +23,10 @@ from relational_tensat.extract.problem import (
     dag_cost_us,
     topological_order,
 )
+from relational_tensat.extract.tables import ORIGINAL
 
 #: Graphs whose costs are closer than this, as a fraction, are alike.
 _DIFFERENT = 1e-3
-#: The family of what the original graph has.
-ORIGINAL = -1
 
 
 @dataclass(frozen=True, eq=False)

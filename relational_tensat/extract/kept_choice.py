@@ -1,10 +1,9 @@
 """The cheapest choice so far, kept while the e-graph grows under it.
 
-E-nodes are never removed, only merged with equal ones, and filtered. So a choice stays a graph
-that the e-graph represents: each of its e-nodes is found again by its signature and its children's
-classes of today. Where classes were united that the choice has both of, the e-node that stood lower
-in the choice stands for both: what it depends on stood lower still, so no cycle arises, and no e-node
-is added.
+E-nodes are never removed, only merged with equal ones, and filtered. So a choice stays a graph that the
+e-graph represents: each of its e-nodes is found again by its signature and its children's classes of
+today. Where two classes of the choice were united, the e-node that stood lower in the choice stands for
+both. Its own operands stood lower still, so no cycle arises, and no e-node is added.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What extraction is given and what it returns, as plain arrays.
+"""The extraction problem and its answer, as plain arrays.
 
 An e-graph is a list of e-nodes; each belongs to one e-class and needs one e-node of every class
 among its children. A *choice* names one e-node per class that is needed, starting from the root

@@ -15,13 +15,16 @@ from relational_tensat.egraph.chosen_graph import ChosenNode, build_with_classes
 from relational_tensat.egraph.egraph import EGraph, classes_of_weights
 from relational_tensat.egraph.enode_rows import CHILD_COLUMNS
 from relational_tensat.extract.cost_table import Asking, fill_computed_costs, fill_costs
-from relational_tensat.extract.families import ORIGINAL
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem, topological_order
 from relational_tensat.tensor.graph import Graph
 
 #: Brings an image out of blocks of channels: its operand is the same value. So names of the model's values
 #: stay where all around is in blocks.
 _OUT_OF_BLOCKS = Symbol("ort_from_blocks", (("channels_last", False),), 1)
+
+
+#: The family of what the original graph has.
+ORIGINAL = -1
 
 
 @dataclass(frozen=True, eq=False)

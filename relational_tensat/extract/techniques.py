@@ -1,4 +1,4 @@
-"""What the exact extractor does beyond its integer program: by name, each can be switched off.
+"""Techniques of the exact extractor beside its integer program: by name, each can be switched off.
 
 Without any of them the optimum is the same; what they are worth is how long it takes to prove it.
 Each is declared beside the code that carries it out, with an instance on which it earns its place.

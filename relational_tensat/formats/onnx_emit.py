@@ -1,4 +1,4 @@
-"""What operators write ONNX with (``tensor.operators.onnx_form.OnnxEmitter``): nodes and constants."""
+"""The emitter that operators write ONNX with (``tensor.operators.onnx_form.OnnxEmitter``)."""
 
 from __future__ import annotations
 

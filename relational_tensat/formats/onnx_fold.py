@@ -1,4 +1,4 @@
-"""What of an ONNX graph is known before inference: constants, shapes, and cheap arithmetic of these.
+"""Constants of an ONNX graph before inference: shapes, and cheap arithmetic of these, are folded.
 
 Folded are constants in all spellings, shapes (``Shape`` and ``Size`` of any tensor), uniform tensors
 (``ConstantOfShape``, ``Expand`` of one number; kept as broadcast views), and nodes of the default operator

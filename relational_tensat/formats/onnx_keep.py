@@ -1,4 +1,4 @@
-"""Which applications of a graph an ONNX file has already, so that they are written as they were."""
+"""Applications that an ONNX file has already: they are written as they were."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an ONNX model holds beside its graph, kept in ``Graph.metadata`` and written back.
+"""The parts of an ONNX model beside its graph, kept in ``Graph.metadata`` and written back.
 
 Keys begin with ``onnx.``; lists and tables in them are JSON. Among them are the versions of the operator
 sets; some of these versions are equal for an operator.

@@ -1,4 +1,4 @@
-"""What an ONNX file says beside its graph's meaning: how each application is spelled there.
+"""The spelling of each application in an ONNX file, beside the graph's meaning.
 
 It is read with the graph (``Graph.origin``) and written back wherever a graph still has an application:
 node names, attributes as they were given, declared types, documentation, versions.

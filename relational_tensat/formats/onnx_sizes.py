@@ -1,4 +1,4 @@
-"""Which nodes of an ONNX graph compute sizes: what depends on shapes and constants alone."""
+"""Nodes of an ONNX graph that compute sizes: they depend on shapes and constants alone."""
 
 from __future__ import annotations
 

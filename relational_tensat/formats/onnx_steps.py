@@ -1,4 +1,4 @@
-"""What is written of a graph, and in which order: the file's own where its nodes are kept.
+"""The nodes to write of a graph, in order: in the file's own where its nodes are kept.
 
 Constants are written out, so that no node computes them at inference, unless that takes many more bytes:
 a transposed copy of a weight that is needed as it is, too, or a large tensor of equal elements. These are

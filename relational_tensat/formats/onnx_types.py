@@ -1,8 +1,8 @@
 """Between ONNX's types and tensors and the graph's.
 
-What is no tensor of static shape (sequences, optionals, maps, tensors whose shape depends on
-data) is carried as an element type of its own, ``opaque:`` and the serialized ONNX type: only
-opaque nodes take such values, and they come out as they went in.
+Sequences, optionals, maps and tensors whose shape depends on data have no static shape. Each is carried
+as an element type of its own, ``opaque:`` and the serialized ONNX type: only opaque nodes take such
+values, and they come out as they went in.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a plan consists of: calls of kernels, in terms of buffers that have no address yet.
+"""The calls of a plan: kernels, in terms of buffers that have no address yet.
 
 A lowering adds calls through a ``CallEmitter``; a ``KernelLibrary``, of a device or of its double, runs
 them.

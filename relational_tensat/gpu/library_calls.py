@@ -1,4 +1,4 @@
-"""Which calls NVIDIA's libraries take, in their own terms, and launches of our own kernels for the rest.
+"""Calls of NVIDIA's libraries, in their own terms, and launches of our own kernels for the rest.
 
 NVIDIA's libraries are faster. Our kernels need no more than the driver, take what the libraries refuse
 (padding that differs at the two ends, pools over partial windows), and are what libraries can be held

@@ -1,4 +1,4 @@
-"""What a search found, with sizes, and the cache of it: files of JSON by content hash.
+"""Candidates that a search found, with sizes, and their cache: files of JSON by content hash.
 
 Any number of processes may share the folder: a file is written aside and renamed, and two that search the
 same write the same. A candidate from it is verified as if it had just been found, so nothing rests on what
@@ -27,10 +27,8 @@ from relational_tensat.mugraph.graph.mugraph_json import (
     load_mugraph,
     save_mugraph,
 )
-from relational_tensat.mugraph.graph.rewrites import named_by_place, with_inputs_called
 from relational_tensat.mugraph.search.kernel_search import LevelCounts, SearchResult
 from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.sizes.cost_model import graph_us
 from relational_tensat.mugraph.sizes.splits import Sized
 from relational_tensat.mugraph.sizes.waves import Multiprocessors, a100
 
@@ -73,16 +71,6 @@ def candidates_of(
         result.is_complete,
         complete_to_us,
     )
-
-
-def with_more(
-    candidates: SizedCandidates, graphs: Sequence[MuGraph], device: Multiprocessors | None = None
-) -> SizedCandidates:
-    """Return candidates with further graphs of the same program, but for those that do not fit."""
-    more = [Sized(graph, graph_us(graph, device or a100())) for graph in graphs]
-    fitting = [made for made in more if math.isfinite(made.cost_us)]
-    together = sorted([*candidates.graphs, *fitting], key=lambda made: made.cost_us)
-    return replace(candidates, graphs=tuple(together), fitting=candidates.fitting + len(fitting))
 
 
 #: So many candidates are kept of a search, the cheapest ones; where all are refused, it is made again.
@@ -146,19 +134,6 @@ class CandidateCache:
             text = json.dumps(_content(candidates))
             (aside / path.name).write_text(text, encoding="utf-8")
 
-    def keep_imported(self, program: MuGraph, graph: MuGraph) -> Path:
-        """Keep a μGraph that somebody else found, as a candidate for a program; return its file.
-
-        Raises:
-            InputError: the folder cannot be written.
-        """
-        folder = self._imports(program)
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{content_hash(graph)}.json"
-        with write_aside(path) as aside:
-            save_mugraph(graph, aside / path.name)
-        return path
-
     def keep_found(self, graph: MuGraph) -> str:
         """Keep the best μGraph of a search, verified; return its key, by which ``found`` has it.
 
@@ -185,22 +160,6 @@ class CandidateCache:
 
     def _found(self, key: str) -> Path:
         return self._folder / "found" / f"{key}.json"
-
-    def imported(self, program: MuGraph) -> list[MuGraph]:
-        """Return the imported μGraphs of a program, with its names of inputs.
-
-        Files that cannot be read are left out.
-        """
-        graphs = []
-        for path in sorted(self._imports(program).glob("*.json")):
-            try:
-                graphs.append(with_inputs_called(load_mugraph(path), list(program.inputs)))
-            except InputError:
-                continue
-        return graphs
-
-    def _imports(self, program: MuGraph) -> Path:
-        return self._folder / "imported" / content_hash(named_by_place(program))
 
     def _file(
         self, program: MuGraph, options: SearchOptions, device: Multiprocessors | None

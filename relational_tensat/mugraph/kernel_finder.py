@@ -17,7 +17,6 @@ from relational_tensat.mugraph.candidate_cache import (
     CandidateCache,
     SizedCandidates,
     candidates_of,
-    with_more,
 )
 from relational_tensat.mugraph.graph.concat_products import with_concat_products
 from relational_tensat.mugraph.graph.dims import Dims, with_sizes
@@ -109,8 +108,7 @@ def find_kernels(
         watch: ends the search with the best so far.
         progress: of the search.
         device: what it shall run on; an A100 by default.
-        cache: of what searches found before, and of what was imported; without, none is used. What is
-            from it is verified, too.
+        cache: of what searches found before; without, none is used. What is from it is verified, too.
         tables: keep those of the search, and what was found; that a search was kept does not count then.
 
     Raises:
@@ -130,19 +128,14 @@ def find_kernels(
         own = find_kernels(core(program), alone, watch, progress, device, cache, tables)
         return _with_windows(own, program)
     kept = cache.find(program, options, device) if cache and tables is None else None
-    imported = [
-        graph
-        for graph in (cache.imported(program) if cache else ())
-        if options.libraries or len(graph.kernels) == len(graph.steps)
-    ]
     if kept is not None:
-        finding = _chosen(program, with_more(kept, imported, device), options, device)
+        finding = _chosen(program, kept, options, device)
         if finding.is_settled:
             return finding
     found = searched(program, options, watch, progress, device, tables)
     if cache is not None:
         cache.keep(program, options, device, found)
-    finding = _chosen(program, with_more(found, imported, device), options, device)
+    finding = _chosen(program, found, options, device)
     if not finding.is_settled and found.is_complete:
         if tables is not None:
             tables.begin_again()
@@ -356,9 +349,9 @@ _FEWEST_PARTS = 2
 class CheapestSoFar:
     """The graphs of the ways that a search has found, at their best sizes; the search's ``Bound``.
 
-    What costs more than the cheapest that could be made ready is left out. (Random tests refuse what a
-    search finds only where its own tests were in error, so this one is most likely the result; where it
-    is not, what was left out is needed: ``complete_to_us``.)
+    What costs more than the cheapest that could be made ready is left out. (Random tests refuse a find of
+    a search only where its own tests were in error, so this one is most likely the result. Where it is
+    not, the rest is needed, too: ``complete_to_us``.)
 
     Args:
         program: what is searched.

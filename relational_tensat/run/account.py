@@ -1,4 +1,4 @@
-"""What a run tells of its result: the same words and figures in the terminal, on the page and as JSON.
+"""An account of a result: the same words and figures in the terminal, on the page and as JSON.
 
 Operators are counted in the files as they are, by ONNX's names, where both are ONNX. Else they are those
 of the graphs that run at inference.

@@ -1,4 +1,4 @@
-"""What graphs cost on a backend: the sum of the kernels that it runs them by.
+"""Costs of graphs on a backend: the sum of the kernels that it runs them by.
 
 Parts of a graph are priced as the backend runs them, with what it makes of several operators.
 """

@@ -1,4 +1,4 @@
-"""What a run gained, and how that is known: timed here, or modelled."""
+"""The gain of a run, and how that is known: timed here, or modelled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of kernels that onnxruntime runs: how fast the file is with their library, and without."""
+"""A report on onnxruntime's kernels: how fast the file is with their library, and without."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a run reports what it is doing: to its caller, by phases, and for the tables of its course."""
+"""A run reports what it is doing: to its caller, by phases, and for the tables of its course."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run is for: where its result will run. That decides costs, backend, and what is timed."""
+"""The purpose of a run is where its result will run: it decides costs, backend, and timing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a result says beside its graph: of the race, of this machine's file, of the file's size, of kernels.
+"""Reports beside a result's graph: the race, this machine's file, the file's size, kernels.
 
 A race says who took part, how fast they were, and who won; this machine's file is as onnxruntime saves it,
 compared with the one that runs anywhere; the written file is compared with the original; and a model's own

@@ -1,4 +1,4 @@
-"""What a run returns: a graph, and in groups how it was found; as an object for ``--json``, as a table."""
+"""The result of a run: a graph, and in groups how it was found; an object for ``--json``, a table."""
 
 from __future__ import annotations
 

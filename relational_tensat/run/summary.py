@@ -1,4 +1,4 @@
-"""What is told of a run that has ended: what was written becomes a result.
+"""The end of a run: what was written becomes a result.
 
 An inference takes more time than its kernels. A file with dynamic dimensions computes shapes at inference
 that its graph has as constants. How many nodes are left of that, onnxruntime knows: it folds, merges and

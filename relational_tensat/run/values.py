@@ -1,4 +1,4 @@
-"""What was requested, and what stages hand on: runs that are loaded, explored, extracted, checked, written.
+"""The request, and the values that stages hand on: loaded, explored, extracted, checked, written.
 
 Each is complete when it is made, never changes, and holds the one before it. ``notes`` are what the reader
 should know beside the figures, of all stages so far.

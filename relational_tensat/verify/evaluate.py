@@ -203,8 +203,8 @@ def evaluate_disturbed(
 def evaluate_weight_only(graph: Graph) -> dict[str, Array]:
     """Compute what depends on nothing but weights that have data: what can be stored instead.
 
-    Every operator's result is rounded to its own element type before the next one takes it, as where
-    the model runs: what is then cut to a whole number would come out different in float64.
+    Every operator's result is rounded to its own element type before the next one takes it, as where the
+    model runs. In float64, values that are then cut to whole numbers would come out different.
 
     Of a whole sub-graph of such values, only those that other nodes or the outputs use are
     returned. Constants (``fill``) count as known but are small as they are; what is random, no

@@ -1,4 +1,4 @@
-"""How far rounding alone moves a graph's outputs: what no comparison of rounded values can beat.
+"""Rounding alone moves a graph's outputs so far: no comparison of rounded values can beat that.
 
 Networks whose weights are all alike give huge logits, whose last digits decide a softmax. There two
 correct files differ visibly in float32, and comparing them proves nothing about either.

@@ -1,4 +1,4 @@
-"""What verification found."""
+"""The result of verification."""
 
 from __future__ import annotations
 

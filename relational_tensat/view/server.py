@@ -43,8 +43,8 @@ _MOST_BYTES = 8 << 20
 class Queries:
     """Answers queries, the last one only: a new query stops the one before.
 
-    Each runs in a process of its own, which has little memory and can be killed: DuckDB computes some
-    expressions in one piece, and a single value may be larger than all that a page could show.
+    Each runs in a process of its own, which has little memory and can be killed. DuckDB computes some
+    expressions in one piece, and a single value may be larger than a page could show.
 
     Args:
         connection: to the database, which is a file.

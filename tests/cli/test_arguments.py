@@ -151,17 +151,17 @@ def test_flags_become_options() -> None:
 
 def test_flags_have_their_former_names_for_one_release(capsys: pytest.CaptureFixture[str]) -> None:
     former = (
-        "run m.json --extract-every 1 --stop-unmoved=2 --no-whole --race-again --profile"
+        "run m.json --extract-every 1 --world-nodes=20 --no-whole --race-again --profile"
         " --target cuda"
     )
     options = _options(build_parser().parse_args(shlex.split(former)))
     assert options == Options.of(
-        extract_every=1, patience=2, end_to_end=False, race_again=True, backend="cuda",
+        extract_every=1, subgraph_nodes=20, end_to_end=False, race_again=True, backend="cuda",
     )  # fmt: skip
     notes = capsys.readouterr().err.splitlines()
     assert [note.partition(",")[0] for note in notes] == [
         "note: --extract-every is called --set extract-every now",
-        "note: --stop-unmoved is called --set patience now",
+        "note: --world-nodes is called --set subgraph-nodes now",
         "note: --no-whole is called --set end-to-end=no now",
         "note: --race-again is called --set race-again=yes now",
         "note: --profile is called --details now",

@@ -18,7 +18,7 @@ main(sys.argv[1:])
 
 @pytest.mark.parametrize(
     "command",
-    ["run x.onnx", "kernels search x.onnx", "kernels verify x.json x", "kernels import x.json x"],
+    ["run x.onnx", "kernels search x.onnx", "kernels verify x.json x"],
 )
 def test_numpy_is_not_loaded_yet(command: str) -> None:
     argv = [sys.executable, "-c", _SCRIPT, *command.split()]

@@ -11,7 +11,6 @@ import duckdb
 import pytest
 
 from relational_tensat import Options, optimize
-from relational_tensat.base.errors import UsageError
 from relational_tensat.cost import graph_cost_us
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import Interrupted
@@ -87,17 +86,7 @@ def test_each_extraction_finds_the_optimum_of_its_time_and_the_last_is_as_withou
     assert [entry.final for entry in plain.extractor.log] == [True]
 
 
-@pytest.mark.parametrize(("every", "patience", "iterations"), [(1, 1, 1), (1, 2, 2), (2, 2, 4)])
-def test_what_does_not_move_ends_the_exploration(
-    every: int, patience: int, iterations: int
-) -> None:
-    run = Run(GROWS, Options.of(extract_every=every, patience=patience))
-    explored = run.explore(iterations=6)
-    assert (explored.stop_reason, explored.iterations) == ("patience", iterations)
-    assert len(run.extractor.log) == patience
-
-
-def test_without_a_limit_what_does_not_move_goes_on() -> None:
+def test_what_does_not_move_goes_on() -> None:
     run = Run(GROWS, Options.of(extract_every=1))
     assert run.explore(iterations=3).stop_reason == "iterations"
     assert [entry.iteration for entry in run.extractor.log] == [1, 2]  # the last is the final one's
@@ -202,11 +191,6 @@ def test_what_was_found_when_the_time_for_exploration_ended_is_not_lost() -> Non
     assert cost_us == pytest.approx(extraction.cost_us)
 
 
-def test_stopping_needs_extractions() -> None:
-    with pytest.raises(UsageError, match="extract_every"):
-        Options.of(patience=2)
-
-
 class Watcher(Silent):
     """Progress that remembers the extractions."""
 
@@ -221,7 +205,7 @@ def test_a_whole_run_has_its_extractions_in_the_result_and_in_the_database(tmp_p
     watcher = Watcher()
     result = optimize(
         shared_matmuls(),
-        Options.of(cost="tensat_t4", extract_every=1, patience=1, db=tmp_path / "run.duckdb"),
+        Options.of(cost="tensat_t4", extract_every=1, db=tmp_path / "run.duckdb"),
         progress=watcher,
     )
     assert result.optimal

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from relational_tensat.extract import UNUSED, ExtractionProblem, extract
-from relational_tensat.extract.families import ORIGINAL, cheapest_by_family
+from relational_tensat.extract.families import cheapest_by_family
+from relational_tensat.extract.tables import ORIGINAL
 from tests.extract.instances import brute_force_us
 from tests.extract.small_egraphs import small_problem
 from tests.tiers import seeds

@@ -9,18 +9,7 @@ from pathlib import Path
 import pytest
 
 from relational_tensat.cli.main import main
-from relational_tensat.mugraph.graph.dims import dims_of
-from relational_tensat.mugraph.graph.mugraph import (
-    BlockGraph,
-    InputIterator,
-    Kernel,
-    KernelStep,
-    MuGraph,
-    Operation,
-    Saver,
-)
-from relational_tensat.mugraph.graph.mugraph_json import encoded, load_mugraph, save_mugraph
-from relational_tensat.mugraph.programs import program
+from relational_tensat.mugraph.graph.mugraph_json import encoded
 from relational_tensat.mugraph.verify import verification
 from tests.mugraph.mirage_graphs import saved
 from tests.mugraph.mugraphs import flash_attention
@@ -96,80 +85,19 @@ def test_mistakes_are_one_line(
     assert error.count("\n") == 1
 
 
-def test_an_imported_graph_competes_in_later_searches(
+def test_what_is_wrong_is_refused_with_the_entry_that_differs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """FlashAttention by hand, with a loop that the model of an A100 would not choose."""
-    path, sizes = tmp_path / "flash.json", {"h": 2, "q": 64, "d": 16, "k": 64, "e": 16}
-    save_mugraph(flash_attention(**sizes), path)
-    named = ["attention", "--size", ",".join(f"{name}={size}" for name, size in sizes.items())]
-    assert main(["kernels", "import", str(path), *named, "--json"]) == 0
-    imported = json.loads(capsys.readouterr().out)
-    assert imported["verification"]["is_stable"]
-    few = ["--max-kernels", "1", "--max-operators", "1", "--json"]
-    assert main(["kernels", "search", *named, *few]) == 0  # finds none itself
-    found = json.loads(capsys.readouterr().out)
-    assert (found["routes"], found["fitting"]) == (0, 1)
-    assert found["best"]["cost_us"] == imported["cost_us"]
-    assert found["best"]["graph"] == encoded(load_mugraph(Path(imported["file"])))
-
-
-def hidden_and_product(*, is_renamed: bool) -> MuGraph:
-    """mlp: relu(X·A) as a kernel, the product with B by a library, perhaps by another name of a dim."""
-    whole = program("mlp", m=4, k=8, r=4, n=8)
-    block = BlockGraph(
-        (2,), 1, (InputIterator("X", "x", ("m",)), InputIterator("A", "a", ("",))),
-        (Operation("matmul", ("x", "a"), "p", {"over": ("k",)}), Operation("relu", ("p",), "h")),
-        (Saver("h", "H", dims_of("m=4 r=4"), ("m",)),),
-    )  # fmt: skip
-    steps: tuple[KernelStep, ...] = (
-        Kernel("hidden", block), Operation("matmul", ("H", "B"), "Y", {"over": ("r",)})
-    )  # fmt: skip
-    if is_renamed:
-        renamed = Operation("rename", ("B",), "C", {"variable": "r", "into": "s"})
-        back = Operation("rename", ("C",), "D", {"variable": "s", "into": "r"})
-        product = Operation("matmul", ("H", "D"), "Y", {"over": ("r",)})
-        steps = (steps[0], renamed, back, product)
-    return MuGraph("mlp", whole.inputs, steps, ("Y",))
-
-
-def test_an_imported_graph_may_have_operators_of_libraries(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path, named = tmp_path / "mixed.json", ["mlp", "--size", "m=4,k=8,r=4,n=8", "--json"]
-    kept, costs_us = [], []
-    for is_renamed in (True, False):  # the name of a dim takes no time
-        save_mugraph(hidden_and_product(is_renamed=is_renamed), path)
-        assert main(["kernels", "import", str(path), *named]) == 0
-        imported = json.loads(capsys.readouterr().out)
-        kept.append(encoded(load_mugraph(Path(imported["file"]))))
-        costs_us.append(imported["cost_us"])
-    assert costs_us[0] == costs_us[1]
-    few = ["--max-kernels", "1", "--max-operators", "1"]  # finds none itself
-    assert main(["kernels", "search", *named, *few]) == 0
-    best = json.loads(capsys.readouterr().out)["best"]
-    assert best["cost_us"] == costs_us[0]
-    assert best["graph"] in kept
-    assert main(["kernels", "search", *named, *few, "--no-libraries"]) == 5
-
-
-def test_what_is_wrong_is_not_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    wrong, library = tmp_path / "wrong.json", tmp_path / "library.json"
+    wrong, broken = tmp_path / "wrong.json", tmp_path / "broken.json"
     text = json.dumps(encoded(flash_attention())).replace('"div"', '"mul"')
     wrong.write_text(text, encoding="utf-8")
-    named = ["attention", "--size", "h=2,q=4,d=4,k=8,e=2"]
-    save_mugraph(program("attention", h=2, q=4, d=4, k=8, e=2), library)
-    broken = tmp_path / "broken.json"
     broken.write_text(text[:-9], encoding="utf-8")
-    for path, code, message in (
-        (wrong, 4, r"wrong.json: computes something else: t5\[0, 0, 0\] is \d+, expected \d+"),
-        (library, 3, "expected a kernel"),
-        (broken, 3, "broken.json: no JSON"),
-    ):
-        assert main(["kernels", "import", str(path), *named]) == code
-        error = capsys.readouterr().err
-        assert re.search(message, error) and error.count("\n") == 1
-    assert not list((tmp_path / "cache").glob("kernels/imported/*"))
+    named = ["attention", "--size", "h=2,q=4,d=4,k=8,e=2"]
+    assert main(["kernels", "verify", str(wrong), *named]) == 4
+    assert re.search(r"t5\[0, 0, 0\] is \d+, expected \d+", capsys.readouterr().out)
+    assert main(["kernels", "verify", str(broken), *named]) == 3
+    error = capsys.readouterr().err
+    assert "broken.json: no JSON" in error and error.count("\n") == 1
 
 
 def test_mirages_wrong_graphs_are_refused_with_the_entry_that_differs(
@@ -177,5 +105,5 @@ def test_mirages_wrong_graphs_are_refused_with_the_entry_that_differs(
 ) -> None:
     file = tmp_path / "qknorm_gqa_bs1.json"
     file.write_text(json.dumps(saved("qknorm_gqa_bs1")[:1]), encoding="utf-8")
-    assert main(["kernels", "import", str(file), "qknorm"]) == 4
-    assert re.search(r"t\d+\[[0-9, ]+\] is \d+, expected \d+", capsys.readouterr().err)
+    assert main(["kernels", "verify", str(file), "qknorm"]) == 4
+    assert re.search(r"t\d+\[[0-9, ]+\] is \d+, expected \d+", capsys.readouterr().out)

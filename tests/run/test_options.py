@@ -55,7 +55,6 @@ DEFAULTS: dict[str, float | None] = {"time_limit_s": 60.0, "extract_time_limit_s
         ({"extract_time_limit_s": float("inf")}, "extract_time_limit_s = inf"),
         ({"memory_limit": "2"}, "memory_limit = '2'"),
         ({"dims": {"batch": -1}}, "the dimension 'batch' = -1"),
-        ({"patience": 2}, "patience = 2 without extract_every"),
         ({"db": 3}, "db = 3, expected a path"),
         ({"view": ""}, "view = '', expected a path"),
         ({"rules": [3]}, "rules = 3, expected a path"),
@@ -106,11 +105,11 @@ def test_an_option_has_one_name_in_all_groups() -> None:
 
 
 def test_former_names_are_understood() -> None:
-    with pytest.warns(DeprecationWarning, match="'stop_unmoved' is called 'patience' now"):
-        assert Options.of(stop_unmoved=2, extract_every=1).extraction.patience == 2
+    with pytest.warns(DeprecationWarning, match="'world_nodes' is called 'subgraph_nodes' now"):
+        assert Options.of(world_nodes=2).exploration.subgraph_nodes == 2
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert Options.of(patience=2, extract_every=1).extraction.patience == 2
+        assert Options.of(subgraph_nodes=2).exploration.subgraph_nodes == 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +168,7 @@ def test_a_new_option_is_one_line_in_one_place(capsys: pytest.CaptureFixture[str
     [
         Options(),
         Options.of(db=Path("x"), dims={"n": 3}, inputs={"x": Path("y")}, skip=("r",)),
-        Options.of(time_limit_s=None, extract_every=2, patience=1, only=("a", "b")),
+        Options.of(time_limit_s=None, extract_every=2, only=("a", "b")),
     ],
 )
 def test_what_is_stored_fits_the_schema(options: Options) -> None:

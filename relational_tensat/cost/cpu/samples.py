@@ -1,4 +1,4 @@
-"""How much longer one function takes than another: thread CPU time, interleaved, undisturbed.
+"""Samples of how much longer one function takes: thread CPU time, interleaved, undisturbed.
 
 A sample counts where the processor was undisturbed right before and right after (cost/cpu/quiet.py).
 Where too few such moments come while patience lasts, rounds of both functions count, each sample divided

@@ -1,4 +1,4 @@
-"""How kernels are timed: interleaved, in windows between two looks at the clock, in batches.
+"""Kernels are timed interleaved, in windows between two looks at the clock, in batches.
 
 Everything here is arithmetic over a ``CudaStopwatch``: it runs against a simulated device as well.
 

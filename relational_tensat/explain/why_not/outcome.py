@@ -1,4 +1,4 @@
-"""What became of the matches that passed every check: built, united, filtered, chosen or not."""
+"""The fate of matches that passed every check: built, united, filtered, chosen or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a rule gets in an e-graph: the join steps of its sources, and those that join these."""
+"""The join steps of a rule's sources, and those that join these: how far it gets in an e-graph."""
 
 from __future__ import annotations
 

@@ -112,11 +112,11 @@ def bind_text(operands: int, bound: int, roots: int = 2) -> str:
 def new_classes_text(bound: int, steps: int) -> str:
     """Return the statement that gives new e-nodes their classes, in the order of their ids.
 
-    Height labels must lie above those of the children: the labels of an application's old classes bound
-    it from below, and its place among the bindings, which grows from operands to results, orders what is
-    new. Of several applications the lowest label holds: each of them builds the children too. Its
-    parameter is ``next_id``, the first new id: ids are dense, so that a list of all labels answers at once
-    what a join for each binding would.
+    Height labels must lie above those of the children. The labels of an application's old classes bound
+    it from below. Its place among the bindings grows from operands to results, so it orders the new ones.
+    Of several applications the lowest label holds: each of them builds the children too. Its parameter is
+    ``next_id``, the first new id: ids are dense, so that a list of all labels answers at once what a join
+    for each binding would.
 
     Args:
         bound: how many bindings there were before targets were built.

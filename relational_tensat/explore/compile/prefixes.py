@@ -1,4 +1,4 @@
-"""What a search joins: the nodes of its live skeletons, as prefixes that several of them begin with.
+"""The joins of a search: nodes of its live skeletons, as prefixes that several of them begin with.
 
 The heads that stand below each other in the e-graph say which skeletons are live: can match at all.
 """

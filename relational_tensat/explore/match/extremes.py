@@ -1,4 +1,4 @@
-"""What rules ask of constants: whether they are extreme, and whether they are known before inference.
+"""Constants as rules ask of them: some are extreme, some are known before inference.
 
 Laws of the reals are not applied to extreme constants: ``(x + 1.5·2^23) - 1.5·2^23`` rounds x,
 ``x·300·300`` is infinite in float16, and a batch norm with the mean 10^6 loses half of its digits when it

@@ -3,11 +3,11 @@
 One query fills ``match``, by a branch per live skeleton; new configurations are judged; matches joined
 with valid instances are the rows of ``application``: a rule's instance, its root classes and its bindings.
 
-Applications have an order that depends on nothing but the e-graph, rule by rule as in TENSAT: it decides
-what the node limit leaves out and, by the ages of the e-nodes made, what the cycle filter takes. Of a
-rule, the youngest class comes first: what closes a cycle is then found to be younger than what carries
-the original graph, and less has to be filtered. Multi-pattern rules take turns: of each, a full e-graph
-then has some.
+Applications have an order that depends on nothing but the e-graph, rule by rule as in TENSAT. It decides
+which of them the node limit leaves out. By the ages of their e-nodes, it decides which ones the cycle
+filter takes. Of a rule, the youngest class comes first: what closes a cycle is then found to be younger
+than what carries the original graph, and less has to be filtered. Multi-pattern rules take turns: of
+each, a full e-graph then has some.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What saturation decides: which rules take part in an iteration, what they may build, and when it ends.
+"""The decisions of saturation: rules of an iteration, what they may build, and when it ends.
 
 Multi-pattern rules may take a part of the node limit. A variation grows a subgraph otherwise than
 saturation would, so that it holds other graphs.

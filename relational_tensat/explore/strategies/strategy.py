@@ -1,4 +1,4 @@
-"""What a strategy is: it begins a subgraph, decides which steps it takes, and says how that went.
+"""A strategy begins a subgraph, decides which steps it takes, and says how that went.
 
 ``explore.step`` takes a step: match, apply, rebuild and filter in one transaction, without policy.
 ``explore.subgraph.end_exploration`` writes down what is there at the end. ``docs/extending.md`` has an

@@ -91,9 +91,11 @@ class Templates:
         """The id of the last instance that was read."""
         return self._roots.count - 1
 
-    def refresh(self) -> list[tuple[int, ...]]:
-        """Read what was judged since; return those instances: id, rule, signatures, roots."""
+    def refresh(self, upto: int) -> dict[tuple[int, ...], int]:
+        """Read what was judged since, up to an instance; return their ids by rule and signatures."""
         last = self.last
+        if upto == last:
+            return {}
         rows = self._database.execute(self._text, {"last": last}, "instances")
         if rows:
             # Ids are missing: of explorations before this one, and of iterations that were undone.
@@ -101,7 +103,7 @@ class Templates:
             new[[row[0] - last - 1 for row in rows]] = [row[-2:] for row in rows]
             self._roots.add(new)
             self._read_templates(last)
-        return rows
+        return {tuple(key): instance for instance, *key, _, _ in rows}
 
     def roots(self, instances: Ints) -> Ints:
         """Return the positions of the roots among the bindings, two columns; 0 for none."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from relational_tensat.base.plan import Plan
 from relational_tensat.explore.subgraphs.applications import BUILT, REJECTED, WAITING
 from relational_tensat.explore.subgraphs.node_arrays import (
     Bits,
@@ -63,7 +65,7 @@ class Subgraphs:
         node_limit: int,
         looked: Mapping[int, int] | None = None,
     ) -> None:
-        """Look at subgraphs.
+        """Begin with subgraphs that have not been looked at: see ``look``.
 
         Args:
             looked: since when all of them have been looked at, one by one or together, with all that they
@@ -76,12 +78,11 @@ class Subgraphs:
         self._looked = SeenVersions(looked)
         self._candidates: NDArray[np.intp] = np.zeros(0, np.intp)
         self._live: Bits = np.zeros((0, masks.bits.shape[1]), np.uint64)
-        self.look()
 
-    def look(self) -> None:
+    def look(self) -> Plan[None]:
         """Find out which applications could change which subgraphs that are not done."""
         universe, masks = self.universe, self.masks.only(~self.is_done)
-        universe.pair(masks, self._looked)
+        yield partial(universe.pair, masks, self._looked)
         applications = universe.applications
         present = some_subgraph(masks.bits)
         sources = applications.sources
@@ -111,7 +112,7 @@ class Subgraphs:
             flags[owner[order][starts]] = unpacked(bits, self.masks.subgraphs)
         return flags
 
-    def fire(self, rules: Ints, iteration: int) -> Fired:
+    def fire(self, rules: Ints, iteration: int) -> Plan[Fired]:
         """Let a rule fire in each subgraph: all its applications whose sources the subgraph has.
 
         Args:
@@ -129,7 +130,7 @@ class Subgraphs:
             if not len(waiting):
                 break
             version = self.universe.version
-            self.universe.build(waiting, iteration)
+            yield from self.universe.build(waiting, iteration)
             if self.universe.version != version:
                 masks.follow(self.universe.arrays.became)
             for subgraph in firing:

@@ -1,4 +1,4 @@
-"""What choosing each e-node of a universe costs, as extraction has it."""
+"""The cost of choosing each e-node of a universe, as extraction has it."""
 
 from __future__ import annotations
 
@@ -51,13 +51,17 @@ class SignatureCosts:
         self._prices_us = prices_us
         self._known: list[tuple[float, bool, bool]] = [(0.0, False, False)]
 
-    def by_signature(self) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return the costs in µs, which signatures are foldable, and which unpack."""
+    def refresh(self) -> None:
+        """Ask for the prices of new signatures."""
         new = list(range(len(self._known), len(self._catalogue.signatures) + 1))
         for signature, price_us in zip(new, self._prices_us(new) if new else (), strict=True):
             symbol = self._catalogue.symbol_of(signature)
             unpacks = get_operator(symbol.op).unpacks(dict(symbol.attrs))
             self._known.append((price_us, is_foldable(symbol), unpacks))
+
+    def by_signature(self) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return the costs in µs, which signatures are foldable, and which unpack."""
+        self.refresh()
         costs_us, foldable, unpacking = zip(*self._known, strict=True)
         return np.array(costs_us), np.array(foldable), np.array(unpacking)
 

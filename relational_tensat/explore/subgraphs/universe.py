@@ -8,17 +8,17 @@ cycle in one subgraph need not in another, and extraction chooses no cycle.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from relational_tensat.base.plan import Plan
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.apply.application import apply_all
 from relational_tensat.explore.apply.targets import Candidates
-from relational_tensat.explore.exploration_options import ExplorationOptions
-from relational_tensat.explore.match.matcher import Matches
 from relational_tensat.explore.members import original_nodes
-from relational_tensat.explore.subgraph import Subgraph, begin_subgraph
+from relational_tensat.explore.subgraph import Subgraph
 from relational_tensat.explore.subgraphs.applications import (
     WAITING,
     Applications,
@@ -32,7 +32,6 @@ from relational_tensat.explore.subgraphs.node_arrays import (
     SourceFinder,
 )
 from relational_tensat.explore.subgraphs.pairs import Pairs, PairSources, SeenVersions
-from relational_tensat.rules.model import Rule
 
 #: Most pairs of matches of multi-pattern rules that are recorded.
 MOST_PAIRS = 400_000
@@ -56,7 +55,7 @@ class Universe:
     """
 
     def __init__(self, subgraph: Subgraph) -> None:
-        """Begin with what is in the tables, without applications; see ``begin_universe``."""
+        """Begin with what is in the tables, without applications; ``find`` adds them."""
         egraph, compiled = subgraph.egraph, subgraph.rules
         egraph.is_universe = True
         self.subgraph = subgraph
@@ -76,8 +75,7 @@ class Universe:
                 self._second_root[rule.id] = self._finders[rule.patterns[0] - 1].nodes
             else:
                 self._single_rules.setdefault(rule.patterns[0], []).append(rule.id)
-        self._instance_of: dict[tuple[int, ...], int] = {}
-        self._see_instances()
+        self._instance_of = self.templates.refresh(subgraph.matcher.instances.last)
 
     @property
     def egraph(self) -> EGraph:
@@ -113,38 +111,8 @@ class Universe:
         rules = self.subgraph.rules.all_rules
         matches = self.subgraph.matcher.new_matches(self.subgraph.since(rules))
         self.subgraph.note_matched(rules)
-        if matches is not None:
-            self._add_matches(matches)
-
-    def pair(self, masks: Masks, looked: SeenVersions) -> None:
-        """Find the applications of multi-pattern rules that some subgraphs have all sources of.
-
-        Args:
-            looked: as ``Pairs.find``.
-        """
-        for found in self._pairs.find(masks, looked, self.arrays):
-            if self.applications.count > MOST_PAIRS:
-                self.is_full = True
-                return
-            self._add(found)
-            self.is_full |= not found.is_complete
-
-    def build(self, places: Ints, iteration: int) -> None:
-        """Build the applications that are not, then match all rules.
-
-        Args:
-            places: of applications.
-        """
-        version = self.version
-        is_multi = self._second_root[self.applications.rules[places]] > 0
-        for group in (places[is_multi], places[~is_multi]):
-            for start in range(0, len(group), MOST_AT_ONCE):
-                self._build(group[start : start + MOST_AT_ONCE], iteration)
-        if self.version != version:
-            self.find()
-
-    def _add_matches(self, matches: Matches) -> None:
-        """Add matches of sources, and the applications of one source that they are."""
+        if matches is None:
+            return
         for pattern in np.unique(matches.patterns).tolist():
             rows = np.flatnonzero(matches.patterns == pattern)
             finder = self._finders[pattern - 1]
@@ -160,6 +128,33 @@ class Universe:
                 self._pairs.add(pattern, found)
             if found.rules:
                 self._add(found)
+
+    def pair(self, masks: Masks, looked: SeenVersions) -> None:
+        """Find the applications of multi-pattern rules that some subgraphs have all sources of.
+
+        Args:
+            looked: as ``Pairs.find``.
+        """
+        for found in self._pairs.find(masks, looked, self.arrays):
+            if self.applications.count > MOST_PAIRS:
+                self.is_full = True
+                return
+            self._add(found)
+            self.is_full |= not found.is_complete
+
+    def build(self, places: Ints, iteration: int) -> Plan[None]:
+        """Build the applications that are not, then match all rules.
+
+        Args:
+            places: of applications.
+        """
+        version = self.version
+        is_multi = self._second_root[self.applications.rules[places]] > 0
+        for group in (places[is_multi], places[~is_multi]):
+            for start in range(0, len(group), MOST_AT_ONCE):
+                yield partial(self._build, group[start : start + MOST_AT_ONCE], iteration)
+        if self.version != version:
+            yield self.find
 
     def _add(self, found: PairSources) -> None:
         """Add the applications that matches are, of rules that apply to them."""
@@ -274,24 +269,11 @@ class Universe:
         keys = [(rule, *kind, *filling) for rule in rules for kind in kinds.tolist()]
         new = sorted(set(keys) - self._instance_of.keys())
         if new:
-            self.subgraph.matcher.instances.judge(new)
-            self._see_instances()
+            judged = self.subgraph.matcher.instances
+            judged.judge(new)
+            self._instance_of |= self.templates.refresh(judged.last)
         instances: Ints = np.array([self._instance_of[key] for key in keys], np.int32)
         return instances.reshape(len(rules), len(kinds))
-
-    def _see_instances(self) -> None:
-        """Take note of what was judged since."""
-        if self.subgraph.matcher.instances.last == self.templates.last:
-            return
-        for instance, *key, _, _ in self.templates.refresh():
-            self._instance_of[tuple(key)] = instance
-
-
-def begin_universe(egraph: EGraph, rules: Sequence[Rule], options: ExplorationOptions) -> Universe:
-    """Return the universe of an e-graph, all of which is shown."""
-    universe = Universe(begin_subgraph(egraph, rules, options))
-    universe.find()
-    return universe
 
 
 def _kinds(signatures: Ints) -> tuple[Ints, NDArray[np.int64]]:

@@ -1,10 +1,10 @@
 """Extraction where some e-nodes cost less than nothing, as in files of other tools.
 
 The cost of a choice is, as always, the sum over the e-nodes that the root reaches. A class of negative
-cost is worth taking, but counts only where a chosen e-node needs it. What reduces other e-graphs, bounds
-them and solves them in parts assumes that nothing is gained by taking more, so none of it is used here:
-this is one integer program, with a row per class that says who must have taken it. With cycles kept out, a
-class that is taken has a parent that is, and so on up to the root.
+cost is worth taking, but counts only where a chosen e-node needs it. Reductions, bounds and decomposition
+of other e-graphs assume that nothing is gained by taking more. So none of them is used here. This is one
+integer program, with a row per class that says who must have taken it. With cycles kept out, a class that
+is taken has a parent that is, and so on up to the root.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ user, even where e-nodes cost nothing, so choosing by it closes no cycle; and wh
 chosen does not depend on the order of the computation.
 
 With sets (``DagDeriver``), an e-node's cost is what the *union* of its children's sets costs, plus its
-own; shared work is charged once. Classes are settled in order of that cost, which never falls on the
-way up, so a class only ever depends on classes settled before it: the choice cannot be cyclic, and
-every e-node is looked at once (``ocf`` looks at them until nothing moves).
+own; shared work is charged once. Classes are settled in order of that cost, which never falls on the way
+up. So a class depends only on classes that were settled before it. The choice cannot be cyclic, and every
+e-node is looked at once (``ocf`` looks at them until nothing moves).
 
 The sets of a deep e-graph grow with the square of its depth. When they outgrow a limit, no more
 are made, and from there on an e-node costs what its costliest child costs, plus its own: too little,

@@ -1,7 +1,7 @@
 """Sizes as exact expressions: sums of products of symbols and of quotients that are rounded down.
 
-One normal form for all integers that follow from sizes. A remainder is a sum with a quotient in it, a
-quotient that is rounded up is one that is rounded down, and nested quotients are one. ``TracedSize`` is an
+One normal form for all integers that follow from sizes. A remainder is a sum with a quotient in it. A
+quotient that is rounded up is one that is rounded down. Nested quotients are one. ``TracedSize`` is an
 integer that knows its expression: shape rules, which are Python, compute with it as with any integer.
 """
 

@@ -1,4 +1,4 @@
-"""Which rounded quotients of sizes occur in a model: strides and windows make them of its inputs' sizes.
+"""Rounded quotients of sizes in a model: strides and windows make them of its inputs' sizes.
 
 The shape rules of the operators are carried out on integers that know their expressions. A size that no
 rule computes (an operator that is not understood, a shape that is an attribute) is looked for among sums of

@@ -1,4 +1,4 @@
-"""What a kernel can save: what a part costs by operators, and what a kernel for it takes at least.
+"""The most that a kernel can save: a part's cost by operators, less the least of a kernel for it.
 
 As C on this processor a kernel's time is measured: thread CPU time, as operators are.
 """

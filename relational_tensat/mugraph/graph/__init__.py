@@ -1,1 +1,1 @@
-"""What a μGraph is: tensors whose dims carry index variables, operators, three levels of graphs."""
+"""μGraphs: tensors whose dims carry index variables, operators, three levels of graphs."""

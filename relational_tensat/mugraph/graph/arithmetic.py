@@ -1,4 +1,4 @@
-"""What a μGraph computes with: an arithmetic, and arrays whose axes have names.
+"""The arithmetic of μGraphs, and arrays whose axes have names.
 
 Numbers are floats of some width here, ``residues`` has those of finite fields. An array has axes of the
 arithmetic's own first (none for numbers), then one per index variable, and within a kernel per axis of the

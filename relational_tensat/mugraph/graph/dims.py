@@ -1,8 +1,8 @@
 """Dims, each with the index variable that it runs over, as in an einsum; and windows of tensors.
 
-A tensor has each variable at most once, so operands are aligned by name and no operator needs to say which
-of its dims is which: what ONNX writes as Transpose, Reshape, Expand or Split renames, splits and merges
-variables, and moves nothing.
+A tensor has each variable at most once. So operands are aligned by name, and no operator needs to say
+which of its dims is which. ONNX's Transpose, Reshape, Expand and Split rename, split and merge variables,
+and move nothing.
 
 A window is what a kernel loads of an input where a model slices, splits, gathers or joins: its index may be
 offset and strided, so a slice of an input moves nothing, and a piece of a concatenation is the piece with

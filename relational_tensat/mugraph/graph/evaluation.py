@@ -1,4 +1,4 @@
-"""What a μGraph computes, plainly: a block is evaluated for all blocks and iterations at once.
+"""A μGraph is evaluated plainly: a block for all blocks and iterations at once.
 
 The axes of the grid and the loop are labels of their own, which a tile has beside its index variables where
 it differs from block to block or from iteration to iteration. So each step is the same operator on one more

@@ -1,4 +1,4 @@
-"""What describes an operator of μGraphs (levels, dims, meaning), and the operators that move nothing.
+"""The description of a μGraph's operator (levels, dims, meaning), and operators that move nothing.
 
 These give other names to the same elements, or to a part of them.
 """

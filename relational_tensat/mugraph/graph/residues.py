@@ -1,8 +1,8 @@
 """Pairs of residues modulo p and q with q | p - 1: Table 3 of Mirage's paper (section 5.2).
 
-What is outside of an exponential is computed modulo p, what is inside modulo q, and exp(x) is ω to the x
-for a random q-th root of unity ω: then ω^x ω^y = ω^(x+y), whatever x and y. The primes are small enough
-for products of matrices to be exact in float64, where a processor is fastest, and large enough for two
+Values outside of an exponential are computed modulo p, values inside modulo q. exp(x) is ω to the x for a
+random q-th root of unity ω: then ω^x ω^y = ω^(x+y), whatever x and y. The primes are small enough for
+products of matrices to be exact in float64, where a processor is fastest, and large enough for two
 different functions to agree at random in a few of a million points only.
 
 A function that is neither a polynomial nor an exponential is a random function of the residues

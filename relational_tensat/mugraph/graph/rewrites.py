@@ -1,16 +1,14 @@
 """The same μGraph written otherwise, with the same kernels or for a reader that needs less.
 
-``with_thread_graphs`` puts chains of operators in registers, by rule (section 4.2 of the paper);
-``expanded`` says an operator of somebody's own by what it is made of. ``named_by_place`` renames inputs:
-programs that differ in nothing else have the same kernels. ``with_wide_results`` has float32 between
-kernels: sums of parts may be larger than any element of the model's. ``core`` is a program without its
+``with_thread_graphs`` puts chains of operators in registers, by rule (section 4.2 of the paper).
+``expanded`` replaces an operator of somebody's own by its parts. ``core`` is a program without its
 windows, which are inputs of their own, so a search has nothing to do with them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from relational_tensat.mugraph.graph.dims import Dims, Window
@@ -35,13 +33,6 @@ from relational_tensat.mugraph.graph.operators import (
     mu_operator,
 )
 from relational_tensat.mugraph.graph.validity import BlockTensors, block_tensors, kernel_tensors
-
-
-def named_by_place(graph: MuGraph) -> MuGraph:
-    """Return a graph whose inputs are called in0, in1, …, and what its steps make t0, t1, …"""
-    made = [name for step in graph.steps for name in step.outputs]
-    inputs = {name: f"in{place}" for place, name in enumerate(graph.inputs)}
-    return _renamed(graph, inputs | {name: f"t{place}" for place, name in enumerate(made)})
 
 
 def with_inputs_called(graph: MuGraph, names: Sequence[str]) -> MuGraph:
@@ -78,27 +69,6 @@ def _renamed_step(step: KernelStep, called: Mapping[str, str]) -> KernelStep:
         replace(saver, output=called.get(saver.output, saver.output)) for saver in step.block.savers
     )
     return replace(step, block=replace(step.block, iterators=iterators, savers=savers))
-
-
-def with_wide_results(graph: MuGraph) -> MuGraph:
-    """Return a μGraph whose kernels store as float32 whatever is no output, nor read by a library."""
-    narrow = {*graph.outputs}
-    for step in graph.steps:
-        narrow.update(step.operands if isinstance(step, Operation) else ())
-    return replace(
-        graph,
-        steps=tuple(
-            _widened(step, narrow) if isinstance(step, Kernel) else step for step in graph.steps
-        ),
-    )
-
-
-def _widened(kernel: Kernel, narrow: Collection[str]) -> Kernel:
-    savers = tuple(
-        saver if saver.output in narrow else replace(saver, is_wide=True)
-        for saver in kernel.block.savers
-    )
-    return replace(kernel, block=replace(kernel.block, savers=savers))
 
 
 #: An input, and the windows of it that are taken, each of the one before.

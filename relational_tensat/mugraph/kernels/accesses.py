@@ -1,4 +1,4 @@
-"""Which elements the threads of a warp touch at once, and what that costs, exactly, by their addresses.
+"""Accesses of a warp: the elements that its threads touch at once, and their exact cost by address.
 
 Loads, sweeps and products are those of ``fused.cuh`` and of emitted loops. Of the passes of a loop the
 first stands for all, of the strips and pieces of a product one warp's.

@@ -1,4 +1,4 @@
-"""How a kernel is cut for a processor with caches: tiles along what lies side by side in memory.
+"""Tiles of a kernel for a processor with caches: along what lies side by side in memory.
 
 A grid is a GPU's. Where no block reads another's elements, a kernel is taken as a whole, and cut along any
 variables that all results have and that nothing is reduced over. Each result and each large operand is cut

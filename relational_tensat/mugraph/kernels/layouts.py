@@ -1,4 +1,4 @@
-"""How tensors lie in memory: a stride for each index variable; in shared memory perhaps swizzled."""
+"""Layouts of tensors in memory: a stride for each index variable, in shared memory perhaps swizzled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a block does, statement by statement: what all targets that spell out their loops are written from.
+"""A block, statement by statement: all targets that spell out their loops are written from these.
 
 A statement is one sweep over the elements of a tensor. Between sweeps tensors are *stored*: in memory that
 all threads of the block share, or in registers, laid out as tensor cores leave a product there. All others

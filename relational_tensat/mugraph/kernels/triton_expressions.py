@@ -1,4 +1,4 @@
-"""What a block's steps are as expressions of Triton: functions, products, reductions, windows.
+"""A block's steps as expressions of Triton: functions, products, reductions, windows.
 
 Registers have no parts, so elements of a window are gathered along an axis.
 """

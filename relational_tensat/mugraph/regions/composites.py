@@ -1,8 +1,9 @@
-"""What a model has as several nodes and a program as one step: softmaxes, norms, joins, choices.
+"""Steps of a program that a model has as several nodes: softmaxes, norms, joins, choices.
 
-A softmax with what puts 0 in place of NaN behind it, as exports have it; the chain of a root mean square, 1
-/ sqrt(mean(x²) + epsilon), which is one operator unless its parts are read; a concatenation, which is a sum
-of what is padded with zeros, or of products of its parts; and what is chosen by a condition.
+One is a softmax with nodes behind it that put 0 in place of NaN, as exports have it. Another is the chain
+of a root mean square, 1 / sqrt(mean(x²) + epsilon): it is one operator unless its parts are read. A
+concatenation is a sum of parts that are padded with zeros, or of products of its parts. The last are
+choices by a condition.
 
 A condition is 1 or 0 within a kernel. What is compared is read as it is, or a number: kernels round
 otherwise than the model's operators do, and that could decide a comparison of computed values otherwise.

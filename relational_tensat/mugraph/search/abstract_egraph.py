@@ -4,9 +4,9 @@ A tensor's abstract expression (Table 1 of the paper) is a graph of scalars. Sum
 exponentials are those of tensors; a sum says how many elements it is of; a function is opaque and has a
 name. The axioms are the rules of ``rules/mugraph``, and one for each pair of sizes of a program.
 
-An abstract expression can be completed to the program's if and only if it has a class here: every e-node
-was made as a part of something that equals an output, which is what the subexpression axioms of Table 2
-say, reflexive and transitive closure included. So pruning is an inner join with its e-nodes.
+An abstract expression can be completed to the program's if and only if it has a class here. Every e-node
+was made as a part of something that equals an output. The subexpression axioms of Table 2 say the same,
+reflexive and transitive closure included. So pruning is an inner join with its e-nodes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What kernels can store, and which of it is worth another kernel.
+"""Outputs of kernels: those that can be stored, and those that are worth another kernel.
 
 Terms of all blocks together, equal ones as one tensor in device memory. Those are worth another kernel that
 the program can be computed of.

@@ -1,4 +1,4 @@
-"""What a search finds: kernels without sizes, the ways through them, and the μGraph at given sizes.
+"""The finds of a search: kernels without sizes, the ways through them, the μGraph at given sizes.
 
 A kernel's steps are the cheapest derivation of its terms: extraction, as of any e-graph, from a
 configuration's e-classes. A ``SearchBound`` leaves out what cannot become cheaper than what was found.

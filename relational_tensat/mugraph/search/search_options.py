@@ -1,4 +1,4 @@
-"""What can be chosen for a search of kernels; the command line reads it without NumPy."""
+"""The options of a search of kernels; the command line reads it without NumPy."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What a search is asked for: a program at structural sizes, its configurations, options and tables.
+"""The task of a search: a program at structural sizes, its configurations, options and tables.
 
-A configuration says which variables the grid and the loop split, not how often. A search needs no more, so
-each split is by the smallest number. A variable that is summed has a prime of its own where there are
-enough and tensors stay small, so that abstract sums over different variables differ and prune more; it
-keeps at least two elements in every tile, so that no sum is of one element by chance.
+A configuration says which variables the grid and the loop split, not how often. A search needs no more,
+so each split is by the smallest number. A variable that is summed has a prime of its own where there are
+enough and tensors stay small. So abstract sums over different variables differ and prune more. It keeps
+at least two elements in every tile, so that no sum is of one element by chance.
 
 The tables may be kept in a file of DuckDB, so that a kernel can be asked for its rows.
 """

@@ -1,1 +1,1 @@
-"""How often grids and loops split their variables: the cheapest sizes by a model of waves of blocks."""
+"""Sizes of grids and loops: the cheapest splits by a model of waves of blocks."""

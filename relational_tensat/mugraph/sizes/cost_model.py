@@ -1,4 +1,4 @@
-"""What a μGraph takes: at its sizes, as kernels of a library, and at least, whatever its sizes are.
+"""The time of a μGraph: at its sizes, as kernels of a library, and at least, at any sizes.
 
 At least a kernel takes a launch, and what device memory needs to bring what it loads and to take what it
 stores, each element once (``waves.kernel_us``); an operator of a library likewise. What moves between

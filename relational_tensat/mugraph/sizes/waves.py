@@ -1,4 +1,4 @@
-"""What a kernel takes, modelled for many sizes at once: waves of blocks over the multiprocessors.
+"""The time of a kernel, modelled for many sizes at once: waves of blocks over the multiprocessors.
 
 A block computes for as long as its operations take, or its loads from the second-level cache; blocks beyond
 the number of multiprocessors wait for the next wave; and no kernel is faster than device memory brings what

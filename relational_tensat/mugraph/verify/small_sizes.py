@@ -1,9 +1,9 @@
 """The same μGraph at small sizes: every split by its smallest factor, at most two elements in a tile.
 
 Where a last tile is smaller, it still is: of one element, if no other kernel splits the variable. Program
-and μGraph get smaller together, so both need the same index variables: what is imported may give each
-tensor variables of its own, and rename them where an operator aligns two, as Mirage's graphs do. Where no
-tensor has two that are renamed into each other, they are one.
+and μGraph get smaller together, so both need the same index variables. A graph from elsewhere may give
+each tensor variables of its own, and rename them where an operator aligns two, as Mirage's graphs do.
+Where no tensor has two that are renamed into each other, they are one.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Where the rows of exp(s) may be scaled by anything without a change of the result, they may be scaled by
 exp(-m), m the largest s of the row so far: the online maximum. Finite fields show where that is so
-(``random_tests``); the rest is bookkeeping: whatever is computed of scaled tensors is scaled, a sum
-over a loop is rescaled where the maximum grew, and blocks that have a maximum each store it, so that the
-next kernel brings what they stored to one scale.
+(``random_tests``); the rest is bookkeeping. Results of scaled tensors are scaled. A sum over a loop is
+rescaled where the maximum grew. Blocks that have a maximum each store it, so that the next kernel brings
+their results to one scale.
 """
 
 from __future__ import annotations

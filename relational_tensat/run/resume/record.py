@@ -1,4 +1,4 @@
-"""How a run was requested: rows of the table ``run_record``, written before exploration starts."""
+"""The request of a run: rows of the table ``run_record``, written before exploration starts."""
 
 from __future__ import annotations
 

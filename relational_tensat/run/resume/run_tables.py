@@ -1,4 +1,4 @@
-"""What the database of a run contains beside its e-graph, and the first stage of a run that is resumed.
+"""The tables of a run beside its e-graph, and the first stage of a run that is resumed.
 
 The e-graph needs nothing more: its tables are whole after every transaction. So what a killed process left
 is opened as any other.

@@ -14,7 +14,7 @@ from relational_tensat.base.files import folder_beside
 from relational_tensat.cost import CostSource, Unmeasurable, graph_cost_us
 from relational_tensat.cost.device import Device, WholeTiming
 from relational_tensat.extract.problem import COST_TOLERANCE
-from relational_tensat.formats import load_model, save_model
+from relational_tensat.formats import load_model
 from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.run.gain import is_worth_it, is_worth_it_modelled, standing_of
 from relational_tensat.run.options import ONNXRUNTIME, fuses_what_is_written

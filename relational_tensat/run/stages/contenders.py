@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
+from relational_tensat.base.plan import Plan
 from relational_tensat.cost import CostSource, Device, graph_cost_us
 from relational_tensat.cost.cache import CostCache, default_cache
 from relational_tensat.cost.earlier_runs import RACING, Raced, RunsBefore
@@ -66,7 +68,7 @@ def candidates(
     is_enough: Callable[[Sequence[Contestant]], bool],
     is_over: Callable[[], bool],
     limit_s: float,
-) -> list[Contestant]:
+) -> Plan[list[Contestant]]:
     """Return the cheapest graphs that differ, the chosen one first, then that by the profile.
 
     The others cost less than the original.
@@ -82,25 +84,42 @@ def candidates(
         return []
     found: list[Contestant] = []
     original_us = loaded.original_us
+    family, names = families_of(loaded.egraph, table, _of_backend(loaded))
+    seen: set[tuple[tuple[str, tuple[str, ...], str], ...]] = set()
     try:
-        for next_ones in _cheapest(extracted, table, first, is_over, limit_s):
+        for alike in _cheapest(extracted, table, family, first, is_over, limit_s):
+            next_ones = []
+            for each in alike:
+                graph = yield partial(graph_of, loaded, table, each.choice)
+                key = tuple((node.op, node.inputs, repr(node.attrs)) for node in graph.nodes)
+                if key not in seen:
+                    without = tuple(names[number] for number in sorted(each.without))
+                    is_by_profile = each is not alike[0]
+                    next_ones.append(Contestant(graph, each, without, is_by_profile))
+                seen.add(key)
+            if not next_ones:
+                continue
             if found and next_ones[0].found.cost_us >= original_us:
                 break
-            if found and _is_costlier_run(loaded, next_ones[0], original_us):
+            if found and (yield from _is_costlier_run(loaded, next_ones[0].graph, original_us)):
                 continue
             found += next_ones
             if is_enough(found):
                 break
     finally:
         write_choice(loaded.egraph, table, first)
-    return _measured(loaded, table, found, original_us)
+    contestants: list[Contestant] = yield partial(_measured, loaded, table, found, original_us)
+    return contestants
 
 
-def _is_costlier_run(loaded: LoadedRun, candidate: Contestant, original_us: float) -> bool:
+def _is_costlier_run(loaded: LoadedRun, graph: Graph, original_us: float) -> Plan[bool]:
     """Whether a graph costs as much as the original as it is run: what a backend computes for each reader
     again, an e-graph counts once. Only costs that are known at once are asked.
     """
-    return loaded.cost.is_instant and graph_cost_us(candidate.graph, loaded.cost) >= original_us
+    if not loaded.cost.is_instant:
+        return False
+    yield partial(loaded.cost.as_run, graph)  # known then
+    return graph_cost_us(graph, loaded.cost) >= original_us
 
 
 def _measured(
@@ -131,39 +150,23 @@ def costed_by_now(table: TableProblem, found: Sequence[Contestant]) -> list[Cont
 def _cheapest(
     extracted: ExtractedRun,
     table: TableProblem,
+    family: Ints,
     first: Ints,
     is_over: Callable[[], bool],
     limit_s: float,
-) -> Iterator[list[Contestant]]:
-    """Give graphs, no two of them alike: with the first that by the profile, if it is another, then each.
-
-    The table ``chosen`` has the last of them.
-    """
-    loaded, options = extracted.loaded, extracted.loaded.run.options
-    family, names = families_of(loaded.egraph, table, _of_backend(loaded))
+) -> Iterator[list[FamilyChoice]]:
+    """Give choices: with the first that by the profile, if there is one, then one at a time."""
+    options = extracted.loaded.run.options
     limits = replace(options.extraction, time_limit_s=limit_s)
 
     def solve(problem: ExtractionProblem) -> Extraction:
         return extract(problem, limits, options.process)
 
-    seen: set[tuple[tuple[str, tuple[str, ...], str], ...]] = set()
-
-    def new(found: FamilyChoice, *, is_by_profile: bool = False) -> list[Contestant]:
-        graph = graph_of(loaded, table, found.choice)
-        without = tuple(names[number] for number in sorted(found.without))
-        key = tuple((node.op, node.inputs, repr(node.attrs)) for node in graph.nodes)
-        if key in seen:
-            return []
-        seen.add(key)
-        return [Contestant(graph, found, without, is_by_profile)]
-
     by_family = cheapest_by_family(table.problem, family, first, solve, is_over)
     by_profile = _by_profile(extracted, table)
-    yield [
-        *new(next(by_family)),
-        *(new(by_profile, is_by_profile=True) if by_profile else []),
-    ]
-    yield from filter(None, map(new, by_family))
+    yield [next(by_family), *([by_profile] if by_profile else [])]
+    for each in by_family:
+        yield [each]
 
 
 def graph_of(loaded: LoadedRun, table: TableProblem, choice: Ints) -> Graph:

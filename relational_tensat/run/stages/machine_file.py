@@ -1,8 +1,8 @@
 """The result as onnxruntime saves it after its optimizations, if that is faster on this machine.
 
-What it saves has filters in the blocks, and matrices in the order, that its kernels take them in, and its
-weights are mapped from a file: they are read from larger pages than those of the heap, and nothing is
-arranged when it is loaded. In return, the file is for one version and one kind of processor.
+The saved file has filters in the blocks, and matrices in the order, that its kernels take. Its weights
+are mapped from a file. So they are read from larger pages than those of the heap, and nothing is arranged
+when it is loaded. In return, the file is for one version and one kind of processor.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What operators take that nobody has a price for: timed once, in the original, as onnxruntime runs it.
+"""Times of operators without a price: taken once, in the original, as onnxruntime runs it.
 
 A session tells how long each of its nodes took. The least of a few runs counts. A node with bodies is left
 to its price, which follows what is in them.

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from relational_tensat.base.errors import InputError, MissingDependencyError, UsageError
+from relational_tensat.base.plan import Plan, carried_out
 from relational_tensat.cost import CostSource, Device, graph_cost_us, open_device
 from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.rules.backends.backend import Backend, load_backend
@@ -32,29 +33,22 @@ _SAVED_BUDGET_S = 20.0
 _OF_SAVED = 1 / 3
 
 
-def race(extracted: ExtractedRun) -> ExtractedRun:
+@carried_out
+def race(
+    extracted: ExtractedRun, budget_s: float | None = None, *, has_others: bool = True
+) -> Plan[ExtractedRun]:
     """Choose the graph that is fastest whole, among the original and the cheapest that differ.
 
     That is done where costs are measured here, or seconds for it are given, and a graph other than the
     original is the cheapest, by the sums or by the profile; of quantized models for onnxruntime always,
     where that is installed. Ctrl-C ends it: then the cheapest graph stays chosen.
-    """
-    return _raced(extracted, _budget_s(extracted.loaded))
-
-
-def race_again(extracted: ExtractedRun, *, has_others: bool) -> ExtractedRun:
-    """Race again, where the winner is not returned, in what is left of the time, or a little.
 
     Args:
+        budget_s: how long it may take; None for what the options say.
         has_others: whether other graphs than the chosen one are in it, beside the original.
     """
-    budget_s = _budget_s(extracted.loaded)
-    left_s = budget_s - extracted.loaded.run.phases.seconds["whole"]
-    return _raced(extracted, max(left_s, min(_LEAST_S, budget_s)), has_others=has_others)
-
-
-def _raced(extracted: ExtractedRun, budget_s: float, *, has_others: bool = True) -> ExtractedRun:
     loaded, options = extracted.loaded, extracted.loaded.run.options
+    budget_s = _budget_s(loaded) if budget_s is None else budget_s
     is_alone = extracted.is_unchanged and not extracted.start
     if not budget_s or is_alone or loaded.model.returns_original:
         return extracted
@@ -71,14 +65,16 @@ def _raced(extracted: ExtractedRun, budget_s: float, *, has_others: bool = True)
             return extracted
         if options.output.this_machine:
             budget_s *= 1 - _OF_SAVED
-        return race_in_rounds(
-            extracted,
-            device,
-            budget_s,
-            # What earlier runs of the same hash have raced counts; seconds given are for this run.
-            is_total=bool(loaded.run_hash) and options.costs.budget_s is None,
-            has_others=has_others,
-            is_short=loaded.cost.device is None and _is_for_place(options),
+        return (
+            yield from race_in_rounds(
+                extracted,
+                device,
+                budget_s,
+                # What earlier runs of the same hash have raced counts; seconds given are for this run.
+                is_total=bool(loaded.run_hash) and options.costs.budget_s is None,
+                has_others=has_others,
+                is_short=loaded.cost.device is None and _is_for_place(options),
+            )
         )
     except KeyboardInterrupt:
         return extracted.noting("not raced: interrupted")
@@ -88,6 +84,17 @@ def _raced(extracted: ExtractedRun, budget_s: float, *, has_others: bool = True)
         return extracted.noting(f"not raced: {error}")
     except (InputError, NotRacedError) as error:
         return _without_race(extracted, f"not raced: {error}")
+
+
+def race_again(extracted: ExtractedRun, *, has_others: bool) -> ExtractedRun:
+    """Race again, where the winner is not returned, in what is left of the time, or a little.
+
+    Args:
+        has_others: as of ``race``.
+    """
+    budget_s = _budget_s(extracted.loaded)
+    left_s = budget_s - extracted.loaded.run.phases.seconds["whole"]
+    return race(extracted, max(left_s, min(_LEAST_S, budget_s)), has_others=has_others)
 
 
 def _without_race(extracted: ExtractedRun, note: str) -> ExtractedRun:

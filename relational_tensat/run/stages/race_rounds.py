@@ -9,9 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 
+from relational_tensat.base.plan import Plan
 from relational_tensat.cost import CostSource, Device, Unmeasurable, ask_for_graph, graph_cost_us
 from relational_tensat.cost.key import graph_configurations
 from relational_tensat.cost.race import (
@@ -73,7 +75,7 @@ def race_in_rounds(
     is_total: bool = False,
     has_others: bool = True,
     is_short: bool = False,
-) -> ExtractedRun:
+) -> Plan[ExtractedRun]:
     """Choose the graph that is fastest whole, among the original and those that raced.
 
     Args:
@@ -93,7 +95,7 @@ def race_in_rounds(
         _check_modelled(loaded, budget_s)
     if settled is not None:
         with run.phases.phase("whole"):
-            return _settled_before(extracted, settled, timed)
+            return (yield from _settled_before(extracted, settled, timed))
     clock = RaceClock(budget_s - (timed.seconds_before if is_total else 0.0))
     learns = loaded.cost.is_lazy and extracted.explored.extractor.chose_latest
     most_graphs = _MOST_GRAPHS if has_others else 1
@@ -102,13 +104,13 @@ def race_in_rounds(
         for number in range(1, _MOST_ROUNDS + 1):
             lap = RaceClock(clock.left_s * (_OF_THE_REST if learns else 1.0))
             with run.phases.phase("whole"):
-                has_raced = _race(
+                has_raced = yield from _race(
                     extracted, device, timed, lap, number, most_graphs, is_short=is_short
                 )
             timed.spent(lap.passed_s if has_raced else 0.0)
             if not (has_raced and learns and loaded.cost.renew()):
                 break
-            extracted = _extracted_again(extracted, clock)
+            extracted = yield from _extracted_again(extracted, clock)
             if extracted.is_unchanged or run.watch.happened or clock.is_over(1 - _TOO_LITTLE):
                 break
     except KeyboardInterrupt:
@@ -121,7 +123,7 @@ def race_in_rounds(
     if not timed.winners:
         return extracted
     with run.phases.phase("whole"):
-        concluded, winner = _concluded(extracted, timed)
+        concluded, winner = yield from _concluded(extracted, timed)
         has_held = extracted.is_unchanged or timed.hash_of(extracted.chosen) in timed.known
         # runs that repeat this one have what time is left; where a faster graph is known they need none
         is_enough = has_held or (is_total and not concluded.is_unchanged)
@@ -132,7 +134,7 @@ def race_in_rounds(
 
 def _settled_before(
     extracted: ExtractedRun, settled: CachedChoice, timed: TimedGraphs
-) -> ExtractedRun:
+) -> Plan[ExtractedRun]:
     """Choose what a run has chosen that this repeats, without a race."""
     loaded = extracted.loaded
     table = extraction_problem(loaded.egraph, loaded.cost, CostSource.about)
@@ -140,7 +142,10 @@ def _settled_before(
     if candidate is None:
         raise NotRacedError("the choice of the run before is not in the e-graph")
     timed.candidates[settled.digest] = candidate
-    return _with_winner(extracted, table, timed, settled.digest, is_costlier=settled.is_costlier)
+    is_costlier = settled.is_costlier
+    return (
+        yield from _with_winner(extracted, table, timed, settled.digest, is_costlier=is_costlier)
+    )
 
 
 def _race(
@@ -152,7 +157,7 @@ def _race(
     most_graphs: int,
     *,
     is_short: bool,
-) -> bool:
+) -> Plan[bool]:
     """Race what is not timed yet of the cheapest graphs; return whether there was any.
 
     There is none where one that won is among them, and the cheapest by the sums and by the profile have
@@ -166,7 +171,7 @@ def _race(
     table = extraction_problem(loaded.egraph, loaded.cost, CostSource.about)
     finding = RaceClock(clock.budget_s if is_short else max(clock.budget_s, _LEAST_RACE_S))
     limit_s = min(_EXTRACTION_S, _FINDING / 2 * clock.budget_s) if is_short else _EXTRACTION_S
-    found = candidates(
+    found = yield from candidates(
         extracted,
         table,
         lambda found: len(found) >= most_graphs or _is_enough(timed, found),
@@ -178,12 +183,14 @@ def _race(
     decisive = [each for each in others if each is found[0] or each.is_by_profile]
     if not found or (timed.winners and (not decisive or clock.budget_s < _LEAST_RACE_S)):
         return False
+    for each in others or found:  # what it is run by is known then
+        yield partial(loaded.cost.as_timed, each.graph)
     raced, result = _heats_of(loaded, device, others or found, clock, heat_s)
     timed.add(raced, result, number)
     graphs = [_contender(timed, timed.hash_of(each.graph), each) for each in raced]
     final = result.final
     loaded.run.phases.progress.raced(RaceRound(number, graphs, result.winner - 1, final))
-    loaded.cost.learn_races(_outcomes(loaded, timed, raced, result))
+    loaded.cost.learn_races((yield from _outcomes(loaded, timed, raced, result)))
     return True
 
 
@@ -278,7 +285,7 @@ def _heats(loaded: LoadedRun, device: Device, graphs: Sequence[Graph]) -> Timing
 
 def _outcomes(
     loaded: LoadedRun, timed: TimedGraphs, raced: Sequence[Contestant], result: RaceResult
-) -> list[Race]:
+) -> Plan[list[Race]]:
     """Return what a race said of each graph."""
     before = list(graph_configurations(loaded.cost.as_run(loaded.original)))
     source = loaded.model.source
@@ -286,25 +293,29 @@ def _outcomes(
     races = []
     for number, (candidate, standing) in enumerate(zip(raced, result.standings, strict=True), 1):
         known = result.final if number == result.winner else standing
-        after = list(graph_configurations(loaded.cost.as_run(candidate.graph)))
+        kernels = yield partial(loaded.cost.as_run, candidate.graph)
+        after = list(graph_configurations(kernels))
         model = f"{name}: {timed.original[:16]} to {timed.hash_of(candidate.graph)[:16]}"
         races.append(Race(model, before, after, known.speedup, known.error))
     return races
 
 
-def _extracted_again(extracted: ExtractedRun, clock: RaceClock) -> ExtractedRun:
+def _extracted_again(extracted: ExtractedRun, clock: RaceClock) -> Plan[ExtractedRun]:
     """Extract by costs that are others now, within what is left of the time, or a little."""
     loaded = extracted.loaded
     forget_costs(loaded.egraph)
+    yield partial(loaded.cost.as_run, loaded.original)
     ask_for_graph(loaded.cost, loaded.original)
     limits = loaded.run.options.extraction
     limit_s = min(limits.time_limit_s, max(clock.left_s, _LEAST_EXTRACTION_S))
     limits = replace(limits, time_limit_s=limit_s)
-    again = extract_again(extracted, start=extracted.start, limits=limits)
+    again: ExtractedRun = yield partial(
+        extract_again, extracted, start=extracted.start, limits=limits
+    )
     return replace(again, notes=extracted.notes)
 
 
-def _concluded(extracted: ExtractedRun, timed: TimedGraphs) -> tuple[ExtractedRun, str]:
+def _concluded(extracted: ExtractedRun, timed: TimedGraphs) -> Plan[tuple[ExtractedRun, str]]:
     """Choose the fastest of those that won a race, or the original; return the hash of the former, too.
 
     One that costs more than the original has to be faster beyond the noise.
@@ -325,7 +336,8 @@ def _concluded(extracted: ExtractedRun, timed: TimedGraphs) -> tuple[ExtractedRu
     ]
     winner = (eligible or timed.winners)[0]
     is_costlier = winner in costlier
-    return _with_winner(extracted, table, timed, winner, is_costlier=is_costlier), winner
+    own = yield from _with_winner(extracted, table, timed, winner, is_costlier=is_costlier)
+    return own, winner
 
 
 def _with_winner(
@@ -335,14 +347,14 @@ def _with_winner(
     winner: str,
     *,
     is_costlier: bool,
-) -> ExtractedRun:
+) -> Plan[ExtractedRun]:
     """Choose the fastest, or the original where it is not known to be as fast; report on all.
 
     Args:
         winner: hash of its graph.
         is_costlier: it costs more than the original.
     """
-    original_us = extracted.loaded.original_us
+    loaded, original_us = extracted.loaded, extracted.loaded.original_us
     costed = costed_by_now(table, list(timed.candidates.values()))
     by_digest = dict(zip(timed.candidates, costed, strict=True))
     order = sorted(by_digest, key=lambda digest: by_digest[digest].found.cost_us)
@@ -361,9 +373,10 @@ def _with_winner(
     )
     if report.keeps_original:
         loss = f"raced whole, {report.outcome}: the original is kept"
-        extracted.loaded.egraph.database.run("run/set_kept_original", why=loss)
+        loaded.egraph.database.run("run/set_kept_original", why=loss)
         return replace(extracted.keeping_original(), race=report).noting(loss)
-    extracted = with_candidate(extracted, table, by_digest[winner])
+    extracted = yield partial(with_candidate, extracted, table, by_digest[winner])
+    yield partial(loaded.cost.as_run, extracted.chosen)  # what it costs is known then
     notes = without_kept(extracted.notes)  # it is faster, whatever they say by the sums
     return replace(extracted, race=report, raced=extracted.chosen, notes=notes)
 

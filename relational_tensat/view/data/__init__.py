@@ -1,1 +1,1 @@
-"""What a page shows, as plain data; its drawing is in ``page``."""
+"""The content of a page, as plain data; its drawing is in ``page``."""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from relational_tensat.base.files import resource_dir
+from relational_tensat.base.plan import carried_out
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.step import StepBudget, step
 from relational_tensat.explore.strategies.mcts.search_state import write_subgraph
@@ -28,7 +29,13 @@ from tests.explore.own_egraphs import (
     own_subgraph,
     partial_keys_of,
 )
-from tests.explore.subgraphs.side_by_side import original, random_steps, subgraphs_of, universe_of
+from tests.explore.subgraphs.side_by_side import (
+    fire,
+    original,
+    random_steps,
+    subgraphs_of,
+    universe_of,
+)
 from tests.run.resume.models import layers
 
 MIXED = ("negate", "swap", "join-products", "join-sums", "twice", "same")
@@ -94,10 +101,10 @@ def test_every_application_is_there_once() -> None:
         applications.targets[built][applications.targets[built] > 0]
     ].all()
     # No subgraph meets this limit: where one does, what fits is built in so many rounds at the most.
-    subgraphs_of(universe, 16, 4_000).fire(rules[0], 1)
+    fire(subgraphs_of(universe, 16, 4_000), rules[0], 1)
     again = subgraphs_of(universe, 16, 4_000)
     statements, version = universe.egraph.database.statements, universe.version
-    again.fire(rules[0], 1)  # what is there is neither found nor built again
+    fire(again, rules[0], 1)  # what is there is neither found nor built again
     assert (universe.egraph.database.statements, universe.version) == (statements, version)
 
 
@@ -175,6 +182,6 @@ def test_rules_are_matched_once_on_what_is_built_at_once() -> None:
         return {name: entry.count for (_, name), entry in spent.items()}
 
     before = counts()
-    universe.build(places, 1)
+    carried_out(universe.build)(places, 1)
     added = {name: count - before.get(name, 0) for name, count in counts().items()}
     assert (added["subgraphs/nodes"], added["head_edges"]) == (2, 1)

@@ -7,11 +7,17 @@ import pytest
 
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.subgraphs.applications import BUILT
-from relational_tensat.explore.subgraphs.firings import Subgraphs
 from relational_tensat.explore.subgraphs.node_arrays import Ints, Masks
 from relational_tensat.explore.subgraphs.universe import Universe
 from relational_tensat.rules.library import taso_rules
-from tests.explore.subgraphs.side_by_side import original, random_steps, subgraphs_of, universe_of
+from tests.explore.subgraphs.side_by_side import (
+    fire,
+    looked_at,
+    original,
+    random_steps,
+    subgraphs_of,
+    universe_of,
+)
 from tests.run.resume.models import layers
 
 
@@ -23,7 +29,9 @@ def grown() -> tuple[Universe, Ints]:
         pass
     members = subgraphs.masks.members(0)
     for rule in np.flatnonzero(subgraphs.live_rules()[:, 0]).tolist():
-        Subgraphs(universe, masks_of(universe, members), 50_000).fire(np.array([rule], np.int32), 3)
+        fire(
+            looked_at(universe, masks_of(universe, members), 50_000), np.array([rule], np.int32), 3
+        )
     return universe, np.unique(universe.arrays.became[members])
 
 
@@ -54,15 +62,15 @@ def test_in_one_action_a_subgraph_gets_what_fits_in_order_and_no_more(
     has = set(members.tolist())
     n_cut = 0
     for rule in np.flatnonzero(
-        Subgraphs(universe, masks_of(universe, members), 50_000).live_rules()[:, 0]
+        looked_at(universe, masks_of(universe, members), 50_000).live_rules()[:, 0]
     ).tolist():
-        wide = Subgraphs(universe, masks_of(universe, members), 50_000)
-        (fired,) = wide.fire(np.array([rule], np.int32), 3).applications
+        wide = looked_at(universe, masks_of(universe, members), 50_000)
+        (fired,) = fire(wide, np.array([rule], np.int32), 3).applications
         assert (applications.states[fired] == BUILT).all()
         size = int(wide.masks.sizes()[0])
         for limit in {len(has), (len(has) + size) // 2, size - 1, size}:
-            narrow = Subgraphs(universe, masks_of(universe, members), limit)
-            cut = narrow.fire(np.array([rule], np.int32), 3)
+            narrow = looked_at(universe, masks_of(universe, members), limit)
+            cut = fire(narrow, np.array([rule], np.int32), 3)
             expected = fitting(universe, has, fired.tolist(), limit)
             assert cut.applications[0].tolist() == expected
             assert cut.limited[0] == (limit < size)

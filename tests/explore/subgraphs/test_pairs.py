@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from relational_tensat.base.plan import Plan
 from relational_tensat.explore.strategies.mcts import rollouts
 from relational_tensat.explore.subgraphs import pairs
 from relational_tensat.explore.subgraphs.firings import Subgraphs
@@ -58,11 +59,11 @@ def test_a_tree_search_that_looks_at_all_again_decides_the_same(
     looks = 0
 
     class Again(Subgraphs):
-        def look(self) -> None:
+        def look(self) -> Plan[None]:
             nonlocal looks
             looks += 1
             self._looked = SeenVersions()
-            super().look()
+            yield from super().look()
 
     monkeypatch.setattr(rollouts, "Subgraphs", Again)
     assert decisions() == found

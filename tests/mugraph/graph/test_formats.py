@@ -26,7 +26,7 @@ from relational_tensat.mugraph.graph.mugraph_json import (
     load_mugraph,
     save_mugraph,
 )
-from relational_tensat.mugraph.graph.mugraph_text import mugraph_dot, mugraph_text
+from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
 from relational_tensat.mugraph.programs import PROGRAMS, program
 from tests.mugraph.masks import BY_BOOLS, by_bools, masked_attention
 from tests.mugraph.mirage_graphs import saved
@@ -176,17 +176,6 @@ def test_dims_are_read_as_they_are_written() -> None:
     for wrong in ("m", "m=0", "m=2 m=3", "=2"):
         with pytest.raises(InputError):
             dims_of(wrong)
-
-
-def test_a_picture_has_a_node_for_each_tensor_and_an_edge_for_each_use() -> None:
-    dot = mugraph_dot(flash_attention())
-    assert dot.count("subgraph") == 2  # the kernel, and its loop
-    assert dot.count("[label=") == len("QKVY") + len("qkv") + len("sprolay") + len("Y")
-    assert '"device K" -> "flash k";' in dot and '"flash y" -> "device Y"' in dot
-    loop = dot[dot.index('label="loop 4 times"') : dot.index("  }\n")]
-    assert '"flash s"' in loop and '"flash q"' not in loop and '"flash y"' not in loop
-    library = mugraph_dot(program("lora"))
-    assert library.count("shape=ellipse") == 4 and library.count("->") == 4 * 3
 
 
 def _of_one_operator(op: str, made: list[int], *given: list[int]) -> list[dict[str, object]]:

@@ -39,7 +39,6 @@ from relational_tensat.mugraph.graph.mugraph_json import (
     load_mugraph,
     save_mugraph,
 )
-from relational_tensat.mugraph.graph.rewrites import with_wide_results
 from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.programs import program
 from relational_tensat.mugraph.verify import verification
@@ -50,7 +49,7 @@ from tests.mugraph import slow_evaluation
 from tests.mugraph.kernels.mugraphs import split_attention
 from tests.mugraph.mirage_documents import Block, Document, Json, Maps
 from tests.mugraph.mirage_documents import split_attention as online_softmax
-from tests.mugraph.mugraphs import flash_attention
+from tests.mugraph.mugraphs import flash_attention, with_wide_results
 from tests.with_compilers import skip_without_compiler
 from tests.with_triton import skip_without_triton
 
@@ -117,7 +116,7 @@ def test_what_is_wrong_in_a_document_is_said_by_operator() -> None:
 
 
 @pytest.mark.nightly
-def test_it_is_imported_and_shown(
+def test_it_is_verified_and_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RELATIONAL_TENSAT_CACHE", str(tmp_path / "cache"))
@@ -125,8 +124,8 @@ def test_it_is_imported_and_shown(
     good.write_text(json.dumps(online_softmax()), encoding="utf-8")
     wrong.write_text(json.dumps(online_softmax("forloop_accum_nored")), encoding="utf-8")
     save_mugraph(ATTENTION, whole)
-    assert main(["kernels", "import", str(good), str(whole)]) == 0
-    assert main(["kernels", "import", str(wrong), str(whole)]) == 4
+    assert main(["kernels", "verify", str(good), str(whole)]) == 0
+    assert main(["kernels", "verify", str(wrong), str(whole)]) == 4
     capsys.readouterr()
     assert main(["kernels", "show", str(good)]) == 0
     text = capsys.readouterr().out

@@ -25,11 +25,10 @@ from relational_tensat.mugraph.graph.mugraph import (
     Saver,
 )
 from relational_tensat.mugraph.graph.mugraph_json import load_mugraph, save_mugraph
-from relational_tensat.mugraph.graph.rewrites import with_wide_results
 from relational_tensat.mugraph.programs import ProgramBuilder, program
 from relational_tensat.mugraph.verify.random_tests import first_difference
 from tests.mugraph.mirage_graphs import saved
-from tests.mugraph.mugraphs import flash_attention
+from tests.mugraph.mugraphs import flash_attention, with_wide_results
 
 _SAVED = (
     "gqa_bs1", "gqa_bs8", "mqa_bs1", "lora", "gated_mlp", "rmsnorm_bs1", "ntrans_bs1", "qknorm_gqa_bs1",

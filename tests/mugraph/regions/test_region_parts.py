@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from relational_tensat import load_model
 from relational_tensat.base.errors import InputError, RelationalTensatError, ShapeError
-from relational_tensat.cli.main import main
-from relational_tensat.formats import save_model
-from relational_tensat.mugraph.candidate_cache import CandidateCache
 from relational_tensat.mugraph.fusion.chains import row_kernel
 from relational_tensat.mugraph.graph.arithmetic import Labelled
 from relational_tensat.mugraph.graph.dims import Dim, Window
 from relational_tensat.mugraph.graph.mugraph import MuGraph
-from relational_tensat.mugraph.graph.mugraph_json import save_mugraph
 from relational_tensat.mugraph.graph.rewrites import core, core_like, has_windows, with_windows
 from relational_tensat.mugraph.kernel_finder import find_kernels
 from relational_tensat.mugraph.regions.node_programs import lowered
@@ -204,22 +198,14 @@ def test_kernels_pass_and_wrong_offsets_do_not(make: Callable[[], Graph]) -> Non
     assert refused > 1
 
 
-def test_an_imported_kernel_of_parts_competes_in_later_searches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is kept as one of the core, which is what is searched."""
-    monkeypatch.setenv("RELATIONAL_TENSAT_CACHE", str(tmp_path / "cache"))
-    model = joined_product()
-    save_model(model, tmp_path / "joined.onnx")
-    ((region, *_), _) = find_regions(load_model(tmp_path / "joined.onnx"))
+def test_a_kernel_of_parts_is_one_of_the_core_too() -> None:
+    """The core is what is searched."""
+    ((region, *_), _) = find_regions(joined_product())
     best = find_kernels(region.program, SearchOptions(max_kernels=1, max_operators=6)).best
     assert best is not None and has_windows(best.graph)
-    save_mugraph(best.graph, tmp_path / "mine.json")
-    command = ["kernels", "import", str(tmp_path / "mine.json"), str(tmp_path / "joined.onnx")]
-    assert main([*command, "--region", "0"]) == 0
-    (kept,) = CandidateCache.of_user().imported(core(region.program))
-    assert not has_windows(kept)
-    assert with_windows(kept, region.program) == best.graph
+    own = core_like(best.graph, region.program)
+    assert own is not None and not has_windows(own)
+    assert with_windows(own, region.program) == best.graph
 
 
 def test_windows_take_what_loops_take() -> None:

@@ -13,7 +13,6 @@ from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded
-from relational_tensat.mugraph.graph.rewrites import with_wide_results
 from relational_tensat.mugraph.programs import program
 from relational_tensat.mugraph.search.routes import FoundGraph, build
 from relational_tensat.mugraph.sizes.cost_model import graph_us
@@ -23,6 +22,7 @@ from relational_tensat.mugraph.verify.stability import stabilized
 from relational_tensat.mugraph.verify.verification import verify_mugraph
 from tests.mugraph.kernels.inputs import with_level_keys
 from tests.mugraph.kernels.mugraphs import split_attention
+from tests.mugraph.mugraphs import with_wide_results
 from tests.mugraph.searches import searched
 
 SIZES = {"h": 1, "q": 8, "d": 8, "k": 512, "e": 4}

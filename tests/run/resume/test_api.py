@@ -42,7 +42,6 @@ class Model:
             node_limit=300,
             search="saturation",
             extract_every=1,
-            patience=3,
             verify_runs=1,
         )
 

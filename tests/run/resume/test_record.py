@@ -35,7 +35,6 @@ FULL = Options.of(
     verify_runs=3,
     db=Path("/d/run.duckdb"),
     extract_every=2,
-    patience=1,
 )
 
 

@@ -11,9 +11,10 @@ order and another share of the room. After each time, it extracts from all subgr
 graphs that none of them has, and continues from there; until so many restarts in a row found nothing
 cheaper. Then wider. So the result costs no more than saturation's at any of the widths that were reached.
 
-With a tree search (``focus-mcts``), that comes once the first width's restarts find nothing: what it builds
-is extracted from with all else, and restarts begin again, from the graph of its cheapest subgraph instead
-of the original. Until then all is as without it, so the result costs no more than focus's at that width.
+With a tree search (``focus-mcts``), that comes once the first width's restarts find nothing. Extraction
+takes its e-nodes with all others. Then restarts begin again, from the graph of its cheapest subgraph
+instead of the original. Until then all is as without it, so the result costs no more than focus's at that
+width.
 """
 
 from __future__ import annotations

@@ -206,7 +206,9 @@ class GrownSubgraphs:
         Raises:
             SearchOver: a limit of the search was reached.
         """
+        from relational_tensat.base.plan import carried_out
         from relational_tensat.explore.strategies.mcts.decisions import TreePlace, TreeSearch
+        from relational_tensat.explore.subgraphs.node_costs import SignatureCosts
         from relational_tensat.explore.subgraphs.universe import Universe  # few runs need them
 
         n_subgraphs, saturation, guard = len(self.reports), self._saturation, self._guard
@@ -226,8 +228,10 @@ class GrownSubgraphs:
                     started_s=self._started,
                     is_all=False,
                 )
-                tree = TreeSearch(universe, self._search, saturation.journal, place, limit_s)
-            reason, found = tree.run()
+                prices = SignatureCosts(self._egraph.catalogue, self._search.chooser.prices_us)
+                journal = saturation.journal
+                tree = TreeSearch(universe, self._search, journal, place, prices, limit_s)
+            reason, found = carried_out(tree.run)()
         saturation.go_on_after(tree.iteration)
         self.reports += found
         if reason in ("memory", "interrupted") or guard.reason or not found:

@@ -14,7 +14,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
+from relational_tensat.base.plan import Plan, carried_out
 from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
@@ -44,10 +46,11 @@ from relational_tensat.explore.strategies.mcts.search_state import (
 )
 from relational_tensat.explore.strategies.mcts.tree import Tree, TreeNode
 from relational_tensat.explore.strategies.strategy import SearchSettings
-from relational_tensat.explore.subgraph import end_exploration, write_down
+from relational_tensat.explore.subgraph import begin_subgraph, end_exploration, write_down
 from relational_tensat.explore.subgraphs.applications import write_applications
 from relational_tensat.explore.subgraphs.cheap_graph import CheapGraph
-from relational_tensat.explore.subgraphs.universe import Universe, begin_universe
+from relational_tensat.explore.subgraphs.node_costs import SignatureCosts
+from relational_tensat.explore.subgraphs.universe import Universe
 from relational_tensat.rules.model import Rule
 
 
@@ -81,6 +84,7 @@ class TreeSearch:
         search: SearchSettings,
         journal: Journal,
         place: TreePlace,
+        prices: SignatureCosts,
         time_limit_s: float | None,
     ) -> None:
         """Begin with the original graph, in the caller's transaction.
@@ -88,6 +92,7 @@ class TreeSearch:
         Args:
             search: what to go by; an iteration is a decision.
             journal: has the iterations of the search before.
+            prices: what kernels cost, by the chooser.
         """
         chooser, tree_options = search.chooser, search.tree
         self._universe = universe
@@ -104,7 +109,9 @@ class TreeSearch:
         self._extra = 0
         options = universe.subgraph.options
         self._node_limit = options.first_subgraph_nodes()
-        self._rewards = Rewards(universe, chooser, tree_options.extractor, self._should_stop)
+        self._rewards = Rewards(
+            universe, chooser, tree_options.extractor, prices, self._should_stop
+        )
         rules, original = universe.subgraph.rules, universe.original()
         rules_end = rules.first + len(rules.rules)
         self._state = first_state(original, self._rewards, rules_end, search.seed)
@@ -123,19 +130,19 @@ class TreeSearch:
         """Those so far."""
         return self._state.decisions
 
-    def run(self) -> tuple[str, tuple[SubgraphReport, ...]]:
+    def run(self) -> Plan[tuple[str, tuple[SubgraphReport, ...]]]:
         """Decide until there is a reason to stop; return it, and the subgraphs that are kept."""
         subgraphs: tuple[SubgraphReport, ...] = ()
         with self._guard.watching():
             try:
-                reason = self._search()
-                subgraphs = self._keep_subgraphs(reason)
+                reason = yield from self._search()
+                subgraphs = yield from self._keep_subgraphs(reason)
             except Interrupted:  # just when extraction from a subgraph had ended
                 reason = self._reason_to_end or "interrupted"
             except OutOfMemory:
                 reason = "memory"
         self._database.resume()
-        show_universe(self._egraph)
+        yield partial(show_universe, self._egraph)
         if not self._place.is_all and self._guard.reason == "interrupted":
             reason = "interrupted"  # perhaps while subgraphs were kept: nothing follows, either
         return reason, subgraphs
@@ -145,32 +152,35 @@ class TreeSearch:
         """The last one: a decision, or rollouts that came to none."""
         return self._place.iteration + len(self._state.decisions) + self._extra
 
-    def _search(self) -> str:
+    def _search(self) -> Plan[str]:
         """Decide until there is a reason to stop; return it."""
         reason = None
         while reason is None:
             mark = self._journal.mark()
             try:
                 with self._universe.subgraph.transaction():
-                    reason = self._decide()
+                    reason = yield from self._decide()
                     if self._place.subgraphs:
-                        follow_members(self._database, self._universe.arrays.became)
+                        became = self._universe.arrays.became
+                        yield partial(follow_members, self._database, became)
+                    yield self._rewards.signatures.refresh
                     self._state.refresh(self._rewards)
-                    write_down(self._universe.subgraph, self._journal)
+                    yield partial(write_down, self._universe.subgraph, self._journal)
             except OutOfMemory:
                 self._journal.undo(mark)
                 raise
             if reason is None:
                 if self._observer.progress is not None:
                     self._observer.progress(self._journal.log[-1])
-                reason = self._follow()
+                reason = yield from self._follow()
         return reason
 
-    def _follow(self) -> str | None:
+    def _follow(self) -> Plan[str | None]:
         """Do what follows a decision; return a reason to stop."""
         after = self._observer.after
-        reason = None if after is None else after(self.iteration)
-        self._chooser.note(_seed_of(self._state.best.graph), self.iteration)
+        reason = None if after is None else (yield partial(after, self.iteration))
+        best = _seed_of(self._state.best.graph)
+        yield partial(self._chooser.note, best, self.iteration)
         if self._state.root.cost_us < self._options.threshold_us:
             return "threshold"
         return reason
@@ -185,25 +195,25 @@ class TreeSearch:
             return "iterations"
         return self._reason_to_end
 
-    def _decide(self) -> str | None:
+    def _decide(self) -> Plan[str | None]:
         """Grow a tree, and let the child of the best mean be the real subgraph; return a reason to stop."""
         before = self._sizes()
         root = self._state.root
-        root.live = self._simulator.live_rules(root.members)
+        root.live = yield from self._simulator.live_rules(root.members)
         reason = self._reason_to_stop(root)
         if reason is not None:
             return reason
         decision = self.iteration + 1
         tree = Tree(root, self._options, self._state.rng)
-        rollouts = self._simulator.grow(tree, decision)
-        write_tree(self._database, decision, tree.nodes)
+        rollouts = yield from self._simulator.grow(tree, decision)
+        yield partial(write_tree, self._database, decision, tree.nodes)
         best = None if self._should_stop() else tree.best_child()
         if best is None:
             reason = self._reason_to_end or ("nodes" if self._universe.is_full else "saturated")
             self._undecided = self._iteration_since(before)
             return reason
         self._journal.note_iteration(self._iteration_since(before))
-        self._apply(best, rollouts)
+        yield from self._apply(best, rollouts)
         return None
 
     def _sizes(self) -> tuple[float, int, int, int]:
@@ -229,7 +239,7 @@ class TreeSearch:
             now - started,
         )
 
-    def _apply(self, best: TreeNode, rollouts: int) -> None:
+    def _apply(self, best: TreeNode, rollouts: int) -> Plan[None]:
         """Let a node of the tree be the real subgraph, and write that down."""
         assert best.history is not None
         report = DecisionReport(
@@ -244,27 +254,29 @@ class TreeSearch:
             self._egraph.e_nodes,
             time.perf_counter() - self._place.started_s,
         )
-        write_decision(self._database, report, self._state.root.live, best.history.applications)
+        live, applications = self._state.root.live, best.history.applications
+        yield partial(write_decision, self._database, report, live, applications)
         self._state.decisions.append(report)
         self._state.root = TreeNode(
             0, None, 0, best.members, best.graph, best.history, is_whole=best.is_whole
         )
 
-    def _keep_subgraphs(self, reason: str) -> tuple[SubgraphReport, ...]:
+    def _keep_subgraphs(self, reason: str) -> Plan[tuple[SubgraphReport, ...]]:
         """Write the cheapest subgraph of any rollout and the real one, and the cheapest graphs of both."""
         root, best = self._state.root, self._state.best
         if not self._place.is_all and self._undecided is not None:
             self._note_undecided(self._undecided)
-        self._chooser.note(_seed_of(best.graph), self.iteration)
+        yield partial(self._chooser.note, _seed_of(best.graph), self.iteration)
         kept = [("decision", root.history, root.known_graph)]
         if best.history is not None:
             kept.insert(0, ("rollout", best.history, best.graph))
         found: list[tuple[SubgraphReport, Seed]] = []
         for number, (kind, history, graph) in enumerate(kept, start=self._place.subgraphs + 1):
             with self._egraph.transaction():
-                size = write_subgraph(self._universe, number, self._universe.original(), history)
-                self._database.run("subgraphs/show", subgraph=number)
-            seed = self._choose(graph)
+                original = yield self._universe.original
+                size = yield partial(write_subgraph, self._universe, number, original, history)
+                yield partial(self._database.run, "subgraphs/show", subgraph=number)
+            seed = yield from self._choose(graph)
             report = SubgraphReport(
                 number,
                 kind,
@@ -280,9 +292,9 @@ class TreeSearch:
             found.append((report, seed))
         with self._egraph.transaction():
             for report, seed in found:
-                keep_subgraph(self._database, report, seed.enodes)
-            write_down(self._universe.subgraph, self._journal)
-            write_applications(self._database, self._universe.applications)
+                yield partial(keep_subgraph, self._database, report, seed.enodes)
+            yield partial(write_down, self._universe.subgraph, self._journal)
+            yield partial(write_applications, self._database, self._universe.applications)
         return tuple(report for report, _ in found)
 
     def _note_undecided(self, report: IterationReport) -> None:
@@ -292,12 +304,13 @@ class TreeSearch:
         if self._observer.progress is not None:
             self._observer.progress(report)
 
-    def _choose(self, graph: CheapGraph) -> Seed:
+    def _choose(self, graph: CheapGraph) -> Plan[Seed]:
         """Return the cheapest graph of the shown subgraph; where there is no time, that by moves."""
         self._may_interrupt = True
         try:
             if not self._should_stop():
-                return self._chooser.choose(self.iteration, again=True)
+                seed: Seed = yield partial(self._chooser.choose, self.iteration, again=True)
+                return seed
         except Interrupted:
             pass
         finally:
@@ -333,11 +346,12 @@ def _seed_of(graph: CheapGraph) -> Seed:
     return Seed(graph.cost_us, tuple(graph.chosen().values()))
 
 
+@carried_out
 def explore_tree(
     egraph: EGraph,
     rules: Sequence[Rule],
     search: SearchSettings,
-) -> Exploration:
+) -> Plan[Exploration]:
     """Grow the subgraphs of a tree search, decision by decision, until one of its limits is reached.
 
     Args:
@@ -356,14 +370,17 @@ def explore_tree(
         begin_subgraphs(egraph)
         create_universe(database)
         create_search_tree(database)
-        universe = begin_universe(egraph, rules, search.options)
+        universe = Universe(begin_subgraph(egraph, rules, search.options))
+        yield universe.find
+        prices = SignatureCosts(egraph.catalogue, search.chooser.prices_us)
+        yield prices.refresh
         iteration = universe.subgraph.steps
         place = TreePlace(iteration=iteration, subgraphs=0, started_s=time.perf_counter())
-        tree = TreeSearch(universe, search, journal, place, search.options.time_limit_s)
-    reason, subgraphs = tree.run()
+        tree = TreeSearch(universe, search, journal, place, prices, search.options.time_limit_s)
+    reason, subgraphs = yield from tree.run()
     with egraph.transaction():
         if reason != "memory" and not subgraphs:  # then they are as before the last decision
-            write_applications(database, universe.applications)
+            yield partial(write_applications, database, universe.applications)
         ended = end_exploration(
             universe.subgraph, journal, reason, iteration + len(tree.decisions), place.started_s
         )

@@ -24,19 +24,21 @@ class Rewards:
         universe: Universe,
         chooser: PricingChooser,
         extractor: str,
+        signatures: SignatureCosts,
         should_stop: ShouldStop = lambda: False,
     ) -> None:
         """Begin with nothing.
 
         Args:
             extractor: what a subgraph costs: as ``TreeOptions.extractor``.
+            signatures: what kernels cost, by the chooser.
             should_stop: asked where subgraphs are extracted from.
         """
         self._should_stop = should_stop
         self._universe = universe
         self._chooser = chooser
         self._extractor = extractor
-        self._signatures = SignatureCosts(universe.egraph.catalogue, chooser.prices_us)
+        self.signatures = signatures
         #: What subgraphs cost by what they have; equalities that are found later make none costlier.
         self._known_us: dict[str, float] = {}
         self._version = -1
@@ -138,5 +140,5 @@ class Rewards:
         universe = self._universe
         if self._version != universe.version:
             self._version = universe.version
-            self._node_costs = NodeCosts(universe.arrays, self._signatures, universe.egraph.root)
+            self._node_costs = NodeCosts(universe.arrays, self.signatures, universe.egraph.root)
         return self._node_costs

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
+from relational_tensat.base.plan import Plan
 from relational_tensat.base.watch import ShouldStop
 from relational_tensat.explore.exploration_options import TreeOptions
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
@@ -49,13 +51,13 @@ class Simulator:
     should_stop: ShouldStop = lambda: False
     looked: dict[int, int] = field(default_factory=dict)
 
-    def live_rules(self, members: Ints) -> frozenset[int]:
+    def live_rules(self, members: Ints) -> Plan[frozenset[int]]:
         """Return the rules that change the root of a tree that is to be grown."""
-        subgraphs = self._subgraphs([members])
+        subgraphs = yield from self._subgraphs([members])
         self.looked.update(self.universe.match_versions)
         return frozenset(np.flatnonzero(subgraphs.live_rules()[:, 0]).tolist())
 
-    def grow(self, tree: Tree, decision: int) -> int:
+    def grow(self, tree: Tree, decision: int) -> Plan[int]:
         """Grow a tree by rollouts; return how many there were."""
         done, budget = 0, self.options.budget
         while done < budget and not self.should_stop():
@@ -64,7 +66,7 @@ class Simulator:
             if not batch:
                 break
             times = most // len(batch)
-            done += self._roll_out(tree, batch, times, decision)
+            done += yield from self._roll_out(tree, batch, times, decision)
         return done
 
     def _batch(self, tree: Tree, most: int) -> list[TreeNode]:
@@ -77,12 +79,13 @@ class Simulator:
             batch.append(node)
         return batch
 
-    def _roll_out(self, tree: Tree, batch: list[TreeNode], times: int, decision: int) -> int:
+    def _roll_out(self, tree: Tree, batch: list[TreeNode], times: int, decision: int) -> Plan[int]:
         """Run rollouts from each new node, and update the tree; return how many were run."""
         for node in batch:
             for _ in range(times - 1):
                 tree.begin(node)
-        rollouts = self.run(batch, times, decision)
+        rollouts = yield from self.run(batch, times, decision)
+        yield self.rewards.signatures.refresh
         self.rewards.evaluate(rollouts)
         evaluated = [rollout for rollout in rollouts if rollout.graph is not None]
         returns_ms = []
@@ -95,7 +98,8 @@ class Simulator:
             node.reward_ms = rewards_ms[0]
             returns_ms.append(tree.end(node, rewards_ms[1:]))
             self._note_best(rollout)
-        write_rollouts(self.universe.egraph.database, decision, evaluated, returns_ms)
+        database = self.universe.egraph.database
+        yield partial(write_rollouts, database, decision, evaluated, returns_ms)
         return len(evaluated)
 
     def _note_best(self, rollout: Rollout) -> None:
@@ -107,7 +111,7 @@ class Simulator:
                 history = History(history, rule, applications)
             self.state.best = Best(cost_us, history, rollout.graph)
 
-    def run(self, nodes: list[TreeNode], times: int, iteration: int) -> list[Rollout]:
+    def run(self, nodes: list[TreeNode], times: int, iteration: int) -> Plan[list[Rollout]]:
         """Grow the subgraphs of new nodes of the tree, and simulate on from each.
 
         Args:
@@ -117,9 +121,9 @@ class Simulator:
         rollouts = [Rollout(node, []) for node in nodes for _ in range(times)]
         became = self.universe.arrays.became
         members = [became[rollout.node.above.members] for rollout in rollouts]
-        subgraphs = self._subgraphs(members, self.looked)
+        subgraphs = yield from self._subgraphs(members, self.looked)
         rules = np.array([rollout.node.rule for rollout in rollouts], np.int32)
-        fired = _step(subgraphs, rules, rollouts, iteration)
+        fired = yield from _step(subgraphs, rules, rollouts, iteration)
         live = subgraphs.live_rules()
         for subgraph, rollout in enumerate(rollouts):
             node = rollout.node
@@ -127,7 +131,7 @@ class Simulator:
             node.live = frozenset(np.flatnonzero(live[:, subgraph]).tolist())
             node.is_whole = not fired.limited[subgraph]
             node.is_saturated = not fired.changed[subgraph]
-        self._simulate(subgraphs, rollouts, iteration)
+        yield from self._simulate(subgraphs, rollouts, iteration)
         for rollout, size in zip(rollouts, subgraphs.masks.sizes().tolist(), strict=True):
             rollout.e_nodes = size
         for node in nodes:
@@ -136,11 +140,15 @@ class Simulator:
 
     def _subgraphs(
         self, members: Sequence[Ints], looked: dict[int, int] | None = None
-    ) -> Subgraphs:
+    ) -> Plan[Subgraphs]:
         masks = Masks(members, self.universe.arrays.size)
-        return Subgraphs(self.universe, masks, self.node_limit, looked)
+        subgraphs = Subgraphs(self.universe, masks, self.node_limit, looked)
+        yield from subgraphs.look()
+        return subgraphs
 
-    def _simulate(self, subgraphs: Subgraphs, rollouts: list[Rollout], iteration: int) -> None:
+    def _simulate(
+        self, subgraphs: Subgraphs, rollouts: list[Rollout], iteration: int
+    ) -> Plan[None]:
         """Apply rules in the subgraphs of rollouts that have begun, until nothing changes them."""
         graphs: list[CheapGraph] = []
         if self.options.policy == "look-ahead":
@@ -150,13 +158,13 @@ class Simulator:
             if self.should_stop():
                 return
             if graphs:
-                rules = self._best_of_some(subgraphs, graphs, iteration)
+                rules = yield from self._best_of_some(subgraphs, graphs, iteration)
             else:
                 rules = self._next_rules(subgraphs)
             subgraphs.is_done |= rules == NO_RULE
             if subgraphs.is_done.all():
                 return
-            fired = _step(subgraphs, rules, rollouts, iteration)
+            fired = yield from _step(subgraphs, rules, rollouts, iteration)
             graphs = self._after(graphs, fired.applications) if graphs else []
 
     def _next_rules(self, subgraphs: Subgraphs) -> Ints:
@@ -174,7 +182,9 @@ class Simulator:
             return np.where(takes & live[best, np.arange(len(best))], best, rules)
         return rules
 
-    def _best_of_some(self, subgraphs: Subgraphs, graphs: list[CheapGraph], iteration: int) -> Ints:
+    def _best_of_some(
+        self, subgraphs: Subgraphs, graphs: list[CheapGraph], iteration: int
+    ) -> Plan[Ints]:
         """Return, of some rules drawn at random, the one after which each subgraph costs least.
 
         Args:
@@ -185,10 +195,10 @@ class Simulator:
         best_us = np.full(len(graphs), np.inf)
         for _ in range(_TRIED):
             rules = drawn(live, self.state.rng)
-            trial = self._subgraphs(
+            trial = yield from self._subgraphs(
                 [subgraphs.masks.members(subgraph) for subgraph in range(len(graphs))]
             )
-            fired = trial.fire(rules, iteration)
+            fired = yield from trial.fire(rules, iteration)
             subgraphs.masks.follow(self.universe.arrays.became)
             after = self._after(graphs, fired.applications)
             costs_us = np.array([graph.cost_us for graph in after])
@@ -210,14 +220,16 @@ class Simulator:
         return live
 
 
-def _step(subgraphs: Subgraphs, rules: Ints, rollouts: list[Rollout], iteration: int) -> Fired:
+def _step(
+    subgraphs: Subgraphs, rules: Ints, rollouts: list[Rollout], iteration: int
+) -> Plan[Fired]:
     """Let a rule fire in the subgraph of each rollout."""
-    fired = subgraphs.fire(rules, iteration)
+    fired = yield from subgraphs.fire(rules, iteration)
     for rollout, rule, applications in zip(
         rollouts, rules.tolist(), fired.applications, strict=True
     ):
         if rule != NO_RULE:
             rollout.steps.append((rule, applications))
     subgraphs.is_done |= fired.limited
-    subgraphs.look()
+    yield from subgraphs.look()
     return fired

@@ -1,4 +1,4 @@
-"""What the next decision of a search depends on, beside the universe.
+"""The state of a tree search between two decisions, beside the universe.
 
 A tree search leaves the trees, and the subgraphs that matter, in the tables.
 """

@@ -1,4 +1,4 @@
-"""How a reduction declares itself: a decorator beside its proof, and the list that is made of it.
+"""Reductions declare themselves: a decorator stands beside the proof, and makes the list of them.
 
 A new reduction is one function in one file of ``reductions/``, all of which are imported when the
 first of them is; nothing else names it.

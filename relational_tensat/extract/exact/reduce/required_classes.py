@@ -1,4 +1,4 @@
-"""What every derivation of a class contains, and what every path from the root to it goes through.
+"""Classes that every derivation of a class contains, or every path from the root to it.
 
 The *required classes* of class m are m itself and, of its e-nodes, what all of them need: the
 intersection over the e-nodes of the union of their children's required classes, as the greatest

@@ -1,8 +1,8 @@
-"""What a search knows at any time: the best choice and the best bound, and who is notified of them.
+"""The state of a search: the best choice, the best bound, and the listeners that hear of them.
 
 ``SolverOptions`` say how long it may take. ``cost_unit_us`` finds the unit that all costs are multiples
-of, where there is one. Counts of gates, areas and latencies are whole numbers: what is cheaper is cheaper
-by a unit, so a bound that is above all but the best multiple proves the best, and what is beyond the last
+of, where there is one. Counts of gates, areas and latencies are whole numbers: a cheaper choice is
+cheaper by a unit. So a bound above all but the best multiple proves the best. An e-node beyond the last
 multiple below it is in no cheaper choice. Measured times have no such unit.
 """
 

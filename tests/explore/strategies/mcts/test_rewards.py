@@ -11,7 +11,7 @@ from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.watch import ShouldStop
 from relational_tensat.cost import load_profile
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
-from relational_tensat.explore.subgraphs.node_costs import SubgraphArrays
+from relational_tensat.explore.subgraphs.node_costs import SignatureCosts, SubgraphArrays
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.extract.anytime import AnytimeExtractor
 from relational_tensat.models import MODELS
@@ -43,7 +43,12 @@ def test_a_subgraph_is_extracted_from_once_and_costs_what_the_extractor_finds() 
     )
     subgraphs = subgraphs_of(universe, 4, 500)
     fired = [step.applications for _, step in random_steps(subgraphs, 2, seed=6)]
-    optimum, moves = Rewards(universe, chooser, "ilp"), Rewards(universe, chooser, "moves")
+
+    def rewards(extractor: str) -> Rewards:
+        prices = SignatureCosts(egraph.catalogue, chooser.prices_us)
+        return Rewards(universe, chooser, extractor, prices)
+
+    optimum, moves = rewards("ilp"), rewards("moves")
     members = np.unique(universe.arrays.became[original(universe)])
     assert optimum.cost_us(optimum.first(members)) == pytest.approx(chooser.original_us)
     assert moves.cost_us(moves.first(members)) == pytest.approx(chooser.original_us)
@@ -55,7 +60,7 @@ def test_a_subgraph_is_extracted_from_once_and_costs_what_the_extractor_finds() 
     contents = {subgraphs.masks.members(subgraph).tobytes() for subgraph in range(4)}
     asked = chooser.asked
     assert len(contents) < asked <= 1 + 4 * 2
-    by_dag = Rewards(universe, chooser, "greedy-dag")
+    by_dag = rewards("greedy-dag")
     assert optimum.cost_us(graph) * (1 - 1e-9) <= by_dag.cost_us(by_dag.current(graph))
     asked = chooser.asked
     for _ in range(3):
