@@ -15,7 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from relational_tensat.base.errors import MissingDependencyError, UsageError
+from relational_tensat.base.errors import InputError, MissingDependencyError, UsageError, first_line
 from relational_tensat.base.folders import PrivateFolder, user_cache
 from relational_tensat.base.runner import CancelledPart, LostError, Runner, TooLittleMemoryError
 
@@ -68,7 +68,6 @@ class _Jobs(Runner):
     def __enter__(self) -> _Jobs:
         user_cache().mkdir(parents=True, exist_ok=True)
         self._folder = PrivateFolder(user_cache())
-        self._executor = self._submitit.AutoExecutor(self._folder.path, cluster=self._cluster)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._thread.start()
@@ -95,13 +94,18 @@ class _Jobs(Runner):
         *,
         is_alone: bool,
     ) -> Future[_Result]:
-        memory = {"mem_gb": math.ceil(memory_bytes / 2**30)} if memory_bytes else {}
-        self._executor.update_parameters(
-            timeout_min=_MOST_MINUTES, slurm_exclusive=is_alone, **memory
+        memory_gb = math.ceil(memory_bytes / 2**30) or None
+        # One's own for each job: an executor keeps what it was told, and sbatch knows no false --exclusive.
+        executor = self._submitit.AutoExecutor(self._folder.path, cluster=self._cluster)
+        executor.update_parameters(
+            timeout_min=_MOST_MINUTES, slurm_exclusive=is_alone or None, mem_gb=memory_gb
         )
         future: Future[_Result] = Future()
         future.set_running_or_notify_cancel()
-        job = self._executor.submit(compute, task)
+        try:
+            job = executor.submit(compute, task)
+        except self._submitit.core.utils.FailedJobError as error:
+            raise InputError(f"--on slurm: a job was refused: {first_line(error)}") from None
         with self._lock:
             self._running[future] = job
         return future

@@ -36,8 +36,11 @@ def test_what_is_lost_doubled_or_left_is_seen(tmp_path: Path) -> None:
     assert list(fleets._troubles(out)) == []
     (out / ".m00.part").touch()
     with duckdb.connect(out / "fleet.duckdb") as connection:
-        connection.execute("DELETE FROM fleet_run WHERE model = 'm01.json'")
-        connection.execute("UPDATE fleet_run SET output_digest = 'other', attempts = 2")
+        connection.execute("DELETE FROM fleet_event WHERE model = 'm01.json'")
+        other = """'{"output_digest": "other", "attempts": 2}'"""
+        connection.execute(
+            f"UPDATE fleet_event SET run = json_merge_patch(run, {other}) WHERE run IS NOT NULL"
+        )
     assert list(fleets._troubles(out)) == [
         "m01.json is lost",
         "m00.json has other bytes (changed: )",
