@@ -182,7 +182,10 @@ class OpenLedger:
             (row.model, row.attempts, row.state, row.host, _as_json(row), row.report)
             for row in rows
         ]
-        self._note([*ended, *((task.model, task.attempts, *[None] * 4) for task in begun)])
+        begins: list[_Event] = [
+            (task.model, task.attempts, None, None, None, None) for task in begun
+        ]
+        self._note([*ended, *begins])
         start_s = time.monotonic()
         if rows and start_s > self._next_export_s:
             self._export(self._connection)

@@ -14,6 +14,8 @@ from relational_tensat.run.options import LOW, Options
 from relational_tensat.run.values import ExtractedRun, LoadedRun
 from relational_tensat.verify.quantization import is_quantized
 
+#: What is noted where Ctrl-C ended races: before anything was known, or then.
+NOT_RACED, NOT_RACED_ON = "not raced: interrupted", "racing was interrupted"
 #: With measured costs, so many seconds at most unless the options say.
 DEFAULT_BUDGET_S = 60.0
 #: With modelled costs and normal effort: a model of which fewer heats fit into it is not raced. It is less
@@ -60,10 +62,8 @@ def _raced(extracted: ExtractedRun, budget_s: float, *, has_others: bool = True)
         return extracted
     if extracted.has_kernels:
         return extracted.noting("not raced: onnxruntime runs kernels by their plain operators")
-    from relational_tensat.run.stages.race_rounds import (  # few runs need it
-        NotRacedError,
-        race_in_rounds,
-    )
+    from relational_tensat.run.stages.heats import NotRacedError  # few runs need either
+    from relational_tensat.run.stages.race_rounds import race_in_rounds
 
     try:
         device = racing_device(options, loaded.cost)
@@ -81,7 +81,7 @@ def _raced(extracted: ExtractedRun, budget_s: float, *, has_others: bool = True)
             is_short=loaded.cost.device is None and _is_for_place(options),
         )
     except KeyboardInterrupt:
-        return extracted.noting("not raced: interrupted")
+        return extracted.noting(NOT_RACED)
     except MissingDependencyError as error:
         if options.costs.budget_s is not None:
             raise
