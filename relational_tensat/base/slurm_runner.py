@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import shutil
+import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -24,6 +25,8 @@ _Result = TypeVar("_Result")
 _MOST_JOBS = 64
 _LOCAL, _LOCAL_JOBS = "local", 2
 _PAUSE_S = 0.2
+#: So long a file may take from one machine to another.
+_QUEUE_ASKED_EVERY_S = 10.0
 _MOST_MINUTES = 24 * 60
 
 
@@ -129,6 +132,7 @@ class _Jobs(Runner):
             job.cancel()
 
     def _look(self) -> None:
+        asked_s, unqueued = time.monotonic(), set[Future[Any]]()
         while not self._ended.is_set():
             with self._lock:
                 done = [(future, job) for future, job in self._running.items() if job.done()]
@@ -136,7 +140,33 @@ class _Jobs(Runner):
                     del self._running[future]
             for future, job in done:
                 self._settle(future, job)
+            if self._cluster != _LOCAL and time.monotonic() > asked_s + _QUEUE_ASKED_EVERY_S:
+                unqueued = self._lost(unqueued)
+                asked_s = time.monotonic()
             time.sleep(_PAUSE_S)
+
+    def _lost(self, unqueued: set[Future[Any]]) -> set[Future[Any]]:
+        """Give up jobs that were not in the queue before and are not now; return those that are not.
+
+        A cluster without accounting (sacct) tells submitit nothing of a job that was killed.
+        """
+        with self._lock:
+            running = dict(self._running)
+        line = ["squeue", "--me", "--noheader", "--format=%i"]
+        found = subprocess.run(line, capture_output=True, text=True, check=False)
+        if found.returncode:
+            return unqueued  # Slurm is busy: next time
+        queue = set(found.stdout.split())
+        gone = {future for future, job in running.items() if job.job_id not in queue}
+        for future in gone & unqueued:
+            with self._lock:
+                self._running.pop(future, None)
+            future.set_exception(
+                CancelledPart("cancelled")
+                if self._is_cancelled
+                else LostError(f"job {running[future].job_id} ended: it left no result")
+            )
+        return gone - unqueued
 
     def _settle(self, future: Future[Any], job: Any) -> None:
         known = self._submitit.core.utils

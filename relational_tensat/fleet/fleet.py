@@ -134,9 +134,8 @@ def fleet(
             apart = timed and place.lends_quiet_slots and may_race_apart(options)
             if apart:
                 place.quiet_slots  # noqa: B018  # says if there is none
-            # Short searches first: so quiet cores soon have something to do (Johnson 1954).
-            order = reversed(plan.tasks) if apart else plan.tasks
-            course = _Course(place, written, deque(order), begun or (lambda _: None), timed, apart)
+            told = begun or (lambda _: None)
+            course = _Course(place, written, deque(plan.tasks), told, timed, apart)
             for row in course.rows():
                 rows[row.model] = row
                 if noted is not None:
