@@ -42,10 +42,6 @@ class TooLittleMemoryError(LostError):
     """The system ended a process, for it took more memory than it had."""
 
 
-class OtherMachineError(UsageError):
-    """A machine is of another kind than the parts were made for."""
-
-
 class Runner:
     """Computes parts that have nothing to do with each other; one's own has ``submit``.
 

@@ -25,8 +25,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from relational_tensat.base.errors import InputError, RelationalTensatError, nearest
-from relational_tensat.base.runner import OtherMachineError
+from relational_tensat.base.errors import (
+    InputError,
+    OtherMachineError,
+    RelationalTensatError,
+    nearest,
+)
 from relational_tensat.cost.device import (
     Configuration,
     Device,

@@ -19,20 +19,24 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from relational_tensat import __version__
-from relational_tensat.base.errors import RelationalTensatError, UsageError, first_line
+from relational_tensat.base.errors import (
+    OtherMachineError,
+    RelationalTensatError,
+    UsageError,
+    first_line,
+)
 from relational_tensat.base.folders import temporary_folder
 from relational_tensat.base.runner import (
     CancelledPart,
     LostError,
-    OtherMachineError,
     TooLittleMemoryError,
     is_stopping,
 )
 from relational_tensat.formats.file_digest import file_digest
 from relational_tensat.run.options import Options
 from relational_tensat.run.pipeline import optimize
+from relational_tensat.run.reports import NOT_RACED, NOT_RACED_ON
 from relational_tensat.run.result import Result
-from relational_tensat.run.stages.race import NOT_RACED, NOT_RACED_ON
 
 #: Of a row: another graph was written; the original was; the program cannot use the model; the program has
 #: a defect; the process or machine ended, again and again.

@@ -11,11 +11,10 @@ from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.rules.backends.backend import Backend, load_backend
 from relational_tensat.rules.backends.names import BACKENDS
 from relational_tensat.run.options import LOW, Options
+from relational_tensat.run.reports import NOT_RACED
 from relational_tensat.run.values import ExtractedRun, LoadedRun
 from relational_tensat.verify.quantization import is_quantized
 
-#: What is noted where Ctrl-C ended races: before anything was known, or then.
-NOT_RACED, NOT_RACED_ON = "not raced: interrupted", "racing was interrupted"
 #: With measured costs, so many seconds at most unless the options say.
 DEFAULT_BUDGET_S = 60.0
 #: With modelled costs and normal effort: a model of which fewer heats fit into it is not raced. It is less

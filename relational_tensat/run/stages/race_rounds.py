@@ -20,7 +20,7 @@ from relational_tensat.extract.cost_table import forget_costs
 from relational_tensat.extract.problem import COST_TOLERANCE
 from relational_tensat.extract.tables import TableProblem, extraction_problem
 from relational_tensat.run.end_to_end import RaceClock, inputs_to_time
-from relational_tensat.run.reports import Contender, RaceReport, RaceRound
+from relational_tensat.run.reports import NOT_RACED_ON, Contender, RaceReport, RaceRound
 from relational_tensat.run.stages.contenders import (
     Contestant,
     TimedGraphs,
@@ -39,7 +39,6 @@ from relational_tensat.run.stages.heats import (
     run_race,
     too_slow,
 )
-from relational_tensat.run.stages.race import NOT_RACED_ON
 from relational_tensat.run.stages.race_memory import candidate_of, remember
 from relational_tensat.run.values import CachedChoice, ExtractedRun, LoadedRun
 from relational_tensat.tensor import Graph
