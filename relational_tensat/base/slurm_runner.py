@@ -7,6 +7,7 @@ files, so all machines must have it.
 
 from __future__ import annotations
 
+import logging
 import math
 import shutil
 import subprocess
@@ -47,6 +48,8 @@ def slurm(argument: str) -> Runner:
         raise MissingDependencyError(
             "--on slurm needs submitit: pip install 'relational-tensat[slurm]'"
         ) from error
+    # It warns on standard output, where results go; a job whose state it cannot tell is asked for here.
+    logging.getLogger("submitit").setLevel(logging.ERROR)
     if argument != _LOCAL and shutil.which("sbatch") is None:
         raise UsageError(
             "--on slurm: there is no sbatch here, expected a machine of a Slurm cluster"
