@@ -133,7 +133,7 @@ def fleet(
             timed = is_timed(options)
             apart = timed and place.lends_quiet_slots and may_race_apart(options)
             if apart:
-                place.quiet_slots  # noqa: B018  # says if there is none
+                _ = place.quiet_slots  # raises where there is none
             told = begun or (lambda _: None)
             course = _Course(place, written, deque(plan.tasks), told, timed, apart)
             for row in course.rows():

@@ -14,7 +14,7 @@ import pytest
 from relational_tensat import Options
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.runner import RUNNERS, Here, LostError, lending, runner, undisturbed
-from relational_tensat.fleet import FleetRow, fleet
+from relational_tensat.fleet import FleetRow, Ledger, fleet
 from relational_tensat.fleet.fleet import may_race_apart
 from tests.fleet.small_models import write_models
 from tests.fleet.test_places import needs_ray, ray_cluster
@@ -34,7 +34,7 @@ class Lending(Here):
         super().__init__()
         self.asked: list[str] = []
         self.alone: list[str] = []
-        self.is_lost = False
+        self.is_lost = self.is_pressed = False
 
     def submit_lending(
         self, compute: Callable[[Any], Any], task: Any, memory_bytes: int = 0
@@ -52,6 +52,8 @@ class Lending(Here):
         self.asked.append(compute.__name__)
         if self.is_lost:
             raise LostError("its machine ended")
+        if self.is_pressed and compute.__name__ == "run_race":
+            raise KeyboardInterrupt
         return compute(task), 3600.0  # an hour of waiting counts for nothing
 
 
@@ -84,6 +86,20 @@ def test_a_quiet_slot_that_is_lost_for_good_loses_the_model(tmp_path: Path, plac
     place.is_lost = True
     (row,) = _fleet(tmp_path)
     assert (row.state, row.attempts, place.asked) == ("lost", 3, ["_measured"] * 3)
+
+
+def test_a_race_that_ctrl_c_ends_leaves_the_best_so_far_and_is_run_again(
+    tmp_path: Path, place: Lending
+) -> None:
+    place.is_pressed = True
+    with pytest.raises(KeyboardInterrupt):
+        _fleet(tmp_path)
+    (row,) = Ledger(tmp_path / "out").rows()
+    assert row.reason == "interrupted"
+    assert (tmp_path / "out" / row.model).exists()
+    place.is_pressed = False
+    (row,) = _fleet(tmp_path)
+    assert (row.basis, row.reason, row.attempts) == ("measured", "", 2)
 
 
 def test_what_is_timed_otherwise_has_a_quiet_slot_for_itself(
