@@ -80,27 +80,43 @@ def time_on_device(
         inputs = inputs_to_time(original, real_inputs, seed)
     except InputError as error:
         return Unmeasurable(str(error))
-    task = _WholeTask(device, device.key, (original, optimized), inputs, seed)
+    task = TimedTask(device, device.key, (original, optimized), inputs, seed)
     return undisturbed(_time_whole, task)[0]
 
 
 @dataclass(frozen=True, slots=True)
-class _WholeTask:
+class TimedTask:
+    """Graphs to run whole, here or by a quiet core.
+
+    Attributes:
+        device: what runs them; ``key`` what it was where they were found.
+        graphs: the original first.
+        inputs: a value for each.
+    """
+
     device: Device
     key: DeviceKey
-    graphs: tuple[Graph, Graph]
+    graphs: tuple[Graph, ...]
     inputs: Mapping[str, Array]
     seed: int
 
+    def drawn(self) -> list[Graph]:
+        """Return the graphs with weights that are drawn.
 
-def _time_whole(task: _WholeTask) -> WholeTiming | Unmeasurable:
-    check_is_same(task.device, task.key)
-    original, optimized = task.graphs
+        Raises:
+            InputError: none can be drawn.
+            OtherMachineError: the device is another one than where they were found.
+        """
+        check_is_same(self.device, self.key)
+        return [with_drawn_weights(graph, self.seed) for graph in self.graphs]
+
+
+def _time_whole(task: TimedTask) -> WholeTiming | Unmeasurable:
     try:
-        graphs = with_drawn_weights(original, task.seed), with_drawn_weights(optimized, task.seed)
+        original, optimized = task.drawn()
     except InputError as error:
         return Unmeasurable(str(error))
-    return task.device.time_whole(graphs, task.inputs, WHOLE_S)
+    return task.device.time_whole((original, optimized), task.inputs, WHOLE_S)
 
 
 def inputs_to_time(

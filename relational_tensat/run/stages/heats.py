@@ -6,16 +6,13 @@ It needs no e-graph. So a quiet core may compute it while others search (``base.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from relational_tensat.cost import Device, Unmeasurable
-from relational_tensat.cost.device import DeviceKey
-from relational_tensat.cost.key import check_is_same
+from relational_tensat.cost import Unmeasurable
 from relational_tensat.cost.race import LEAST_HEATS, RaceResult, TimingRound, race
-from relational_tensat.run.end_to_end import RaceClock, with_drawn_weights
-from relational_tensat.tensor import Array, Graph
+from relational_tensat.run.end_to_end import RaceClock, TimedTask
 
 #: The share of a race's time for the first heats, which all graphs are in.
 _FIRST_HEATS = 0.5
@@ -32,17 +29,10 @@ class Heats:
     """What races.
 
     Attributes:
-        device: what runs the graphs; ``key`` what it was where they were found.
-        graphs: the original first; weights are drawn where they run.
-        inputs: a value for each.
         budget_s, passed_s: wall seconds of the race, and those that are over.
     """
 
-    device: Device
-    key: DeviceKey
-    graphs: tuple[Graph, ...]
-    inputs: Mapping[str, Array]
-    seed: int
+    timed: TimedTask
     budget_s: float
     passed_s: float
 
@@ -75,7 +65,7 @@ def run_race(task: RaceTask) -> RaceResult:
         heat_s = _seconds_of(heat)  # counts for nothing: libraries are loaded, memory is taken
     graph_s = heat_s / IN_LAST_HEATS
     fitting = int(_FIRST_HEATS * heats.budget_s / (LEAST_HEATS * graph_s)) - 2
-    number = min(max(task.at_least, fitting), len(heats.graphs) - 1)
+    number = min(max(task.at_least, fitting), len(heats.timed.graphs) - 1)
     return race(heat, number, clock.is_over)
 
 
@@ -113,12 +103,11 @@ def _seconds_of(heat: TimingRound) -> float:
 
 def _round_of(heats: Heats) -> TimingRound:
     """Return what runs heats of graphs."""
-    device, seeds = heats.device, count(heats.seed)
-    check_is_same(device, heats.key)
-    drawn = [with_drawn_weights(graph, heats.seed) for graph in heats.graphs]
+    task, drawn, seeds = heats.timed, heats.timed.drawn(), count(heats.timed.seed)
 
     def heat(numbers: Sequence[int]) -> Sequence[float]:
-        ratios = device.heat([drawn[number] for number in numbers], heats.inputs, next(seeds))
+        graphs = [drawn[number] for number in numbers]
+        ratios = task.device.heat(graphs, task.inputs, next(seeds))
         if isinstance(ratios, Unmeasurable):
             raise NotRacedError(ratios.reason)
         return ratios

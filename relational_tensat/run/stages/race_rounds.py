@@ -19,7 +19,7 @@ from relational_tensat.cost.source import Race
 from relational_tensat.extract.cost_table import forget_costs
 from relational_tensat.extract.problem import COST_TOLERANCE
 from relational_tensat.extract.tables import TableProblem, extraction_problem
-from relational_tensat.run.end_to_end import RaceClock, inputs_to_time
+from relational_tensat.run.end_to_end import RaceClock, TimedTask, inputs_to_time
 from relational_tensat.run.reports import NOT_RACED_ON, Contender, RaceReport, RaceRound
 from relational_tensat.run.stages.contenders import (
     Contestant,
@@ -245,7 +245,8 @@ def _heats(loaded: LoadedRun, device: Device, graphs: Sequence[Graph], clock: Ra
     seed = loaded.run.options.process.seed
     inputs = inputs_to_time(loaded.original, loaded.inputs, seed)
     as_timed = tuple(map(loaded.cost.as_timed, graphs))
-    return Heats(device, device.key, as_timed, inputs, seed, clock.budget_s, clock.passed_s)
+    task = TimedTask(device, device.key, as_timed, inputs, seed)
+    return Heats(task, clock.budget_s, clock.passed_s)
 
 
 def _outcomes(
