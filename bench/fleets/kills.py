@@ -165,7 +165,7 @@ def _command(process: int) -> str:
 class Machines:
     """A cluster of Ray whose machines are processes here; one that is killed is replaced."""
 
-    def __init__(self, hosts: int = 2, cpus: int = 1) -> None:
+    def __init__(self, hosts: int = 2, cpus: int = 1, quiet: int = 0) -> None:
         os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")  # of a machine that is busy
         os.environ.setdefault("RAY_worker_niceness", "0")
         os.environ.setdefault("RAY_AUTH_MODE", "token")
@@ -178,6 +178,8 @@ class Machines:
         self._cluster: Any = Cluster(initialize_head=True, head_node_args=head)
         self._cpus = cpus
         self._machines = [self._machine() for _ in range(hosts)]
+        for _ in range(quiet):
+            self._cluster.add_node(num_cpus=0, resources={"quiet_core": 1}, **self._memory)
         self.address: str = self._cluster.address
 
     def kill_machine(self, process: int) -> bool:

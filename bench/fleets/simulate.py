@@ -13,7 +13,9 @@ import json
 import random
 import statistics
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,24 +86,50 @@ def makespan_s(
     return max(ends_of(sorted(durations_s, reverse=True), workers, overheads, **how))
 
 
-def measured_makespan_s(
-    search_s: Sequence[float],
-    quiet_s: Sequence[float],
-    workers: int,
-    quiet: int,
-    overheads: Overheads,
+def apart_makespan_s(
+    tasks_s: Sequence[Sequence[float]], workers: int, quiet: int, overheads: Overheads
 ) -> float:
-    """Return when the last of tasks ends that are searched by workers and then timed on quiet hosts.
+    """Return when the last of tasks ends that search on workers, and have others timed on quiet hosts.
 
-    Those whose search is short come first, so that quiet hosts soon have something to do (Johnson, 1954).
+    While a task waits for a quiet host, its worker is another's; as a fleet on Ray does, twice as many are
+    begun as there are workers.
+
+    Args:
+        tasks_s: of each the seconds of search, timing, search, and so on; in the order in which they begin.
     """
-    both = sorted(zip(search_s, quiet_s, strict=True))
-    found = ends_of([search for search, _ in both], workers, overheads)
-    free = [overheads.start_s + overheads.first_s] * quiet
-    for found_s, (_, timing_s) in sorted(zip(found, both, strict=True)):
-        begin_s = max(heapq.heappop(free), found_s)
-        heapq.heappush(free, begin_s + timing_s + overheads.each_s)
-    return max(free)
+    new, ready, asking = (
+        deque(range(len(tasks_s))),
+        deque[tuple[int, int]](),
+        deque[tuple[int, int]](),
+    )
+    slots, free = 2 * workers, [workers, quiet]
+    fresh = slots
+    events: list[tuple[float, int, int]] = []
+    now_s = overheads.start_s
+    while True:
+        while slots and new:
+            slots -= 1
+            ready.append((new.popleft(), 0))
+        for is_quiet, waiting in enumerate((ready, asking)):
+            while free[is_quiet] and waiting:
+                task, part = waiting.popleft()
+                free[is_quiet] -= 1
+                took_s = tasks_s[task][part]
+                took_s += overheads.each_s if is_quiet or not part else 0.0
+                if not part and fresh:
+                    fresh -= 1
+                    took_s += overheads.first_s
+                heapq.heappush(events, (now_s + took_s, task, part))
+        if not events:
+            return now_s
+        now_s, task, part = heapq.heappop(events)
+        free[part % 2] += 1
+        if part + 1 == len(tasks_s[task]):
+            slots += 1
+        elif part % 2:
+            ready.appendleft((task, part + 1))
+        else:
+            asking.append((task, part + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +138,13 @@ class Kept:
 
     Attributes:
         warm: of exports whose kernels are known.
-        search, quiet: of exports whose kernels are not, without what needs a quiet core, and only that.
+        cold: of exports whose kernels are not, the longest first: before kernels are measured, that, until
+            graphs race, that, and the end. All of a race counts as timing, also what it searches.
         searches: of a paper's tables.
     """
 
     warm: list[float]
-    search: list[float]
-    quiet: list[float]
+    cold: list[list[float]]
     searches: list[float]
 
 
@@ -124,15 +152,21 @@ def kept() -> Kept:
     """Return durations from bench/results, the exports repeated until they are many models."""
     path = RESULTS / "exports-cold-warm-2026-11-28.json"
     runs = json.loads(path.read_text(encoding="utf-8"))["runs"]
-    cold = [run["cold"] for run in runs]
-    quiet = [each["seconds"]["measure"] + each["seconds"]["whole"] for each in cold]
-    search = [max(each["wall_s"] - q, 0.5) for each, q in zip(cold, quiet, strict=True)]
+    cold = sorted((_parts(run["cold"]) for run in runs), key=sum, reverse=True)
     times = _MODELS // len(runs)
     table = RESULTS / "search-2026-11-28-shipped-tables" / "runs.csv"
     with table.open(encoding="utf-8") as file:
         searches = [float(row["CPU s"]) for row in csv.DictReader(file)]
     warm = [run["warm"]["wall_s"] for run in runs]
-    return Kept(warm * times, search * times, quiet * times, searches)
+    return Kept(warm * times, [each for each in cold for _ in range(times)], searches)
+
+
+def _parts(run: Mapping[str, Any]) -> list[float]:
+    spent_s = run["seconds"]
+    before_s = spent_s["load"] + spent_s["explore"] + max(spent_s["price"] - spent_s["measure"], 0)
+    end_s = spent_s["verify"] + spent_s["write"]
+    between_s = run["wall_s"] - before_s - end_s - spent_s["measure"] - spent_s["whole"]
+    return [before_s, spent_s["measure"], max(between_s, 0.0), spent_s["whole"], end_s]
 
 
 def speed_ups(overheads: Overheads) -> dict[str, dict[int, float]]:
@@ -152,18 +186,13 @@ def speed_ups(overheads: Overheads) -> dict[str, dict[int, float]]:
             )
             for n in WORKERS
         }
-    cold_s = sum(durations.search) + sum(durations.quiet)
-    models = f"{len(durations.quiet)} models, costs measured"
+    cold_s = sum(map(sum, durations.cold))
+    models = f"{len(durations.cold)} models, costs measured"
     rows[f"{models}, whole runs on quiet hosts"] = {
-        n: cold_s
-        / makespan_s(
-            list(map(sum, zip(durations.search, durations.quiet, strict=True))), n, overheads
-        )
-        for n in WORKERS
+        n: cold_s / makespan_s(list(map(sum, durations.cold)), n, overheads) for n in WORKERS
     }
     rows[f"{models}, searched by 64 others"] = {
-        n: cold_s / measured_makespan_s(durations.search, durations.quiet, 64, n, overheads)
-        for n in QUIET
+        n: cold_s / apart_makespan_s(durations.cold, 64, n, overheads) for n in QUIET
     }
     return rows
 
@@ -197,6 +226,8 @@ def draw(rows: Mapping[str, Mapping[int, float]], path: Path) -> None:
 #: Of kept durations, so many are waited for, shortened so that all of them take so long.
 _TASKS, _TOGETHER_S = 60, 60.0
 _CPUS = 2
+#: With quiet hosts, so many search beside them.
+_SEARCHING_HOSTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +236,11 @@ class Checked:
 
     Attributes:
         hosts: machines, which are processes here, of two workers each.
+        quiet: further ones that what is timed waits on; 0 where nothing is timed.
     """
 
     hosts: int
+    quiet: int
     simulated_s: float
     real_s: float
 
@@ -217,41 +250,64 @@ class Checked:
         return self.simulated_s / self.real_s - 1.0
 
 
-def check(hosts: Sequence[int] = (1, 2, 3)) -> list[Checked]:
+def check(counts: Sequence[int] = (1, 2, 3)) -> list[Checked]:
     """Return what tasks that wait take on a cluster of so many hosts, and what the simulation says.
 
     Workers have begun and imported by then: how long that takes depends on the machine. What a task takes
     to be handed out is known from tasks that do nothing, on the same cluster.
     """
-    durations = random.Random(0).sample(kept().warm, _TASKS)
-    shortened = [each * _TOGETHER_S / sum(durations) for each in durations]
-    results = []
-    for count in hosts:
-        with _cluster(count) as address:
-            _waited_s(address, [0.5] * (4 * _CPUS * count))  # all workers begin
-            nothing_s = _waited_s(address, [0.0] * _TASKS)
-            real_s = _waited_s(address, sorted(shortened, reverse=True))
-        workers = _CPUS * count
-        own = Overheads(0.0, 0.0, nothing_s * workers / _TASKS)
-        results.append(Checked(count, makespan_s(shortened, workers, own), real_s))
-    return results
+    durations = kept()
+    warm = sorted(random.Random(0).sample(durations.warm, _TASKS), reverse=True)
+    cold = sorted(random.Random(0).sample(durations.cold, _TASKS), key=sum, reverse=True)
+    results = [_checked(count, 0, [[each] for each in warm]) for count in counts]
+    return results + [_checked(_SEARCHING_HOSTS, quiet, cold) for quiet in counts]
 
 
-def _waited_s(address: str, durations_s: Sequence[float]) -> float:
+def _checked(hosts: int, quiet: int, tasks_s: Sequence[Sequence[float]]) -> Checked:
+    workers, together_s = _CPUS * hosts, sum(map(sum, tasks_s))
+    shortened = [[each * _TOGETHER_S / together_s for each in task] for task in tasks_s]
+    nothing = [[0.0] * len(task) for task in tasks_s]
+    with _cluster(hosts, quiet) as address:
+        # All workers begin; on quiet hosts, too.
+        _waited_s(address, [[0.5] * len(tasks_s[0])] * (4 * workers))
+        nothing_s = _waited_s(address, nothing)
+        real_s = _waited_s(address, shortened)
+    each_s = nothing_s / apart_makespan_s(nothing, workers, quiet, Overheads(0.0, 0.0, 1.0))
+    own = Overheads(0.0, 0.0, each_s)
+    return Checked(hosts, quiet, apart_makespan_s(shortened, workers, quiet, own), real_s)
+
+
+def _waited_s(address: str, tasks_s: Sequence[Sequence[float]]) -> float:
     from relational_tensat.base.runner import runner
 
     with runner(f"ray:{address}") as place:
         start_s = time.perf_counter()
-        for _ in place.map(time.sleep, durations_s):
-            pass
+        new, running = deque(tasks_s), set[Any]()
+        while new or running:
+            while new and len(running) < place.slots:
+                running.add(place.submit_lending(_wait, new.popleft()))
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for each in done:
+                each.result()
         return time.perf_counter() - start_s
 
 
+def _wait(parts_s: Sequence[float]) -> None:
+    """Wait instead of searching and timing."""
+    from relational_tensat.base.runner import undisturbed
+
+    for number, seconds in enumerate(parts_s):
+        if number % 2:
+            undisturbed(time.sleep, seconds)
+        else:
+            time.sleep(seconds)
+
+
 @contextmanager
-def _cluster(hosts: int) -> Any:
+def _cluster(hosts: int, quiet: int) -> Any:
     from bench.fleets.kills import Machines
 
-    machines = Machines(hosts=hosts, cpus=_CPUS)
+    machines = Machines(hosts=hosts, cpus=_CPUS, quiet=quiet)
     try:
         yield machines.address
     finally:
@@ -260,9 +316,9 @@ def _cluster(hosts: int) -> Any:
 
 def check_text(results: Sequence[Checked]) -> str:
     """Return simulated and real fleets as a table."""
-    titles = ["hosts of two workers", "simulated s", "real s", "off by"]
+    titles = ["hosts of two workers", "quiet hosts", "simulated s", "real s", "off by"]
     lines = [table_row(titles), table_row(["---"] * len(titles))]
     for each in results:
-        cells = [str(each.hosts), f"{each.simulated_s:.1f}", f"{each.real_s:.1f}"]
+        cells = [str(each.hosts), str(each.quiet), f"{each.simulated_s:.1f}", f"{each.real_s:.1f}"]
         lines.append(table_row([*cells, f"{100 * each.error:+.1f} %"]))
     return "\n".join(lines) + "\n"

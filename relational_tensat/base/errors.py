@@ -23,6 +23,10 @@ class UsageError(RelationalTensatError, ValueError):
     exit_code = 2
 
 
+class OtherMachineError(UsageError):
+    """A machine that measures is of another kind than the one that asks."""
+
+
 class InputError(RelationalTensatError, ValueError):
     """A file or graph that the caller gave cannot be used."""
 

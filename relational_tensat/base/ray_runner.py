@@ -7,8 +7,10 @@ Ray places the parts and moves what they need. It runs what any client sends, so
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from relational_tensat.base.errors import InputError, MissingDependencyError, UsageError, first_line
@@ -18,6 +20,7 @@ from relational_tensat.base.runner import (
     Runner,
     TooLittleMemoryError,
     known_as,
+    lending,
 )
 
 _Task = TypeVar("_Task")
@@ -27,12 +30,16 @@ _Result = TypeVar("_Result")
 _OF_MEMORY = 0.8
 #: The resource that machines have as many of as they can measure at a time.
 QUIET_CORE = "quiet_core"
+_QUIET: dict[str, Any] = {"num_cpus": 0, "resources": {QUIET_CORE: 1}}
+#: So many quiet cores may end with what a part has them compute.
+_MOST_ATTEMPTS = 3
 
 
 class RayRunner(Runner):
     """Each part is a task of Ray, which has one CPU."""
 
     shares_files = False
+    lends_quiet_slots = True
 
     def __init__(self, address: str) -> None:
         try:
@@ -88,7 +95,7 @@ class RayRunner(Runner):
                     f"--on ray:{self._address}: Ray cannot be used: {first_line(error)}"
                 ) from error
             self._is_ours = True
-        self._compute = self._ray.remote(_computed)
+        self._computed, self._lending = map(self._ray.remote, (_computed, _computed_lending))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -101,17 +108,23 @@ class RayRunner(Runner):
         self, compute: Callable[[_Task], _Result], task: _Task, memory_bytes: int = 0
     ) -> Future[_Result]:
         """Hand a task to Ray."""
-        return self._submitted(compute, task, memory_bytes, {})
+        return self._submitted(self._computed, compute, task, memory_bytes, {})
 
     def submit_quiet(
         self, compute: Callable[[_Task], _Result], task: _Task, memory_bytes: int = 0
     ) -> Future[_Result]:
         """Hand a task to Ray that has a quiet core for itself; its machine has CPUs for no other."""
-        needs = {"num_cpus": 0, "resources": {QUIET_CORE: 1}}
-        return self._submitted(compute, task, memory_bytes, needs)
+        return self._submitted(self._computed, compute, task, memory_bytes, _QUIET)
+
+    def submit_lending(
+        self, compute: Callable[[_Task], _Result], task: _Task, memory_bytes: int = 0
+    ) -> Future[_Result]:
+        """Hand a task to Ray that may have others computed on quiet cores."""
+        return self._submitted(self._lending, compute, task, memory_bytes, {})
 
     def _submitted(
         self,
+        computed: Any,
         compute: Callable[[_Task], _Result],
         task: _Task,
         memory_bytes: int,
@@ -119,11 +132,12 @@ class RayRunner(Runner):
     ) -> Future[_Result]:
         memory = {"memory": self._possible(memory_bytes)} if memory_bytes else {}
         # Who submits decides whether to try again: so it is for all runners.
-        part = self._compute.options(max_retries=0, **memory, **needs).remote(compute, task)
+        options = {"max_retries": 0, **memory, **needs}
+        part = computed.options(**options).remote(compute, task)
         inner: Future[_Result] = part.future()
         self._parts[inner] = part
         inner.add_done_callback(self._parts.pop)
-        return known_as(inner, self._error_of)
+        return known_as(inner, partial(_error_of, self._ray.exceptions))
 
     def stop(self) -> None:
         """Press Ctrl-C where parts are computed; those that wait are never begun."""
@@ -134,19 +148,64 @@ class RayRunner(Runner):
         largest = max(node["Resources"].get("memory", 0) for node in self._ray.nodes())
         return int(min(memory_bytes, _OF_MEMORY * largest)) if largest else memory_bytes
 
-    def _error_of(self, error: BaseException) -> BaseException:
-        known = self._ray.exceptions
-        if isinstance(error, known.TaskCancelledError | CancelledPart):
-            return CancelledPart("cancelled")
-        if isinstance(error, known.OutOfMemoryError):
-            return TooLittleMemoryError("Ray ended it: the machine's memory did not suffice")
-        if isinstance(error, known.RayTaskError):
-            cause = error.cause  # what the part raised
-            return CancelledPart("cancelled") if isinstance(cause, KeyboardInterrupt) else cause
-        if isinstance(error, known.RayError):
-            return LostError(f"its process or machine ended: {type(error).__name__}")
-        return error
+
+# --- on any machine ---
+
+
+def _error_of(known: Any, error: BaseException) -> BaseException:
+    """Return an error as ours.
+
+    Args:
+        known: Ray's exceptions.
+    """
+    if isinstance(error, known.TaskCancelledError | CancelledPart):
+        return CancelledPart("cancelled")
+    if isinstance(error, known.OutOfMemoryError):
+        return TooLittleMemoryError("Ray ended it: the machine's memory did not suffice")
+    if isinstance(error, known.RayTaskError):
+        cause = error.cause  # what the part raised
+        return CancelledPart("cancelled") if isinstance(cause, KeyboardInterrupt) else cause
+    if isinstance(error, known.RayError):
+        return LostError(f"its process or machine ended: {type(error).__name__}")
+    return error
 
 
 def _computed(compute: Callable[[_Task], _Result], task: _Task) -> _Result:
     return compute(task)
+
+
+def _computed_lending(compute: Callable[[_Task], _Result], task: _Task) -> _Result:
+    with lending(_lent):
+        return compute(task)
+
+
+def _lent(compute: Callable[[_Task], _Result], task: _Task) -> tuple[_Result, float]:
+    """Compute something on a quiet core; meanwhile Ray gives the CPU of the part to another one."""
+    import ray
+
+    start_s = time.perf_counter()
+    for attempt in range(1, _MOST_ATTEMPTS + 1):
+        part = _on_quiet_core().remote(compute, task)
+        try:
+            result, seconds = ray.get(part)
+        except ray.exceptions.RayError as error:
+            known = _error_of(ray.exceptions, error)
+            if isinstance(known, CancelledPart):
+                raise KeyboardInterrupt from None
+            if not isinstance(known, LostError) or attempt == _MOST_ATTEMPTS:
+                raise known from None
+        else:
+            return result, time.perf_counter() - start_s - seconds
+    raise AssertionError  # the last attempt returns or raises
+
+
+@cache
+def _on_quiet_core() -> Any:
+    import ray
+
+    return ray.remote(_timed).options(max_retries=0, **_QUIET)
+
+
+def _timed(compute: Callable[[_Task], _Result], task: _Task) -> tuple[_Result, float]:
+    start_s = time.perf_counter()
+    return compute(task), time.perf_counter() - start_s

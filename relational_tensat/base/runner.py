@@ -17,6 +17,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -46,9 +47,11 @@ class Runner:
 
     Attributes:
         shares_files: whether a path names the same file there as here.
+        lends_quiet_slots: whether it has ``submit_lending``.
     """
 
     shares_files = True
+    lends_quiet_slots = False
 
     @property
     def slots(self) -> int:
@@ -89,6 +92,15 @@ class Runner:
         On one machine, one such part at a time, and no other beside it, is all that quiet takes.
         """
         return self.submit(compute, task, memory_bytes)
+
+    def submit_lending(
+        self, compute: Callable[[_Task], _Result], task: _Task, memory_bytes: int = 0
+    ) -> Future[_Result]:
+        """Begin a part in any slot, with quiet ones for what it has computed ``undisturbed``.
+
+        While it waits for those, its slot is another part's.
+        """
+        raise NotImplementedError
 
     def stop(self) -> None:
         """Let ``is_stopping`` be true wherever parts are computed, or cancel them."""
@@ -165,6 +177,40 @@ _stop: threading.Event | Event = threading.Event()
 def is_stopping() -> bool:
     """Whether the part that is being computed is to end with what it has."""
     return _stop.is_set()
+
+
+#: In a part: what has something computed in a quiet slot. None: this process computes it.
+_Lender = Callable[[Callable[[Any], Any], Any], tuple[Any, float]]
+_lender: _Lender | None = None
+
+
+def undisturbed(compute: Callable[[_Task], _Result], task: _Task) -> tuple[_Result, float]:
+    """Compute what measures times, within a part: in a quiet slot, where its runner lends one.
+
+    Returns:
+        The result, and the seconds that passed beside computing it.
+
+    Raises:
+        LostError: the slot's process ended, again and again.
+        KeyboardInterrupt: the part was cancelled.
+    """
+    return (compute(task), 0.0) if _lender is None else _lender(compute, task)
+
+
+def is_lent() -> bool:
+    """Whether ``undisturbed`` computes elsewhere."""
+    return _lender is not None
+
+
+@contextmanager
+def lending(lender: _Lender) -> Iterator[None]:
+    """Let a runner's quiet slots compute what parts in the block ask for."""
+    global _lender
+    before, _lender = _lender, lender
+    try:
+        yield
+    finally:
+        _lender = before
 
 
 class Here(Runner):

@@ -7,15 +7,17 @@ files, so all machines must have it.
 
 from __future__ import annotations
 
+import logging
 import math
 import shutil
+import subprocess
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from relational_tensat.base.errors import MissingDependencyError, UsageError
+from relational_tensat.base.errors import InputError, MissingDependencyError, UsageError, first_line
 from relational_tensat.base.folders import PrivateFolder, user_cache
 from relational_tensat.base.runner import CancelledPart, LostError, Runner, TooLittleMemoryError
 
@@ -24,6 +26,8 @@ _Result = TypeVar("_Result")
 _MOST_JOBS = 64
 _LOCAL, _LOCAL_JOBS = "local", 2
 _PAUSE_S = 0.2
+#: So long a file may take from one machine to another.
+_QUEUE_ASKED_EVERY_S = 10.0
 _MOST_MINUTES = 24 * 60
 
 
@@ -44,6 +48,8 @@ def slurm(argument: str) -> Runner:
         raise MissingDependencyError(
             "--on slurm needs submitit: pip install 'relational-tensat[slurm]'"
         ) from error
+    # It warns on standard output, where results go; a job whose state it cannot tell is asked for here.
+    logging.getLogger("submitit").setLevel(logging.ERROR)
     if argument != _LOCAL and shutil.which("sbatch") is None:
         raise UsageError(
             "--on slurm: there is no sbatch here, expected a machine of a Slurm cluster"
@@ -68,7 +74,6 @@ class _Jobs(Runner):
     def __enter__(self) -> _Jobs:
         user_cache().mkdir(parents=True, exist_ok=True)
         self._folder = PrivateFolder(user_cache())
-        self._executor = self._submitit.AutoExecutor(self._folder.path, cluster=self._cluster)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._thread.start()
@@ -95,13 +100,18 @@ class _Jobs(Runner):
         *,
         is_alone: bool,
     ) -> Future[_Result]:
-        memory = {"mem_gb": math.ceil(memory_bytes / 2**30)} if memory_bytes else {}
-        self._executor.update_parameters(
-            timeout_min=_MOST_MINUTES, slurm_exclusive=is_alone, **memory
+        memory_gb = math.ceil(memory_bytes / 2**30) or None
+        # One's own for each job: an executor keeps what it was told, and sbatch knows no false --exclusive.
+        executor = self._submitit.AutoExecutor(self._folder.path, cluster=self._cluster)
+        executor.update_parameters(
+            timeout_min=_MOST_MINUTES, slurm_exclusive=is_alone or None, mem_gb=memory_gb
         )
         future: Future[_Result] = Future()
         future.set_running_or_notify_cancel()
-        job = self._executor.submit(compute, task)
+        try:
+            job = executor.submit(compute, task)
+        except self._submitit.core.utils.FailedJobError as error:
+            raise InputError(f"--on slurm: a job was refused: {first_line(error)}") from None
         with self._lock:
             self._running[future] = job
         return future
@@ -125,6 +135,7 @@ class _Jobs(Runner):
             job.cancel()
 
     def _look(self) -> None:
+        asked_s, unqueued = time.monotonic(), set[Future[Any]]()
         while not self._ended.is_set():
             with self._lock:
                 done = [(future, job) for future, job in self._running.items() if job.done()]
@@ -132,7 +143,33 @@ class _Jobs(Runner):
                     del self._running[future]
             for future, job in done:
                 self._settle(future, job)
+            if self._cluster != _LOCAL and time.monotonic() > asked_s + _QUEUE_ASKED_EVERY_S:
+                unqueued = self._lost(unqueued)
+                asked_s = time.monotonic()
             time.sleep(_PAUSE_S)
+
+    def _lost(self, unqueued: set[Future[Any]]) -> set[Future[Any]]:
+        """Give up jobs that were not in the queue before and are not now; return those that are not.
+
+        A cluster without accounting (sacct) tells submitit nothing of a job that was killed.
+        """
+        with self._lock:
+            running = dict(self._running)
+        line = ["squeue", "--me", "--noheader", "--format=%i"]
+        found = subprocess.run(line, capture_output=True, text=True, check=False)
+        if found.returncode:
+            return unqueued  # Slurm is busy: next time
+        queue = set(found.stdout.split())
+        gone = {future for future, job in running.items() if job.job_id not in queue}
+        for future in gone & unqueued:
+            with self._lock:
+                self._running.pop(future, None)
+            future.set_exception(
+                CancelledPart("cancelled")
+                if self._is_cancelled
+                else LostError(f"job {running[future].job_id} ended: it left no result")
+            )
+        return gone - unqueued
 
     def _settle(self, future: Future[Any], job: Any) -> None:
         known = self._submitit.core.utils

@@ -19,13 +19,25 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import platform
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from relational_tensat.base.errors import InputError, RelationalTensatError, nearest
-from relational_tensat.cost.device import Configuration, DeviceKey, TimingSample, Unmeasurable
+from relational_tensat.base.errors import (
+    InputError,
+    OtherMachineError,
+    RelationalTensatError,
+    nearest,
+)
+from relational_tensat.cost.device import (
+    Configuration,
+    Device,
+    DeviceKey,
+    TimingSample,
+    Unmeasurable,
+)
 from relational_tensat.formats.json_values import JsonPlace, decode_attr, encode_attr
 from relational_tensat.tensor import (
     Array,
@@ -250,6 +262,19 @@ def describe_device(key: DeviceKey) -> str:
     libraries = ", ".join(f"{name} {version}" for name, version in sorted(key.libraries.items()))
     parts = (key.name, key.driver, libraries, f"protocol {key.protocol}")
     return "; ".join(part for part in parts if part)
+
+
+def check_is_same(device: Device, key: DeviceKey) -> None:
+    """Check that times of a machine are those that are asked for.
+
+    Raises:
+        OtherMachineError: it is another one.
+    """
+    if device.key != key:
+        raise OtherMachineError(
+            f"{platform.node()}: measures on {describe_device(device.key)}, expected "
+            f"{describe_device(key)} as where the models are searched"
+        )
 
 
 def differences(old: DeviceKey, new: DeviceKey) -> tuple[str, ...]:

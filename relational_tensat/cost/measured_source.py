@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 from relational_tensat.base.errors import InputError
+from relational_tensat.base.runner import is_lent, undisturbed
 from relational_tensat.cost.analytic import with_cache_state
 from relational_tensat.cost.bound import MARGIN, LeastCosts
 from relational_tensat.cost.cache import CostCache
@@ -24,11 +25,12 @@ from relational_tensat.cost.device import (
     PROTOCOLS,
     Configuration,
     Device,
+    DeviceKey,
     TimingSample,
     Unmeasurable,
 )
 from relational_tensat.cost.earlier_runs import MEASURING, RunsBefore
-from relational_tensat.cost.key import configuration_text, sample_fault
+from relational_tensat.cost.key import check_is_same, configuration_text, sample_fault
 from relational_tensat.cost.profile import Profile
 from relational_tensat.cost.race import SPREAD, Corrections, RaceOutcome, corrections_of
 from relational_tensat.cost.source import (
@@ -46,6 +48,8 @@ from relational_tensat.tensor.uses import weight_bytes
 
 #: Wall seconds of measuring for a run, and all that repeat it.
 LIMIT_S = 40.0
+#: So many kernels go to a quiet core at a time: if it is lost, no more are.
+BATCH = 16
 #: Is called with how many of how many configurations have been measured.
 Watch: TypeAlias = Callable[[int, int], None]
 
@@ -353,7 +357,8 @@ class MeasuredSource(CostSource):
             return {}
         self._watch(0, len(configurations))
         try:
-            for configuration, result in self._device.measure(configurations):
+            for configuration, result, waited_s in self._results(configurations):
+                start_s += waited_s
                 self._check(configuration, result)
                 self._cache.keep(self._device.key, configuration, result)
                 results[configuration] = result
@@ -372,6 +377,19 @@ class MeasuredSource(CostSource):
             RunsBefore(self._cache, self._device.key).add_seconds(self._run, MEASURING, spent_s)
         return results
 
+    def _results(
+        self, configurations: Sequence[Configuration]
+    ) -> Iterator[tuple[Configuration, TimingSample | Unmeasurable, float]]:
+        """Yield what is measured, and the seconds that were waited for it."""
+        if not is_lent():
+            yield from ((*each, 0.0) for each in self._device.measure(configurations))
+            return
+        for begin in range(0, len(configurations), BATCH):
+            part = configurations[begin : begin + BATCH]
+            results, waited_s = undisturbed(_measured, (self._device, self._device.key, part))
+            for number, result in enumerate(results):
+                yield *result, 0.0 if number else waited_s
+
     def _check(self, configuration: Configuration, result: TimingSample | Unmeasurable) -> None:
         fault = sample_fault(result) if isinstance(result, TimingSample) else ""
         if fault:
@@ -386,6 +404,19 @@ class MeasuredSource(CostSource):
             }
             self._calibration = calibrate(base_profile(self._device.key), times, self._prices)
         return self._calibration
+
+
+def _measured(
+    task: tuple[Device, DeviceKey, Sequence[Configuration]],
+) -> list[tuple[Configuration, TimingSample | Unmeasurable]]:
+    """Measure on what the device is here.
+
+    Raises:
+        OtherMachineError: it is another one.
+    """
+    device, key, configurations = task
+    check_is_same(device, key)
+    return list(device.measure(configurations))
 
 
 def _ignore(done: int, total: int) -> None:

@@ -30,8 +30,8 @@ from relational_tensat.cost.device import (
     Unmeasurable,
 )
 from relational_tensat.cost.inventory import holdings
-from relational_tensat.cost.key import Record, configuration_text, describe_device, device_id, now
-from relational_tensat.cost.measured_source import MeasuredSource
+from relational_tensat.cost.key import Record, check_is_same, configuration_text, device_id, now
+from relational_tensat.cost.measured_source import BATCH, MeasuredSource
 from relational_tensat.cost.opener import DEVICES, open_device
 from relational_tensat.cost.table import write_table
 from relational_tensat.fleet.model_files import model_files
@@ -42,8 +42,6 @@ from relational_tensat.run.purpose import purpose_of
 
 #: The snapshot in the output folder.
 SNAPSHOT = "costs.duckdb"
-#: So many kernels are a part: a core that is lost loses no more.
-_BATCH = 16
 _MOST_ATTEMPTS = 3
 #: Searches repeat so often: each time, fewer kernels are new.
 _MOST_ROUNDS = 6
@@ -225,12 +223,12 @@ class _Harvest:
 
         Raises:
             LostError: a quiet core was lost three times with the same kernels.
-            UsageError: a quiet core is of another kind.
+            OtherMachineError: a quiet core is of another kind.
         """
         left = [part for asked in wanted for part in _parts(asked)]
         total = sum(len(part.configurations) for part in left)
         attempts = dict.fromkeys(map(id, left), 0)
-        running: dict[Future[tuple[DeviceKey, list[Record], Span]], _Asked] = {}
+        running: dict[Future[tuple[list[Record], Span]], _Asked] = {}
         done = 0
         while left or running:
             while left and len(running) < self.place.quiet_slots:
@@ -240,17 +238,12 @@ class _Harvest:
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 part = running.pop(future)
                 try:
-                    key, records, span = future.result()
+                    records, span = future.result()
                 except LostError:
                     if attempts[id(part)] == _MOST_ATTEMPTS:
                         raise
                     left.insert(0, part)
                     continue
-                if device_id(key) != device_id(part.key):
-                    raise UsageError(
-                        f"{span.host}: measures on {describe_device(key)}, expected "
-                        f"{describe_device(part.key)} as where the models are searched"
-                    )
                 self.snapshot.add(records)
                 self.spans.append(span)
                 done += len(records)
@@ -259,8 +252,8 @@ class _Harvest:
 
 
 def _parts(asked: _Asked) -> Iterator[_Asked]:
-    for begin in range(0, len(asked.configurations), _BATCH):
-        yield replace(asked, configurations=asked.configurations[begin : begin + _BATCH])
+    for begin in range(0, len(asked.configurations), BATCH):
+        yield replace(asked, configurations=asked.configurations[begin : begin + BATCH])
 
 
 # --- on any machine ---
@@ -329,13 +322,14 @@ def _opened(name: str, weights_bytes: int) -> Device:
     return open_device(name).adapted(weights_bytes)
 
 
-def _measure(part: _Asked) -> tuple[DeviceKey, list[Record], Span]:
+def _measure(part: _Asked) -> tuple[list[Record], Span]:
     """Measure kernels, one after the other."""
     device = _opened(part.device, part.weights_bytes)
+    check_is_same(device, part.key)
     begin_s = time.time()
     record = partial(Record, key=device.key)
     records = [
         record(configuration=configuration_text(each), result=result, date=now())
         for each, result in device.measure(part.configurations)
     ]
-    return device.key, records, Span(platform.node(), begin_s, time.time())
+    return records, Span(platform.node(), begin_s, time.time())

@@ -38,7 +38,7 @@ from relational_tensat.fleet.task import (
     versions,
 )
 from relational_tensat.formats.file_digest import file_digest
-from relational_tensat.run.options import LOW, Options
+from relational_tensat.run.options import LOW, ONNXRUNTIME, Options
 
 _MOST_ATTEMPTS = 3
 #: Runners of clusters, which may have a core for each of several models that are timed.
@@ -130,9 +130,12 @@ def fleet(
             _make(Path(out))
             written = opened or ends.enter_context(ledger.write())
             place = ends.enter_context(runner(on))
-            course = _Course(
-                place, written, deque(plan.tasks), begun or (lambda _: None), is_timed(options)
-            )
+            timed = is_timed(options)
+            apart = timed and place.lends_quiet_slots and may_race_apart(options)
+            if apart:
+                _ = place.quiet_slots  # raises where there is none
+            told = begun or (lambda _: None)
+            course = _Course(place, written, deque(plan.tasks), told, timed, apart)
             for row in course.rows():
                 rows[row.model] = row
                 if noted is not None:
@@ -164,6 +167,14 @@ def is_timed(options: Options) -> bool:
     )
     is_low = options.purpose.effort == LOW or is_modelled
     return not (is_low or options.process.deterministic)
+
+
+def may_race_apart(options: Options) -> bool:
+    """Whether all that runs time is kernels and graphs on a processor, as a quiet core does for others."""
+    costs, place = options.costs.source or "", options.purpose.runs_on
+    is_here = place in (None, ONNXRUNTIME) and options.rules.backend in (None, ONNXRUNTIME)
+    has_more = options.output.this_machine or options.fusion.fuse
+    return is_here and not has_more and costs.partition(":")[0] != "cuda"
 
 
 def plan_of(
@@ -223,7 +234,7 @@ class _Course:
     """What waits, what runs, and what becomes of it.
 
     Attributes:
-        is_timed: whether each model has a quiet core for itself.
+        is_timed: whether each model has a quiet core for itself, for its races alone if it ``races_apart``.
         lost: by model, how many of its processes have ended.
         larger: models that have had twice the memory.
         is_ending: Ctrl-C was pressed: nothing more is begun.
@@ -234,6 +245,7 @@ class _Course:
     waiting: deque[FleetTask]
     begun: Callable[[FleetTask], None]
     is_timed: bool = False
+    races_apart: bool = False
     running: dict[Future[tuple[FleetRow, Files]], FleetTask] = field(default_factory=dict)
     lost: Counter[str] = field(default_factory=Counter)
     larger: set[str] = field(default_factory=set)
@@ -270,14 +282,19 @@ class _Course:
 
     def _next(self) -> list[FleetTask]:
         """Take the tasks that there are slots for."""
-        slots = self.place.quiet_slots if self.is_timed else self.place.slots
+        is_alone = self.is_timed and not self.races_apart
+        slots = self.place.quiet_slots if is_alone else self.place.slots
         count = 0 if self.is_ending else max(0, slots - len(self.running))
         return [self.waiting.popleft() for _ in range(min(count, len(self.waiting)))]
 
     def _begin(self, task: FleetTask) -> None:
         self.begun(task)
         sent = task if self.place.shares_files else replace(task, contents=contents_of(task.source))
-        submit = self.place.submit_quiet if self.is_timed else self.place.submit
+        # What is read by its path stays where it is: its graphs are not sent to a quiet core either.
+        is_apart = self.races_apart and sent.contents is not None
+        is_alone = self.is_timed and not is_apart
+        lending = self.place.submit_lending if is_apart else self.place.submit
+        submit = self.place.submit_quiet if is_alone else lending
         self.running[submit(carry_out, sent, task.memory_bytes)] = task
 
     def _settled(self, future: Future[tuple[FleetRow, Files]], task: FleetTask) -> FleetRow | None:

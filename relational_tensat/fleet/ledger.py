@@ -6,8 +6,10 @@ which is written again now and then. A second fleet in the folder is refused for
 
 from __future__ import annotations
 
+import json
+import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import fields, replace
 from pathlib import Path
@@ -27,12 +29,12 @@ _T = TypeVar("_T")
 LEDGER = "fleet.duckdb"
 TABLES = ("fleet_run", "fleet_attempt", "fleet_rule_use", "fleet_rule_saving")
 _COLUMNS = tuple(each.name for each in fields(FleetRow) if each.name not in ("rules", "savings"))
-_NAMES, _VALUES = ", ".join(_COLUMNS), ", ".join("?" * len(_COLUMNS))
-_FORMAT = "3"
-#: Tables are written so often while a fleet runs.
-_EXPORTED_EVERY_S = 2.0
-#: Model, attempt, ending and host; of a beginning, no ending and no host.
-_Event = tuple[str, int, str | None, str | None]
+_NAMES = ", ".join(_COLUMNS)
+_FORMAT = "4"
+#: Tables are written so often while a fleet runs; seldom enough that it takes no more than such a share.
+_EXPORTED_EVERY_S, _EXPORTING = 2.0, 0.03
+#: Model, attempt, ending, host, what became of it, and the report; of a beginning, the first two.
+_Event = tuple[str, int, str | None, str | None, str | None, str | None]
 #: How an attempt ended, beside the states of a row.
 CANCELLED = "cancelled"
 
@@ -136,8 +138,7 @@ class OpenLedger:
         export: Callable[[duckdb.DuckDBPyConnection], None],
     ) -> None:
         self._path, self._connection, self._export = path, connection, export
-        self._exported_s = 0.0
-        self._known = {model for (model,) in self.table("fleet_run", "model")}
+        self._next_export_s = 0.0
 
     def __enter__(self) -> OpenLedger:
         return self
@@ -167,7 +168,7 @@ class OpenLedger:
         Raises:
             InputError: the file cannot be written.
         """
-        self._change([_events([(task.model, task.attempts, ending, host)])])
+        self._note([(task.model, task.attempts, ending, host, None, None)])
 
     def keep(self, rows: Sequence[FleetRow], begun: Sequence[FleetTask] = ()) -> None:
         """Write what became of models, instead of what was known of them, and which tasks begin now.
@@ -177,50 +178,48 @@ class OpenLedger:
         Raises:
             InputError: the file cannot be written.
         """
-        changes = [change for row in rows for change in self._landing(row)]
-        events: list[_Event] = [(row.model, row.attempts, row.state, row.host) for row in rows]
-        events += [(task.model, task.attempts, None, None) for task in begun]
-        if events:
-            changes.append(_events(events))
-        if changes:
-            self._change(changes)
-        self._known.update(row.model for row in rows)
-        if rows and time.monotonic() - self._exported_s > _EXPORTED_EVERY_S:
+        ended: list[_Event] = [
+            (row.model, row.attempts, row.state, row.host, _as_json(row), row.report)
+            for row in rows
+        ]
+        begins: list[_Event] = [
+            (task.model, task.attempts, None, None, None, None) for task in begun
+        ]
+        self._note([*ended, *begins])
+        start_s = time.monotonic()
+        if rows and start_s > self._next_export_s:
             self._export(self._connection)
-            self._exported_s = time.monotonic()
+            end_s = time.monotonic()
+            pause_s = max(_EXPORTED_EVERY_S, (end_s - start_s) / _EXPORTING)
+            self._next_export_s = end_s + pause_s
 
-    def _landing(self, row: FleetRow) -> Iterator[tuple[str, list[Any]]]:
-        """Yield the statements that write a row."""
-        if row.model in self._known:
-            for table in ("fleet_run", "fleet_rule_use", "fleet_rule_saving"):
-                yield f"DELETE FROM {table} WHERE model = ?", [row.model]
-        values = [getattr(row, name) for name in _COLUMNS]
-        yield f"INSERT INTO fleet_run ({_NAMES}) VALUES ({_VALUES})", values
-        for table, pairs in (("fleet_rule_use", row.rules), ("fleet_rule_saving", row.savings)):
-            if pairs:
-                text = f"INSERT INTO {table} SELECT ?, unnest(?), unnest(?)"
-                yield text, [row.model, *map(list, zip(*pairs, strict=True))]
-
-    def _change(self, statements: Sequence[tuple[str, list[Any]]]) -> None:
+    def _note(self, events: Sequence[_Event]) -> None:
+        """Write events in one statement: to be planned and kept is most of what a statement takes."""
+        if not events:
+            return
+        values = ", ".join(["(?, ?, ?, ?, ?, ?, ?)"] * len(events))
+        moment = now()
         try:
-            if len(statements) == 1:  # is a transaction
-                self._connection.execute(*statements[0])
-                return
-            self._connection.execute("BEGIN")
-            for text, values in statements:
-                self._connection.execute(text, values)
-            self._connection.execute("COMMIT")
+            self._connection.execute(
+                f"INSERT INTO fleet_event VALUES {values}",
+                [value for each in events for value in (*each[:2], moment, *each[2:])],
+            )
         except duckdb.Error as error:
             raise InputError(
                 f"{self._path}: the ledger cannot be written: {first_line(error)}"
             ) from error
 
 
-def _events(events: Sequence[_Event]) -> tuple[str, list[Any]]:
-    """Return the statement that notes beginnings and ends."""
-    models, attempts, endings, hosts = map(list, zip(*events, strict=True))
-    text = "INSERT INTO fleet_event SELECT unnest(?), unnest(?), ?, unnest(?), unnest(?)"
-    return text, [models, attempts, now(), endings, hosts]
+def _as_json(row: FleetRow) -> str:
+    """Return a row as the tables read it; JSON has no word for an infinite bound."""
+    values = {name: getattr(row, name) for name in _COLUMNS[:-1]}
+    values |= {
+        "ended": row.ended.isoformat(),
+        "high": str(row.high) if row.high == math.inf else row.high,
+        "rules": [{"rule": rule, "uses": uses} for rule, uses in row.rules],
+        "savings": [{"rule": rule, "saved_us": saved_us} for rule, saved_us in row.savings],
+    }
+    return json.dumps(values, allow_nan=False)
 
 
 def _check_format(connection: duckdb.DuckDBPyConnection, path: Path) -> None:

@@ -19,18 +19,29 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from relational_tensat import __version__
-from relational_tensat.base.errors import RelationalTensatError, UsageError, first_line
+from relational_tensat.base.errors import (
+    OtherMachineError,
+    RelationalTensatError,
+    UsageError,
+    first_line,
+)
 from relational_tensat.base.folders import temporary_folder
-from relational_tensat.base.runner import CancelledPart, TooLittleMemoryError, is_stopping
+from relational_tensat.base.runner import (
+    CancelledPart,
+    LostError,
+    TooLittleMemoryError,
+    is_stopping,
+)
 from relational_tensat.formats.file_digest import file_digest
 from relational_tensat.run.options import Options
 from relational_tensat.run.pipeline import optimize
+from relational_tensat.run.reports import NOT_RACED, NOT_RACED_ON
 from relational_tensat.run.result import Result
 
 #: Of a row: another graph was written; the original was; the program cannot use the model; the program has
 #: a defect; the process or machine ended, again and again.
 CHANGED, KEPT, REFUSED, FAILED, LOST = "changed", "kept", "refused", "failed", "lost"
-#: The reason of a row whose search Ctrl-C has ended: its file is the best so far.
+#: The reason of a row whose search or race Ctrl-C has ended: its file is the best so far.
 INTERRUPTED = "interrupted"
 _KILOBYTES = 1 if sys.platform == "darwin" else 1024
 #: So often a task asks whether it is to end.
@@ -112,6 +123,8 @@ def carry_out(task: FleetTask) -> tuple[FleetRow, Files]:
 
     Raises:
         TooLittleMemoryError: memory did not suffice.
+        LostError: a quiet core that it raced on ended, again and again.
+        OtherMachineError: that is of another kind than this machine.
         CancelledPart: the fleet is to end, and there is no graph yet.
     """
     start_s, start_cpu_s = time.perf_counter(), time.process_time()
@@ -127,7 +140,7 @@ def carry_out(task: FleetTask) -> tuple[FleetRow, Files]:
             row = _with_result(row, placed, result)
             files = () if task.contents is None else _files_in(placed.output.parent)
     except (RelationalTensatError, OSError) as error:
-        if isinstance(error, CancelledPart):
+        if isinstance(error, CancelledPart | LostError | OtherMachineError):
             raise
         reason = first_line(error).replace(str(placed.source), str(task.source))
     except MemoryError as error:
@@ -207,7 +220,7 @@ def _with_result(row: FleetRow, task: FleetTask, result: Result) -> FleetRow:
     return replace(
         row,
         state=KEPT if result.unchanged else CHANGED,
-        reason=INTERRUPTED if result.stop_reason == "interrupted" else "",
+        reason=INTERRUPTED if _is_interrupted(result) else "",
         output=task.model,
         output_digest=file_digest(task.output),
         costs=result.cost_profile,
@@ -225,6 +238,12 @@ def _with_result(row: FleetRow, task: FleetTask, result: Result) -> FleetRow:
         rules=tuple(sorted(result.rules_used.items())),
         savings=tuple(_savings(task, result)) if task.with_savings else (),
     )
+
+
+def _is_interrupted(result: Result) -> bool:
+    """Whether Ctrl-C has ended the search or the race."""
+    was_racing = any(note in (NOT_RACED_ON, NOT_RACED) for note in result.notes)
+    return was_racing or result.stop_reason == "interrupted"
 
 
 def _savings(task: FleetTask, result: Result) -> Iterator[tuple[str, float]]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from relational_tensat.base.errors import InputError
+from relational_tensat.base.runner import undisturbed
 from relational_tensat.cost import Device, Unmeasurable
-from relational_tensat.cost.device import WholeTiming
+from relational_tensat.cost.device import DeviceKey, WholeTiming
+from relational_tensat.cost.key import check_is_same
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.verify.fold import assume_folded, fold_weights
 from relational_tensat.verify.inputs import RandomWeights, draw_inputs, reseed
@@ -20,11 +23,24 @@ class RaceClock:
 
     Attributes:
         budget_s: how many.
+
+    Args:
+        passed_s: so many are over.
+        within: the clock that it is a part of: what is skipped is skipped there, too.
     """
 
-    def __init__(self, budget_s: float) -> None:
+    def __init__(
+        self, budget_s: float, passed_s: float = 0.0, within: RaceClock | None = None
+    ) -> None:
         self.budget_s = budget_s
-        self._start_s = time.perf_counter()
+        self._start_s = time.perf_counter() - passed_s
+        self._within = within
+
+    def skip(self, seconds: float) -> None:
+        """Let seconds that have passed not count."""
+        self._start_s += seconds
+        if self._within is not None:
+            self._within.skip(seconds)
 
     def is_over(self, share: float) -> bool:
         """Whether so much of the time has passed, as a fraction."""
@@ -56,13 +72,51 @@ def time_on_device(
 
     Args:
         real_inputs: inputs by name; the others are drawn.
+
+    Raises:
+        OtherMachineError: a quiet core that is lent is of another machine.
     """
     try:
         inputs = inputs_to_time(original, real_inputs, seed)
-        graphs = with_drawn_weights(original, seed), with_drawn_weights(optimized, seed)
     except InputError as error:
         return Unmeasurable(str(error))
-    return device.time_whole(graphs, inputs, WHOLE_S)
+    task = TimedTask(device, device.key, (original, optimized), inputs, seed)
+    return undisturbed(_time_whole, task)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class TimedTask:
+    """Graphs to run whole, here or by a quiet core.
+
+    Attributes:
+        device: what runs them; ``key`` what it was where they were found.
+        graphs: the original first.
+        inputs: a value for each.
+    """
+
+    device: Device
+    key: DeviceKey
+    graphs: tuple[Graph, ...]
+    inputs: Mapping[str, Array]
+    seed: int
+
+    def drawn(self) -> list[Graph]:
+        """Return the graphs with weights that are drawn.
+
+        Raises:
+            InputError: none can be drawn.
+            OtherMachineError: the device is another one than where they were found.
+        """
+        check_is_same(self.device, self.key)
+        return [with_drawn_weights(graph, self.seed) for graph in self.graphs]
+
+
+def _time_whole(task: TimedTask) -> WholeTiming | Unmeasurable:
+    try:
+        original, optimized = task.drawn()
+    except InputError as error:
+        return Unmeasurable(str(error))
+    return task.device.time_whole((original, optimized), task.inputs, WHOLE_S)
 
 
 def inputs_to_time(

@@ -124,6 +124,11 @@ class Phases:
         self.seconds[source] -= seconds
         self.seconds[target] += seconds
 
+    def skip(self, name: str, seconds: float) -> None:
+        """Let seconds not count that have passed in a phase."""
+        self.seconds[name] -= seconds
+        self._started += seconds
+
 
 #: A row of the table ``run_event``.
 Event = tuple[float, str, int, float | None, float | None]

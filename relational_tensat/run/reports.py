@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
     from relational_tensat.rules.model import Rule
 
+#: What is noted where Ctrl-C ended races: before anything was known, or then.
+NOT_RACED, NOT_RACED_ON = "not raced: interrupted", "racing was interrupted"
+
 
 @dataclass(frozen=True, slots=True)
 class Contender:

@@ -1,17 +1,40 @@
 -- The ledger of a fleet: what became of each model. One process writes it.
-CREATE TABLE fleet_format AS SELECT '3' AS version;
+CREATE TABLE fleet_format AS SELECT '4' AS version;
 COMMENT ON TABLE fleet_format IS 'The version of these tables.';
 COMMENT ON COLUMN fleet_format.version IS 'Raised when a table changes its meaning; others are refused.';
 
-CREATE TABLE fleet_run (
-    model VARCHAR PRIMARY KEY, model_digest VARCHAR NOT NULL, options_digest VARCHAR NOT NULL, version VARCHAR NOT NULL,
-    state VARCHAR NOT NULL, reason VARCHAR NOT NULL, attempts INTEGER NOT NULL, host VARCHAR NOT NULL,
-    ended TIMESTAMP NOT NULL, output VARCHAR, output_digest VARCHAR, costs VARCHAR, basis VARCHAR, speedup DOUBLE,
-    low DOUBLE, high DOUBLE, cost_before_us DOUBLE, cost_after_us DOUBLE, nodes_before INTEGER, nodes_after INTEGER,
-    bytes_before BIGINT, bytes_after BIGINT, cpu_s DOUBLE NOT NULL, wall_s DOUBLE NOT NULL, peak_bytes BIGINT NOT NULL,
+CREATE TABLE fleet_event (
+    model VARCHAR NOT NULL, attempt INTEGER NOT NULL, moment TIMESTAMP NOT NULL, ending VARCHAR, host VARCHAR, run VARCHAR,
     report VARCHAR
 );
-COMMENT ON TABLE fleet_run IS 'Models, each with its last run. A row lands when its file is complete.';
+COMMENT ON TABLE fleet_event IS
+'Beginnings and ends of attempts, in their order: one statement writes both. All other tables are made of it.';
+COMMENT ON COLUMN fleet_event.model IS 'Of fleet_run.';
+COMMENT ON COLUMN fleet_event.attempt IS 'From 1 on, whatever fleet began it.';
+COMMENT ON COLUMN fleet_event.moment IS 'When it was handed out, or its end was known, UTC.';
+COMMENT ON COLUMN fleet_event.ending IS 'NULL: it began.';
+COMMENT ON COLUMN fleet_event.host IS 'The machine that it ran on; NULL: it began.';
+COMMENT ON COLUMN fleet_event.run IS 'What became of the model, as JSON: the columns of fleet_run, rules and savings; NULL: no row.';
+COMMENT ON COLUMN fleet_event.report IS 'Of fleet_run.';
+
+CREATE VIEW fleet_last_run AS
+SELECT model, run, report FROM fleet_event
+WHERE run IS NOT NULL QUALIFY row_number() OVER (PARTITION BY model ORDER BY attempt DESC) = 1;
+COMMENT ON VIEW fleet_last_run IS 'Of each model the last event that says what became of it.';
+COMMENT ON COLUMN fleet_last_run.model IS 'Of fleet_run.';
+COMMENT ON COLUMN fleet_last_run.run IS 'Of fleet_event.';
+COMMENT ON COLUMN fleet_last_run.report IS 'Of fleet_run.';
+
+CREATE VIEW fleet_run AS
+SELECT unnest(from_json(run, '{"model": "VARCHAR", "model_digest": "VARCHAR", "options_digest": "VARCHAR", "version": "VARCHAR",
+    "state": "VARCHAR", "reason": "VARCHAR", "attempts": "INTEGER", "host": "VARCHAR", "ended": "TIMESTAMP",
+    "output": "VARCHAR", "output_digest": "VARCHAR", "costs": "VARCHAR", "basis": "VARCHAR",
+    "speedup": "DOUBLE", "low": "DOUBLE", "high": "DOUBLE", "cost_before_us": "DOUBLE",
+    "cost_after_us": "DOUBLE", "nodes_before": "INTEGER", "nodes_after": "INTEGER", "bytes_before": "BIGINT",
+    "bytes_after": "BIGINT", "cpu_s": "DOUBLE", "wall_s": "DOUBLE", "peak_bytes": "BIGINT"}'
+)), report
+FROM fleet_last_run;
+COMMENT ON VIEW fleet_run IS 'Models, each with its last run. A row lands when its file is complete.';
 COMMENT ON COLUMN fleet_run.model IS 'Key: the path as it is below the output folder.';
 COMMENT ON COLUMN fleet_run.model_digest IS 'Of the file, and of the files that its weights are in.';
 COMMENT ON COLUMN fleet_run.options_digest IS 'Of the options of the run.';
@@ -40,28 +63,22 @@ COMMENT ON COLUMN fleet_run.wall_s IS 'Seconds that passed.';
 COMMENT ON COLUMN fleet_run.peak_bytes IS 'The most memory that its process has had by then.';
 COMMENT ON COLUMN fleet_run.report IS 'What run --json prints, as JSON.';
 
-CREATE TABLE fleet_rule_use (model VARCHAR NOT NULL, rule VARCHAR NOT NULL, uses INTEGER NOT NULL);
-COMMENT ON TABLE fleet_rule_use IS 'Rules that the results need.';
+CREATE VIEW fleet_rule_use AS
+SELECT model, unnest(from_json(run -> '$.rules', '[{"rule": "VARCHAR", "uses": "INTEGER"}]'), recursive := true)
+FROM fleet_last_run;
+COMMENT ON VIEW fleet_rule_use IS 'Rules that the results need.';
 COMMENT ON COLUMN fleet_rule_use.model IS 'Of fleet_run.';
 COMMENT ON COLUMN fleet_rule_use.rule IS 'The rule''s name.';
 COMMENT ON COLUMN fleet_rule_use.uses IS 'How many e-nodes of the result it made.';
 
-CREATE TABLE fleet_rule_saving (model VARCHAR NOT NULL, rule VARCHAR NOT NULL, saved_us DOUBLE NOT NULL);
-COMMENT ON TABLE fleet_rule_saving IS 'What rules are worth in a model: of fleets with --savings.';
+CREATE VIEW fleet_rule_saving AS
+SELECT model, unnest(from_json(run -> '$.savings', '[{"rule": "VARCHAR", "saved_us": "DOUBLE"}]'), recursive := true)
+FROM fleet_last_run;
+COMMENT ON VIEW fleet_rule_saving IS 'What rules are worth in a model: of fleets with --savings.';
 COMMENT ON COLUMN fleet_rule_saving.model IS 'Of fleet_run.';
 COMMENT ON COLUMN fleet_rule_saving.rule IS 'The rule''s name.';
 COMMENT ON COLUMN fleet_rule_saving.saved_us IS
 'What the result of a run without the rule costs more, in µs. Of two rules of which one suffices, each saves 0.';
-
-CREATE TABLE fleet_event (
-    model VARCHAR NOT NULL, attempt INTEGER NOT NULL, moment TIMESTAMP NOT NULL, ending VARCHAR, host VARCHAR
-);
-COMMENT ON TABLE fleet_event IS 'Beginnings and ends of attempts, in their order: one statement writes both.';
-COMMENT ON COLUMN fleet_event.model IS 'Of fleet_run.';
-COMMENT ON COLUMN fleet_event.attempt IS 'From 1 on, whatever fleet began it.';
-COMMENT ON COLUMN fleet_event.moment IS 'When it was handed out, or its end was known, UTC.';
-COMMENT ON COLUMN fleet_event.ending IS 'NULL: it began.';
-COMMENT ON COLUMN fleet_event.host IS 'The machine that it ran on; NULL: it began.';
 
 CREATE VIEW fleet_attempt AS
 SELECT

@@ -12,9 +12,9 @@ from bench.fleets.kills import KilledFleets, kill_fleet, kill_worker
 from bench.fleets.overhead import overhead
 from bench.fleets.simulate import (
     Overheads,
+    apart_makespan_s,
     ends_of,
     makespan_s,
-    measured_makespan_s,
     speed_ups,
 )
 
@@ -36,8 +36,11 @@ def test_what_is_lost_doubled_or_left_is_seen(tmp_path: Path) -> None:
     assert list(fleets._troubles(out)) == []
     (out / ".m00.part").touch()
     with duckdb.connect(out / "fleet.duckdb") as connection:
-        connection.execute("DELETE FROM fleet_run WHERE model = 'm01.json'")
-        connection.execute("UPDATE fleet_run SET output_digest = 'other', attempts = 2")
+        connection.execute("DELETE FROM fleet_event WHERE model = 'm01.json'")
+        other = """'{"output_digest": "other", "attempts": 2}'"""
+        connection.execute(
+            f"UPDATE fleet_event SET run = json_merge_patch(run, {other}) WHERE run IS NOT NULL"
+        )
     assert list(fleets._troubles(out)) == [
         "m01.json is lost",
         "m00.json has other bytes (changed: )",
@@ -72,9 +75,12 @@ def test_a_worker_that_is_lost_costs_time() -> None:
 
 def test_quiet_hosts_bound_what_is_measured() -> None:
     # Searches take a second on many workers; what follows takes ten on one host, after another.
-    found = measured_makespan_s([1.0] * 5, [10.0] * 5, 5, 1, _OVERHEADS)
-    assert found == 13.5 + 5 * 10.5
-    assert measured_makespan_s([1.0] * 5, [10.0] * 5, 5, 5, _OVERHEADS) == 13.5 + 10.5
+    tasks = [[1.0, 10.0, 2.0]] * 5
+    assert apart_makespan_s(tasks, 5, 1, _OVERHEADS) == 13.5 + 5 * 10.5 + 2.0
+    assert apart_makespan_s(tasks, 5, 5, _OVERHEADS) == 13.5 + 10.5 + 2.0
+    # One worker is enough: while a task waits for its quiet host, the worker searches the next.
+    assert apart_makespan_s(tasks[:2], 1, 2, _OVERHEADS) == 13.5 + 3.5 + 10.5 + 2.0
+    assert apart_makespan_s([[1.0]] * 4, 2, 0, _OVERHEADS) == 13.5 + 3.5
 
 
 def test_kept_durations_scale_as_it_was_said() -> None:
@@ -82,3 +88,4 @@ def test_kept_durations_scale_as_it_was_said() -> None:
     assert rows["500 models, costs known"][64] > 50
     assert rows["500 models, costs known, each worker lost every 30 min"][64] > 45
     assert rows["832 searches"][64] > 60
+    assert rows["500 models, costs measured, searched by 64 others"][16] > 20

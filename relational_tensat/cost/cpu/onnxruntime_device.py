@@ -68,6 +68,7 @@ class OnnxRuntimeDevice:
         weights_in: str = IN_L3,
         threads: int = 1,
     ) -> None:
+        self._settings = (optimizations, patience_s, most_patience_s, weights_in, threads)
         self._optimizations = optimizations
         self._threads = threads
         several = f", {threads} threads" if threads > 1 else ""
@@ -95,6 +96,10 @@ class OnnxRuntimeDevice:
         self._refusals = refusals()
         #: Of races: graphs as ONNX writes them, once for all heats.
         self._models: dict[Graph, bytes] = {}
+
+    def __reduce__(self) -> tuple[type[OnnxRuntimeDevice], tuple[object, ...]]:
+        """Pickle how it is measured: elsewhere that is another machine's processor, with its own key."""
+        return OnnxRuntimeDevice, self._settings
 
     def adapted(self, weights_bytes: int) -> OnnxRuntimeDevice:
         """Return the processor as a graph finds it whose weights are so many bytes.

@@ -12,6 +12,7 @@ from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.rules.backends.backend import Backend, load_backend
 from relational_tensat.rules.backends.names import BACKENDS
 from relational_tensat.run.options import LOW, Options
+from relational_tensat.run.reports import NOT_RACED
 from relational_tensat.run.values import ExtractedRun, LoadedRun
 from relational_tensat.verify.quantization import is_quantized
 
@@ -54,10 +55,8 @@ def race(
         return extracted
     if extracted.has_kernels:
         return extracted.noting("not raced: onnxruntime runs kernels by their plain operators")
-    from relational_tensat.run.stages.race_rounds import (  # few runs need it
-        NotRacedError,
-        race_in_rounds,
-    )
+    from relational_tensat.run.stages.heats import NotRacedError  # few runs need either
+    from relational_tensat.run.stages.race_rounds import race_in_rounds
 
     try:
         device = racing_device(options, loaded.cost)
@@ -77,7 +76,7 @@ def race(
             )
         )
     except KeyboardInterrupt:
-        return extracted.noting("not raced: interrupted")
+        return extracted.noting(NOT_RACED)
     except MissingDependencyError as error:
         if options.costs.budget_s is not None:
             raise

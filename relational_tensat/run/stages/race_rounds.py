@@ -6,29 +6,23 @@ same e-graph: if it has been timed, the choice holds; else it races, with what e
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import count
 from pathlib import Path
+from typing import TypeVar
 
 from relational_tensat.base.plan import Plan
-from relational_tensat.cost import CostSource, Device, Unmeasurable, ask_for_graph, graph_cost_us
+from relational_tensat.base.runner import undisturbed
+from relational_tensat.cost import CostSource, Device, ask_for_graph, graph_cost_us
 from relational_tensat.cost.key import graph_configurations
-from relational_tensat.cost.race import (
-    LEAST_HEATS,
-    RaceResult,
-    TimingRound,
-    heat_rounds,
-    race,
-)
+from relational_tensat.cost.race import LEAST_HEATS, RaceResult, heat_rounds
 from relational_tensat.cost.source import Race
 from relational_tensat.extract.cost_table import forget_costs
 from relational_tensat.extract.problem import COST_TOLERANCE
 from relational_tensat.extract.tables import TableProblem, extraction_problem
-from relational_tensat.run.end_to_end import RaceClock, inputs_to_time, with_drawn_weights
-from relational_tensat.run.reports import Contender, RaceReport, RaceRound
+from relational_tensat.run.end_to_end import RaceClock, TimedTask, inputs_to_time
+from relational_tensat.run.reports import NOT_RACED_ON, Contender, RaceReport, RaceRound
 from relational_tensat.run.stages.contenders import (
     Contestant,
     TimedGraphs,
@@ -38,6 +32,15 @@ from relational_tensat.run.stages.contenders import (
     with_candidate,
 )
 from relational_tensat.run.stages.extract import extract_again, without_kept
+from relational_tensat.run.stages.heats import (
+    IN_LAST_HEATS,
+    Heats,
+    NotRacedError,
+    RaceTask,
+    first_heat_s,
+    run_race,
+    too_slow,
+)
 from relational_tensat.run.stages.race_memory import candidate_of, remember
 from relational_tensat.run.values import CachedChoice, ExtractedRun, LoadedRun
 from relational_tensat.tensor import Graph
@@ -46,15 +49,12 @@ from relational_tensat.tensor import Graph
 _MOST_GRAPHS = 6
 #: More races are never run.
 _MOST_ROUNDS = 4
-#: Shares of a race's time: to find the graphs; and for the first heats, which all of them are in.
+#: The share of a race's time to find the graphs.
 _FINDING = 0.25
-_FIRST_HEATS = 0.5
 #: The share of what is left that a race may take after which costs may be others.
 _OF_THE_REST = 0.7
 #: In fewer seconds nothing is found out that was not known before.
 _LEAST_RACE_S = 10.0
-#: Graphs that are run in each of the last heats: the original twice, and the winner.
-_IN_LAST_HEATS = 3
 #: Each graph that is to race is extracted within so many seconds.
 _EXTRACTION_S = 2.0
 #: To extract again takes so many seconds in any case.
@@ -63,8 +63,8 @@ _LEAST_EXTRACTION_S = 2.0
 _TOO_LITTLE = 0.1
 
 
-class NotRacedError(Exception):
-    """A heat cannot be run; says why."""
+_Task = TypeVar("_Task")
+_Answer = TypeVar("_Answer")
 
 
 def race_in_rounds(
@@ -102,7 +102,7 @@ def race_in_rounds(
     is_ended = True
     try:
         for number in range(1, _MOST_ROUNDS + 1):
-            lap = RaceClock(clock.left_s * (_OF_THE_REST if learns else 1.0))
+            lap = RaceClock(clock.left_s * (_OF_THE_REST if learns else 1.0), within=clock)
             with run.phases.phase("whole"):
                 has_raced = yield from _race(
                     extracted, device, timed, lap, number, most_graphs, is_short=is_short
@@ -118,7 +118,7 @@ def race_in_rounds(
             raise
         # Costs may be others than those that were extracted by: nothing is proven.
         extraction = replace(extracted.extraction, bound_us=0.0, gap=1.0, optimal=False)
-        extracted = replace(extracted, extraction=extraction).noting("racing was interrupted")
+        extracted = replace(extracted, extraction=extraction).noting(NOT_RACED_ON)
         is_ended = False
     if not timed.winners:
         return extracted
@@ -167,7 +167,8 @@ def _race(
     heat_s = None
     if is_short and timed.hash_of(extracted.graph) not in timed.known:
         # before others are extracted, which would be in vain
-        heat_s = _short_heat_s(_heats(loaded, device, [loaded.original, extracted.graph]), clock)
+        heats = _heats(loaded, device, [loaded.original, extracted.graph], clock)
+        heat_s = _undisturbed(loaded, clock, first_heat_s, heats)
     table = extraction_problem(loaded.egraph, loaded.cost, CostSource.about)
     finding = RaceClock(clock.budget_s if is_short else max(clock.budget_s, _LEAST_RACE_S))
     limit_s = min(_EXTRACTION_S, _FINDING / 2 * clock.budget_s) if is_short else _EXTRACTION_S
@@ -213,35 +214,21 @@ def _heats_of(
     Args:
         heat_s: how long a heat takes; None if that is not known.
     """
-    heat = _heats(loaded, device, [loaded.original, *(candidate.graph for candidate in found)])
-    if heat_s is None:
-        heat_s = _seconds_of(heat)  # counts for nothing: libraries are loaded, memory is taken
-    graph_s = heat_s / _IN_LAST_HEATS
-    fitting = int(_FIRST_HEATS * clock.budget_s / (LEAST_HEATS * graph_s)) - 2
+    graphs = [loaded.original, *(candidate.graph for candidate in found)]
     at_least = 1 + any(each.is_by_profile for each in found[1:])
-    raced = found[: max(at_least, fitting)]
-    return raced, race(heat, len(raced), clock.is_over)
+    task = RaceTask(_heats(loaded, device, graphs, clock), heat_s, at_least)
+    result = _undisturbed(loaded, clock, run_race, task)
+    return found[: len(result.standings)], result
 
 
-def _short_heat_s(heat: TimingRound, clock: RaceClock) -> float:
-    """Return how long a heat takes, which counts for nothing: libraries are loaded, memory is taken.
-
-    Raises:
-        NotRacedError: too few fit into what is left.
-    """
-    heat_s = _seconds_of(heat)
-    if LEAST_HEATS * heat_s > clock.left_s > heat_s:
-        heat_s = _seconds_of(heat)
-    if LEAST_HEATS * heat_s > clock.left_s:
-        raise NotRacedError(_too_slow(LEAST_HEATS * heat_s, clock.left_s))
-    return heat_s
-
-
-def _seconds_of(heat: TimingRound) -> float:
-    """Return how long a heat takes with as many graphs as the last ones have."""
-    start_s = time.perf_counter()
-    heat([0, 1, 0])
-    return time.perf_counter() - start_s
+def _undisturbed(
+    loaded: LoadedRun, clock: RaceClock, compute: Callable[[_Task], _Answer], task: _Task
+) -> _Answer:
+    """Time something where nothing disturbs it; to wait for that counts for nothing."""
+    answer, waited_s = undisturbed(compute, task)
+    clock.skip(waited_s)
+    loaded.run.phases.skip("whole", waited_s)
+    return answer
 
 
 def _check_modelled(loaded: LoadedRun, budget_s: float) -> None:
@@ -250,37 +237,23 @@ def _check_modelled(loaded: LoadedRun, budget_s: float) -> None:
     Raises:
         NotRacedError: they are, by its costs.
     """
-    round_s = _IN_LAST_HEATS * graph_cost_us(loaded.original, loaded.cost) / 1e6
+    round_s = IN_LAST_HEATS * graph_cost_us(loaded.original, loaded.cost) / 1e6
     least_s = LEAST_HEATS * round_s * (1 + heat_rounds(round_s))  # one warms up
     if least_s > budget_s:
-        raise NotRacedError(_too_slow(least_s, budget_s))
+        raise NotRacedError(too_slow(least_s, budget_s))
 
 
-def _too_slow(least_s: float, left_s: float) -> str:
-    return (
-        f"a race would take at least {least_s:.0f} s, and {left_s:.0f} are left: "
-        "--effort high or --budget races it"
-    )
-
-
-def _heats(loaded: LoadedRun, device: Device, graphs: Sequence[Graph]) -> TimingRound:
-    """Return what runs heats of graphs.
+def _heats(loaded: LoadedRun, device: Device, graphs: Sequence[Graph], clock: RaceClock) -> Heats:
+    """Return heats of graphs.
 
     Raises:
         InputError: there are no values that they could be run on.
     """
     seed = loaded.run.options.process.seed
     inputs = inputs_to_time(loaded.original, loaded.inputs, seed)
-    drawn = [with_drawn_weights(loaded.cost.as_timed(graph), seed) for graph in graphs]
-    seeds: Iterator[int] = count(seed)
-
-    def heat(numbers: Sequence[int]) -> Sequence[float]:
-        ratios = device.heat([drawn[number] for number in numbers], inputs, next(seeds))
-        if isinstance(ratios, Unmeasurable):
-            raise NotRacedError(ratios.reason)
-        return ratios
-
-    return heat
+    as_timed = tuple(map(loaded.cost.as_timed, graphs))
+    task = TimedTask(device, device.key, as_timed, inputs, seed)
+    return Heats(task, clock.budget_s, clock.passed_s)
 
 
 def _outcomes(

@@ -14,7 +14,7 @@ from relational_tensat.cli.main import main
 from relational_tensat.cost import Unmeasurable
 from relational_tensat.formats import save_model
 from relational_tensat.run.result import Result
-from relational_tensat.run.stages import race, race_rounds
+from relational_tensat.run.stages import heats, race, race_rounds
 from relational_tensat.tensor import Array, Graph
 from tests.cost.fakes import CPU, FakeDevice, plug_in
 from tests.graphs import shared_matmuls
@@ -116,7 +116,7 @@ def test_what_takes_seconds_a_run_is_not_raced(
     if is_known:
         monkeypatch.setattr(race_rounds, "graph_cost_us", lambda graph, cost: 2e6)
     else:
-        monkeypatch.setattr(race_rounds, "_seconds_of", lambda heat: heat([0, 1, 0]) and 2.5)
+        monkeypatch.setattr(heats, "_seconds_of", lambda heat: heat([0, 1, 0]) and 2.5)
     result = run(tmp_path)
     assert result.race is None
     assert device.heats == (0 if is_known else 2)  # the first loads libraries, too

@@ -1,0 +1,115 @@
+"""A race as a part of its own: who runs its heats gets graphs and seconds, and says which is the fastest.
+
+It needs no e-graph. So a quiet core may compute it while others search (``base.runner.undisturbed``).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+
+from relational_tensat.cost import Unmeasurable
+from relational_tensat.cost.race import LEAST_HEATS, RaceResult, TimingRound, race
+from relational_tensat.run.end_to_end import RaceClock, TimedTask
+
+#: The share of a race's time for the first heats, which all graphs are in.
+_FIRST_HEATS = 0.5
+#: Graphs that are run in each of the last heats: the original twice, and the winner.
+IN_LAST_HEATS = 3
+
+
+class NotRacedError(Exception):
+    """A heat cannot be run; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heats:
+    """What races.
+
+    Attributes:
+        budget_s, passed_s: wall seconds of the race, and those that are over.
+    """
+
+    timed: TimedTask
+    budget_s: float
+    passed_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RaceTask:
+    """A race.
+
+    Attributes:
+        heat_s: how long a heat takes; None if that is not known.
+        at_least: so many graphs race beside the original, however short the time.
+    """
+
+    heats: Heats
+    heat_s: float | None
+    at_least: int
+
+
+def run_race(task: RaceTask) -> RaceResult:
+    """Race graphs, the first ones, as many as there is time for.
+
+    Raises:
+        NotRacedError: the device cannot run one.
+        OtherMachineError: it is another one than where they were found.
+    """
+    heats, heat_s = task.heats, task.heat_s
+    clock = RaceClock(heats.budget_s, heats.passed_s)
+    heat = _round_of(heats)
+    if heat_s is None:
+        heat_s = _seconds_of(heat)  # counts for nothing: libraries are loaded, memory is taken
+    graph_s = heat_s / IN_LAST_HEATS
+    fitting = int(_FIRST_HEATS * heats.budget_s / (LEAST_HEATS * graph_s)) - 2
+    number = min(max(task.at_least, fitting), len(heats.timed.graphs) - 1)
+    return race(heat, number, clock.is_over)
+
+
+def first_heat_s(heats: Heats) -> float:
+    """Return how long a heat takes, which counts for nothing: libraries are loaded, memory is taken.
+
+    Raises:
+        NotRacedError: too few fit into what is left, or the device cannot run a graph.
+        OtherMachineError: as ``run_race``.
+    """
+    clock = RaceClock(heats.budget_s, heats.passed_s)
+    heat = _round_of(heats)
+    heat_s = _seconds_of(heat)
+    if LEAST_HEATS * heat_s > clock.left_s > heat_s:
+        heat_s = _seconds_of(heat)
+    if LEAST_HEATS * heat_s > clock.left_s:
+        raise NotRacedError(too_slow(LEAST_HEATS * heat_s, clock.left_s))
+    return heat_s
+
+
+def too_slow(least_s: float, left_s: float) -> str:
+    """Return that a race would take too long."""
+    return (
+        f"a race would take at least {least_s:.0f} s, and {left_s:.0f} are left: "
+        "--effort high or --budget races it"
+    )
+
+
+def _seconds_of(heat: TimingRound) -> float:
+    """Return how long a heat takes with as many graphs as the last ones have."""
+    start_s = time.perf_counter()
+    heat([0, 1, 0])
+    return time.perf_counter() - start_s
+
+
+def _round_of(heats: Heats) -> TimingRound:
+    """Return what runs heats of graphs."""
+    task, drawn, seeds = heats.timed, heats.timed.drawn(), count(heats.timed.seed)
+
+    def heat(numbers: Sequence[int]) -> Sequence[float]:
+        graphs = [drawn[number] for number in numbers]
+        ratios = task.device.heat(graphs, task.inputs, next(seeds))
+        if isinstance(ratios, Unmeasurable):
+            raise NotRacedError(ratios.reason)
+        return ratios
+
+    return heat
