@@ -7,7 +7,8 @@ from graphlib import CycleError, TopologicalSorter
 from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
-from relational_tensat.custom_ops.parts import TimedPart, gain_us
+from relational_tensat.custom_ops.parts import gain_us
+from relational_tensat.custom_ops.timed_part import TimedPart
 from relational_tensat.mugraph.fusion.candidates import KernelCandidate
 from relational_tensat.mugraph.regions.regions import SHARED
 from relational_tensat.tensor import Graph, Node, build_graph
