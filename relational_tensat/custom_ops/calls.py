@@ -65,7 +65,7 @@ def ops_of_file(file: Path, graph: Graph, kernels: Iterable[OwnKernel]) -> tuple
 def op_of(kernel: OwnKernel) -> KernelOp:
     """Return the custom op of a kernel, in the shapes that it was made for."""
     uses = (KernelUse(kernel.operands, kernel.results),)
-    return KernelOp(f"fused_{kernel.key}", kernel.graph, uses, kernel.loops)
+    return KernelOp(f"fused_{kernel.key}", kernel.graph, uses, kernel.loops, kernel.block)
 
 
 def _use(kinds: Mapping[str, object], node: onnx.NodeProto) -> KernelUse:

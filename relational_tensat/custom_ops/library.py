@@ -62,12 +62,14 @@ class KernelOp:
         graph: the kernel, of float32.
         uses: the shapes of its calls, at least one; exactly one where there are loops.
         loops: the sizes of loops around the kernel, each 0 where it may be any: calls say which.
+        block: how many elements the kernel computes of all loops together; 0 where it is one of each loop.
     """
 
     name: str
     graph: MuGraph
     uses: tuple[KernelUse, ...]
     loops: tuple[int, ...] = ()
+    block: int = 0
 
 
 def checked_op(op: KernelOp) -> KernelOp:
@@ -93,11 +95,13 @@ def checked_op(op: KernelOp) -> KernelOp:
         if counts != (len(graph.inputs), len(graph.outputs)):
             raise InputError(f"{op.name}: a use of {counts[0]} operands and {counts[1]} results")
         for name, shape in zip(tensors, shapes, strict=True):
-            rank, shape = len(shape), shape if not op.loops else parted(shape)[1]
+            rank, own = len(shape), count(dims[name])
+            looped, shape = parted(shape) if op.loops else ((), shape)
+            if op.block and looped:  # checked to be all loops, and nothing within
+                own //= op.block
             if rank > MOST_DIMS or min(shape, default=1) < 1:
                 raise InputError(f"{op.name}: a shape of {rank} dims, {list(shape)}")
-            if math.prod(shape) != count(dims[name]):
-                own = count(dims[name])
+            if math.prod(shape) != own:
                 raise InputError(f"{op.name}: {list(shape)} has other than {own:,} elements")
     return op
 
@@ -122,6 +126,8 @@ def _check_loops(op: KernelOp) -> None:
         InputError: it does not.
     """
     if not op.loops:
+        if op.block:
+            raise InputError(f"{op.name}: blocks of no loops")
         return
     every = set(range(len(op.loops)))
     if len(every) > MOST_LOOPS or not all(0 <= size <= MOST_ELEMENTS for size in op.loops):
@@ -132,6 +138,23 @@ def _check_loops(op: KernelOp) -> None:
     operands, results = ([set(parted(s)[0]) for s in own] for own in (use.operands, use.results))
     if set().union(*operands) != every or any(own != every for own in results):
         raise InputError(f"{op.name}: loops that operands do not say, or results do not have")
+    if op.block:
+        _check_block(op)
+
+
+def _check_block(op: KernelOp) -> None:
+    """Check that a kernel of blocks has whole ones of all loops, or one number.
+
+    Raises:
+        InputError: it has not.
+    """
+    (use,), dims = op.uses, kernel_tensors(op.graph)
+    shapes = zip((*op.graph.inputs, *op.graph.outputs), (*use.operands, *use.results), strict=True)
+    for name, shape in shapes:
+        loops, inner = parted(shape)
+        is_block = loops == tuple(range(len(op.loops))) and set(inner) <= {1}
+        if (loops and not is_block) or count(dims[name]) != (op.block if loops else 1):
+            raise InputError(f"{op.name}: {list(shape)} is no block of {op.block} elements")
 
 
 def sources_of(ops: Sequence[KernelOp]) -> dict[str, str]:
@@ -194,7 +217,8 @@ def kernels_of(op: KernelOp, prefix: str = "") -> dict[str, CKernel]:
     device = kernel_tensors(graph)
     if op.loops:
         shapes = zip([*graph.inputs, *graph.outputs], [*use.operands, *use.results], strict=True)
-        loops = SizedLoops(len(op.loops), {name: parted(shape)[0] for name, shape in shapes})
+        of = {name: parted(shape)[0] for name, shape in shapes}
+        loops = SizedLoops(len(op.loops), of, op.block)
     return {
         kernel.name: emit_c(
             replace(kernel, name=f"{prefix}_{place}"),
@@ -236,7 +260,7 @@ def _run(op: KernelOp, kernels: Mapping[str, CKernel], name: str) -> list[str]:
         most = str(own.most_parts)
         if own.turn_ns:
             given.append(f"own->tensors[{len(names)}]")
-            least_ns = 1000 * LEAST_PART_US
+            least_ns = 1000 * LEAST_PART_US * max(1, op.block)
             most = f"parts_of(tensors[{len(names)}], {len(op.loops)}, {own.turn_ns}, {least_ns})"
         lines += [
             f"static void part_of_{own.name}(void *split, size_t part) {{",

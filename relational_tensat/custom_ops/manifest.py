@@ -77,7 +77,7 @@ def write_manifest(
             {
                 "name": op.name,
                 "uses": [{"operands": use.operands, "results": use.results} for use in op.uses],
-                **({"loops": op.loops} if op.loops else {}),
+                **({"loops": op.loops, "block": op.block} if op.loops else {}),
                 "mugraph": encoded(op.graph),
             }
             for op in ops
@@ -136,15 +136,15 @@ def read_manifest(model: Path) -> Manifest:
 
 
 def _op(content: Any, where: str) -> KernelOp:
-    op = Fields(content, where, ("name", "uses", "loops", "mugraph"))
+    op = Fields(content, where, ("name", "uses", "loops", "block", "mugraph"))
     uses = []
     for place, each in enumerate(op.items("uses")):
         use = Fields(each, f"{where}: use {place}", ("operands", "results"))
         uses.append(KernelUse(_shapes(use, "operands"), _shapes(use, "results")))
     graph = decoded(op.value("mugraph"), where)
     try:
-        loops = op.wholes("loops") if "loops" in content else ()
-        return checked_op(KernelOp(op.text("name"), graph, tuple(uses), loops))
+        loops, block = (op.wholes("loops"), op.whole("block")) if "loops" in content else ((), 0)
+        return checked_op(KernelOp(op.text("name"), graph, tuple(uses), loops, block))
     except InputError as error:
         raise InputError(f"{where}: {error}") from error
 

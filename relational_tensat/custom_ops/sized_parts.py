@@ -4,7 +4,8 @@ A part is searched at one of the sizes that the model is known at, and looked up
 variables those are loops whose sizes differ from size to size, and those outside of them in memory. No step
 may reduce, window or relabel a loop's variable, and all results have it: so each turn of the loops computes
 the same of its own operands, whatever their sizes. A turn is a program of fixed sizes, with a kernel like
-any other. What has attributes that depend on sizes is no such part.
+any other. Where nothing of fixed size lies within, and all operands have all dims, a turn is a block of
+elements. What has attributes that depend on sizes is no such part.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ from relational_tensat.mugraph.kernel_finder import UnfitError
 from relational_tensat.mugraph.kernels.c_tiles import named_by
 from relational_tensat.tensor import Array, Graph, Node, TensorType, ValueType
 
-#: A turn computes so many elements side by side at least: a vector.
-_FEWEST_ELEMENTS = 8
+#: A turn computes so many elements side by side at least: a vector; and so many of a block.
+_FEWEST_ELEMENTS, BLOCK = 8, 512
 _SEED = 7_000_000
 #: A program is compared with its nodes at the smallest sizes, so many, and at others of as few elements.
 _FEWEST_SIZES, _FEW_ELEMENTS = 3, 1 << 20
@@ -52,7 +53,7 @@ class _Form:
         loops: their variables, the outermost first.
         sizes: of loops, 0 where that is dynamic.
         at: the sizes of loops at each size of the model.
-        operands, results: as ``OwnKernel`` has them.
+        operands, results, block: as ``OwnKernel`` has them.
     """
 
     loops: tuple[str, ...]
@@ -60,6 +61,12 @@ class _Form:
     at: tuple[tuple[int, ...], ...]
     operands: tuple[Shape, ...]
     results: tuple[Shape, ...]
+    block: int
+
+    def turn(self, dims: Dims) -> Dims:
+        """Return the dims of a tensor within a turn."""
+        inner = without(dims, self.loops)
+        return (Dim(self.loops[-1], BLOCK),) if self.block and len(inner) < len(dims) else inner
 
 
 class SizedParts:
@@ -107,20 +114,22 @@ class SizedParts:
         """
         candidate, form = self._found[_key(base)]
         program = candidate.program
-        inputs = {name: without(dims, form.loops) for name, dims in program.inputs.items()}
+        inputs = {name: form.turn(dims) for name, dims in program.inputs.items()}
         turn = replace(program, inputs=inputs)
-        orders = [tuple(n for n in order if n not in form.loops) for order in candidate.orders]
+        kept = form.loops[:-1] if form.block else form.loops
+        orders = [tuple(n for n in order if n not in kept) for order in candidate.orders]
         if not was_verified:
             self._check(candidate, form)
         graph = stored_in_order(
             by_rows(turn, is_for_one=True, was_verified=was_verified), turn, orders
         )
-        content = f"{content_hash(graph)} {form.sizes} {form.operands} {form.results}"
+        content = f"{content_hash(graph)} {form.sizes} {form.operands} {form.results} {form.block}"
         key = f"k{hashlib.sha256(content.encode()).hexdigest()[:16]}"
         self._check_functions(candidate, key)
         return OwnKernel(
-            key, graph, (), candidate.dtype, form.operands, form.results, None, loops=form.sizes
-        )
+            key, graph, (), candidate.dtype, form.operands, form.results, None,
+            loops=form.sizes, block=form.block,
+        )  # fmt: skip
 
     def parts_at(self, parts: Sequence[TimedPart], size: int) -> list[TimedPart]:
         """Return parts at one of the sizes, by its place in ``graphs``."""
@@ -187,8 +196,12 @@ class SizedParts:
         places = range(len(self._graphs))
         at = tuple(self._sizes_at(loops, tensors, grouped, place) for place in places)
         fixed = tuple(0 if v in dynamic else at[0][n] for n, v in enumerate(loops))
-        split = len(candidate.inputs)
-        return _Form(loops, fixed, at, tuple(shapes[:split]), tuple(shapes[split:]))
+        split, block = len(candidate.inputs), 0
+        if min(count(without(dims, loops)) for dims in results) < _FEWEST_ELEMENTS:
+            if any(dims and tuple(d.variable for d in dims) != loops for _, dims in tensors):
+                raise UnfitError(f"fewer than {_FEWEST_ELEMENTS} elements lie side by side")
+            block = BLOCK
+        return _Form(loops, fixed, at, tuple(shapes[:split]), tuple(shapes[split:]), block)
 
     def _check_node(self, node: Node, graph: Graph) -> None:
         for nodes, there in zip(self._nodes, self._graphs, strict=True):
@@ -219,8 +232,6 @@ class SizedParts:
             raise UnfitError("a result lacks a dim that depends on sizes")
         if len(names) > MOST_LOOPS:
             raise UnfitError(f"{len(names)} loops, expected {MOST_LOOPS} at most")
-        if min(count(without(dims, names)) for dims in results) < _FEWEST_ELEMENTS:
-            raise UnfitError(f"fewer than {_FEWEST_ELEMENTS} elements lie side by side")
         return tuple(dim.variable for dim in results[0] if dim.variable in names)
 
     def _sizes_at(

@@ -39,6 +39,13 @@ def turned(batch: int, sequence: int, heads: int = 3, width: int = 8) -> Graph:
     return b.build(b.op("tanh", scaled))
 
 
+def gated(batch: int, sequence: int, width: int = 3) -> Graph:
+    """A function of elements, the innermost dim of which is dynamic, and of one number."""
+    b = GraphBuilder("gated")
+    x, y = (b.input(name, batch, width, sequence) for name in ("x", "y"))
+    return b.build(b.op("mul", b.op("gelu", x), b.op("add", y, b.input("one", 1, 1, 1))))
+
+
 def parts_of(made: Made, sizes: Sequence[tuple[int, int]] = SIZES) -> SizedParts:
     """Return the parts of a model."""
     return SizedParts([made(*each) for each in sizes], OPSET)

@@ -30,7 +30,16 @@ from relational_tensat.mugraph.fusion.candidates import KernelCandidate
 from relational_tensat.tensor import Array, Graph, build_graph
 from relational_tensat.verify.evaluate import evaluate_graph
 from tests.custom_ops.fused_files import feeds_of
-from tests.custom_ops.sized_graphs import SIZES, Made, fused_file, largest, normed, parts_of, turned
+from tests.custom_ops.sized_graphs import (
+    SIZES,
+    Made,
+    fused_file,
+    gated,
+    largest,
+    normed,
+    parts_of,
+    turned,
+)
 from tests.tiers import nightly
 from tests.with_compilers import needs_c
 
@@ -58,8 +67,12 @@ def _given(graph: Graph, seed: int = 0) -> list[Array]:
 
 
 @pytest.mark.parametrize(
-    "made", [normed, turned, partial(normed, width=200), partial(turned, heads=1)]
-)
+    "made",
+    [
+        normed, turned, gated, partial(normed, width=200), partial(turned, heads=1),
+        partial(gated, width=1), partial(gated, width=512),
+    ],
+)  # fmt: skip
 def test_a_kernel_is_right_at_sizes_that_nobody_has_looked_at(made: Made, tmp_path: Path) -> None:
     file = tmp_path / "call.onnx"
     op = fused_file(parts_of(made), file)
@@ -69,7 +82,7 @@ def test_a_kernel_is_right_at_sizes_that_nobody_has_looked_at(made: Made, tmp_pa
         graph = made(*sizes) if sizes[0] else made(1, *sizes[1:])
         values = _given(graph)
         if not sizes[0]:
-            values[0] = values[0][:0]
+            values = [v[:0] if v.ndim >= 3 and v.size > 1 else v for v in values]
         (found,) = session.run(None, {f"given_{n}": value for n, value in enumerate(values)})
         if not sizes[0]:
             assert found.size == 0
@@ -205,11 +218,34 @@ def test_functions_of_several_loops_are_compared_at_primes(tmp_path: Path) -> No
     assert any(len({*shape}) == 4 and 1 not in shape for shape in shapes)
 
 
-def test_a_manifest_has_loops(tmp_path: Path) -> None:
+@pytest.mark.parametrize("made", [turned, gated])
+def test_a_manifest_has_loops(made: Made, tmp_path: Path) -> None:
     file = tmp_path / "call.onnx"
-    op = fused_file(parts_of(turned), file)
+    op = fused_file(parts_of(made), file)
     write_manifest([op], file)
     assert read_manifest(file).ops == (op,)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda op: replace(op, block=0), "other than 512 elements"),
+        (lambda op: replace(op, block=256), "no block of 256 elements"),
+        (lambda op: replace(op, loops=()), "blocks of no loops"),
+        (lambda op: _other_operands(op, (-1, -3, -2), (-1, -2, -3), (1, 1, 1)), "no block of 512"),
+        (lambda op: _other_operands(op, (-1, -2), (-1, -2, -3), (1, 1, 1)), "no block of 512"),
+        (lambda op: _other_operands(op, (-1, -2, -3), (-1, -2, -3), (-1, 1, 1)), "no block of 512"),
+        (lambda op: _other_operands(op, (-1, -2, -3), (-1, -2, -3, 2), (1, 1, 1)), "no block of"),
+    ],
+)
+def test_blocks_that_would_touch_other_memory_are_refused(
+    change: Callable[[KernelOp], KernelOp], reason: str, tmp_path: Path
+) -> None:
+    op = fused_file(parts_of(gated), tmp_path / "call.onnx")
+    assert checked_op(op).block == 512 and op.loops == (0, 3, 0)
+    assert op.uses[0].operands == ((-1, -2, -3), (-1, -2, -3), (1, 1, 1))
+    with pytest.raises(InputError, match=reason):
+        checked_op(change(op))
 
 
 def _other_operands(op: KernelOp, *shapes: tuple[int, ...]) -> KernelOp:
@@ -270,12 +306,40 @@ int main(void) {{
 """
 
 
+_BLOCKS = """
+int main(void) {
+  for (int64_t batch = 0; batch < 4; ++batch)
+    for (int64_t rows = 0; rows < 700; rows += 170) {
+      const int64_t sizes[] = {batch, 3, rows};
+      const long count = batch * 3 * rows;
+      float *x = some(count), *y = some(count), *one = some(1);
+      float *whole = some(count), *parted = some(count);
+      kernel_0_0(x, y, one, whole, 0, 1, sizes);
+      for (long part = 0; part < 3; ++part) kernel_0_0(x, y, one, parted, part, 3, sizes);
+      if (memcmp(whole, parted, count * sizeof(float))) return printf("parts"), 1;
+      free(x), free(y), free(one), free(whole), free(parted);
+    }
+  return 0;
+}
+"""
+
+
 @pytest.mark.parametrize("width", [16, 33, pytest.param(1000, marks=pytest.mark.nightly)])
 def test_no_turn_touches_what_is_beside_its_operands(width: int, tmp_path: Path) -> None:
     """The compiler watches each access, and parts of turns are what all are."""
     op = fused_file(parts_of(partial(normed, width=width)), tmp_path / "call.onnx")
+    _check_clean(op, _MAIN.format(width=width), tmp_path)
+
+
+def test_no_block_touches_what_is_beside_its_operands(tmp_path: Path) -> None:
+    op = fused_file(parts_of(gated), tmp_path / "call.onnx")
+    head, _, _ = _MAIN.format(width=1).partition("int main")
+    _check_clean(op, head + _BLOCKS, tmp_path)
+
+
+def _check_clean(op: KernelOp, main: str, tmp_path: Path) -> None:
     (tmp_path / "kernel.c").write_text(sources_of([op])["kernel_0_0.c"])
-    (tmp_path / "main.c").write_text(_MAIN.format(width=width))
+    (tmp_path / "main.c").write_text(main)
     command = [
         "cc", "-std=c11", "-O1", "-g", "-fopenmp-simd", "-fsanitize=address,undefined",
         "-fno-sanitize-recover=all", "kernel.c", "main.c", "-o", "main", "-lm",
@@ -288,6 +352,8 @@ def test_no_turn_touches_what_is_beside_its_operands(width: int, tmp_path: Path)
 def _random(which: int, batch: int, sequence: int) -> Graph:
     """Sums, products, functions and norms of operands that lack some dims, or have 1 of them."""
     rng, b, width = random.Random(which), GraphBuilder("random"), 17 + which % 29
+    if which % 4 == 1:
+        return _random_of_elements(rng, b, batch, sequence)
     shapes = [(batch, sequence), (1, sequence), (batch, 1), (1, 1)]
     value = b.op("tanh", b.input("x", batch, sequence, width))
     for step in range(rng.randint(2, 6)):
@@ -306,6 +372,17 @@ def _random(which: int, batch: int, sequence: int) -> Graph:
                     "slice", value, axes=(2,), starts=(width // 2,), ends=(width,), steps=(1,)
                 )
                 value = b.op("concat", last, part, axis=2)
+    return b.build(value)
+
+
+def _random_of_elements(rng: random.Random, b: GraphBuilder, batch: int, sequence: int) -> Graph:
+    """Functions of elements, the innermost of which are dynamic."""
+    shape = (batch, rng.randint(1, 9), sequence)
+    value = b.op("tanh", b.input("x", *shape))
+    for step in range(rng.randint(2, 6)):
+        own = b.input(f"y{step}", *rng.choice((shape, (1, 1, 1))))
+        value = b.op(rng.choice(("add", "mul", "sub")), value, own)
+        value = b.op(rng.choice(("gelu", "sigmoid", "tanh")), value)
     return b.build(value)
 
 

@@ -45,6 +45,7 @@ class OwnKernel:
         masks: by rule, the variables whose elements may be -inf, or the lowest number: it was tested so.
         loops: sizes of loops around the kernel, each 0 where it may be any; shapes have them below 0: -1 is
             the first.
+        block: how many elements it computes of all loops together; 0 where it is one of each loop.
     """
 
     key: str
@@ -56,6 +57,7 @@ class OwnKernel:
     cost_us: float | None
     masks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     loops: tuple[int, ...] = ()
+    block: int = 0
 
 
 #: The columns, in order.

@@ -3,6 +3,9 @@
 So what is within has the tiles and vectors of fixed sizes, whatever is outside of it. A turn's operands and
 results begin elsewhere in memory, and lie as those of the kernel alone. No turn reads what another writes,
 so any range of turns is a part of the work.
+
+Where all dims are loops, a turn is a block of elements that lie side by side, of whichever rows. The last
+block may have fewer: it goes through memory of its own.
 """
 
 from __future__ import annotations
@@ -21,10 +24,12 @@ class SizedLoops:
     Attributes:
         number: how many loops there are.
         of: by tensor, the numbers of the loops over its dims, the outermost first. Results have them all.
+        block: how many elements of all loops together one turn computes; 0 where it is one of each loop.
     """
 
     number: int
     of: Mapping[str, tuple[int, ...]]
+    block: int = 0
 
 
 def looped(
@@ -41,21 +46,62 @@ def looped(
     text, every = Text(), tuple(range(loops.number))
     for number in every:
         text.line(f"const long turns_{number} = (long)sizes[{number}];")
-    text.line(f"const long turns = {' * '.join(f'turns_{number}' for number in every)};")
+    total = " * ".join(f"turns_{number}" for number in every)
+    if loops.block:
+        text.line(f"const long elements = {total};")
+        total = f"(elements + {loops.block - 1}) / {loops.block}"
+    text.line(f"const long turns = {total};")
     text.line("const long last = turns * (part + 1) / parts;")
     with text.block("for (long turn = turns * part / parts; turn < last; ++turn) {"):
-        rest = "turn"
-        for number in reversed(every[1:]):
-            text.line(f"const long turn_{number} = {rest} % turns_{number};")
-            rest = f"{rest} / turns_{number}"
-        text.line(f"const long turn_0 = {rest};")
-        for tensor, pointer in pointers.items():
+        write = _write_block if loops.block else _write_turn
+        write(text, loops, pointers, lying, body)
+    return _declared(pointers), str(text)
+
+
+def _write_turn(
+    text: Text, loops: SizedLoops, pointers: Mapping[str, str], lying: Mapping[str, Dims], body: str
+) -> None:
+    every, rest = tuple(range(loops.number)), "turn"
+    for number in reversed(every[1:]):
+        text.line(f"const long turn_{number} = {rest} % turns_{number};")
+        rest = f"{rest} / turns_{number}"
+    text.line(f"const long turn_0 = {rest};")
+    for tensor, pointer in pointers.items():
+        name = _name(pointer)
+        place = _place(loops.of[tensor], every)
+        text.line(f"{pointer} = all_{name} + {place} * {count(lying[tensor])};")
+    text.line(*body.splitlines())
+
+
+def _write_block(
+    text: Text, loops: SizedLoops, pointers: Mapping[str, str], lying: Mapping[str, Dims], body: str
+) -> None:
+    """Write a turn that computes a block, of which the last has fewer elements."""
+    block, whole = loops.block, [own for tensor, own in pointers.items() if loops.of[tensor]]
+    assert all(count(lying[tensor]) == block for tensor in pointers if loops.of[tensor])
+    text.line(f"const long first = turn * {block}, own = fewer({block}, elements - first);")
+    for pointer in pointers.values():
+        name = _name(pointer)
+        text.line(f"{pointer} = all_{name}{' + first' if pointer in whole else ''};")
+    for pointer in whole:
+        kind = pointer.removeprefix("const ").partition(" *")[0]
+        text.line(f"{kind} rest_{_name(pointer)}[{block}];")
+    with text.block(f"if (own < {block}) {{"):
+        for pointer in whole:
             name = _name(pointer)
-            place = _place(loops.of[tensor], every)
-            text.line(f"{pointer} = all_{name} + {place} * {count(lying[tensor])};")
-        text.line(*body.splitlines())
+            if pointer.startswith("const "):
+                text.line(f"memset(rest_{name}, 0, sizeof rest_{name});")
+                text.line(f"memcpy(rest_{name}, {name}, own * sizeof *{name});")
+            text.line(f"{name} = rest_{name};")
+    text.line(*body.splitlines())
+    with text.block(f"if (own < {block}) {{"):
+        for name in (_name(each) for each in whole if not each.startswith("const ")):
+            text.line(f"memcpy(all_{name} + first, rest_{name}, own * sizeof *{name});")
+
+
+def _declared(pointers: Mapping[str, str]) -> list[str]:
     declared = [f"{each.removesuffix(_name(each))}all_{_name(each)}" for each in pointers.values()]
-    return [*declared, "long part", "long parts", "const int64_t *sizes"], str(text)
+    return [*declared, "long part", "long parts", "const int64_t *sizes"]
 
 
 def _name(pointer: str) -> str:
