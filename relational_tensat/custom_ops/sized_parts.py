@@ -28,7 +28,12 @@ from relational_tensat.mugraph.fusion.candidates import (
     pattern_hash,
     with_numbers,
 )
-from relational_tensat.mugraph.fusion.kernel_builder import by_rows, computes_nodes, stored_in_order
+from relational_tensat.mugraph.fusion.kernel_builder import (
+    by_rows,
+    computes_nodes,
+    kernel_rule,
+    stored_in_order,
+)
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
 from relational_tensat.mugraph.graph.dims import Dim, Dims, count, size_of, without
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
@@ -126,8 +131,9 @@ class SizedParts:
         content = f"{content_hash(graph)} {form.sizes} {form.operands} {form.results} {form.block}"
         key = f"k{hashlib.sha256(content.encode()).hexdigest()[:16]}"
         self._check_functions(candidate, key)
+        rule = kernel_rule(base, key, f"fused-{key}")
         return OwnKernel(
-            key, graph, (), candidate.dtype, form.operands, form.results, None,
+            key, graph, (rule,), candidate.dtype, form.operands, form.results, None,
             loops=form.sizes, block=form.block,
         )  # fmt: skip
 

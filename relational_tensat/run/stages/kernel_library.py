@@ -44,7 +44,7 @@ from relational_tensat.custom_ops.parts import (
     override_kernel,
     timed_parts,
 )
-from relational_tensat.custom_ops.places import disjoint_places, with_places
+from relational_tensat.custom_ops.places import disjoint_places, parts_in, with_places
 from relational_tensat.custom_ops.timed_part import TimedPart
 from relational_tensat.formats import save_model
 from relational_tensat.formats.file_digest import file_digest
@@ -169,8 +169,7 @@ def _with_kernels(checked: CheckedRun) -> CheckedRun:
     parts = sorted(gaining, key=lambda part: (part.kernel.key, part.places[0].outputs))
     prices_us: dict[TimedPart, float] = {}
     given = parts, prices_us, proto, setting.opset, sized
-    ways = _WAYS if sized is None else _WAYS[1:]  # prices are for fixed sizes
-    variants = {way: partial(_variant, checked, way, *given) for way in ways}
+    variants = {way: partial(_variant, checked, way, *given) for way in _WAYS}
     raced = _known_or_raced(checked, plain, variants, RunsBefore(cache, key), times.setting)
     if raced is None:
         raise InputError(f"of {len(rows)} parts none has a faster kernel")
@@ -291,7 +290,8 @@ def _variant(
     Raises:
         InputError: a file cannot be written, or its library is not right.
     """
-    graph, run, output = checked.folded, checked.loaded.run, checked.loaded.output
+    graph = checked.folded if sized is None else sized.result.folded[0]
+    run, output = checked.loaded.run, checked.loaded.output
     assert output is not None
     overrides: dict[str, MuGraph] = {}
     if way == "replacing":
@@ -301,14 +301,14 @@ def _variant(
         parts = [p for p in parts if own.isdisjoint(node.op for node in p.places[0].nodes)]
         if not overrides:
             return None
-    result = None
+    result, is_gaining = None, way == "gaining"
+    fused = graph if is_gaining else _extracted(checked, graph, parts, prices_us)
     if sized is not None:
-        result = sized.written(disjoint_places(sized.result.folded[0], parts))
+        taken = parts if is_gaining else parts_in(fused, parts)
+        result = sized.written(disjoint_places(graph, taken))
         fused = result.folded[0]
-    elif way == "gaining":
+    elif is_gaining:
         fused = with_places(graph, disjoint_places(graph, parts))
-    else:
-        fused = _extracted(checked, parts, prices_us)
     kernels = [node for node in fused.nodes if node.op == "fused"]
     if not kernels and not overrides:
         return None
@@ -328,7 +328,10 @@ def _variant(
 
 
 def _extracted(
-    checked: CheckedRun, parts: Sequence[TimedPart], prices_us: dict[TimedPart, float]
+    checked: CheckedRun,
+    graph: Graph,
+    parts: Sequence[TimedPart],
+    prices_us: dict[TimedPart, float],
 ) -> Graph:
     """Return the graph with the kernels that make it the cheapest.
 
@@ -337,7 +340,7 @@ def _extracted(
     Args:
         prices_us: of parts without kernels; those that are missing are added.
     """
-    costs, graph = checked.loaded.cost, checked.folded
+    costs = checked.loaded.cost
     if not parts or not isinstance(costs, BackendCosts):
         return graph
     for part in parts:

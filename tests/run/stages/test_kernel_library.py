@@ -198,7 +198,7 @@ def test_one_extraction_takes_kernels_by_their_prices(runs: _Runs) -> None:
     (checked,), own = runs.checked, runs.parts
     costly = [replace(part, kernel_us=1e9) for part in own]
     for given, wanted in ((own, 2), (costly, 0), ([*own[:1], *costly[1:]], 1)):
-        taken = kernel_library._extracted(checked, given, {})
+        taken = kernel_library._extracted(checked, checked.folded, given, {})
         assert sum(node.op == "fused" for node in taken.nodes) == wanted
         assert [node.op for node in taken.nodes].count("matmul") == 1
 
