@@ -302,12 +302,18 @@ class SizedParts:
 
 
 def _grouped(shape: Shape, dims: Dims) -> list[Dims]:
-    """Return the index variables of each dim of a shape, in order."""
+    """Return the index variables of each dim of a shape, in order.
+
+    Raises:
+        UnfitError: a dim is no product of them.
+    """
     left, groups = list(dims), []
     for size in shape:
         group: list[Dim] = []
-        while count(tuple(group)) < size:
+        while left and count(tuple(group)) < size:
             group.append(left.pop(0))
+        if count(tuple(group)) != size:
+            raise UnfitError(f"a dim of {size} is no product of index variables")
         groups.append(tuple(group))
     return groups
 

@@ -27,6 +27,8 @@ from relational_tensat.custom_ops.manifest import read_manifest, write_manifest
 from relational_tensat.custom_ops.sessions import register_library
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion.candidates import KernelCandidate
+from relational_tensat.mugraph.graph.dims import dims_of
+from relational_tensat.mugraph.kernel_finder import UnfitError
 from relational_tensat.tensor import Array, Graph, build_graph
 from relational_tensat.verify.evaluate import evaluate_graph
 from tests.custom_ops.fused_files import feeds_of
@@ -192,6 +194,14 @@ def test_parts_are_sought_where_no_size_is_that_of_another_dim() -> None:
     assert parts.make(largest(parts)).operands[0] == (-1, -2, 16)
     only = parts_of(_coinciding, ((2, 16), (3, 16)))  # 16 is fixed, as far as anybody knows
     assert only.make(largest(only)).operands[0] == (-1, 16, 16)
+
+
+def test_a_dim_is_a_product_of_index_variables() -> None:
+    a, b, c = dims_of("a=3 b=2 c=4")
+    assert sized_parts._grouped((1, 3, 8), (a, b, c)) == [(), (a,), (b, c)]
+    for shape in ((3, 2, 4, 2), (4, 6)):
+        with pytest.raises(UnfitError, match="no product of index variables"):
+            sized_parts._grouped(shape, (a, b, c))
 
 
 def test_a_program_that_is_wrong_at_another_size_is_no_kernel(
