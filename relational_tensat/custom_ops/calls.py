@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -12,7 +13,7 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.custom_ops.library import KernelOp, KernelUse, Shape, sources_of
 from relational_tensat.formats.onnx_frame import plan_names
 from relational_tensat.formats.onnx_names import all_nodes, subgraphs
-from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
 from relational_tensat.rules.backends.fused_chain import DOMAIN
 from relational_tensat.tensor import Graph, TensorType
 
@@ -20,22 +21,22 @@ from relational_tensat.tensor import Graph, TensorType
 _NAME = re.compile(r"fused_(k[0-9a-f]+)(?:_[0-9]+)?")
 
 
-def ops_of_file(file: Path, graph: Graph, kernels: Mapping[str, MuGraph]) -> tuple[KernelOp, ...]:
+def ops_of_file(file: Path, graph: Graph, kernels: Iterable[OwnKernel]) -> tuple[KernelOp, ...]:
     """Return the custom ops of a file: one for each function that is called, if C can say its kernel.
 
     Args:
         file: what was written.
-        graph: that it was written of; it has the shapes.
-        kernels: μGraphs of float32 by their keys, which functions are named for.
+        graph: that it was written of; it has the shapes, but those of kernels with loops.
+        kernels: of float32, which functions are named for.
     """
+    known = {kernel.key: kernel for kernel in kernels}
     model = onnx.load(file, load_external_data=False)
     names = plan_names(graph).names
     kinds = {names.get(value, value): kind for value, kind in graph.types.items()}
-    uses: dict[str, dict[KernelUse, None]] = {}
+    calls: dict[str, list[onnx.NodeProto]] = {}
     for node in model.graph.node:
         if node.domain == DOMAIN:
-            shapes = [[_shape(kinds, name) for name in side] for side in (node.input, node.output)]
-            uses.setdefault(node.op_type, {})[KernelUse(*map(tuple, shapes))] = None
+            calls.setdefault(node.op_type, []).append(node)
     elsewhere = {
         inner.op_type
         for node in model.graph.node
@@ -44,18 +45,32 @@ def ops_of_file(file: Path, graph: Graph, kernels: Mapping[str, MuGraph]) -> tup
         if inner.domain == DOMAIN
     }
     ops = []
-    for name, own in uses.items():
+    for name, nodes in calls.items():
         called = _NAME.fullmatch(name)
-        kernel = kernels.get(called[1]) if called else None
+        kernel = known.get(called[1]) if called else None
         if kernel is None or name in elsewhere:  # in a body it may have other sizes
             continue
-        op = KernelOp(name, kernel, tuple(own))
+        op = op_of(kernel)
+        if not kernel.loops:
+            op = replace(op, uses=tuple(dict.fromkeys(_use(kinds, node) for node in nodes)))
+        op = replace(op, name=name)
         try:
             sources_of([op])
         except InputError:  # a product, say
             continue
         ops.append(op)
     return tuple(ops)
+
+
+def op_of(kernel: OwnKernel) -> KernelOp:
+    """Return the custom op of a kernel, in the shapes that it was made for."""
+    uses = (KernelUse(kernel.operands, kernel.results),)
+    return KernelOp(f"fused_{kernel.key}", kernel.graph, uses, kernel.loops, kernel.block)
+
+
+def _use(kinds: Mapping[str, object], node: onnx.NodeProto) -> KernelUse:
+    shapes = (tuple(_shape(kinds, name) for name in side) for side in (node.input, node.output))
+    return KernelUse(*shapes)
 
 
 def _shape(kinds: Mapping[str, object], name: str) -> Shape:

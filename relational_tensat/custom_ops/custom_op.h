@@ -11,7 +11,7 @@
 #include <unistd.h>
 #endif
 
-enum { API = 18, MOST_DIMS = 16, MOST_TENSORS = 64, BLOCK = 512 };
+enum { API = 18, MOST_DIMS = 16, MOST_TENSORS = 64, MOST_LOOPS = 8, BLOCK = 512 };
 
 typedef struct Status Status;    // OrtStatus: NULL where all went well
 typedef struct Options Options;  // OrtSessionOptions
@@ -49,7 +49,7 @@ enum { FAIL = 1, INVALID_ARGUMENT = 2 };  // OrtErrorCode
 
 typedef struct {
   int rank;
-  int64_t dims[MOST_DIMS];
+  int64_t dims[MOST_DIMS];  // of a use: below 0 the size of a loop, -1 that of the first
 } Dims;
 
 // OrtCustomOp of API 18, in the order that onnxruntime reads; what stands behind ``ours`` is not read by it.
@@ -83,7 +83,8 @@ struct Op {
   int n_operands, n_results, n_uses;
   const int *types;   // of the operands: 1 is float, 9 is bool
   const Dims *uses;   // of operands and results, for each way in which the model calls it
-  Status *(*run)(Context *, void *const *tensors);  // operands, then results
+  const int64_t *loops;  // the sizes of the kernel's loops: 0 is any, below 0 ends them
+  Status *(*run)(Context *, void *const *tensors);  // operands, results, and the sizes of the loops
   void (*run_block)(const float *operand, float *result);  // of an override: BLOCK elements, apart
 };
 
@@ -105,16 +106,26 @@ static Status *in_parts(Context *context, void (*run)(void *, size_t), void *con
   return NULL;
 }
 
+// Return how many parts the turns of a kernel's loops are worth, each of which takes so long.
+static long parts_of(const int64_t *sizes, int loops, double turn_ns, double least_ns) {
+  double parts = turn_ns / least_ns;
+  for (int loop = 0; loop < loops; ++loop) parts *= (double)sizes[loop];
+  return parts < 1e9 ? (long)parts : 1000000000;
+}
+
 // Return a status with a line: which op, which operand, what it has; and the first size that it may have.
-static Status *refused(const Op *op, int place, const Dims *found) {
+static Status *refused(const Op *op, int place, const Dims *found, const int64_t *sizes) {
   char line[1024];
   const Dims *own = &op->uses[place];
   int at = snprintf(line, sizeof line, "%s: operand %d is [", op->name, place);
   for (int dim = 0; dim < found->rank && dim < MOST_DIMS && at < 900; ++dim)
     at += snprintf(line + at, sizeof line - at, dim ? ", %lld" : "%lld", (long long)found->dims[dim]);
   if (at < 900) at += snprintf(line + at, sizeof line - at, "], expected [");
-  for (int dim = 0; dim < own->rank && at < 900; ++dim)
-    at += snprintf(line + at, sizeof line - at, dim ? ", %lld" : "%lld", (long long)own->dims[dim]);
+  for (int dim = 0; dim < own->rank && at < 900; ++dim) {
+    const int64_t size = own->dims[dim] < 0 ? sizes[-own->dims[dim] - 1] : own->dims[dim];
+    if (size < 0) at += snprintf(line + at, sizeof line - at, dim ? ", any" : "any");
+    else at += snprintf(line + at, sizeof line - at, dim ? ", %lld" : "%lld", (long long)size);
+  }
   if (at < 900) snprintf(line + at, sizeof line - at, "]");
   return CREATE_STATUS(INVALID_ARGUMENT, line);
 }
@@ -131,15 +142,24 @@ static Status *read_dims(const Value *value, Dims *dims) {
   return status;
 }
 
-static int are_equal(const Dims *one, const Dims *other) {
-  return one->rank == other->rank && !memcmp(one->dims, other->dims, one->rank * sizeof *one->dims);
+// Whether an operand is as a use has it; the sizes of loops that are not known yet become its own.
+static int fits(const Dims *found, const Dims *own, int64_t *sizes) {
+  if (found->rank != own->rank) return 0;
+  for (int dim = 0; dim < own->rank; ++dim) {
+    const int64_t size = found->dims[dim], wanted = own->dims[dim];
+    int64_t *loop = wanted < 0 ? &sizes[-wanted - 1] : NULL;
+    if (loop && *loop < 0) *loop = size;
+    if (size != (loop ? *loop : wanted)) return 0;
+  }
+  return 1;
 }
 
 // Run a kernel, if its operands have sizes that it was made for: it looks at none itself.
 static Status *compute_or_fail(void *kernel, Context *context) {
   const Op *op = kernel;
   const int n_tensors = op->n_operands + op->n_results;
-  void *tensors[MOST_TENSORS];
+  int64_t sizes[MOST_LOOPS] = {0}, first[MOST_LOOPS];
+  void *tensors[MOST_TENSORS + 1];
   Dims dims[MOST_TENSORS];
   Status *status;
   for (int place = 0; place < op->n_operands; ++place) {
@@ -154,18 +174,23 @@ static Status *compute_or_fail(void *kernel, Context *context) {
   for (int number = 0; number < op->n_uses && !use; ++number) {
     const Dims *own = op->uses + number * n_tensors;
     int place = 0;
-    while (place < op->n_operands && are_equal(&dims[place], &own[place])) ++place;
+    for (int loop = 0; op->loops[loop] >= 0; ++loop) sizes[loop] = op->loops[loop] ? op->loops[loop] : -1;
+    while (place < op->n_operands && fits(&dims[place], &own[place], sizes)) ++place;
     if (place == op->n_operands) use = own;
-    if (!number) differs = place;
+    if (!number) differs = place, memcpy(first, sizes, sizeof first);
   }
-  if (!use) return refused(op, differs, &dims[differs]);
+  if (!use) return refused(op, differs, &dims[differs], first);
   for (int place = op->n_operands; place < n_tensors; ++place) {
     Value *value = NULL;
-    status = OUTPUT_OF(context, place - op->n_operands, use[place].dims, use[place].rank, &value);
+    Dims own = use[place];
+    for (int dim = 0; dim < own.rank; ++dim)
+      if (own.dims[dim] < 0) own.dims[dim] = sizes[-own.dims[dim] - 1];
+    status = OUTPUT_OF(context, place - op->n_operands, own.dims, own.rank, &value);
     if (status) return status;
     if (!value) return CREATE_STATUS(FAIL, "a result is missing");
     if ((status = DATA_OF(value, &tensors[place]))) return status;
   }
+  tensors[n_tensors] = sizes;
   return op->run(context, tensors);
 }
 
@@ -200,10 +225,10 @@ static void release_pairs(int *inputs, int *outputs) {}
   .variadic_outputs = one, .are_outputs_alike = one, .end_version = any_version, \
   .aliases = no_pairs, .release_aliases = release_pairs
 
-#define OP(NAME, OPERANDS, RESULTS, USES, TYPES, DIMS, RUN) \
+#define OP(NAME, OPERANDS, RESULTS, USES, TYPES, DIMS, LOOPS, RUN) \
   {OF_ALL, .create_or_fail = create_or_fail, .compute_or_fail = compute_or_fail, .start_version = one, \
    .in_place = no_pairs, .release_in_place = release_pairs, .name = NAME, .n_operands = OPERANDS, \
-   .n_results = RESULTS, .n_uses = USES, .types = TYPES, .uses = DIMS, .run = RUN}
+   .n_results = RESULTS, .n_uses = USES, .types = TYPES, .uses = DIMS, .loops = LOOPS, .run = RUN}
 
 // Overrides: onnxruntime's own operators of one operand, element by element, of any size, in place or not.
 

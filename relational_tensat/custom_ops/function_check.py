@@ -1,7 +1,12 @@
-"""A library is compared with the functions that its ops stand for: as the file says them, in float64."""
+"""A library is compared with the functions that its ops stand for: as the file says them, in float64.
+
+An op with loops is compared at several sizes of these: 1, primes of which none is another's, and enough
+turns for several threads.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -61,12 +66,33 @@ def compare_with_functions(
     try:
         options.register_custom_ops_library(utf8_name(library))
         for op in ops:
-            for use in op.uses:
+            for use in uses_to_compare(op):
                 _compare(op, use, functions[op.name], options)
     except runtime_errors() as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"onnxruntime does not run kernels: {first_line(error)}") from error
+
+
+#: Of loops; and how many turns with work for several threads there are.
+_PRIMES, _MANY = (2, 3, 5, 7, 11, 13, 17, 19, 23), 257
+#: Elements of a result beyond which no sizes are compared but the smallest.
+_MOST_ELEMENTS = 1 << 22
+
+
+def uses_to_compare(op: KernelOp) -> list[KernelUse]:
+    """Return the shapes that an op is compared at."""
+    if not op.loops:
+        return list(op.uses)
+    number, (use,) = len(op.loops), op.uses
+    tried = [(1,) * number, *(_PRIMES[n:][:number] for n in (0, 1)), _PRIMES[number - 1 :: -1]]
+    tried += [(_MANY, *_PRIMES[1:number]), (*_PRIMES[1:number], _MANY)]
+    sizes = [tuple(own or n for own, n in zip(op.loops, each, strict=True)) for each in tried]
+    uses = dict.fromkeys(map(use.at, sizes))
+    most = [max(map(math.prod, (*each.operands, *each.results))) for each in uses]
+    return [
+        each for n, each in enumerate(uses) if n == 0 or most[n] <= max(_MOST_ELEMENTS, 2 * most[0])
+    ]
 
 
 def _compare(

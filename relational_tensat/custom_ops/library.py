@@ -15,13 +15,15 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.dims import count
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.validity import kernel_tensors
-from relational_tensat.mugraph.kernels.emit_c import CKernel, emit_c
+from relational_tensat.mugraph.kernels.c_loops import SizedLoops
+from relational_tensat.mugraph.kernels.emit_c import LEAST_PART_US, CKernel, emit_c
 from relational_tensat.rules.backends.fused_chain import DOMAIN
 
+#: Of a model with dynamic dims, below 0 is the size of a loop around the kernel: -1 that of the first.
 Shape = tuple[int, ...]
 
 #: As ``custom_op.h`` has them.
-MOST_DIMS, MOST_TENSORS = 16, 64
+MOST_DIMS, MOST_TENSORS, MOST_LOOPS = 16, 64, 8
 #: Of a tensor: 1 GiB. Each op is run once before its library is kept.
 MOST_ELEMENTS = 1 << 28
 #: What the function of an op may be called: it stands in C as a text, and in names of files.
@@ -35,11 +37,20 @@ class KernelUse:
     """The shapes of a call.
 
     Attributes:
-        operands, results: as the model has them; the elements lie as those of the μGraph's tensors.
+        operands, results: as the model has them; the elements lie as those of the μGraph's tensors, behind
+            the dims of loops.
     """
 
     operands: tuple[Shape, ...]
     results: tuple[Shape, ...]
+
+    def at(self, sizes: Sequence[int]) -> KernelUse:
+        """Return the shapes where loops have these sizes."""
+
+        def own(shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+            return tuple(tuple(sizes[-n - 1] if n < 0 else n for n in shape) for shape in shapes)
+
+        return KernelUse(own(self.operands), own(self.results))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +60,16 @@ class KernelOp:
     Attributes:
         name: of the function, for example ``fused_k0123456789abcdef``.
         graph: the kernel, of float32.
-        uses: the shapes of its calls, at least one.
+        uses: the shapes of its calls, at least one; exactly one where there are loops.
+        loops: the sizes of loops around the kernel, each 0 where it may be any: calls say which.
+        block: how many elements the kernel computes of all loops together; 0 where it is one of each loop.
     """
 
     name: str
     graph: MuGraph
     uses: tuple[KernelUse, ...]
+    loops: tuple[int, ...] = ()
+    block: int = 0
 
 
 def checked_op(op: KernelOp) -> KernelOp:
@@ -73,18 +88,73 @@ def checked_op(op: KernelOp) -> KernelOp:
         raise InputError(f"{op.name}: a tensor of more than {MOST_ELEMENTS:,} elements")
     if not op.uses or len(tensors) > MOST_TENSORS:
         raise InputError(f"{op.name}: {len(tensors)} tensors in {len(op.uses)} uses")
+    _check_loops(op)
     for use in op.uses:
         shapes = [*use.operands, *use.results]
         counts = (len(use.operands), len(use.results))
         if counts != (len(graph.inputs), len(graph.outputs)):
             raise InputError(f"{op.name}: a use of {counts[0]} operands and {counts[1]} results")
         for name, shape in zip(tensors, shapes, strict=True):
-            if len(shape) > MOST_DIMS or min(shape, default=1) < 1:
-                raise InputError(f"{op.name}: a shape of {len(shape)} dims, {list(shape)}")
-            if math.prod(shape) != count(dims[name]):
-                own = count(dims[name])
+            rank, own = len(shape), count(dims[name])
+            looped, shape = parted(shape) if op.loops else ((), shape)
+            if op.block and looped:  # checked to be all loops, and nothing within
+                own //= op.block
+            if rank > MOST_DIMS or min(shape, default=1) < 1:
+                raise InputError(f"{op.name}: a shape of {rank} dims, {list(shape)}")
+            if math.prod(shape) != own:
                 raise InputError(f"{op.name}: {list(shape)} has other than {own:,} elements")
     return op
+
+
+def parted(shape: Shape) -> tuple[tuple[int, ...], Shape]:
+    """Return the numbers of the loops over a shape's outer dims, the first 0, and the inner dims.
+
+    Raises:
+        InputError: a loop stands twice, or within other dims.
+    """
+    first = 1 + max((place for place, size in enumerate(shape) if size < 0), default=-1)
+    loops = [-size - 1 for size in shape[:first] if size != 1]
+    if min(loops, default=0) < 0 or len(set(loops)) < len(loops):
+        raise InputError(f"{list(shape)}: loops are over different outer dims")
+    return tuple(loops), shape[first:]
+
+
+def _check_loops(op: KernelOp) -> None:
+    """Check that a call says the sizes of all loops, and that each turn has results of its own.
+
+    Raises:
+        InputError: it does not.
+    """
+    if not op.loops:
+        if op.block:
+            raise InputError(f"{op.name}: blocks of no loops")
+        return
+    every = set(range(len(op.loops)))
+    if len(every) > MOST_LOOPS or not all(0 <= size <= MOST_ELEMENTS for size in op.loops):
+        raise InputError(f"{op.name}: loops of sizes {list(op.loops)}")
+    if len(op.uses) != 1 or len(op.graph.kernels) != 1:
+        raise InputError(f"{op.name}: loops around other than one kernel, or for several uses")
+    (use,) = op.uses
+    operands, results = ([set(parted(s)[0]) for s in own] for own in (use.operands, use.results))
+    if set().union(*operands) != every or any(own != every for own in results):
+        raise InputError(f"{op.name}: loops that operands do not say, or results do not have")
+    if op.block:
+        _check_block(op)
+
+
+def _check_block(op: KernelOp) -> None:
+    """Check that a kernel of blocks has whole ones of all loops, or one number.
+
+    Raises:
+        InputError: it has not.
+    """
+    (use,), dims = op.uses, kernel_tensors(op.graph)
+    shapes = zip((*op.graph.inputs, *op.graph.outputs), (*use.operands, *use.results), strict=True)
+    for name, shape in shapes:
+        loops, inner = parted(shape)
+        is_block = loops == tuple(range(len(op.loops))) and set(inner) <= {1}
+        if (loops and not is_block) or count(dims[name]) != (op.block if loops else 1):
+            raise InputError(f"{op.name}: {list(shape)} is no block of {op.block} elements")
 
 
 def sources_of(ops: Sequence[KernelOp]) -> dict[str, str]:
@@ -96,20 +166,21 @@ def sources_of(ops: Sequence[KernelOp]) -> dict[str, str]:
     files: dict[str, str] = {}
     functions, tables, rows = [], [], []
     for number, op in enumerate(map(checked_op, ops)):
-        kernels = _kernels(op.graph, str(number))
+        kernels = kernels_of(op, str(number))
         for step in op.graph.kernels:
             each = kernels[step.name]
             files[f"{each.name}.c"] = each.source
             functions.append(_declared(each, len(step.outputs)))
-        functions += _run(op.graph, kernels, f"run_{number}")
+        functions += _run(op, kernels, f"run_{number}")
         types = [_BOOL if name in op.graph.conditions else _FLOAT for name in op.graph.inputs]
         dims = [_dims(shape) for use in op.uses for shape in (*use.operands, *use.results)]
         tables += [
             f"static const int types_{number}[] = {{{', '.join(map(str, types))}}};",
             f"static const Dims uses_{number}[] = {{{', '.join(dims)}}};",
+            f"static const int64_t loops_{number}[] = {{{', '.join(map(str, (*op.loops, -1)))}}};",
         ]
         counts = f"{len(op.graph.inputs)}, {len(op.graph.outputs)}, {len(op.uses)}"
-        own = f"types_{number}, uses_{number}, run_{number}"
+        own = f"types_{number}, uses_{number}, loops_{number}, run_{number}"
         rows.append(f'    OP("{op.name}", {counts}, {own}),')
     if ops:
         files["library.c"] = library_text([*functions, *tables], rows, DOMAIN)
@@ -140,14 +211,20 @@ Status *RegisterCustomOps(Options *options, const Base *base) {{
 }}"""
 
 
-def _kernels(graph: MuGraph, prefix: str) -> dict[str, CKernel]:
-    """Return the kernels of a μGraph by name; the functions have names of ours, not the file's."""
+def kernels_of(op: KernelOp, prefix: str = "") -> dict[str, CKernel]:
+    """Return the kernels of an op by name; the functions have names of ours, not the file's."""
+    graph, use, loops = op.graph, op.uses[0], None
     device = kernel_tensors(graph)
+    if op.loops:
+        shapes = zip([*graph.inputs, *graph.outputs], [*use.operands, *use.results], strict=True)
+        of = {name: parted(shape)[0] for name, shape in shapes}
+        loops = SizedLoops(len(op.loops), of, op.block)
     return {
         kernel.name: emit_c(
             replace(kernel, name=f"{prefix}_{place}"),
             {name: device[name] for name in kernel.operands},
             may_be_parted=True,
+            loops=loops,
         )
         for place, kernel in enumerate(graph.kernels)
     }
@@ -159,16 +236,18 @@ def _declared(kernel: CKernel, results: int) -> str:
         "const unsigned char *" if name in kernel.conditions else "const float *"
         for name in names[: len(names) - results]
     ]
-    parts = ["long part", "long parts"] if kernel.most_parts > 1 else []
+    parts = ["long part", "long parts"] if kernel.most_parts > 1 or kernel.turn_ns else []
+    parts += ["const int64_t *sizes"] if kernel.turn_ns else []
     declared = ", ".join([*of_operands, *["float *"] * results, *parts])
     return f"extern void {kernel.name}({declared});"
 
 
-def _run(graph: MuGraph, kernels: Mapping[str, CKernel], name: str) -> list[str]:
+def _run(op: KernelOp, kernels: Mapping[str, CKernel], name: str) -> list[str]:
     """Return the function that calls kernels in turn, with memory for what is between them.
 
     Of each there is one before that calls it with the tensors where they are, for one part of its work.
     """
+    graph = op.graph
     names = [*graph.inputs, *graph.outputs]
     made = [each for kernel in graph.kernels for each in kernel.outputs]
     between = [each for each in made if each not in names]
@@ -177,12 +256,17 @@ def _run(graph: MuGraph, kernels: Mapping[str, CKernel], name: str) -> list[str]
     for kernel in graph.kernels:
         own = kernels[kernel.name]
         given = [f"own->tensors[{places[n]}]" for n in (*kernel.operands, *kernel.outputs)]
-        given += ["(long)part", "own->parts"] if own.most_parts > 1 else []
+        given += ["(long)part", "own->parts"] if own.most_parts > 1 or own.turn_ns else []
+        most = str(own.most_parts)
+        if own.turn_ns:
+            given.append(f"own->tensors[{len(names)}]")
+            least_ns = 1000 * LEAST_PART_US * max(1, op.block)
+            most = f"parts_of(tensors[{len(names)}], {len(op.loops)}, {own.turn_ns}, {least_ns})"
         lines += [
             f"static void part_of_{own.name}(void *split, size_t part) {{",
             f"  const Split *own = split;\n  {own.name}({', '.join(given)});\n}}",
         ]
-        calls.append(f"in_parts(context, part_of_{own.name}, tensors, {own.most_parts})")
+        calls.append(f"in_parts(context, part_of_{own.name}, tensors, {most})")
     if not between:
         head = f"static Status *{name}(Context *context, void *const *tensors) {{"
         turns = [f"  if (!status) status = {call};" for call in calls]

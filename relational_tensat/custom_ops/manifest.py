@@ -1,7 +1,8 @@
 """The manifest of a folder of kernels: what is read of it is data, and no file beside it is looked at.
 
 ``model.opt.kernels`` beside ``model.opt.onnx`` has ``manifest.json``: the digest of the model, and for
-each custom op its name, the shapes of its calls, and its μGraph. The C beside it is for people: where the
+each custom op its name, the shapes of its calls, the sizes of loops around it if there are any, and its
+μGraph. The C beside it is for people: where the
 kernels run, it is made again from the μGraphs.
 """
 
@@ -76,6 +77,7 @@ def write_manifest(
             {
                 "name": op.name,
                 "uses": [{"operands": use.operands, "results": use.results} for use in op.uses],
+                **({"loops": op.loops, "block": op.block} if op.loops else {}),
                 "mugraph": encoded(op.graph),
             }
             for op in ops
@@ -134,14 +136,15 @@ def read_manifest(model: Path) -> Manifest:
 
 
 def _op(content: Any, where: str) -> KernelOp:
-    op = Fields(content, where, ("name", "uses", "mugraph"))
+    op = Fields(content, where, ("name", "uses", "loops", "block", "mugraph"))
     uses = []
     for place, each in enumerate(op.items("uses")):
         use = Fields(each, f"{where}: use {place}", ("operands", "results"))
         uses.append(KernelUse(_shapes(use, "operands"), _shapes(use, "results")))
     graph = decoded(op.value("mugraph"), where)
     try:
-        return checked_op(KernelOp(op.text("name"), graph, tuple(uses)))
+        loops, block = (op.wholes("loops"), op.whole("block")) if "loops" in content else ((), 0)
+        return checked_op(KernelOp(op.text("name"), graph, tuple(uses), loops, block))
     except InputError as error:
         raise InputError(f"{where}: {error}") from error
 

@@ -95,7 +95,7 @@ class PartCall:
             save_model(call, file, setting.opset)
             if kernel is not None:
                 emitted_kernels(kernel.graph)  # or it raises why there is no C
-                ops = ops_of_file(file, call, {kernel.key: kernel.graph})
+                ops = ops_of_file(file, call, [kernel])
                 libraries = [compared_library(ops, functions_of(file))]
             try:
                 run = prepare_model(file, feeds, "all", setting.threads, libraries)

@@ -9,10 +9,11 @@ within a larger part is not made if it cannot gain what the larger one's does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import median
-from typing import cast
+from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import MissingDependencyError, RelationalTensatError
 from relational_tensat.base.watch import Watch
@@ -20,6 +21,7 @@ from relational_tensat.cost import CostSource
 from relational_tensat.custom_ops.overrides import BLOCK, checked_override
 from relational_tensat.custom_ops.part_calls import PartCall, graph_of, part_bytes
 from relational_tensat.custom_ops.part_times import PartTime, PartTimes, SessionSetting
+from relational_tensat.custom_ops.timed_part import TimedPart, node_of
 from relational_tensat.mugraph.fusion.candidates import (
     KernelCandidate,
     chain_candidates,
@@ -28,16 +30,18 @@ from relational_tensat.mugraph.fusion.candidates import (
     region_candidates,
 )
 from relational_tensat.mugraph.fusion.chains import Chain, dims_of_value, program_of
-from relational_tensat.mugraph.fusion.kernel_builder import KernelBuilder, kernel_rule
+from relational_tensat.mugraph.fusion.kernel_builder import KernelBuilder
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
 from relational_tensat.mugraph.fusion.savings import SavingsModel
 from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.kernel_finder import KernelSearcher, SearchEffort
 from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.rules.model import Apply, Literal
 from relational_tensat.tensor import Graph, Node, TensorType, build_graph
 from relational_tensat.tensor.operators import get_operator
+
+if TYPE_CHECKING:
+    from relational_tensat.custom_ops.sized_parts import SizedParts
 
 #: Programs of kernels that the processor runs are as large as this.
 _MOST_STEPS = 40
@@ -45,42 +49,12 @@ _MOST_STEPS = 40
 _MOST_BYTES_PER_US = 150_000
 #: Of a part's time a kernel has to save so much, and so many microseconds: less is noise.
 _LEAST_SHARE, _LEAST_US = 0.03, 0.3
-#: What is not less than a session's own time takes so long at least: a call.
-_NOTHING_US = 0.2
 #: A kernel that cannot save so many microseconds, all calls together, is not made.
 _LEAST_HOPE_US = 1.0
 #: What has a kernel of its own in the runtime, or none in C: no part has it.
 _RUNTIMES = frozenset({"matmul", "conv", "max_pool", "avg_pool", "opaque"})
 #: These alone may be faster than onnxruntime's.
 _FUNCTIONS = frozenset({"gelu", "erf", "exp", "sigmoid", "tanh"})
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TimedPart:
-    """Equal parts of a graph, and their kernel.
-
-    Attributes:
-        places: where in the graph.
-        nodes: the node of the kernel in each.
-        kernel: what computes them.
-        kernel_us, plain_us: what one takes with the kernel, and without; a session's own time is in both.
-        session_us: that time.
-        plain: one of them, without its kernel.
-    """
-
-    places: tuple[KernelCandidate, ...]
-    nodes: tuple[Node, ...]
-    kernel: OwnKernel
-    kernel_us: float
-    plain_us: float
-    session_us: float
-    plain: Graph
-
-    @property
-    def share(self) -> float:
-        """What the kernel takes of the time of what it replaces."""
-        without_us = max(self.plain_us - self.session_us, _NOTHING_US)
-        return max(self.kernel_us - self.session_us, _NOTHING_US) / without_us
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +80,7 @@ def timed_parts(
     watch: Watch,
     rows: list[PartRow],
     times: PartTimes,
+    sized: SizedParts | None = None,
 ) -> Iterator[TimedPart]:
     """Yield kernels for parts of a graph, those of the most elements first, until a watch ends it.
 
@@ -118,19 +93,27 @@ def timed_parts(
         watch: ends it.
         rows: what became of each is added here.
         times: of runs before, and of this one for those to come.
+        sized: the parts of a graph with dynamic dims, in place of those of ``graph``.
 
     Raises:
         MissingDependencyError: there is no C compiler.
     """
     builder = builder_of(costs)
+    make = partial(builder.make, effort=SearchEffort(1, 0)) if sized is None else sized.make
     parts: dict[str, list[KernelCandidate]] = {}
-    for candidate in _candidates(graph):
-        parts.setdefault(pattern_hash(candidate), []).append(candidate)
+    for candidate in candidates_of(graph if sized is None else sized.searched):
+        try:
+            place = candidate if sized is None else sized.at_base(candidate)
+        except RelationalTensatError as error:
+            rows.append(PartRow(_operators(candidate), 1, reason=str(error)))
+            continue
+        pattern = pattern_hash(place) if sized is None else sized.pattern(place)
+        parts.setdefault(pattern, []).append(place)
     times.look_up([_SESSION, *parts])
     session_us = _session_us(setting, times)
     hopes: list[_Hope] = []
     for pattern, places in sorted(parts.items(), key=lambda each: -_elements(each[1])):
-        row = PartRow(tuple(step.op for step in places[0].program.operators), len(places))
+        row = PartRow(_operators(places[0]), len(places))
         if watch.is_over:
             rows.append(replace(row, reason=_NO_TIME))
             continue
@@ -156,7 +139,7 @@ def timed_parts(
         try:
             part = None
             if known is None or gain_us(known.plain_us, known.kernel_us) > 0:
-                part = _timed(hope, builder, session_us, setting, times)
+                part = _timed(hope, make, session_us, setting, times)
         except MissingDependencyError:
             raise
         except RelationalTensatError as error:
@@ -180,7 +163,7 @@ def gain_us(plain_us: float, kernel_us: float) -> float:
 
 def _timed(
     hope: _Hope,
-    builder: KernelBuilder,
+    make: Callable[..., OwnKernel],
     session_us: float,
     setting: SessionSetting,
     times: PartTimes,
@@ -192,7 +175,7 @@ def _timed(
         MissingDependencyError: there is no C compiler.
     """
     place, known = hope.places[0], times.of(hope.pattern)
-    kernel = builder.make(place, SearchEffort(1, 0), was_verified=known is not None)
+    kernel = make(place, was_verified=known is not None)
     nodes = tuple(node_of(each, kernel.key) for each in hope.places)
     if known is None:
         call = PartCall(place, nodes[:1], setting, kernel)
@@ -265,7 +248,7 @@ def override_kernel(name: str, costs: CostSource) -> MuGraph:
     return checked_override(name, builder.make(_alone(node, graph), SearchEffort(1, 0)).graph)
 
 
-def _candidates(graph: Graph) -> Iterator[KernelCandidate]:
+def candidates_of(graph: Graph) -> Iterator[KernelCandidate]:
     """Yield chains, functions alone, and regions without products, of float32: what C says."""
     yield from chain_candidates(graph)
     for node in graph.nodes:
@@ -286,18 +269,15 @@ def _alone(node: Node, graph: Graph) -> KernelCandidate:
     )
 
 
+def _operators(part: KernelCandidate) -> tuple[str, ...]:
+    return tuple(step.op for step in part.program.operators)
+
+
 def _elements(places: Sequence[KernelCandidate]) -> int:
     """Return how many elements the nodes of equal parts give, all together."""
     graph = places[0].graph
     kinds = (graph.types[name] for node in places[0].nodes for name in node.outputs)
     return len(places) * sum(kind.size for kind in kinds if isinstance(kind, TensorType))
-
-
-def node_of(place: KernelCandidate, key: str) -> Node:
-    """Return a kernel's node in the place of a part."""
-    target = cast(Apply, cast(Apply, kernel_rule(place, key, "part").targets[0]).children[0])
-    attrs = {name: cast(Literal, value).value for name, value in target.attrs}
-    return Node("fused", place.inputs, place.outputs, attrs)
 
 
 #: What times of a session that does nearly nothing are kept for.

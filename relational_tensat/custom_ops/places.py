@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
-from relational_tensat.custom_ops.parts import TimedPart, gain_us
+from relational_tensat.custom_ops.parts import gain_us
+from relational_tensat.custom_ops.timed_part import TimedPart
 from relational_tensat.mugraph.fusion.candidates import KernelCandidate
 from relational_tensat.mugraph.regions.regions import SHARED
 from relational_tensat.tensor import Graph, Node, build_graph
@@ -31,6 +33,19 @@ def disjoint_places(graph: Graph, parts: Iterable[TimedPart]) -> list[PartPlace]
                 chosen.append((part, place))
                 taken |= own
     return chosen
+
+
+def parts_in(graph: Graph, parts: Iterable[TimedPart]) -> list[TimedPart]:
+    """Return parts in the places alone where a graph has their kernels."""
+    there = {node.outputs: node.attrs["mugraph"] for node in graph.nodes if node.op == "fused"}
+    found = []
+    for part in parts:
+        pairs = zip(part.places, part.nodes, strict=True)
+        own = [each for each in pairs if there.get(each[0].outputs) == part.kernel.key]
+        if own:
+            places, nodes = zip(*own, strict=True)
+            found.append(replace(part, places=places, nodes=nodes))
+    return found
 
 
 def _in_order(graph: Graph, chosen: Sequence[PartPlace]) -> list[Node]:

@@ -10,7 +10,8 @@ import numpy as np
 from relational_tensat.cost import AnalyticSource, load_profile
 from relational_tensat.custom_ops.calls import ops_of_file
 from relational_tensat.custom_ops.library import KernelOp
-from relational_tensat.custom_ops.parts import builder_of, node_of
+from relational_tensat.custom_ops.parts import builder_of
+from relational_tensat.custom_ops.timed_part import node_of
 from relational_tensat.formats import save_model
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion.candidates import KernelCandidate, chain_candidates
@@ -27,12 +28,12 @@ def fused_file(
     graph: Graph, file: Path, parts: Sequence[KernelCandidate] = ()
 ) -> tuple[KernelOp, ...]:
     """Write a graph with kernels in place of its parts; return the custom ops of the file."""
-    made, kernels = builder(), {}
+    made, kernels = builder(), []
     places = parts or list(chain_candidates(graph))
     nodes = list(graph.nodes)
     for place in places:
         kernel = made.make(place, SearchEffort(1, 0))
-        kernels[kernel.key] = kernel.graph
+        kernels.append(kernel)
         at = nodes.index(place.nodes[-1])
         nodes[at] = node_of(place, kernel.key)
         nodes = [node for node in nodes if node not in place.nodes]

@@ -107,12 +107,14 @@ class _Joiner:
         return self._file, self._large_weights
 
     def _check_alike(self) -> None:
-        """Check that the files have the same nodes.
+        """Check that the files have the same nodes, and the same functions.
 
         Raises:
             SizeError: they have not.
         """
         for file in self._files[1:]:
+            if _functions(file) != _functions(self._file):
+                raise SizeError("a local function is another one at other sizes")
             if len(file.graph.node) != len(self._file.graph.node):
                 raise SizeError("the graph is written with other nodes at other sizes")
             for node, other in zip(self._file.graph.node, file.graph.node, strict=True):
@@ -341,6 +343,10 @@ def _ordered(nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
 
 def _attributes(node: onnx.NodeProto) -> list[bytes]:
     return sorted(attribute.SerializeToString(deterministic=True) for attribute in node.attribute)
+
+
+def _functions(file: onnx.ModelProto) -> list[bytes]:
+    return [function.SerializeToString(deterministic=True) for function in file.functions]
 
 
 def _label(node: onnx.NodeProto) -> str:

@@ -85,7 +85,7 @@ class KernelBuilder:
             assert device is not None
             graph = self._searcher.search(candidate.program, device, effort)
         else:
-            graph = _by_rows(candidate.program, self._is_for_one, was_verified)
+            graph = by_rows(candidate.program, self._is_for_one, was_verified)
         graph = stored_in_order(graph, candidate.program, candidate.orders)
         cost_us = self._savings.kernel_us(candidate, graph)
         if cost_us is not None and not math.isfinite(cost_us):
@@ -117,7 +117,7 @@ class KernelBuilder:
         )  # fmt: skip
 
 
-def _by_rows(program: MuGraph, is_for_one: bool, was_verified: bool) -> MuGraph:
+def by_rows(program: MuGraph, is_for_one: bool, was_verified: bool) -> MuGraph:
     """Return the kernel that computes a program row by row, verified unless it was before.
 
     Raises:

@@ -43,6 +43,9 @@ class OwnKernel:
         cost_us: modelled, or measured as C where costs are; None where it costs what its operators do in
             one kernel, by the roofline.
         masks: by rule, the variables whose elements may be -inf, or the lowest number: it was tested so.
+        loops: sizes of loops around the kernel, each 0 where it may be any; shapes have them below 0: -1 is
+            the first.
+        block: how many elements it computes of all loops together; 0 where it is one of each loop.
     """
 
     key: str
@@ -53,6 +56,8 @@ class OwnKernel:
     results: tuple[Shape, ...]
     cost_us: float | None
     masks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    loops: tuple[int, ...] = ()
+    block: int = 0
 
 
 #: The columns, in order.

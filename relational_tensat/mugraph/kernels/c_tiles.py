@@ -75,7 +75,7 @@ def as_one_block(kernel: Kernel, device: Mapping[str, Dims]) -> Kernel | None:
     steps = flat_steps(block.steps)
     if block.loop != 1 or not all(isinstance(step, Operation) for step in steps):
         return None
-    named = _named(steps)
+    named = named_by(steps)
     for axis, extent in enumerate(block.grid):
         maps = {it.imap[axis] for it in block.iterators} | {s.omap[axis] for s in block.savers}
         if extent > 1 and (len(maps - {""}) != 1 or maps & named):
@@ -178,7 +178,7 @@ def _order(accesses: Sequence[_Access], program: Program) -> tuple[str, ...]:
 
 def _free(program: Program) -> list[str]:
     """Return the variables that all results have, and that no step but those of elements knows."""
-    named = _named(flat_steps(program.block.steps))
+    named = named_by(flat_steps(program.block.steps))
     sizes: dict[str, set[int]] = {}
     for dim in (dim for dims in program.dims.values() for dim in dims):
         sizes.setdefault(dim.variable, set()).add(dim.size)
@@ -191,7 +191,7 @@ def _free(program: Program) -> list[str]:
     ]  # fmt: skip
 
 
-def _named(steps: Sequence[object]) -> set[str]:
+def named_by(steps: Sequence[object]) -> set[str]:
     """Return the variables that steps reduce over or relabel."""
     named: set[str] = set()
     for step in steps:

@@ -21,6 +21,7 @@ from relational_tensat.mugraph.graph.dims import Dims, count
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
 from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.kernels.c_emission import CEmission, type_of
+from relational_tensat.mugraph.kernels.c_loops import SizedLoops, looped
 from relational_tensat.mugraph.kernels.c_program import for_processor
 from relational_tensat.mugraph.kernels.c_tiles import (
     MOST_ELEMENTS,
@@ -51,6 +52,8 @@ class CKernel:
         parameters: their names.
         conditions: of these, those that are pointers to bytes, 1 or 0.
         most_parts: in how many the work is worth to be parted; 1 where the function computes all of it.
+        turn_ns: what one turn of loops around it takes; 0 without loops. With them, parameters are parted
+            always, and the last one is the sizes of the loops.
     """
 
     name: str
@@ -58,10 +61,11 @@ class CKernel:
     parameters: tuple[str, ...]
     conditions: frozenset[str] = frozenset()
     most_parts: int = 1
+    turn_ns: int = 0
 
 
 #: Less work is not worth another thread: a part takes so many microseconds at least.
-_LEAST_PART_US = 5.0
+LEAST_PART_US = 5.0
 #: What is read and written, and functions as exponentials: a pass within caches, and a vector of them.
 _BYTES_PER_US, _COSTLY_PER_US = 80_000, 4_000
 
@@ -72,6 +76,7 @@ def emit_c(
     lying: Mapping[str, Dims] | None = None,
     *,
     may_be_parted: bool = False,
+    loops: SizedLoops | None = None,
 ) -> CKernel:
     """Return a kernel as C, of elements of float32.
 
@@ -80,6 +85,7 @@ def emit_c(
         device: the dims of its operands.
         lying: dims of operands and results in their order in memory, where that is another.
         may_be_parted: whether the function computes a part of the results, where there is work for several.
+        loops: around it, of sizes that are arguments.
 
     Raises:
         InputError: the kernel is not well-formed, or has products: those are left to libraries, which
@@ -100,13 +106,15 @@ def emit_c(
     bytes_of = frozenset(f"in_{identifier(n)}" for n in conditions)
     operands = [f"in_{identifier(n)}" for n in kernel.operands]
     outputs = [f"out_{identifier(n)}" for n in kernel.outputs]
-    declared = [
-        *(f"const {type_of(n in bytes_of)} *restrict {n}" for n in operands),
-        *(f"float *restrict {n}" for n in outputs),
-    ]
-    parts, body = _body(
-        program, lying, alone is not None, _parts_of(program) if may_be_parted else 1
-    )
+    pointers = {n: f"const {type_of(n in bytes_of)} *restrict {n}" for n in operands}
+    pointers |= {n: f"float *restrict {n}" for n in outputs}
+    declared = [*pointers.values()]
+    work_us = _work_us(program)
+    most_parts = max(1, int(work_us / LEAST_PART_US)) if may_be_parted and not loops else 1
+    parts, body = _body(program, lying, alone is not None, most_parts)
+    if loops is not None:
+        tensors = dict(zip([*kernel.operands, *kernel.outputs], pointers.values(), strict=True))
+        declared, body = looped(loops, tensors, lying, body)
     if parts > 1:
         declared += ["long part", "long parts"]
     text = Text()
@@ -114,22 +122,22 @@ def emit_c(
     inner = f"{name}_in_clones"  # which are seen from everywhere, unless they are static
     with text.block(f"static CLONES void {inner}({', '.join(declared)}) {{"):
         text.line(*body.splitlines())
-    given = [*operands, *outputs, *(("part", "parts") if parts > 1 else ())]
+    given = [each.split()[-1].lstrip("*") for each in declared]
     with text.block(f"void {name}({', '.join(declared)}) {{"):
         text.line(f"{inner}({', '.join(given)});")
-    return CKernel(name, f"{read_functions()}\n{text}", (*operands, *outputs), bytes_of, parts)
+    source, turn_ns = f"{read_functions()}\n{text}", max(1, round(1e3 * work_us)) if loops else 0
+    return CKernel(name, source, (*operands, *outputs), bytes_of, parts, turn_ns)
 
 
-def _parts_of(program: Program) -> int:
-    """Return the most parts of a kernel's work that are worth a thread each."""
+def _work_us(program: Program) -> float:
+    """Return what a kernel takes at least: its work is parted by that."""
     every = [each for stage in program.statements.values() for each in stage]
     moved = [each.output for each in every if isinstance(each, Load)]
     moved += [each.saver.tile for each in every if isinstance(each, Save)]
     functions = {name for name, spelling in SPELLINGS.items() if spelling.is_costly}
     costly = [n for n, f in program.formulas.items() if f.op in functions and n in program.dims]
     work_us = sum(4 * count(program.dims[name]) for name in moved) / _BYTES_PER_US
-    work_us += sum(count(program.dims[name]) for name in costly) / _COSTLY_PER_US
-    return max(1, int(work_us / _LEAST_PART_US))
+    return work_us + sum(count(program.dims[name]) for name in costly) / _COSTLY_PER_US
 
 
 def _body(

@@ -94,12 +94,20 @@ def compare_at_all_sizes(checked: CheckedRun, file: Path) -> Verification:
 
 
 def compare_file_at_all_sizes(
-    loaded: LoadedRun, file: Path, sessions: Sequence[Session], seed: int
+    loaded: LoadedRun,
+    file: Path,
+    sessions: Sequence[Session],
+    seed: int,
+    *,
+    what: str = "the dynamic files",
+    libraries: Sequence[Path] = (),
 ) -> Verification:
     """Compare a dynamic file with the model's at three sizes of each dimension, 1 among them.
 
     Args:
         sessions: how both are run.
+        what: how reports call what is compared.
+        libraries: of custom ops that the file is run with.
 
     Raises:
         VerificationError: it cannot be run, or at too few sizes.
@@ -107,13 +115,13 @@ def compare_file_at_all_sizes(
     model = loaded.model.dynamic
     assert model is not None
     threads = loaded.run.options.process.threads
-    what = "the dynamic files"
     outcome, compared = UNCHANGED, set[str]()
     for trials in (_trials(loaded, model), _single_trials(model)):
         for run_as in sessions:
             outcomes = verify_files_at(
-                trials, model.path, file, seed=seed, threads=threads, what=what, run_as=run_as
-            )
+                trials, model.path, file, seed=seed, threads=threads, what=what, run_as=run_as,
+                libraries=libraries,
+            )  # fmt: skip
             for trial, checked in zip(trials, outcomes, strict=True):
                 compared |= {trial.sizes} if checked.runs else set()
                 outcome = outcome.joined(checked)

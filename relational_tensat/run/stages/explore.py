@@ -123,9 +123,10 @@ def with_kernel_costs(options: Options, model: Model, cost: CostSource) -> Kerne
         _check_measured(cost.device.key.kind)
     if options.rules.backend is not None and not fuses_what_is_written(options):
         raise UsageError("--fuse goes without --backend: a backend has kernels of its own")
-    if model.stays_dynamic:
+    if model.stays_dynamic and (fusion.kernels is not None or not fuses_what_is_written(options)):
+        what = "--fuse" if fusion.kernels is None else "--kernels"
         raise UsageError(
-            "--fuse makes kernels for fixed sizes, and the model has dynamic dimensions: give --static"
+            f"{what} makes kernels for fixed sizes, and the model has dynamic dimensions: give --static"
         )
     check_folder(fusion.kernels)
     if fuses_what_is_written(options):

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import onnx
 
@@ -32,26 +33,28 @@ from relational_tensat.cost.cpu.session import refusals
 from relational_tensat.cost.earlier_runs import Raced, RunsBefore
 from relational_tensat.cost.key import now
 from relational_tensat.cost.race import RACE_VERSION, RaceResult, Standing, race
-from relational_tensat.custom_ops.calls import ops_of_file
+from relational_tensat.custom_ops.calls import op_of, ops_of_file
 from relational_tensat.custom_ops.function_check import compared_library, functions_of
-from relational_tensat.custom_ops.library import KernelOp
+from relational_tensat.custom_ops.library import KernelOp, kernels_of
 from relational_tensat.custom_ops.overrides import OVERRIDES, can_override, override_library
 from relational_tensat.custom_ops.part_times import PartTimes, SessionSetting
 from relational_tensat.custom_ops.parts import (
     PartRow,
-    TimedPart,
     gain_us,
     override_kernel,
     timed_parts,
 )
-from relational_tensat.custom_ops.places import disjoint_places, with_places
+from relational_tensat.custom_ops.places import disjoint_places, parts_in, with_places
+from relational_tensat.custom_ops.timed_part import TimedPart
 from relational_tensat.formats import save_model
 from relational_tensat.formats.file_digest import file_digest
 from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.formats.onnx_metadata import read_imports
 from relational_tensat.mugraph.fusion.candidates import with_numbers
+from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.kernels.emit_c import (
+    CKernel,
     compiler,
     emitted_kernels,
     read_functions,
@@ -60,13 +63,16 @@ from relational_tensat.rules.backends.expand_to_onnx import expand_to_onnx
 from relational_tensat.run.backend_costs import BackendCosts
 from relational_tensat.run.end_to_end import RaceClock, inputs_to_time
 from relational_tensat.run.kernel_report import KernelForm, LibraryReport, RunningKernel
-from relational_tensat.run.reports import FusionReport, UsedKernel
+from relational_tensat.run.reports import FusionReport, SizedResult, UsedKernel
 from relational_tensat.run.stages.compare import original_file
 from relational_tensat.run.stages.machine_file import portable_file
 from relational_tensat.run.values import CheckedRun
 from relational_tensat.tensor import Graph
 from relational_tensat.verify import Verification, verify_files
 from relational_tensat.verify.sessions import Session
+
+if TYPE_CHECKING:
+    from relational_tensat.run.stages.sized_kernels import SizedKernels
 
 #: Seconds of the race of files.
 _BUDGET_S = 20.0
@@ -81,6 +87,7 @@ class _KernelFile:
         overrides: kernels by the operators of onnxruntime that they replace.
         parts: its kernels, each with how many calls there are.
         name: how it got its kernels, and the hash of what it is.
+        sized: the graph at all sizes of a dynamic model.
     """
 
     graph: Graph
@@ -90,6 +97,7 @@ class _KernelFile:
     overrides: Mapping[str, MuGraph]
     parts: Mapping[TimedPart, int]
     name: str
+    sized: SizedResult | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,16 +153,22 @@ def _with_kernels(checked: CheckedRun) -> CheckedRun:
     key = open_device(f"cpu:threads={setting.threads}" if setting.threads > 1 else "cpu").key
     cache = CostCache(run.options.costs.cache or default_cache(), is_dispensable=True)
     times = PartTimes(cache, key, setting)
+    sized = None
     with run.phases.phase("fuse"), watch.watching():
+        if loaded.model.stays_dynamic:
+            from relational_tensat.run.stages import sized_kernels  # few models need it
+
+            sized = sized_kernels.SizedKernels(checked, setting.opset)
         numbered = with_numbers(checked.folded)
-        found = timed_parts(numbered, loaded.cost, setting, limited, rows, times)
+        sized_parts = None if sized is None else sized.parts
+        found = timed_parts(numbered, loaded.cost, setting, limited, rows, times, sized_parts)
         try:
             gaining = [part for part in found if _gain_us(part) > 0]
         finally:
             times.keep()
     parts = sorted(gaining, key=lambda part: (part.kernel.key, part.places[0].outputs))
     prices_us: dict[TimedPart, float] = {}
-    given = parts, prices_us, proto, setting.opset
+    given = parts, prices_us, proto, setting.opset, sized
     variants = {way: partial(_variant, checked, way, *given) for way in _WAYS}
     raced = _known_or_raced(checked, plain, variants, RunsBefore(cache, key), times.setting)
     if raced is None:
@@ -174,7 +188,7 @@ def _with_kernels(checked: CheckedRun) -> CheckedRun:
         fusion = FusionReport(len(rows), len({part.kernel.key for part in best.parts}), ())
         return replace(checked, kernels=KernelForm(report, (), (), fusion))
     with run.phases.phase("verify"):
-        outcome = _compared(checked, best, folder)
+        outcome = _compared(checked, best, folder, sized)
     own = {part.kernel.key: part.kernel for part in best.parts}
     extracted = checked.extracted
     if extracted.is_unchanged:
@@ -184,6 +198,7 @@ def _with_kernels(checked: CheckedRun) -> CheckedRun:
         extracted=extracted,
         folded=best.graph,
         candidate=best.file,
+        sized=best.sized,
         kernels=KernelForm(
             report, best.ops, tuple(own.values()), _fusion(rows, best), best.overrides
         ),
@@ -261,6 +276,7 @@ def _variant(
     prices_us: dict[TimedPart, float],
     plain: onnx.ModelProto,
     opset: int,
+    sized: SizedKernels | None,
 ) -> _KernelFile | None:
     """Return a file with kernels; None where it would have none.
 
@@ -269,11 +285,13 @@ def _variant(
         parts, prices_us: that gain; see ``_extracted``.
         plain: the file without kernels, but for its large weights.
         opset: of that file, and so of all that functions have of it.
+        sized: makes it for all sizes of a dynamic model.
 
     Raises:
         InputError: a file cannot be written, or its library is not right.
     """
-    graph, run, output = checked.folded, checked.loaded.run, checked.loaded.output
+    graph = checked.folded if sized is None else sized.result.folded[0]
+    run, output = checked.loaded.run, checked.loaded.output
     assert output is not None
     overrides: dict[str, MuGraph] = {}
     if way == "replacing":
@@ -283,29 +301,37 @@ def _variant(
         parts = [p for p in parts if own.isdisjoint(node.op for node in p.places[0].nodes)]
         if not overrides:
             return None
-    is_gaining = way == "gaining"
-    fused = (
-        with_places(graph, disjoint_places(graph, parts))
-        if is_gaining
-        else _extracted(checked, parts, prices_us)
-    )
+    result, is_gaining = None, way == "gaining"
+    fused = graph if is_gaining else _extracted(checked, graph, parts, prices_us)
+    if sized is not None:
+        taken = parts if is_gaining else parts_in(fused, parts)
+        result = sized.written(disjoint_places(graph, taken))
+        fused = result.folded[0]
+    elif is_gaining:
+        fused = with_places(graph, disjoint_places(graph, parts))
     kernels = [node for node in fused.nodes if node.op == "fused"]
     if not kernels and not overrides:
         return None
     file = run.files.enter_context(folder_beside(output)) / output.name  # alone, to be moved
-    save_model(fused, file, opset)
+    if result is None:
+        save_model(fused, file, opset)
+    else:
+        result.save(file)
     counts = Counter(str(node.attrs["mugraph"]) for node in kernels)
     used = {part: counts[part.kernel.key] for part in parts if part.kernel.key in counts}
-    ops = ops_of_file(file, fused, {part.kernel.key: part.kernel.graph for part in used})
+    ops = ops_of_file(file, fused, [part.kernel for part in used])
     libraries = [compared_library(ops, functions_of(file))] if ops else []
     libraries += [override_library(overrides)] if overrides else []
     content = " ".join([file_digest(file), *(library.parent.name for library in libraries)])
     name = f"{way} {hashlib.sha256(content.encode()).hexdigest()}"
-    return _KernelFile(fused, file, ops, tuple(libraries), overrides, used, name)
+    return _KernelFile(fused, file, ops, tuple(libraries), overrides, used, name, result)
 
 
 def _extracted(
-    checked: CheckedRun, parts: Sequence[TimedPart], prices_us: dict[TimedPart, float]
+    checked: CheckedRun,
+    graph: Graph,
+    parts: Sequence[TimedPart],
+    prices_us: dict[TimedPart, float],
 ) -> Graph:
     """Return the graph with the kernels that make it the cheapest.
 
@@ -314,7 +340,7 @@ def _extracted(
     Args:
         prices_us: of parts without kernels; those that are missing are added.
     """
-    costs, graph = checked.loaded.cost, checked.folded
+    costs = checked.loaded.cost
     if not parts or not isinstance(costs, BackendCosts):
         return graph
     for part in parts:
@@ -347,7 +373,9 @@ def _raced(checked: CheckedRun, plain: Path, variants: Sequence[_KernelFile]) ->
         raise InputError(f"onnxruntime does not run it: {error}") from error
 
 
-def _compared(checked: CheckedRun, best: _KernelFile, folder: Path) -> Verification:
+def _compared(
+    checked: CheckedRun, best: _KernelFile, folder: Path, sized: SizedKernels | None
+) -> Verification:
     """Compare a file with kernels, with its library and without, with the original.
 
     Raises:
@@ -357,6 +385,11 @@ def _compared(checked: CheckedRun, best: _KernelFile, folder: Path) -> Verificat
     before = original_file(loaded.original, loaded.model.compared_file, folder)
     outcome: Verification | None = None
     for libraries in (best.libraries, ()):
+        what = "the file with kernels" if libraries else "that file without its library"
+        if sized is not None:
+            own = sized.compared(best.file, libraries, what)
+            outcome = own if outcome is None else outcome.joined(own)
+            continue
         own = verify_files(
             loaded.original,
             before,
@@ -366,7 +399,7 @@ def _compared(checked: CheckedRun, best: _KernelFile, folder: Path) -> Verificat
             threads=process.threads,
             inputs=loaded.inputs,
             shrink=checked.verification.shrink,
-            what="the file with kernels" if libraries else "that file without its library",
+            what=what,
             run_as=Session.AS_BY_DEFAULT,
             libraries=libraries,
         )
@@ -389,11 +422,15 @@ def _running(variant: _KernelFile) -> tuple[RunningKernel, ...]:
             part.plain_us,
             "\n".join(
                 each.source.removeprefix(read_functions()).strip()
-                for each in emitted_kernels(part.kernel.graph).values()
+                for each in _emitted(part.kernel).values()
             ),
         )
         for part, number in variant.parts.items()
     )
+
+
+def _emitted(kernel: OwnKernel) -> dict[str, CKernel]:
+    return kernels_of(op_of(kernel)) if kernel.loops else emitted_kernels(kernel.graph)
 
 
 def _fusion(rows: Sequence[PartRow], best: _KernelFile) -> FusionReport:

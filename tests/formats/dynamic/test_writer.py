@@ -14,7 +14,9 @@ from relational_tensat.formats.dynamic.size_reader import read_dynamic
 from relational_tensat.formats.dynamic.sized_model import DynamicModel, SizeError
 from relational_tensat.formats.dynamic.writer import write_dynamic
 from relational_tensat.formats.onnx_wire import LARGE_BYTES
-from relational_tensat.tensor import Node, tensors_of
+from relational_tensat.rules.backends.fused_chain import body_of
+from relational_tensat.rules.backends.fused_kernel import FusedPart
+from relational_tensat.tensor import Attrs, Graph, Node, tensors_of
 from relational_tensat.verify.fold import fold_alike
 from tests.formats.dynamic.models import attention, mlp, reshaped, saved
 from tests.formats.onnx_tools import INT64, assert_same_results, constant, model, tensor
@@ -230,3 +232,24 @@ def test_bounds_of_slices_are_counted_from_the_end(tmp_path: Path) -> None:
     for length in (9, 10, 40):
         data = np.random.default_rng(0).random((2, 3, length)).astype(np.float32)
         assert_same_results(file, result, {"x": data})
+
+
+def test_a_function_that_depends_on_sizes_is_refused(tmp_path: Path) -> None:
+    """A file has one function of a name; that of the first size would be wrong at others."""
+    sized = read_dynamic(saved(mlp(), tmp_path), {})
+    assert isinstance(sized, DynamicModel)
+
+    def called(graph: Graph, op: str, attrs: Attrs) -> Graph:
+        first = graph.nodes[0]
+        operands = tuple(range(len(first.inputs)))
+        parts = [FusedPart(first.op, operands, first.attrs), FusedPart(op, (len(operands),), attrs)]
+        values = {"mugraph": "k0", "body": body_of(parts, [len(operands) + 1])}
+        nodes = (Node("fused", first.inputs, first.outputs, values), *graph.nodes[1:])
+        return replace(graph, nodes=nodes)
+
+    same = [called(there.graph, "tanh", {}) for there in sized.all]
+    assert [f.name for f in write_dynamic(sized, same)[0].functions] == ["fused_k0"]
+    sizes = [there.graph for there in sized.all]
+    other = [called(graph, "smul", {"value": float(n)}) for n, graph in enumerate(sizes)]
+    with pytest.raises(SizeError, match="a local function is another one at other sizes"):
+        write_dynamic(sized, other)

@@ -162,6 +162,9 @@ def test_other_options_that_it_does_not_go_with_are_refused(tmp_path: Path) -> N
     dynamic = saved(mlp(), tmp_path)
     with pytest.raises(UsageError, match="dynamic dimensions: give --static"):
         optimize(dynamic, options(dims={}), output=tmp_path / "out.onnx")
+    here = Options.of(fuse=True, effort="low", kernels=tmp_path / "kernels")
+    with pytest.raises(UsageError, match="--kernels makes kernels for fixed sizes"):
+        optimize(dynamic, here, output=tmp_path / "out.onnx")
     with pytest.raises(UsageError, match="--fuse goes without --backend"):
         optimize(gated(), options(backend="onnxruntime"))
 

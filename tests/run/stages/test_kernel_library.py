@@ -19,8 +19,9 @@ from relational_tensat import Options, kernels, optimize
 from relational_tensat.cost.race import RaceResult, Standing
 from relational_tensat.custom_ops import build, part_times, parts
 from relational_tensat.custom_ops.manifest import MANIFEST, folder_of
-from relational_tensat.custom_ops.parts import TimedPart, node_of, timed_parts
+from relational_tensat.custom_ops.parts import timed_parts
 from relational_tensat.custom_ops.places import disjoint_places, with_places
+from relational_tensat.custom_ops.timed_part import TimedPart, node_of
 from relational_tensat.formats import load_model, save_model
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion import kernel_builder
@@ -52,6 +53,29 @@ def _model(folder: Path) -> Path:
     return folder / "model.onnx"
 
 
+def _dynamic_model(folder: Path) -> Path:
+    """A residual with its norm, and a function, of a batch of sequences of any length."""
+    b = GraphBuilder("model")
+    x, y = b.input("x", 2, 3, 24), b.input("y", 3, 24)
+    added = b.op("add", b.op("tanh", x), y)
+    mean = b.op("reduce_mean", added, axes=(2,), keepdims=True)
+    normed = b.op("mul", b.op("sub", added, mean), b.input("gain", 24))
+    save_model(
+        b.build(b.op("tanh", b.op("mul", normed, b.input("scale", 24)))), folder / "fixed.onnx"
+    )
+    model = onnx.load(folder / "fixed.onnx")
+    symbols = {"x": ["batch", "sequence"], "y": ["sequence"]}
+    for value in (*model.graph.input, *model.graph.output):
+        names = symbols.get(
+            value.name, ["batch", "sequence"] if value in model.graph.output else []
+        )
+        for dim, name in zip(value.type.tensor_type.shape.dim, names, strict=False):
+            dim.dim_param = name
+    del model.graph.value_info[:]
+    onnx.save(model, folder / "model.onnx")
+    return folder / "model.onnx"
+
+
 class _Runs:
     """One run with kernels that seem to gain, and a race that ends as it is told to.
 
@@ -70,6 +94,7 @@ class _Runs:
         *,
         race_again: bool = True,
         standings: tuple[Standing, ...] = (FASTER, SAME),
+        is_dynamic: bool = False,
     ) -> None:
         self.checked: list[CheckedRun] = []
         self._patch, self.parts = patch, []
@@ -83,10 +108,11 @@ class _Runs:
             effort="low",
             iterations=iterations,
             threads_at_inference=1,
-            kernels=folder / "kernels",
+            kernels=None if is_dynamic else folder / "kernels",
             race_again=race_again,
         )
-        self.result = optimize(_model(folder), options, output=folder / "model.opt.onnx")
+        model = _dynamic_model(folder) if is_dynamic else _model(folder)
+        self.result = optimize(model, options, output=folder / "model.opt.onnx")
 
     def _kept(self, checked: CheckedRun) -> CheckedRun:
         self.checked.append(checked)
@@ -142,11 +168,37 @@ def test_a_file_with_kernels_is_written_where_it_is_faster(runs: _Runs) -> None:
 
 
 @needs_c
+@pytest.mark.parametrize("iterations", [1, 0])
+def test_a_dynamic_file_has_kernels_of_any_sizes(
+    iterations: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the result, and of the original where that is returned."""
+    result = _Runs(tmp_path, monkeypatch, iterations, is_dynamic=True).result
+    file = result.output
+    assert file is not None and result.library is not None and result.library.is_taken
+    lines = [str(each) for each in result.verification.compared]
+    for what in ("the file with kernels", "that file without its library"):
+        assert len({line for line in lines if what in line}) >= 4, lines
+    assert _calls(file) and '"loops"' in (folder_of(file) / MANIFEST).read_text()
+    assert all("const int64_t *sizes" in kernel.code for kernel in result.library.kernels)
+    session = relational_tensat.session(file)
+    original = onnxruntime.InferenceSession(
+        str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"]
+    )
+    for batch, rows in ((1, 1), (2, 3), (5, 17), (61, 2)):
+        rng = np.random.default_rng(batch)
+        shapes = {"x": (batch, rows, 24), "y": (rows, 24), "gain": (24,), "scale": (24,)}
+        feeds = {n: rng.standard_normal(shape).astype(np.float32) for n, shape in shapes.items()}
+        (expected,), (found,) = original.run(None, feeds), session.run(None, feeds)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@needs_c
 def test_one_extraction_takes_kernels_by_their_prices(runs: _Runs) -> None:
     (checked,), own = runs.checked, runs.parts
     costly = [replace(part, kernel_us=1e9) for part in own]
     for given, wanted in ((own, 2), (costly, 0), ([*own[:1], *costly[1:]], 1)):
-        taken = kernel_library._extracted(checked, given, {})
+        taken = kernel_library._extracted(checked, checked.folded, given, {})
         assert sum(node.op == "fused" for node in taken.nodes) == wanted
         assert [node.op for node in taken.nodes].count("matmul") == 1
 
