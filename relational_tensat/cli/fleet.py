@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import platform
 import sys
 import time
 from collections import Counter
@@ -21,6 +22,7 @@ from relational_tensat.cli.parser import Parser, add_tree, written_values
 from relational_tensat.run.options import Options
 
 if TYPE_CHECKING:
+    from relational_tensat.fleet.fleet import Plan
     from relational_tensat.fleet.task import FleetRow, FleetTask
 
 #: Options that name one file: each model has its own.
@@ -94,6 +96,7 @@ def run_fleet(args: argparse.Namespace) -> int:
                 beside=Beside(
                     **{name: getattr(args, name) or settings.get(name, False) for name in _BESIDE}
                 ),
+                planned=display.planned,
                 begun=display.begun,
                 noted=display.noted,
             )
@@ -127,14 +130,17 @@ def _read_config(path: Path) -> dict[str, Any]:
 
 
 class _Display:
-    """Shows how a fleet proceeds: a line a model, JSON, and on a terminal what runs now.
+    """Shows how a fleet proceeds: a line a model, JSON, and on a terminal what runs now and what is left.
 
     Attributes:
         count: models whose rows have landed.
+        sizes: of models that have not ended, by name: their memory, which their time goes with.
     """
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.count = 0
+        self.sizes: dict[str, int] = {}
+        self._all, self._started_s = 0, time.monotonic()
         self._args = args
         self._running: dict[str, float] = {}
         self._live: Any = None
@@ -152,6 +158,11 @@ class _Display:
         if self._live is not None:
             self._live.stop()
 
+    def planned(self, plan: Plan) -> None:
+        """Show what is to be done."""
+        self.sizes = {task.model: task.memory_bytes for task in plan.tasks}
+        self._all, self._started_s = sum(self.sizes.values()), time.monotonic()
+
     def begun(self, task: FleetTask) -> None:
         """Show that a model runs."""
         self._running[task.model] = time.monotonic()
@@ -161,12 +172,14 @@ class _Display:
         """Show what became of a model."""
         self.count += 1
         self._running.pop(row.model, None)
+        self.sizes.pop(row.model, None)
         line = json.dumps(_as_object(row)) if self._args.json else line_of(row)
         if self._live is None:
             sys.stdout.write(line + "\n")
             sys.stdout.flush()
         else:
             self._live.console.print(line, markup=False, highlight=False, soft_wrap=True)
+            self._live.refresh()
         values = {"state": row.state, "speedup": row.speedup, "host": row.host}
         self._tell("row", model=row.model, attempt=row.attempts, **values)
 
@@ -176,13 +189,27 @@ class _Display:
             sys.stderr.flush()
 
     def _table(self) -> Any:
+        from rich.console import Group
         from rich.table import Table
         from rich.text import Text
 
         table = Table("running", "seconds", box=None)
         for model, since_s in list(self._running.items()):
             table.add_row(Text(escaped(model)), f"{time.monotonic() - since_s:.0f}")
-        return table
+        return Group(table, Text(self.left()))
+
+    def left(self) -> str:
+        """Return how many models are left, and for how long, by what the others took for their sizes."""
+        text = f"{self.count} ended, {len(self.sizes)} left"
+        left = sum(self.sizes.values())
+        if not left or left == self._all:
+            return text
+        left_s = (time.monotonic() - self._started_s) * left / (self._all - left)
+        return (
+            f"{text}, about {left_s / 60:.0f} min"
+            if left_s >= 60
+            else f"{text}, about {left_s:.0f} s"
+        )
 
 
 def status_arguments(parser: Parser) -> None:
@@ -255,7 +282,9 @@ def line_of(row: FleetRow) -> str:
     interval = "" if row.low is None else f" [{row.low:.3f}, {row.high:.3f}]"
     gain = "the original" if row.state == "kept" else f"{row.speedup:.3f} times as fast{interval}"
     note = f", {row.reason}" if row.reason else ""
-    return escaped(f"{row.model}: {row.state}, {gain}, {row.basis}, {row.wall_s:.1f} s{note}")
+    place = "" if row.host in ("", platform.node()) else f" on {row.host}"
+    took = f"{row.wall_s:.1f} s{place}"
+    return escaped(f"{row.model}: {row.state}, {gain}, {row.basis}, {took}{note}")
 
 
 def _summary(rows: list[FleetRow], now: int) -> str:

@@ -93,6 +93,7 @@ def fleet(
     *,
     on: str = "here",
     beside: Beside | None = None,
+    planned: Callable[[Plan], None] | None = None,
     begun: Callable[[FleetTask], None] | None = None,
     noted: Callable[[FleetRow], None] | None = None,
 ) -> list[FleetRow]:
@@ -106,6 +107,7 @@ def fleet(
             machine time nothing; a cluster has quiet cores for models that are timed. A model that ends its
             process, as one may that onnxruntime has a defect for, ends this one where it is ``here``.
         beside: what else is written.
+        planned: called with all that is to be done, before the first task begins.
         begun, noted: called with each task when it is handed out, and with each row when it lands.
 
     Raises:
@@ -126,6 +128,8 @@ def fleet(
         opened = ends.enter_context(ledger.write()) if ledger.path.exists() else None
         plan = plan_of(models, Path(out), options, opened, beside or Beside())
         rows = {row.model: row for row in plan.done}
+        if planned is not None:
+            planned(plan)
         if plan.tasks:
             _make(Path(out))
             written = opened or ends.enter_context(ledger.write())

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
+import platform
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from relational_tensat.cli.fleet import line_of
 from relational_tensat.cli.main import main
 from relational_tensat.fleet import FleetRow
 from relational_tensat.fleet.page import fleet_page
@@ -73,3 +77,33 @@ only = ["negative-difference"]
     assert "'ouput' is no setting of a fleet, expected models, output" in capsys.readouterr().err
     assert main(["fleet", "models"]) == 2
     assert "expected -o FOLDER" in capsys.readouterr().err
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_shows_what_runs_and_what_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table is drawn each time that a line is printed above it."""
+    write_models(tmp_path / "models", 3)
+    terminal = _Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stdout", terminal)
+    models, out = str(tmp_path / "models" / "*.json"), str(tmp_path / "out")
+    flags = ["--on", "here", "--deterministic", "--cost", "t4"]
+    assert main(["fleet", "run", models, "-o", out, *flags]) == 0
+    shown = terminal.getvalue()
+    for ended in (1, 2):
+        assert re.search(rf"{ended} ended, {3 - ended} left, about \d+ s", shown)
+    assert shown.endswith("3 models: 3 changed\n")
+
+
+def test_a_row_of_another_machine_names_it() -> None:
+    row = FleetRow(
+        "a.onnx", "", "", "", "changed", host=platform.node(), speedup=1.25, basis="modelled"
+    )
+    assert line_of(row) == "a.onnx: changed, 1.250 times as fast, modelled, 0.0 s"
+    assert line_of(replace(row, host="far")).endswith("0.0 s on far")
