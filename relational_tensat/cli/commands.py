@@ -71,8 +71,11 @@ GROUPS = {
 }
 #: Stands for its group where no second word is given.
 _DEFAULTS = {"rules": "rules list", "fleet": "fleet run"}
-#: Commands of before: what does the same now, which a line says for one release.
-_MOVED = {"rules synthesize": "python -m bench synthesize"}
+#: Commands of before: what to do instead, which a line says for one release.
+_MOVED = {
+    "rules synthesize": "is now python -m bench synthesize, in a clone of the repository",
+    "kernels import": "is gone: kernels verify tells whether a μGraph from elsewhere computes the same",
+}
 #: Groups whose default takes any other word, too.
 _TAKES_WORDS = ("fleet",)
 
@@ -224,7 +227,7 @@ def _in_group(group: str, words: list[str], flags: list[str]) -> tuple[str, list
     if group in _DEFAULTS and takes_word:
         return _DEFAULTS[group], [*flags, *words]
     if moved := _MOVED.get(f"{group} {word}"):
-        raise UsageError(f"{group} {word} is now {moved}, in a clone of the repository")
+        raise UsageError(f"{group} {word} {moved}")
     raise UsageError(
         f"unknown command '{group} {word}', expected {group} and one of {', '.join(own)}"
         f"{nearest(word, own)}"

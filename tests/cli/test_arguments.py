@@ -57,6 +57,7 @@ def refused(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 2) -> st
         (["rules", "--sql", "show", "cube"], "--sql: flags come after both words: rules show"),
         (["kernels", "--json"], "unknown command 'kernels --json'"),
         (["rules", "synthesize", "--help"], "is now python -m bench synthesize, in a clone"),
+        (["kernels", "import", "a.json"], "kernels import is gone: kernels verify tells"),
         (["derive"], "did you mean 'rules derive'"),
         (["m.onnx"], "did you mean 'relational-tensat run m.onnx'"),
         (["run"], "MODEL"),
