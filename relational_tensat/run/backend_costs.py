@@ -90,7 +90,7 @@ def cheapest_way(egraph: EGraph, cost: CostSource) -> Graph:
 
 
 def _form(graph: Graph) -> tuple[object, ...]:
-    """Return what graphs share that differ in the names of computed values only."""
+    """Return what graphs share that differ in names of computed values, and in metadata, only."""
     outputs = (value for node in graph.nodes for value in node.outputs)
     places = {value: place for place, value in enumerate(outputs)}
     nodes = (
@@ -178,6 +178,8 @@ class BackendCosts(CostSource):
         self._backend = backend
         self._rules = rules
         self._as_run: dict[Graph, Graph] = {}
+        #: The same by form: forms have ids of what these graphs keep in memory.
+        self._by_form: dict[tuple[object, ...], Graph] = {}
         self._timed_us: dict[Configuration, float] = {}
         kernels.price_by(self._price_us)
 
@@ -212,20 +214,13 @@ class BackendCosts(CostSource):
             if self._kernels.adapt_to(replace(as_run, metadata=graph.metadata)):
                 self._forget()
                 as_run = self._fused(cheapest_way(ways, self))
-        self._as_run[graph] = as_run
+        self._as_run[graph] = self._by_form[_form(graph)] = as_run
         return True
 
     @property
     def turn_us(self) -> float:
         """As the kernels' source says."""
         return self._kernels.turn_us
-
-    def marked(self, graph: Graph) -> Graph:
-        """Return the graph marked; it is run as before."""
-        marked = super().marked(graph)
-        if graph in self._as_run:
-            self._as_run[marked] = self._as_run[graph]
-        return marked
 
     def run_us(self, values: int, size_nodes: int = 0) -> float:
         """Return what the kernels' source says."""
@@ -244,12 +239,10 @@ class BackendCosts(CostSource):
         """Return the kernels that the backend runs a graph by."""
         if graph not in self._as_run:
             form = _form(graph)
-            alike = next((each for each in self._as_run if _form(each) == form), None)
-            if alike is None:
+            if form not in self._by_form:
                 with ways_to_run(self._backend.as_read(graph), self._rules) as ways:
-                    self._as_run[graph] = self._fused(cheapest_way(ways, self))
-            else:
-                self._as_run[graph] = self._as_run[alike]
+                    self._by_form[form] = self._fused(cheapest_way(ways, self))
+            self._as_run[graph] = self._by_form[form]
         return self._as_run[graph]
 
     def with_kernels(self, graph: Graph, own: Sequence[OwnKernel]) -> Graph:
@@ -337,6 +330,7 @@ class BackendCosts(CostSource):
     def _forget(self) -> None:
         self._answers.clear()
         self._as_run.clear()
+        self._by_form.clear()
 
     def _price_us(self, profile: Profile, configuration: Configuration) -> float:
         """Return what a profile says, with what takes longer on the backend than its arithmetic."""
