@@ -20,7 +20,7 @@ from relational_tensat.run.gain import is_worth_it, is_worth_it_modelled, standi
 from relational_tensat.run.options import ONNXRUNTIME, fuses_what_is_written
 from relational_tensat.run.reports import FileChange, SizedResult
 from relational_tensat.run.result_groups import Rejection, WholeRun
-from relational_tensat.run.stages.compare import compare
+from relational_tensat.run.stages.compare import compare, is_compared_later
 from relational_tensat.run.stages.race import race_again
 from relational_tensat.run.values import CheckedRun, ExtractedRun, LoadedRun
 from relational_tensat.tensor.uses import count_inference_ops
@@ -185,15 +185,9 @@ def _place_beside(loaded: LoadedRun) -> Path | None:
 
 def _first_objection(checked: CheckedRun) -> str:
     """Return why a graph is not returned before it is compared at several sizes, "" where it may be."""
-    if checked.sized is None:
-        return _objection(checked.verification)
-    from relational_tensat.run.stages.compare_sizes import (
-        is_compared_at_others,  # few models need it
-    )
-
-    if is_compared_at_others(checked.loaded):
+    if is_compared_later(checked.loaded, checked.sized):
         return ""
-    return _objection(checked.verification, is_final=False)
+    return _objection(checked.verification, is_final=checked.sized is None)
 
 
 def _objection(verification: Verification, *, is_final: bool = True) -> str:

@@ -66,7 +66,7 @@ def compare(
     loaded, race, is_unchanged = extracted.loaded, extracted.race, extracted.is_unchanged
     with loaded.run.phases.phase("verify"):
         cautions = () if is_unchanged else _crossed(loaded, extracted.chosen)
-        is_later = sized is not None and _is_compared_at_others(loaded)
+        is_later = is_compared_later(loaded, sized)
         if sized is not None and is_later:  # what is alike at all sizes is folded there already
             folded, verification = fold_weights(sized.folded[0]), UNCHANGED
         else:
@@ -95,7 +95,10 @@ def compare(
     return CheckedRun(extracted, folded, verification, extracted.notes, candidate, sized)
 
 
-def _is_compared_at_others(loaded: LoadedRun) -> bool:
+def is_compared_later(loaded: LoadedRun, sized: SizedResult | None) -> bool:
+    """Whether a graph is compared beside its file with dynamic dimensions only."""
+    if sized is None:
+        return False
     from relational_tensat.run.stages.compare_sizes import (
         is_compared_at_others,  # few models need it
     )
