@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -58,3 +59,17 @@ def feeds_of(graph: Graph, seed: int = 0) -> dict[str, Array]:
         name: rng.standard_normal(kind.shape).astype(np.float32)
         for name, kind in graph.inputs.items()
     }
+
+
+def run_sanitized(folder: Path, source: str, main: str) -> str:
+    """Return what a program around a kernel prints; the compiler watches each access to memory."""
+    (folder / "kernel.c").write_text(source)
+    (folder / "main.c").write_text(main)
+    command = [
+        "cc", "-std=c11", "-O1", "-g", "-fopenmp-simd", "-fsanitize=address,undefined",
+        "-fno-sanitize-recover=all", "kernel.c", "main.c", "-o", "main", "-lm",
+    ]  # fmt: skip
+    subprocess.run(command, cwd=folder, check=True)
+    done = subprocess.run(["./main"], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

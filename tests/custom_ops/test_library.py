@@ -21,7 +21,7 @@ from relational_tensat.mugraph.fusion.candidates import chain_candidates
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
 from relational_tensat.mugraph.kernel_finder import SearchEffort
 from relational_tensat.tensor import Graph
-from tests.custom_ops.fused_files import builder, fused_file, normed
+from tests.custom_ops.fused_files import builder, fused_file, normed, run_sanitized
 from tests.with_compilers import needs_c
 
 pytestmark = needs_c
@@ -168,13 +168,5 @@ def test_a_kernel_touches_nothing_beside_its_operands(
     (op,) = fused_file(graph, tmp_path / "model.onnx")
     assert [*op.graph.inputs] and len(op.graph.kernels) == 1
     files = sources_of([op])
-    (tmp_path / "kernel.c").write_text(files["kernel_0_0.c"])
-    (tmp_path / "main.c").write_text(_MAIN.format(n=shape[0] * shape[1]))
-    command = [
-        "cc", "-std=c11", "-O1", "-g", "-fopenmp-simd", "-fsanitize=address,undefined",
-        "-fno-sanitize-recover=all", "kernel.c", "main.c", "-o", "main", "-lm",
-    ]  # fmt: skip
-    subprocess.run(command, cwd=tmp_path, check=True)
-    done = subprocess.run(["./main"], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert np.isfinite(float(done.stdout))
+    printed = run_sanitized(tmp_path, files["kernel_0_0.c"], _MAIN.format(n=shape[0] * shape[1]))
+    assert np.isfinite(float(printed))

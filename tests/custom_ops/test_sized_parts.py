@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -31,7 +30,7 @@ from relational_tensat.mugraph.graph.dims import dims_of
 from relational_tensat.mugraph.kernel_finder import UnfitError
 from relational_tensat.tensor import Array, Graph, build_graph
 from relational_tensat.verify.evaluate import evaluate_graph
-from tests.custom_ops.fused_files import feeds_of
+from tests.custom_ops.fused_files import feeds_of, run_sanitized
 from tests.custom_ops.sized_graphs import (
     SIZES,
     Made,
@@ -338,25 +337,13 @@ int main(void) {
 def test_no_turn_touches_what_is_beside_its_operands(width: int, tmp_path: Path) -> None:
     """The compiler watches each access, and parts of turns are what all are."""
     op = fused_file(parts_of(partial(normed, width=width)), tmp_path / "call.onnx")
-    _check_clean(op, _MAIN.format(width=width), tmp_path)
+    run_sanitized(tmp_path, sources_of([op])["kernel_0_0.c"], _MAIN.format(width=width))
 
 
 def test_no_block_touches_what_is_beside_its_operands(tmp_path: Path) -> None:
     op = fused_file(parts_of(gated), tmp_path / "call.onnx")
     head, _, _ = _MAIN.format(width=1).partition("int main")
-    _check_clean(op, head + _BLOCKS, tmp_path)
-
-
-def _check_clean(op: KernelOp, main: str, tmp_path: Path) -> None:
-    (tmp_path / "kernel.c").write_text(sources_of([op])["kernel_0_0.c"])
-    (tmp_path / "main.c").write_text(main)
-    command = [
-        "cc", "-std=c11", "-O1", "-g", "-fopenmp-simd", "-fsanitize=address,undefined",
-        "-fno-sanitize-recover=all", "kernel.c", "main.c", "-o", "main", "-lm",
-    ]  # fmt: skip
-    subprocess.run(command, cwd=tmp_path, check=True)
-    done = subprocess.run(["./main"], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_sanitized(tmp_path, sources_of([op])["kernel_0_0.c"], head + _BLOCKS)
 
 
 def _random(which: int, batch: int, sequence: int) -> Graph:
