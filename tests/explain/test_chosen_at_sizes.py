@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -12,6 +13,7 @@ from relational_tensat.explain.chosen_at_sizes import ChosenAtSizes
 from relational_tensat.explain.unions_at_sizes import UnlikeValuesError
 from relational_tensat.extract.tables import chosen_graph
 from relational_tensat.rules.language import parse_rules
+from relational_tensat.run.stages.second_search import leave_out
 from relational_tensat.tensor import Graph, Node, build_graph
 from tests.egraph.extraction import cheapest_graph
 from tests.explain.runs import choose_at_random, explored, random_graph, shape_of
@@ -61,9 +63,25 @@ def test_all_that_holds_here_only_is_named_at_once() -> None:
     assert [(why.rule, why.place) for _, why in chosen.refused.values()] == [("gelus", 0)] * 2
     assert chosen.left_out == set(chosen.refused)
     assert {where for where, _ in chosen.refused.values()} == {"gelus at b", "gelus at y"}
-    egraph.database.run("run/exclude_nodes", nodes=sorted(chosen.left_out))
+    leave_out(egraph.database, chosen.left_out)
     cheapest_graph(egraph)
     assert not chosen_at(egraph, [twice(4)]).refused
+
+
+def test_what_needs_a_class_of_which_all_is_left_out_is_left_out() -> None:
+    """The negative is in a class of its own: without it, the sigmoid of it has no operand."""
+    nodes = [Node("relu", (a,), (b,)) for a, b in pairwise("xabcdy")]
+    graph = build_graph("g", {"x": f32(4, 6)}, {}, nodes, ["y"])
+    made = """(rule wrong (law "relu(relu(relu(a))) = sigmoid(neg(a))") (unsound)
+      (from (relu (relu (relu ?a)))) (to (sigmoid (neg ?a))))"""
+    egraph = cheapest(graph, made)
+    assert cheapest_graph(egraph).count_ops()["relu"] == 2
+    negatives = egraph.database.execute(
+        "SELECT e.id FROM enode e JOIN signature s ON s.id = e.signature "
+        "JOIN symbol y ON y.id = s.symbol WHERE y.op = 'neg'"
+    )
+    leave_out(egraph.database, [number for (number,) in negatives])
+    assert cheapest_graph(egraph).count_ops()["relu"] == 5
 
 
 def test_what_only_keeps_the_search_small_may_fail_there() -> None:

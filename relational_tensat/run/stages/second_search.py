@@ -16,6 +16,7 @@ from relational_tensat.base.errors import (
     PrecisionError,
     VerificationError,
 )
+from relational_tensat.egraph.database import Database
 from relational_tensat.explain.fault import Fault, find_fault
 from relational_tensat.rules.backends.expand_to_onnx import expand_to_onnx
 from relational_tensat.run.result_groups import Rejection
@@ -83,9 +84,15 @@ def give_up(extracted: ExtractedRun, why: str) -> ExtractedRun:
 
 def without_nodes(extracted: ExtractedRun, e_nodes: Collection[int]) -> ExtractedRun:
     """Extract again, without e-nodes that applications built."""
-    database = extracted.loaded.egraph.database
-    database.run("run/exclude_nodes", nodes=sorted(e_nodes))
+    leave_out(extracted.loaded.egraph.database, e_nodes)
     return extract_again(extracted)
+
+
+def leave_out(database: Database, e_nodes: Collection[int]) -> None:
+    """Let e-nodes not be extracted any more, nor others that need a class which then has none left."""
+    database.run("run/exclude_nodes", nodes=sorted(e_nodes))
+    while database.run("run/exclude_parents"):
+        pass  # their own parents are next
 
 
 def without_rule(extracted: ExtractedRun, rule: str) -> ExtractedRun:
