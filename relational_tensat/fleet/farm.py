@@ -270,7 +270,10 @@ class _Listening:
         self._device = device
 
     def adapted(self, weights_bytes: int) -> _Listening:
-        self.suited = _Listening(self._device.adapted(weights_bytes), weights_bytes)
+        suited = _Listening(self._device.adapted(weights_bytes), weights_bytes)
+        if suited.key != self.suited.key:  # else who asks goes on with the one there is
+            self.suited = suited
+        self.suited.weights_bytes = weights_bytes
         return self.suited
 
     def measure(

@@ -18,6 +18,8 @@ from relational_tensat.cost.device import Configuration, Device, TimingSample, U
 from relational_tensat.cost.opener import open_device
 from relational_tensat.fleet import farm as farm_module
 from relational_tensat.fleet.farm import FarmPlan, farm
+from relational_tensat.formats.frontend import frontend_of
+from relational_tensat.tensor import Node, TensorType, Weight, build_graph
 from tests.fleet.small_models import write_models
 from tests.fleet.test_places import needs_ray, ray_cluster
 
@@ -86,6 +88,16 @@ def test_a_run_reads_the_snapshot_and_measures_nothing(tmp_path: Path) -> None:
     )
     assert frozen.cost_before_us == result.cost_before_us == 3.0
     assert frozen.cost_after_us == result.cost_after_us == 2.0
+
+
+def test_kernels_of_a_model_whose_weights_change_nothing_are_asked_for(tmp_path: Path) -> None:
+    model, kind = tmp_path / "wide.json", TensorType("float32", (1, 1200))
+    weight = Weight(TensorType("float32", (1200, 1200)))
+    nodes = [Node("matmul", ("x", "w"), ("y",)), Node("tanh", ("y",), ("z",))]
+    graph = build_graph("wide", {"x": kind}, {"w": weight}, nodes, ["z"])
+    frontend_of(model).write(graph, model, None)
+    assert open_device("cpu").adapted(weight.type.nbytes).key == open_device("cpu").key
+    assert farm([model], tmp_path / "costs", _MEASURED).measured == 2
 
 
 def test_options_that_measure_nothing_are_refused(tmp_path: Path) -> None:
