@@ -129,7 +129,7 @@ LEAST_HEATS = 5
 #: Rounds of a heat, each graph once in each, all several times if the first is quick.
 _HEAT_ROUNDS = 7
 #: Fewer, if they would take longer: heats are what is repeated.
-_MOST_HEAT_S = 1.0
+_MOST_HEAT_S = 0.6
 #: More are never run: the winner's, and those before.
 MOST_HEATS = 24
 #: What is not known to be slower than this is as fast as the original.

@@ -33,8 +33,9 @@ from relational_tensat.tensor.uses import weight_bytes
 
 #: A sample of the original takes at least so long; smaller graphs are run several times for one.
 _SAMPLE_US = 2_000.0
-#: Runs before anything counts, and the wall seconds after which there have been enough.
-_WARM_UP_RUNS, _WARM_UP_S = 4, 0.5
+#: Runs before anything counts, and the wall seconds after which two have been enough: in the first one
+#: onnxruntime learns which memory it takes, and in the second it takes that at once.
+_WARM_UP_RUNS, _WARM_UP_S = 4, 0.2
 #: Samples of each graph that count.
 _ROUNDS = 40
 #: Graphs of which the fewest rounds would take longer are not timed by ``time_whole``.
@@ -78,7 +79,7 @@ class RepeatedGraph:
 def repeated(run: Callable[[], None], clock: Clock | None = None) -> RepeatedGraph:
     """Warm a function up; return it repeated often enough for a sample."""
     spent_s, runs = 0.0, 0
-    while runs == 0 or (runs < _WARM_UP_RUNS and spent_s < _WARM_UP_S):
+    while runs < 2 or (runs < _WARM_UP_RUNS and spent_s < _WARM_UP_S):
         start_s = time.perf_counter()
         took_us = (clock or thread_us)(run)
         wall_s = time.perf_counter() - start_s

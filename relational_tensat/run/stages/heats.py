@@ -13,6 +13,7 @@ from itertools import count
 from relational_tensat.cost import Unmeasurable
 from relational_tensat.cost.race import LEAST_HEATS, RaceResult, TimingRound, race
 from relational_tensat.run.end_to_end import RaceClock, TimedTask
+from relational_tensat.run.stages.race import SHORT_BUDGET_S
 
 #: The share of a race's time for the first heats, which all graphs are in.
 _FIRST_HEATS = 0.5
@@ -73,25 +74,21 @@ def first_heat_s(heats: Heats) -> float:
     """Return how long a heat takes, which counts for nothing: libraries are loaded, memory is taken.
 
     Raises:
-        NotRacedError: too few fit into what is left, or the device cannot run a graph.
+        NotRacedError: too few fit into ``SHORT_BUDGET_S``, or the device cannot run a graph.
         OtherMachineError: as ``run_race``.
     """
-    clock = RaceClock(heats.budget_s, heats.passed_s)
     heat = _round_of(heats)
     heat_s = _seconds_of(heat)
-    if LEAST_HEATS * heat_s > clock.left_s > heat_s:
+    if LEAST_HEATS * heat_s > SHORT_BUDGET_S > heat_s:
         heat_s = _seconds_of(heat)
-    if LEAST_HEATS * heat_s > clock.left_s:
-        raise NotRacedError(too_slow(LEAST_HEATS * heat_s, clock.left_s))
+    if LEAST_HEATS * heat_s > SHORT_BUDGET_S:
+        raise NotRacedError(too_slow(LEAST_HEATS * heat_s))
     return heat_s
 
 
-def too_slow(least_s: float, left_s: float) -> str:
+def too_slow(least_s: float) -> str:
     """Return that a race would take too long."""
-    return (
-        f"a race would take at least {least_s:.0f} s, and {left_s:.0f} are left: "
-        "--effort high or --budget races it"
-    )
+    return f"a race would take at least {least_s:.0f} s: --effort high or --budget races it"
 
 
 def _seconds_of(heat: TimingRound) -> float:

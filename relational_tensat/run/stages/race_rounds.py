@@ -41,6 +41,7 @@ from relational_tensat.run.stages.heats import (
     run_race,
     too_slow,
 )
+from relational_tensat.run.stages.race import SHORT_BUDGET_S
 from relational_tensat.run.stages.race_memory import candidate_of, remember
 from relational_tensat.run.values import CachedChoice, ExtractedRun, LoadedRun
 from relational_tensat.tensor import Graph
@@ -80,7 +81,7 @@ def race_in_rounds(
 
     Args:
         has_others: whether other graphs than the chosen one take part.
-        is_short: nothing is raced of which too few heats fit into the seconds.
+        is_short: nothing is raced of which too few heats fit into ``SHORT_BUDGET_S``.
         is_total: what earlier runs of the same hash have spent is part of the budget; when it is spent,
             the fastest of those that raced then is chosen.
 
@@ -92,7 +93,7 @@ def race_in_rounds(
     loaded, run, settled = extracted.loaded, extracted.loaded.run, extracted.start.settled
     timed = TimedGraphs.of(loaded, device)
     if is_short:
-        _check_modelled(loaded, budget_s)
+        _check_modelled(loaded)
     if settled is not None:
         with run.phases.phase("whole"):
             return (yield from _settled_before(extracted, settled, timed))
@@ -231,7 +232,7 @@ def _undisturbed(
     return answer
 
 
-def _check_modelled(loaded: LoadedRun, budget_s: float) -> None:
+def _check_modelled(loaded: LoadedRun) -> None:
     """Check that heats of the original are not sure to take too long, before one is run.
 
     Raises:
@@ -239,8 +240,8 @@ def _check_modelled(loaded: LoadedRun, budget_s: float) -> None:
     """
     round_s = IN_LAST_HEATS * graph_cost_us(loaded.original, loaded.cost) / 1e6
     least_s = LEAST_HEATS * round_s * (1 + heat_rounds(round_s))  # one warms up
-    if least_s > budget_s:
-        raise NotRacedError(too_slow(least_s, budget_s))
+    if least_s > SHORT_BUDGET_S:
+        raise NotRacedError(too_slow(least_s))
 
 
 def _heats(loaded: LoadedRun, device: Device, graphs: Sequence[Graph], clock: RaceClock) -> Heats:
