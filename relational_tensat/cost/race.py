@@ -126,6 +126,8 @@ TimingRound: TypeAlias = Callable[[Sequence[int]], Sequence[float]]
 RACE_VERSION = 2
 #: Fewer heats say nothing.
 LEAST_HEATS = 5
+#: With modelled costs and normal effort, a race takes so long at most, or so few heats have to fit into it.
+SHORT_BUDGET_S = 10.0
 #: Rounds of a heat, each graph once in each, all several times if the first is quick.
 _HEAT_ROUNDS = 7
 #: Fewer, if they would take longer: heats are what is repeated.

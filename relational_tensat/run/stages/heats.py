@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from itertools import count
 
 from relational_tensat.cost import Unmeasurable
-from relational_tensat.cost.race import LEAST_HEATS, RaceResult, TimingRound, race
+from relational_tensat.cost.race import LEAST_HEATS, SHORT_BUDGET_S, RaceResult, TimingRound, race
 from relational_tensat.run.end_to_end import RaceClock, TimedTask
-from relational_tensat.run.stages.race import SHORT_BUDGET_S
 
 #: The share of a race's time for the first heats, which all graphs are in.
 _FIRST_HEATS = 0.5

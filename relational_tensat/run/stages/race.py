@@ -8,6 +8,7 @@ from pathlib import Path
 from relational_tensat.base.errors import InputError, MissingDependencyError, UsageError
 from relational_tensat.base.plan import Plan, carried_out
 from relational_tensat.cost import CostSource, Device, graph_cost_us, open_device
+from relational_tensat.cost.race import SHORT_BUDGET_S
 from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.rules.backends.backend import Backend, load_backend
 from relational_tensat.rules.backends.names import BACKENDS
@@ -18,9 +19,8 @@ from relational_tensat.verify.quantization import is_quantized
 
 #: With measured costs, so many seconds at most unless the options say.
 DEFAULT_BUDGET_S = 60.0
-#: With modelled costs and normal effort: a model of which the fewest heats take longer is not raced. Others
-#: race for less where the run has taken long, so that the whole takes no longer than this, but for half.
-SHORT_BUDGET_S, _SHORT_RUN_S, _AFTER_SHORT_S = 10.0, 20.0, 3.0
+#: A short race takes less, but half at least, where the run has taken long: the whole takes no longer.
+_SHORT_RUN_S, _AFTER_SHORT_S = 20.0, 3.0
 #: A modelled gain that is not timed has to be as large. One of 6 % was a loss of 7: DeiT for eight images,
 #: on an Intel Xeon. There onnxruntime reuses memory of results whose sizes it knows, and is slower for it.
 _LEAST_GAIN = 0.15

@@ -16,7 +16,7 @@ from relational_tensat.base.plan import Plan
 from relational_tensat.base.runner import undisturbed
 from relational_tensat.cost import CostSource, Device, ask_for_graph, graph_cost_us
 from relational_tensat.cost.key import graph_configurations
-from relational_tensat.cost.race import LEAST_HEATS, RaceResult, heat_rounds
+from relational_tensat.cost.race import LEAST_HEATS, SHORT_BUDGET_S, RaceResult, heat_rounds
 from relational_tensat.cost.source import Race
 from relational_tensat.extract.cost_table import forget_costs
 from relational_tensat.extract.problem import COST_TOLERANCE
@@ -41,7 +41,6 @@ from relational_tensat.run.stages.heats import (
     run_race,
     too_slow,
 )
-from relational_tensat.run.stages.race import SHORT_BUDGET_S
 from relational_tensat.run.stages.race_memory import candidate_of, remember
 from relational_tensat.run.values import CachedChoice, ExtractedRun, LoadedRun
 from relational_tensat.tensor import Graph
