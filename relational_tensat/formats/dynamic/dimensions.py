@@ -94,6 +94,8 @@ def _is_dynamic(dim: onnx.TensorShapeProto.Dimension) -> bool:
 _PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83)
 #: By default: of a batch, of a sequence (or the next prime that the model has not), of an image's sides.
 _BATCH, _SEQUENCE = 3, 61
+#: Of a sequence that comes to a cache of keys and values: once the first part is there, a token at a time.
+_TOKENS = 7
 _SIDES = (224, 192, 160, 128, 96, 256, 288, 320)
 #: Ranges of fewer sizes are too few to tell expressions of these apart.
 _FEW = 12
@@ -345,7 +347,9 @@ class DynamicDimensions:
         step = self.multiples.get(symbol, 1)
         if places and all(self._is_side(item) for item in places) and step == 1:
             return scale * next(side for side in _SIDES if scale * side not in avoided)
-        start = _BATCH if self.is_batch(symbol) else scale * _SEQUENCE
+        start = _TOKENS if self._comes_to_cache(symbol) else scale * _SEQUENCE
+        if self.is_batch(symbol):
+            start = _BATCH
         if symbol in self.least and self.least[symbol].symbols <= sizes.keys():
             start = self.least[symbol].value(sizes) + 1
         while start * step in avoided or not _is_prime(start):
@@ -356,6 +360,12 @@ class DynamicDimensions:
         """Whether a symbol is how many inputs there are at a time."""
         axes = [item.axis for item in self.dimensions if item.symbol == symbol]
         return "batch" in symbol.lower() or 0 in axes
+
+    def _comes_to_cache(self, symbol: str) -> bool:
+        """Whether there are so many more than a cache has: something is as long as both together."""
+        cached = {item.symbol for item in self.dimensions if item.rank == 4 and item.axis > 0}
+        sums = [found.symbols for found in (*self.derived.values(), *self.least.values())]
+        return symbol not in cached and any(symbol in of and of & cached for of in sums)
 
     def _is_side(self, item: DynamicDimension) -> bool:
         """Whether a dimension is one of an image's sides; a cache of keys has a dynamic axis of the two."""

@@ -36,6 +36,13 @@ def test_defaults_are_none_of_the_models_own_sizes() -> None:
     assert cache.base({}, set()) == {"n": 3, "past": 61}
 
 
+def test_few_tokens_come_to_a_cache() -> None:
+    inputs = [tensor("ids", ["n", "seq"]), tensor("keys", ["n", 4, "past", 64])]
+    assert DynamicDimensions.of(inputs).base({}, set()) == {"n": 3, "seq": 61, "past": 67}
+    mask = tensor("mask", ["n", "past + seq"])
+    assert DynamicDimensions.of([*inputs, mask]).base({}, set()) == {"n": 3, "seq": 7, "past": 61}
+
+
 def test_other_sizes_differ_from_the_base_and_from_each_other() -> None:
     dims = DynamicDimensions.of([tensor("x", ["batch", "seq"])])
     base = {"batch": 1, "seq": 128}
