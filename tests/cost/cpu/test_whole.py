@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import gc
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from relational_tensat.cost.cpu import graph_times as whole
-from relational_tensat.cost.cpu import open_device
+from relational_tensat.cost.cpu import onnxruntime_device, open_device
 from relational_tensat.cost.cpu.graph_times import repeated, time_in_turn, time_whole, timing
 from relational_tensat.cost.cpu.quiet import Taken
 from relational_tensat.cost.device import Unmeasurable, WholeTiming
 from relational_tensat.run.end_to_end import with_drawn_weights
 from relational_tensat.tensor import Graph, Node, TensorType, build_graph
+from relational_tensat.tensor.uses import weight_bytes
 from tests.graphs import shared_matmuls
 
 _X = {"x": np.ones((64, 64), np.float32)}
@@ -55,6 +59,21 @@ def test_rounds_are_corrected_or_left_out() -> None:
 def _pair() -> tuple[Graph, Graph]:
     weights = with_drawn_weights(shared_matmuls(), 0)
     return weights, weights
+
+
+def test_many_weights_race_from_a_file_that_goes_with_the_device(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(onnxruntime_device, "_MANY_WEIGHT_BYTES", 2000)
+    graphs, device = _pair(), open_device()
+    ratios = device.heat(graphs, _X, 0)
+    assert not isinstance(ratios, Unmeasurable) and len(ratios) == 2
+    (folder,) = tmp_path.iterdir()  # equal graphs are written once
+    assert (folder / "weights").stat().st_size >= weight_bytes(graphs[0])
+    del device
+    gc.collect()
+    assert not list(tmp_path.iterdir())
 
 
 def test_two_graphs_are_timed_by_the_device() -> None:
