@@ -37,7 +37,7 @@ from relational_tensat.formats.dynamic.sized_model import (
 from relational_tensat.formats.onnx_frame import default_inputs
 from relational_tensat.formats.onnx_metadata import weights_without_data
 from relational_tensat.formats.onnx_node import MisfitError
-from relational_tensat.formats.onnx_read import Reading, parse_onnx, read_in_full
+from relational_tensat.formats.onnx_read import OnnxSource, Reading, parse_onnx, read_in_full
 from relational_tensat.formats.onnx_types import from_type_proto
 from relational_tensat.tensor import (
     Array,
@@ -94,6 +94,7 @@ class _SizeReader:
         given: Mapping[str, Array],
     ) -> None:
         self._frame = frame
+        self._source = OnnxSource(frame, str(path), data, overridable)
         self._data = data
         self._path = path
         self._overridable = overridable
@@ -353,9 +354,7 @@ class _SizeReader:
         return self._readings[key]
 
     def _read_unfolded(self, dims: Mapping[str, int], unfolded: Collection[str]) -> Reading:
-        copy = onnx.ModelProto()
-        copy.CopyFrom(self._frame)
-        return read_in_full(copy, dims, str(self._path), self._data, unfolded, self._overridable)
+        return self._source.read(dims, unfolded)
 
     def _check_runs(self, base: Sizes) -> None:
         """Check that the model runs at these sizes and others: types do not say all that it needs.
