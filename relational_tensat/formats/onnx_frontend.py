@@ -78,9 +78,7 @@ def from_onnx_model(
     from relational_tensat.formats.onnx_read import check_model, read_model
 
     check_model(model, where)
-    copy = type(model)()
-    copy.CopyFrom(model)
-    return read_model(copy, dims or {}, where)
+    return read_model(model, dims or {}, where)
 
 
 def to_onnx_model(graph: Graph, opset: int | None = None) -> onnx.ModelProto:

@@ -16,7 +16,6 @@ from relational_tensat.base.errors import ModelError, ShapeError
 from relational_tensat.formats.onnx_fold import data_of, fold
 from relational_tensat.formats.onnx_names import (
     FreshNames,
-    all_names,
     all_nodes,
     defined_names,
     rename_node,
@@ -54,21 +53,23 @@ class NodeReader:
     """Turns ONNX nodes, given in topological order, into nodes of the graph.
 
     Args:
-        graph: where the nodes are from; its value_info is believed where inference knows nothing.
+        names: of all values where the nodes are from.
         imports: operator set versions by domain.
         inputs: types of the graph inputs.
         weights: what is known before inference; grows by what is folded.
+        declared: types of values, which are believed where inference knows nothing.
         as_they_are: keep every node opaque, and none merged with its like.
         unfolded: values that stay computed, whatever is known of them.
     """
 
     def __init__(
         self,
-        graph: onnx.GraphProto,
+        names: Collection[str],
         imports: Mapping[str, int],
         inputs: Mapping[str, TensorType],
         weights: Mapping[str, Weight],
         where: str,
+        declared: Mapping[str, onnx.ValueInfoProto],
         *,
         as_they_are: bool = False,
         unfolded: Collection[str] = (),
@@ -82,10 +83,9 @@ class NodeReader:
         self._types = {**inputs, **{name: weight.type for name, weight in weights.items()}}
         self._where = where
         self._nodes: list[Node] = []
-        self._fresh = FreshNames(all_names(graph))
+        self._fresh = FreshNames(names)
         self._oracle = NodeOracle(imports, where)
-        #: Few of them are looked at.
-        self._declared = {value.name: value for value in (*graph.value_info, *graph.output)}
+        self._declared = declared
         self._used: set[str] = set()
         self._readers = _readers()
         self._made: list[set[str] | None] = []
@@ -95,13 +95,16 @@ class NodeReader:
         #: Constants whose elements are one number, whatever sizes they are computed from.
         self._uniform: set[str] = set()
 
-    def read_all(self, nodes: Sequence[onnx.NodeProto], outputs: Iterable[str]) -> None:
-        """Read nodes in topological order, all that ``outputs`` need and only those.
+    def read_all(self, nodes: Sequence[onnx.NodeProto], used: Collection[str]) -> None:
+        """Read nodes in topological order, all that the graph's outputs need and only those.
+
+        Args:
+            used: all values that nodes take, and the outputs.
 
         Raises:
             ModelError: a node's operands do not fit.
         """
-        self._used = {*outputs, *(name for node in nodes for name in input_names(node))}
+        self._used = set(used)
         for node in nodes:
             count = len(self._nodes)
             node = _in_default_domain(node)

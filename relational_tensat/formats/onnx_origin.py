@@ -98,7 +98,7 @@ def origin_of(graph: Graph) -> Origin | None:
     return origin if isinstance(origin, Origin) and origin.fits(graph) else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SourceNode:
     """A node that is read, and what in the file it is from.
 
@@ -113,6 +113,11 @@ class SourceNode:
     file_node: onnx.NodeProto
     place: int | None = None
     in_call: bool = False
+
+    @cached_property
+    def spelling(self) -> onnx.NodeProto:
+        """A copy of the node as it is written where it stays, which outlives the model."""
+        return _copy(self.node if self.in_call else self.file_node)
 
 
 def source_nodes(
@@ -144,7 +149,8 @@ def _kind(node: onnx.NodeProto) -> tuple[str, str]:
 
 
 def make_origin(
-    model: onnx.ModelProto,
+    frame: onnx.ModelProto,
+    tensors: Mapping[str, FileTensor],
     sources: Sequence[SourceNode],
     made: Sequence[Collection[str] | None],
     known: Mapping[str, Weight],
@@ -153,7 +159,8 @@ def make_origin(
     """Return the origin of a graph, which refers to nothing in the messages that it was read from.
 
     Args:
-        model: with the sizes of its dynamic dimensions.
+        frame: see ``frame_of``; with the sizes of its dynamic dimensions.
+        tensors: the file's initializers.
         sources: the nodes that were read, in order.
         made: for each of them, the values that were made of it; None where the file's node cannot stay.
         known: the values that are known before inference.
@@ -164,15 +171,15 @@ def make_origin(
     for source, values in zip(sources, made, strict=True):
         if source.place is None or values is None or _is_known_constant(source.node, known):
             continue
-        node = source.node if source.in_call else source.file_node
-        unit = Unit(_copy(node), source.place, frozenset(values))
-        units.update(dict.fromkeys(filter(None, node.output), unit))
+        unit = Unit(source.spelling, source.place, frozenset(values))
+        units.update(dict.fromkeys(filter(None, unit.node.output), unit))
         if source.in_call:
             bodies.setdefault(source.place, (source.file_node, set()))[1].update(values)
     for place, (call, inner) in bodies.items():
         unit = Unit(_copy(call), place, frozenset(inner))
         calls.update(dict.fromkeys(filter(None, call.output), unit))
-    return Origin(_frame(model), _tensors(model, sources, known), known, units, calls, graph)
+    tensors = {**tensors, **dict(_constants(sources, known))}
+    return Origin(frame, tensors, known, units, calls, graph)
 
 
 def _is_known_constant(node: onnx.NodeProto, known: Mapping[str, Weight]) -> bool:
@@ -185,8 +192,8 @@ def _copy(message: _Message) -> _Message:
     return copy
 
 
-def _frame(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model without what is written from the graph; its weights are never copied."""
+def frame_of(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a copy of a model without its nodes and constants."""
     frame = onnx.ModelProto()
     parts: tuple[tuple[Any, Any], ...] = ((frame, model), (frame.graph, model.graph))
     for part, whole in parts:
@@ -201,23 +208,26 @@ def _frame(model: onnx.ModelProto) -> onnx.ModelProto:
     return frame
 
 
-def _tensors(
-    model: onnx.ModelProto, sources: Sequence[SourceNode], known: Mapping[str, Weight]
-) -> dict[str, FileTensor]:
-    """Return the file's constants, initializers and values of ``Constant``, by name."""
+def file_tensors(graph: onnx.GraphProto, known: Mapping[str, Weight]) -> dict[str, FileTensor]:
+    """Return a graph's initializers by name; long ones that are known without data."""
     tensors: dict[str, FileTensor] = {
-        tensor.name: _short(tensor, tensor.name, known) for tensor in model.graph.initializer
+        tensor.name: _short(tensor, tensor.name, known) for tensor in graph.initializer
     }
-    tensors |= {tensor.values.name: _copy(tensor) for tensor in model.graph.sparse_initializer}
+    return tensors | {tensor.values.name: _copy(tensor) for tensor in graph.sparse_initializer}
+
+
+def _constants(
+    sources: Sequence[SourceNode], known: Mapping[str, Weight]
+) -> Iterator[tuple[str, FileTensor]]:
+    """Yield the values of ``Constant`` in the file that are known, by name."""
     for source in sources:
         if source.place is not None and _is_known_constant(source.node, known):
             name = source.node.output[0]
             for attribute in source.node.attribute:
                 if attribute.name == "value":
-                    tensors[name] = _short(attribute.t, name, known)
+                    yield name, _short(attribute.t, name, known)
                 elif attribute.name == "sparse_value":
-                    tensors[name] = _copy(attribute.sparse_tensor)
-    return tensors
+                    yield name, _copy(attribute.sparse_tensor)
 
 
 def _short(tensor: onnx.TensorProto, name: str, known: Mapping[str, Weight]) -> onnx.TensorProto:

@@ -34,11 +34,17 @@ from relational_tensat.formats.onnx_metadata import (
     read_metadata,
     weights_without_data,
 )
-from relational_tensat.formats.onnx_names import all_nodes, names_values
+from relational_tensat.formats.onnx_names import all_names, all_nodes, names_values
 from relational_tensat.formats.onnx_node import condense
 from relational_tensat.formats.onnx_nodes import NodeReader
 from relational_tensat.formats.onnx_opaque import input_names
-from relational_tensat.formats.onnx_origin import SourceNode, make_origin, source_nodes
+from relational_tensat.formats.onnx_origin import (
+    SourceNode,
+    file_tensors,
+    frame_of,
+    make_origin,
+    source_nodes,
+)
 from relational_tensat.formats.onnx_types import (
     TensorDataError,
     array_of,
@@ -223,7 +229,7 @@ def read_model(
     where: str,
     data: Mapping[str, memoryview] | None = None,
 ) -> Graph:
-    """Return the graph of a valid model whose external data is loaded; changes the model.
+    """Return the graph of a valid model whose external data is loaded.
 
     Args:
         data: of the initializers that have a placeholder in the model, by name.
@@ -242,7 +248,7 @@ def read_in_full(
     unfolded: Collection[str] = (),
     overridable: Collection[str] = (),
 ) -> Reading:
-    """Return the graph, and all that became known while it was read; changes the model.
+    """Return the graph, and all that became known while it was read.
 
     Args:
         data: of the initializers that have a placeholder in the model, by name.
@@ -252,91 +258,136 @@ def read_in_full(
     Raises:
         UsageError, InputError, ModelError: as ``read_onnx``.
     """
-    try:
-        return _read_model(model, dims, where, data, unfolded, frozenset(overridable))
-    except TensorDataError as error:
-        raise ModelError(f"{where}: {error}") from None
+    return OnnxSource(model, where, data, overridable).read(dims, unfolded)
 
 
-def _read_model(
-    model: onnx.ModelProto,
-    dims: Mapping[str, int],
-    where: str,
-    data: Mapping[str, memoryview],
-    unfolded: Collection[str],
-    overridable: frozenset[str],
-) -> Reading:
-    initialized = {tensor.name for tensor in model.graph.initializer}
-    initialized |= {tensor.values.name for tensor in model.graph.sparse_initializer}
-    initialized -= overridable
-    fix_dims(
-        [value for value in model.graph.input if value.name not in initialized],
-        [*model.graph.value_info, *model.graph.output],
-        dims,
-        where,
-    )
-    file_model = model
-    if model.functions:
-        model = inliner.inline_local_functions(model)
-    graph, imports = model.graph, read_imports(model.opset_import)
-    newest = onnx.defs.onnx_opset_version()
-    if imports.get("", 0) > newest:
-        raise ModelError(
-            f"{where}: operator set version {imports['']} is newer than the installed onnx"
-            f" {onnx.__version__} knows ({newest})"
-        )
-    graph_inputs = [value for value in graph.input if value.name not in initialized]
-    without_data = weights_without_data(model)
-    inputs = {value.name: _input_type(value, where) for value in graph_inputs}
-    weights = {name: Weight(kind) for name, kind in inputs.items() if name in without_data}
-    inputs = {name: kind for name, kind in inputs.items() if name not in weights}
-    exotic: list[onnx.NodeProto] = []
-    for tensor in graph.initializer:
-        if tensor.name in overridable:
-            continue
-        if tensor.name in data:
-            array = compact(mapped_array(tensor, data[tensor.name]))
-            weights[tensor.name] = Weight(type_of(tensor), array)
-        elif is_numeric(type_of(tensor)):
-            weights[tensor.name] = Weight(type_of(tensor), array_of(tensor))
-        else:  # strings, complex numbers, 4 and 8 bit floats: an opaque constant carries them
-            exotic.append(onnx.helper.make_node("Constant", [], [tensor.name], value=tensor))
-    for sparse in graph.sparse_initializer:
-        name = sparse.values.name
-        if name in overridable:
-            continue
-        if (weight := dense_weight(sparse)) is not None:
-            weights[name] = weight
-        else:
-            exotic.append(onnx.helper.make_node("Constant", [], [name], sparse_value=sparse))
-    outputs = [value.name for value in graph.output]
-    sources = [SourceNode(node, node) for node in exotic]
-    sources += source_nodes(file_model.graph.node, graph.node)
-    sources = _needed(sources, outputs)
-    needed_nodes = [source.node for source in sources]
+class OnnxSource:
+    """A valid model, to be read at one size of its dynamic dimensions or several, and not changed.
 
-    def read(*, as_they_are: bool) -> Reading:
-        reader = NodeReader(
-            graph, imports, inputs, weights, where, as_they_are=as_they_are, unfolded=unfolded
-        )
-        reader.read_all(needed_nodes, outputs)
-        nodes, used_weights = reader.result(outputs)
-        metadata = read_metadata(model)
-        operator_graph = build_graph(
-            graph.name, inputs, used_weights, nodes, outputs, metadata, where=where
-        )
-        origin = make_origin(file_model, sources, reader.made, reader.constants, operator_graph)
-        defaults = [_with_data(t, data) for t in graph.initializer if t.name in overridable]
-        sparse = [item for item in graph.sparse_initializer if item.values.name in overridable]
-        origin = replace(origin, defaults=(*defaults, *sparse))
-        return Reading(replace(operator_graph, origin=origin), reader.constants, reader.choices)
+    What is the same at all sizes is made once.
+    """
 
-    if any(map(names_values, needed_nodes)):  # what they name must stay
-        return read(as_they_are=True)
-    reading = read(as_they_are=False)
-    if is_writable(reading.graph):
-        return reading
-    return read(as_they_are=True)
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        where: str,
+        data: Mapping[str, memoryview],
+        overridable: Collection[str] = (),
+    ) -> None:
+        """Read what is known at any sizes; see ``read_in_full``.
+
+        Raises:
+            ModelError: a constant is none, or the operators are newer than those that are known.
+        """
+        self._model, self._where, self._data = model, where, data
+        self._overridable = frozenset(overridable)
+        self._inlined = inliner.inline_local_functions(model) if model.functions else model
+        graph = self._inlined.graph
+        self._imports = read_imports(self._inlined.opset_import)
+        newest = onnx.defs.onnx_opset_version()
+        if self._imports.get("", 0) > newest:
+            raise ModelError(
+                f"{where}: operator set version {self._imports['']} is newer than the installed onnx"
+                f" {onnx.__version__} knows ({newest})"
+            )
+        self._initialized = {tensor.name for tensor in model.graph.initializer}
+        self._initialized |= {tensor.values.name for tensor in model.graph.sparse_initializer}
+        self._initialized -= self._overridable
+        try:
+            exotic = self._read_weights(graph)
+        except TensorDataError as error:
+            raise ModelError(f"{where}: {error}") from None
+        self._outputs = [value.name for value in graph.output]
+        sources = [SourceNode(node, node) for node in exotic]
+        sources += source_nodes(model.graph.node, graph.node)
+        self._sources = _needed(sources, self._outputs)
+        self._nodes = [source.node for source in self._sources]
+        self._used = {*self._outputs, *(name for n in self._nodes for name in input_names(n))}
+        self._names = all_names(graph)
+        self._tensors = file_tensors(model.graph, self._weights)
+
+    def _read_weights(self, graph: onnx.GraphProto) -> list[onnx.NodeProto]:
+        """Read the initializers; return those that no weight can hold, as nodes.
+
+        Raises:
+            TensorDataError: one is no tensor.
+        """
+        self._weights: dict[str, Weight] = {}
+        exotic: list[onnx.NodeProto] = []
+        for tensor in graph.initializer:
+            name = tensor.name
+            if name in self._overridable:
+                continue
+            if name in self._data:
+                array = compact(mapped_array(tensor, self._data[name]))
+                self._weights[name] = Weight(type_of(tensor), array)
+            elif is_numeric(type_of(tensor)):
+                self._weights[name] = Weight(type_of(tensor), array_of(tensor))
+            else:  # strings, complex numbers, 4 and 8 bit floats: an opaque constant carries them
+                exotic.append(onnx.helper.make_node("Constant", [], [name], value=tensor))
+        for sparse in graph.sparse_initializer:
+            name = sparse.values.name
+            if name in self._overridable:
+                continue
+            if (weight := dense_weight(sparse)) is not None:
+                self._weights[name] = weight
+            else:
+                exotic.append(onnx.helper.make_node("Constant", [], [name], sparse_value=sparse))
+        return exotic
+
+    def read(self, dims: Mapping[str, int], unfolded: Collection[str] = ()) -> Reading:
+        """Return the graph at some sizes, and all that became known; see ``read_in_full``.
+
+        Raises:
+            UsageError, InputError, ModelError: as ``read_onnx``.
+        """
+        frame = self._sized(self._model, dims)
+        graph = (frame if self._inlined is self._model else self._sized(self._inlined, dims)).graph
+        given = [value for value in graph.input if value.name not in self._initialized]
+        without_data = weights_without_data(self._inlined)
+        inputs = {value.name: _input_type(value, self._where) for value in given}
+        weights = {name: Weight(kind) for name, kind in inputs.items() if name in without_data}
+        inputs = {name: kind for name, kind in inputs.items() if name not in weights}
+        weights |= self._weights
+        declared = {value.name: value for value in (*graph.value_info, *graph.output)}
+
+        def read(*, as_they_are: bool) -> Reading:
+            reader = NodeReader(
+                self._names, self._imports, inputs, weights, self._where, declared,
+                as_they_are=as_they_are, unfolded=unfolded,
+            )  # fmt: skip
+            reader.read_all(self._nodes, self._used)
+            nodes, used_weights = reader.result(self._outputs)
+            metadata = read_metadata(self._inlined)
+            operator_graph = build_graph(
+                graph.name, inputs, used_weights, nodes, self._outputs, metadata, where=self._where
+            )
+            file = self._model.graph
+            defaults = [
+                _with_data(t, self._data) for t in file.initializer if t.name in self._overridable
+            ]
+            sparse = [t for t in file.sparse_initializer if t.values.name in self._overridable]
+            origin = make_origin(
+                frame, self._tensors, self._sources, reader.made, reader.constants, operator_graph
+            )
+            origin = replace(origin, defaults=(*defaults, *sparse))
+            return Reading(replace(operator_graph, origin=origin), reader.constants, reader.choices)
+
+        try:
+            if any(map(names_values, self._nodes)):  # what they name must stay
+                return read(as_they_are=True)
+            reading = read(as_they_are=False)
+            return reading if is_writable(reading.graph) else read(as_they_are=True)
+        except TensorDataError as error:
+            raise ModelError(f"{self._where}: {error}") from None
+
+    def _sized(self, model: onnx.ModelProto, dims: Mapping[str, int]) -> onnx.ModelProto:
+        """Return a model without its nodes and constants, with the sizes of its dynamic dimensions."""
+        frame = frame_of(model)
+        graph = frame.graph
+        inputs = [value for value in graph.input if value.name not in self._initialized]
+        fix_dims(inputs, [*graph.value_info, *graph.output], dims, self._where)
+        return frame
 
 
 def _with_data(tensor: onnx.TensorProto, data: Mapping[str, memoryview]) -> onnx.TensorProto:

@@ -171,6 +171,8 @@ class _Verifier:
         self.unknown = UnknownOperators()
         self.step = 0
         self._drawn = {} if drawn is None else drawn
+        #: What the first masked rows gave, by the trial's label: computed beside random inputs.
+        self._masked: dict[str, tuple[int, list[list[Array]]]] = {}
         self._draws_again = self.runs > 1 or self.masking.has_runs or drawn is not None
         self.results: list[OutputCheck] = []
         self.comparisons: list[Compared] = []
@@ -296,22 +298,40 @@ class _Verifier:
         while True:
             inputs: Mapping[str, Array]
             inputs = draw_inputs(self.original, seed, self.step, self.inputs)
-            if trial.masks is not None:
-                inputs = self.masking.runs(inputs)[trial.masks]
+            masked = self.masking.runs(inputs)
             weights = data_by_name if trial.has_own_weights else self._random_weights()
-            results = self._results(together, inputs, weights)
-            is_last = self.step == LAST_STEP or not self.varies or trial.masks is not None
-            if is_last or not _overflows(results[0]):
+            if trial.masks is not None:
+                step, outputs = self._masked.pop(trial.label, (-1, []))
+                inputs = masked[trial.masks]
+                if step != self.step or trial.masks > 0:
+                    (outputs,) = self._results(together, [inputs], weights)
+                return inputs, weights, outputs
+            draws = [inputs, *masked[: self._has_room_for_two(together) and seed == trial.seed]]
+            results, *of_masked = self._results(together, draws, weights)
+            if of_masked:
+                self._masked[trial.label] = self.step, of_masked[0]
+            if self.step == LAST_STEP or not self.varies or not _overflows(results[0]):
                 return inputs, weights, results
             self.step += 1
 
-    def _results(
-        self, together: Together, inputs: Mapping[str, Array], weights: Weights
-    ) -> list[list[Array]]:
+    def _has_room_for_two(self, together: Together) -> bool:
+        """Whether a large graph is computed on two inputs at a time."""
         try:
-            return together.compute(inputs, weights, self.unknown)
+            check_memory(together.graph, 2)
+        except InputError:
+            return False
+        return self.is_large
+
+    def _results(
+        self, together: Together, draws: Sequence[Mapping[str, Array]], weights: Weights
+    ) -> list[list[list[Array]]]:
+        """Return what each graph makes of each inputs; of the first alone where that cannot be computed."""
+        try:
+            return together.compute(draws, weights, self.unknown)
         except InputError as error:
-            compute_outputs(self.original, inputs, weights, self.unknown)  # its own fault?
+            if len(draws) > 1:
+                return self._results(together, draws[:1], weights)
+            compute_outputs(self.original, draws[0], weights, self.unknown)  # its own fault?
             raise VerificationError(f"the optimized graph cannot be computed: {error}") from error
 
     def _random_weights(self) -> Weights:

@@ -37,14 +37,14 @@ _FLOAT_BYTES = 8
 _GIB = 2**30
 
 
-def check_memory(graph: Graph) -> None:
-    """Check that the machine has the memory to evaluate a graph.
+def check_memory(graph: Graph, n_runs: int = 1) -> None:
+    """Check that the machine has the memory to evaluate a graph, on so many inputs at a time.
 
     Raises:
         InputError: it has not; gives the least that is needed.
     """
     inputs = sum(map(_bytes, graph.inputs.values()))
-    needed = inputs + peak_bytes(graph)
+    needed = n_runs * (inputs + peak_bytes(graph))
     machine = memory_bytes()
     if machine is not None and needed > machine:
         raise InputError(
@@ -164,8 +164,22 @@ def evaluate_graph(
             computed for these values.
         MissingDependencyError: the graph has opaque operators, and onnxruntime is not installed.
     """
+    return evaluate_together(graph, [inputs], weights, unknown)[0]
+
+
+def evaluate_together(
+    graph: Graph,
+    draws: Sequence[Mapping[str, Array]],
+    weights: Weights,
+    unknown: UnknownOperators | None = None,
+) -> list[dict[str, Any]]:
+    """Compute all outputs as ``evaluate_graph``, on several inputs at a time: weights are taken once."""
+    once = _TakenOnce(_Run(graph, {}, weights), len(draws))
+    runs = [_Run(graph, inputs, once, unknown=unknown) for inputs in draws]
     with np.errstate(all="ignore"):  # what overflows is infinite in the result
-        return _Run(graph, inputs, weights, unknown=unknown).run(graph.nodes, graph.outputs)
+        for _ in zip(*(run.steps(graph.nodes, graph.outputs) for run in runs), strict=True):
+            pass
+        return [run.outputs(graph.outputs) for run in runs]
 
 
 def evaluate_as_typed(
@@ -226,7 +240,7 @@ def evaluate_weight_only(graph: Graph) -> dict[str, Array]:
     if machine is not None and peak_bytes(graph, node_order, names) > machine:
         return {}
     with np.errstate(all="ignore"):  # a type has infinities for what it cannot hold
-        values = _Run(graph, {}, data, rounds=True).run(node_order, names)
+        values = _Run(graph, {}, data, rounds=True, keeps_types=True).run(node_order, names)
     return {name: _as_declared(value, graph.types[name]) for name, value in values.items()}
 
 
@@ -283,6 +297,7 @@ class _Run:
 
     Args:
         rounds: round every result to its element type; without, floats are computed in float64.
+        keeps_types: values that operators only move stay in their element types, and are no copies.
         skips_nan: extrema do not see NaN.
         unknown: computes opaque operators.
         disturb: replaces floats that are to be quantized; None for nothing.
@@ -295,10 +310,12 @@ class _Run:
         weights: Weights,
         *,
         rounds: bool = False,
+        keeps_types: bool = False,
         skips_nan: bool = False,
         unknown: UnknownOperators | None = None,
         disturb: Callable[[Array, TensorType], Array] | None = None,
     ) -> None:
+        self.keeps_types = keeps_types
         self.graph = graph
         self.inputs = inputs
         self.weights = weights
@@ -308,8 +325,13 @@ class _Run:
         self.disturb = disturb
         self.values: dict[str, Any] = {}
 
-    def run(self, nodes: Iterable[Node], outputs: Iterable[str]) -> dict[str, Any]:
-        nodes, outputs = list(nodes), list(outputs)
+    def run(self, nodes: Sequence[Node], outputs: Sequence[str]) -> dict[str, Any]:
+        for _ in self.steps(nodes, outputs):
+            pass
+        return self.outputs(outputs)
+
+    def steps(self, nodes: Sequence[Node], outputs: Sequence[str]) -> Iterator[None]:
+        """Compute one node after the other, and drop what is not needed any more."""
         uses = Counter(outputs)
         for node in nodes:
             uses.update(set(node.inputs))
@@ -320,7 +342,11 @@ class _Run:
             for name in (*node.inputs, *node.outputs):
                 if not uses[name]:
                     self.values.pop(name, None)
-        return {name: self._value(name) for name in outputs}
+            yield
+
+    def outputs(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return values that were computed, or are inputs or weights."""
+        return {name: self._value(name) for name in names}
 
     def _compute(self, node: Node) -> None:
         operator = get_operator(node.op)
@@ -329,6 +355,9 @@ class _Run:
             operands = [operator.skipping_nan(operand) for operand in operands]
         types = tuple(self.graph.types[name] for name in node.inputs)
         attrs = operator.normalize(node.attrs)
+        if self.keeps_types and not self._moves(node):
+            pairs = zip(operands, types, strict=True)
+            operands = [_as_computed(value, kind) for value, kind in pairs]
         if self.disturb is not None and node.op == "quantize":
             kind = types[0]
             assert isinstance(kind, TensorType)
@@ -348,6 +377,15 @@ class _Run:
         for name, part in zip(node.outputs, parts, strict=True):
             self.values[name] = part if isinstance(part, tuple | list) else np.asarray(part)
 
+    def _moves(self, node: Node) -> bool:
+        """Whether a node gives the elements of one operand elsewhere, and nothing else."""
+        operator = get_operator(node.op)
+        if not (operator.may_be_view and operator.is_exact) or operator.multi_output:
+            return False
+        kinds = [self.graph.types[name] for name in (*node.inputs, *node.outputs)]
+        dtypes = {kind.dtype if isinstance(kind, TensorType) else "" for kind in kinds}
+        return len(kinds) == 2 and len(dtypes - {""}) == len(dtypes) == 1
+
     def _type(self, node: Node) -> ValueType:
         kinds = [self.graph.types[name] for name in node.outputs]
         if not get_operator(node.op).multi_output:
@@ -359,8 +397,8 @@ class _Run:
             if name in self.graph.inputs:
                 value, kind = self._input(name), self.graph.inputs[name]
             else:
-                value, kind = self._weight(name), self.graph.weights[name].type
-            self.values[name] = _as_evaluated(value, kind, name)
+                value, kind = self.weight(name), self.graph.weights[name].type
+            self.values[name] = _as_evaluated(value, kind, name, keeps_type=self.keeps_types)
         return self.values[name]
 
     def _input(self, name: str) -> Any:
@@ -368,7 +406,12 @@ class _Run:
             raise InputError(f"the input {name!r} is not given{nearest(name, self.inputs)}")
         return self.inputs[name]
 
-    def _weight(self, name: str) -> Any:
+    def weight(self, name: str) -> Any:
+        """Return a weight, as it was given.
+
+        Raises:
+            InputError: it was not.
+        """
         if not isinstance(self.weights, Mapping):
             return self.weights(name, self.graph.weights[name].type)
         if name not in self.weights:
@@ -376,8 +419,27 @@ class _Run:
         return self.weights[name]
 
 
-def _as_evaluated(value: Any, kind: TensorType, name: str) -> Any:
-    """Return a value as operators compute with it: floats in float64.
+class _TakenOnce:
+    """Weights, floats in float64, for several runs that each take a weight once, at about the same time."""
+
+    def __init__(self, run: _Run, n_runs: int) -> None:
+        self._run = run
+        self._n_runs = n_runs
+        self._held: dict[str, tuple[Array, int]] = {}
+
+    def __call__(self, name: str, kind: TensorType) -> Array:
+        """Return a weight; the last run lets it go."""
+        if name not in self._held:
+            value = _as_evaluated(self._run.weight(name), kind, name)
+            self._held[name] = value, self._n_runs
+        value, left = self._held.pop(name)
+        if left > 1:
+            self._held[name] = value, left - 1
+        return value
+
+
+def _as_evaluated(value: Any, kind: TensorType, name: str, *, keeps_type: bool = False) -> Any:
+    """Return a value as operators compute with it: floats in float64, unless it keeps its type.
 
     Raises:
         InputError: its shape is not the declared one.
@@ -387,6 +449,13 @@ def _as_evaluated(value: Any, kind: TensorType, name: str) -> Any:
     array = np.asarray(value)
     if array.shape != kind.shape:
         raise InputError(f"{name!r} has shape {list(array.shape)}, expected {kind}")
+    return array if keeps_type else _as_computed(array, kind)
+
+
+def _as_computed(array: Any, kind: ValueType) -> Any:
+    """Return a tensor as operators compute with it; what is none as it is."""
+    if not isinstance(kind, TensorType) or kind.dtype not in DTYPE_BYTES:
+        return array
     return converted(array, np.dtype("float64") if kind.is_float else numpy_dtype(kind.dtype))
 
 

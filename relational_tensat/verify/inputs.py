@@ -8,6 +8,7 @@ inputs of ``8**-k`` and random weights of ``2**-k`` times their ordinary size.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -109,6 +110,14 @@ class RandomWeights:
         self._cache: dict[str, Array] | None = None
         if keep and sum(map(_stored_bytes, kinds)) <= _FEW_BYTES:
             self._cache = {}
+
+    def draw_ahead(self) -> None:
+        """Draw all that are cached, before they are asked for."""
+        if (cache := self._cache) is None:
+            return
+        for name in self._weights:
+            with suppress(InputError):  # said where it is asked for
+                cache[name] = self[name]
 
     def __call__(self, name: str, kind: TensorType) -> Array:
         """Return the weight of that name for computing with it: floats in float64."""

@@ -16,7 +16,12 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.tensor import Array, Graph, tensors_of
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify.comparison import as_array
-from relational_tensat.verify.evaluate import Weights, evaluate_as_typed, evaluate_graph
+from relational_tensat.verify.evaluate import (
+    Weights,
+    evaluate_as_typed,
+    evaluate_graph,
+    evaluate_together,
+)
 from relational_tensat.verify.unknown_operators import UnknownOperators
 
 
@@ -60,9 +65,23 @@ def compute_outputs(
     Raises:
         InputError: an operator cannot be computed.
     """
-    with np.errstate(all="ignore"):  # what overflows is looked for, and explained, afterwards
-        values = evaluate_graph(graph, inputs, weights, unknown)
-    return flat_outputs(graph, values)
+    return compute_together(graph, [inputs], weights, unknown)[0]
+
+
+def compute_together(
+    graph: Graph,
+    draws: Sequence[Mapping[str, Array]],
+    weights: Weights,
+    unknown: UnknownOperators | None = None,
+) -> list[list[Array]]:
+    """Return what ``compute_outputs`` does for each of several inputs.
+
+    Raises:
+        InputError: an operator cannot be computed.
+    """
+    # What overflows is looked for, and explained, afterwards.
+    results = evaluate_together(graph, draws, weights, unknown)
+    return [flat_outputs(graph, values) for values in results]
 
 
 def compute_typed_outputs(

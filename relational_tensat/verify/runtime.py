@@ -120,42 +120,82 @@ def verify_files_at(
     Raises:
         VerificationError: the original can be run and the optimized file cannot.
     """
+    begun = begin_files_at(
+        trials, before, seed=seed, runs=runs, threads=threads, shrink=shrink, what=what,
+        run_as=run_as, by_reference=by_reference,
+    )  # fmt: skip
+    return begun.compared(after, libraries)
+
+
+def begin_files_at(
+    trials: Iterable[FileTrial],
+    before: Path | bytes,
+    *,
+    seed: int = 0,
+    runs: int = 1,
+    threads: int = 1,
+    shrink: int = 0,
+    what: str = "the two files",
+    run_as: Session = Session.AS_WRITTEN,
+    by_reference: bool = False,
+) -> FilesBegun:
+    """Run the first of two ONNX files as ``verify_files_at`` does, to be compared with others."""
     trials = list(trials)
-    if importlib.util.find_spec("onnxruntime") is None:
-        missing = "onnxruntime is not installed: the written file was not run"
-        return [not_compared(missing) for _ in trials]
     options = _Options(before, seed, runs, threads, shrink, what, run_as, by_reference)
+    if importlib.util.find_spec("onnxruntime") is None:
+        missing = not_compared("onnxruntime is not installed: the written file was not run")
+        return FilesBegun(options, trials, [missing for _ in trials])
     refusals: tuple[type[Exception], ...] = (InputError, *runtime_errors())
     try:
         session = options.opened(before)
     except refusals as error:
-        begun: list[_Runs | Verification] = [options.not_run(error) for _ in trials]
-    else:
-        begun = [_begun(trial, session, options, refusals) for trial in trials]
-        del session  # one at a time: each has a copy of the weights
-    try:
-        after_session = None
-        for one in begun:
-            if isinstance(one, _Runs):
-                after_session = after_session or options.opened(after, libraries)
-                one.finish(after_session)
-    except refusals as error:
-        text = f"{options.runner} cannot run the optimized model: {first_line(error)}"
-        if by_reference:  # it lacks operators that runtimes have
-            return [not_compared(text) for _ in trials]
-        raise VerificationError(text) from error
-    del after_session
-    found = [one.verification(options) if isinstance(one, _Runs) else one for one in begun]
-    if not by_reference and run_as is Session.AS_WRITTEN:
-        for number, (one, trial) in enumerate(zip(begun, trials, strict=True)):
-            if isinstance(one, _Runs) or graph_flops(trial.original) > _MOST_FLOPS:
-                continue
-            (other,) = verify_files_at(
-                [trial], before, after, seed=seed, runs=runs, threads=threads, shrink=shrink,
-                what=what, by_reference=True,
-            )  # fmt: skip
-            found[number] = one.joined(other)
-    return [one.at_sizes(trial.sizes) for one, trial in zip(found, trials, strict=True)]
+        return FilesBegun(options, trials, [options.not_run(error) for _ in trials])
+    # One session at a time: each has a copy of the weights.
+    return FilesBegun(
+        options, trials, [_begun(trial, session, options, refusals) for trial in trials]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FilesBegun:
+    """What the first of two files gave; see ``begin_files_at``."""
+
+    options: _Options
+    trials: Sequence[FileTrial]
+    runs: Sequence[_Runs | Verification]
+
+    def compared(self, after: Path | bytes, libraries: Sequence[Path] = ()) -> list[Verification]:
+        """Run the other file and compare; see ``verify_files_at``."""
+        options = self.options
+        has_runs = any(isinstance(one, _Runs) for one in self.runs)
+        refusals: tuple[type[Exception], ...] = (
+            InputError,
+            *(runtime_errors() if has_runs else ()),
+        )
+        try:
+            session = None
+            for one in self.runs:
+                if isinstance(one, _Runs):
+                    session = session or options.opened(after, libraries)
+                    one.finish(session)
+        except refusals as error:
+            text = f"{options.runner} cannot run the optimized model: {first_line(error)}"
+            if options.by_reference:  # it lacks operators that runtimes have
+                return [not_compared(text) for _ in self.trials]
+            raise VerificationError(text) from error
+        del session
+        found = [one.verification(options) if isinstance(one, _Runs) else one for one in self.runs]
+        if not options.by_reference and options.run_as is Session.AS_WRITTEN:
+            for number, (one, trial) in enumerate(zip(self.runs, self.trials, strict=True)):
+                if isinstance(one, _Runs) or graph_flops(trial.original) > _MOST_FLOPS:
+                    continue
+                (other,) = verify_files_at(
+                    [trial], options.before, after, seed=options.seed, runs=options.runs,
+                    threads=options.threads, shrink=options.shrink, what=options.what,
+                    by_reference=True,
+                )  # fmt: skip
+                found[number] = one.joined(other)
+        return [one.at_sizes(trial.sizes) for one, trial in zip(found, self.trials, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from relational_tensat.tensor import (
     tensors_of,
 )
 from relational_tensat.verify.evaluate import Weights
-from relational_tensat.verify.outputs import compute_outputs
+from relational_tensat.verify.outputs import compute_together
 from relational_tensat.verify.unknown_operators import UnknownOperators
 
 #: The operand that is a product's right factor.
@@ -191,11 +191,11 @@ class Together:
 
     def compute(
         self,
-        inputs: Mapping[str, Array],
+        draws: Sequence[Mapping[str, Array]],
         weights: Weights,
         unknown: UnknownOperators | None = None,
-    ) -> list[list[Array]]:
-        """Return the tensors that each graph returns, in float64.
+    ) -> list[list[list[Array]]]:
+        """Return, for each inputs, the tensors that each graph returns, in float64.
 
         Args:
             unknown: computes opaque operators.
@@ -203,8 +203,10 @@ class Together:
         Raises:
             InputError: an operator of one of them cannot be computed.
         """
-        tensors = iter(compute_outputs(self.graph, inputs, weights, unknown))
-        return [[next(tensors) for _ in range(count)] for count in self.counts]
+        results = map(iter, compute_together(self.graph, draws, weights, unknown))
+        return [
+            [[next(tensors) for _ in range(count)] for count in self.counts] for tensors in results
+        ]
 
 
 def put_together(original: Graph, optimized: Graph, folded: Graph | None = None) -> Together:

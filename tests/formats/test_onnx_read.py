@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from relational_tensat.base.errors import InputError, ModelError, UsageError
 from relational_tensat.formats import from_onnx_model, load_model, to_onnx_model
+from relational_tensat.formats.onnx_read import OnnxSource
 from relational_tensat.tensor import TensorType
 from tests.formats.onnx_tools import (
     FLOAT,
@@ -272,3 +273,14 @@ def test_functions_of_one_node_each_are_inlined() -> None:
     graph = from_onnx_model(proto)
     assert [node.op for node in graph.nodes] == ["exp"]
     assert list(to_onnx_model(graph).functions) == [function]
+
+
+def test_a_source_is_read_at_several_sizes_and_stays_as_it_was() -> None:
+    message = _dynamic()
+    before, source = message.SerializeToString(), OnnxSource(message, "model", {})
+    for batch in (2, 5):
+        dims = {"batch": batch, "x:2": 7}
+        read, alone = source.read(dims).graph, from_onnx_model(message, dims)
+        assert (read.nodes, read.types) == (alone.nodes, alone.types)
+        assert to_onnx_model(read) == to_onnx_model(alone)
+    assert message.SerializeToString() == before

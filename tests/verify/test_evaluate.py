@@ -16,6 +16,7 @@ from relational_tensat.tensor import Array, Graph, Node, TensorType, Weight, bui
 from relational_tensat.verify import evaluate
 from relational_tensat.verify.evaluate import (
     evaluate_graph,
+    evaluate_together,
     evaluate_weight_only,
     random_inputs,
     seeded_weights,
@@ -355,3 +356,36 @@ def test_products_take_one_thread_and_then_as_many_as_before() -> None:
         assert library.scipy_openblas_get_num_threads64_() == 1
         raise KeyError
     assert library.scipy_openblas_get_num_threads64_() == before
+
+
+def test_several_inputs_take_each_weight_once() -> None:
+    nodes = [
+        Node("matmul", ("x", "w"), ("y",), {"act": "none"}),
+        Node("matmul", ("y", "w"), ("z",), {"act": "none"}),
+    ]
+    graph = build_graph("twice", {"x": f32(2, 3)}, {"w": weight(3, 3)}, nodes, ["z"])
+    draws, taken = [random_inputs(graph, seed) for seed in (0, 1)], []
+
+    def take(name: str, kind: TensorType) -> Array:
+        taken.append(name)
+        return np.asarray(graph.weights[name].data)
+
+    together = evaluate_together(graph, draws, take)
+    assert taken == ["w"]
+    for inputs, values in zip(draws, together, strict=True):
+        assert np.array_equal(values["z"], evaluate_graph(graph, inputs, take)["z"])
+
+
+def test_a_weight_that_is_only_moved_is_folded_in_its_own_type() -> None:
+    nodes = [
+        Node("reshape", ("w",), ("flat",), {"shape": (6,)}),
+        Node("relu", ("flat",), ("positive",), {}),
+        Node("add", ("x", "flat"), ("y",), {}),
+        Node("add", ("y", "positive"), ("z",), {}),
+    ]
+    graph = build_graph("moved", {"x": f32(6)}, {"w": weight(2, 3)}, nodes, ["z"])
+    folded = evaluate_weight_only(graph)
+    data = np.asarray(graph.weights["w"].data)
+    assert np.shares_memory(folded["flat"], data)
+    assert folded["positive"].dtype == np.float32
+    assert np.array_equal(folded["positive"], np.maximum(data, 0).reshape(6))

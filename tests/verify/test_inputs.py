@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from relational_tensat.base.errors import InputError
 from relational_tensat.formats import save_model
 from relational_tensat.tensor import Array, Graph, Node, TensorType, Weight, build_graph
-from relational_tensat.verify import Verification, inputs, verify, verify_files
+from relational_tensat.verify import Verification, equivalence, inputs, verify, verify_files
 from relational_tensat.verify.inputs import RandomWeights
 from relational_tensat.verify.random_values import SeededWeights
 from relational_tensat.verify.sessions import Session
@@ -129,6 +130,24 @@ def test_a_mask_of_whole_rows_is_not_dropped(tmp_path: Path) -> None:
         assert "output 'y' (float32[1,6,8])" in failure
         assert "(at [0, " in failure and " instead of " in failure
         assert "rows of 'm' masked" in failure
+
+
+def test_masked_rows_of_large_graphs_are_computed_beside_others_or_after_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(equivalence, "_FEW_NODES", 0)
+    right, wrong = attention(last="m", m=ROWS), attention(last="m", m=ROWS, scores="dropped")
+    beside, failure = verify(right, right), verify(right, wrong).failure()
+    assert "rows of 'm' masked" in failure
+    assert any(check.setting.rows for check in beside.outputs)
+
+    def check(_: Graph, n_runs: int = 1) -> None:
+        if n_runs > 1:
+            raise InputError("no room")
+
+    monkeypatch.setattr(equivalence, "check_memory", check)
+    assert verify(right, right) == beside
+    assert verify(right, wrong).failure() == failure
 
 
 def test_what_rounding_would_make_of_a_mask_of_ones_excuses_nothing(tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def test_what_is_equal_is_computed_once_and_all_else_twice() -> None:
     assert ops.count("sigmoid") == 1
     inputs = random_inputs(original, 0)
     alone = [compute_outputs(graph, inputs, data_of(original)) for graph in (original, other)]
-    for ours, expected in zip(together.compute(inputs, data_of(original)), alone, strict=True):
+    for ours, expected in zip(together.compute([inputs], data_of(original))[0], alone, strict=True):
         np.testing.assert_array_equal(ours[0], expected[0])
     assert not np.array_equal(alone[0][0], alone[1][0])
 
@@ -183,7 +183,7 @@ def test_an_equal_graph_adds_nothing_but_is_still_returned() -> None:
     together = put_together(original, renamed)
     assert together.graph.nodes == original.nodes
     assert together.counts == (1, 1)
-    assert len(together.compute(random_inputs(original, 0), data_of(original))) == 2
+    assert len(together.compute([random_inputs(original, 0)], data_of(original))[0]) == 2
 
 
 def test_factors_of_a_product_of_weights_that_the_original_applies_are_applied_once() -> None:
@@ -199,7 +199,7 @@ def test_factors_of_a_product_of_weights_that_the_original_applies_are_applied_o
         assert together.taken_apart == 1
         assert together.graph.nodes[:2] == original.nodes
         assert len(together.graph.nodes) == 2 + n_new
-        values = together.compute(inputs, data_of(original))
+        values = together.compute([inputs], data_of(original))[0]
         for ours, graph in zip(values, (original, other), strict=True):
             for array, expected in zip(
                 ours, compute_outputs(graph, inputs, data_of(original)), strict=True
@@ -230,7 +230,7 @@ def test_a_folded_weight_is_not_the_value_or_weight_that_it_is_named_like() -> N
     inputs = random_inputs(original, 0)
     for graph in (folded, swapped):
         together = put_together(original, original, graph)
-        values = together.compute(inputs, data_of(together.graph))
+        values = together.compute([inputs], data_of(together.graph))[0]
         alone = compute_outputs(graph, inputs, data_of(graph))
         np.testing.assert_array_equal(values[2][0], alone[0])
         assert np.allclose(values[0][0], values[2][0], rtol=1e-5) == (graph is folded)
@@ -238,7 +238,7 @@ def test_a_folded_weight_is_not_the_value_or_weight_that_it_is_named_like() -> N
     other = variant(original, [Node("matmul", ("x", "w1"), ("y",))])
     ones = replace(other, weights={"w1": Weight(f32(64, 64), np.ones((64, 64), np.float32))})
     together = put_together(other, other, ones)
-    values = together.compute(inputs, data_of(together.graph))
+    values = together.compute([inputs], data_of(together.graph))[0]
     np.testing.assert_allclose(values[2][0], inputs["x"].astype(float) @ np.ones((64, 64)))
 
 

@@ -9,14 +9,21 @@ needs is wanted next.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
 
 import numpy as np
 
 from relational_tensat.base.deadline import Check, unlimited
 from relational_tensat.extract.exact.reduce.smaller_problem import Mask
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
-from relational_tensat.extract.index import Adjacency, edge_owner, nodes_by_class
+from relational_tensat.extract.index import (
+    Adjacency,
+    children_by_node,
+    nodes_by_class,
+    parents_by_class,
+)
 from relational_tensat.extract.problem import ExtractionProblem, Floats, Ints
 from relational_tensat.extract.techniques import Technique, TechniqueGain, declare
 
@@ -48,11 +55,17 @@ class CoverGreedy:
     def __init__(self, problem: ExtractionProblem, check: Check = unlimited) -> None:
         self._problem = problem
         self._check = check
-        self._owner = edge_owner(problem.child_ptr)
-        self._by_class = np.argsort(problem.node_class, kind="stable")
-        counts = np.bincount(problem.node_class, minlength=problem.n_classes)
-        self._starts = np.cumsum(counts) - counts
         self._members = nodes_by_class(problem)
+        self._parents = parents_by_class(problem)
+        self._children = children_by_node(problem)
+        self._node_class = problem.node_class.tolist()
+        self._cost_us = problem.cost_us.tolist()
+        self._begin = _State(problem)
+        leaves = [node for node, needs in enumerate(self._children) if not needs]
+        for node in leaves:
+            klass, self._begin.total[node] = self._node_class[node], self._cost_us[node]
+            self._begin.price[klass] = min(self._begin.price[klass], self._cost_us[node])
+        self._lower_prices(self._begin, [self._node_class[node] for node in leaves])
         self._direct = _direct_givers(problem, self._members)
         self._givers: dict[int, Ints] = {}
         self._deriver = DagDeriver(problem, check=check)
@@ -66,17 +79,18 @@ class CoverGreedy:
         """
         problem = self._problem
         factor = np.ones(problem.n_classes) if factors is None else factors
-        state = _State(problem)
+        state = self._begin.copy()
         while state.open_classes:
             self._check()
-            totals = self._lower_prices(state.price)
             at_once = [
                 klass
                 for klass in sorted(state.open_classes)
                 if state.price[klass] == 0.0 or len(self._givers_of(klass)) == 1
             ]
-            for klass in at_once or [self._next(state, factor)]:
-                self._take(state, klass, totals)
+            taken = at_once or [self._next(state, factor)]
+            for klass in taken:
+                self._take(state, klass)
+            self._lower_prices(state, taken)
         # What was taken may depend on itself: derive from the leaves, preferring what was taken.
         return self._deriver.derive(np.where(state.is_taken, 0.0, problem.cost_us))
 
@@ -90,14 +104,13 @@ class CoverGreedy:
         if alone:
             # From the top down, so that many are open at once when givers are compared.
             return max(alone, key=lambda klass: (state.price[klass], klass))
-        ratio = np.where(
-            served_count > 0, state.price * factor / np.maximum(served_count, 1.0), np.inf
-        )
+        price = np.frombuffer(state.price)
+        ratio = np.where(served_count > 0, price * factor / np.maximum(served_count, 1.0), np.inf)
         return int(np.argmin(ratio))
 
-    def _take(self, state: _State, klass: int, totals: Floats) -> None:
+    def _take(self, state: _State, klass: int) -> None:
         """Buy a class by its cheapest e-node; what that needs becomes open."""
-        node = min(self._members[klass], key=totals.__getitem__)
+        node = min(self._members[klass], key=state.total.__getitem__)
         state.is_taken[node] = True
         state.is_paid[klass] = True
         state.price[klass] = 0.0
@@ -118,27 +131,44 @@ class CoverGreedy:
             self._givers[klass] = np.array(sorted(givers), dtype=np.int32)
         return self._givers[klass]
 
-    def _lower_prices(self, price: Floats) -> Floats:
-        """Lower the tree prices of classes in place until they hold; return those of e-nodes."""
-        problem = self._problem
-        while True:
-            totals: Floats = problem.cost_us + np.bincount(
-                self._owner, price[problem.child_idx], minlength=problem.n_nodes
-            )
-            lowest = np.minimum.reduceat(totals[self._by_class], self._starts)
-            if not (lowest < price).any():
-                return totals
-            np.minimum(price, lowest, out=price)
+    def _lower_prices(self, state: _State, classes: list[int]) -> None:
+        """Lower tree prices until they hold, from these classes up; cheapest first, so each once."""
+        price, total, cost_us = state.price, state.total, self._cost_us
+        queue = [(price[klass], klass) for klass in classes]
+        heapify(queue)
+        while queue:
+            price_us, klass = heappop(queue)
+            if price_us > price[klass]:
+                continue
+            for node in self._parents[klass]:
+                total_us = cost_us[node] + sum([price[child] for child in self._children[node]])
+                total[node] = total_us
+                owner = self._node_class[node]
+                if total_us < price[owner]:
+                    price[owner] = total_us
+                    heappush(queue, (total_us, owner))
 
 
 class _State:
-    """What has been bought so far, and the classes still to derive."""
+    """What has been bought so far, and the classes still to derive.
+
+    Attributes:
+        price, total: tree prices of classes and of e-nodes, in µs.
+    """
 
     def __init__(self, problem: ExtractionProblem) -> None:
-        self.price: Floats = np.full(problem.n_classes, np.inf)
+        self._problem = problem
+        self.price = array("d", [np.inf]) * problem.n_classes
+        self.total = array("d", [np.inf]) * problem.n_nodes
         self.is_paid: Mask = np.zeros(problem.n_classes, dtype=np.bool_)
         self.is_taken: Mask = np.zeros(problem.n_nodes, dtype=np.bool_)
         self.open_classes: set[int] = {problem.root}
+
+    def copy(self) -> _State:
+        """Return one with these prices, of which nothing is bought."""
+        copy = _State(self._problem)
+        copy.price[:], copy.total[:] = self.price, self.total
+        return copy
 
 
 def _direct_givers(problem: ExtractionProblem, members: Adjacency) -> list[list[int]]:

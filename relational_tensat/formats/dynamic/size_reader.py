@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +39,7 @@ from relational_tensat.formats.dynamic.sized_model import (
 from relational_tensat.formats.onnx_frame import default_inputs
 from relational_tensat.formats.onnx_metadata import weights_without_data
 from relational_tensat.formats.onnx_node import MisfitError
-from relational_tensat.formats.onnx_read import Reading, parse_onnx, read_in_full
+from relational_tensat.formats.onnx_read import OnnxSource, Reading, parse_onnx, read_in_full
 from relational_tensat.formats.onnx_types import from_type_proto
 from relational_tensat.tensor import (
     Array,
@@ -94,6 +96,7 @@ class _SizeReader:
         given: Mapping[str, Array],
     ) -> None:
         self._frame = frame
+        self._source = OnnxSource(frame, str(path), data, overridable)
         self._data = data
         self._path = path
         self._overridable = overridable
@@ -153,7 +156,7 @@ class _SizeReader:
         for self._dimensions in (related, *candidates(related, dims)):
             with suppress(InputError):
                 base = self._dimensions.base(dims, self._fixed_sizes())
-                self._check_runs(base)
+                self._check_runs_beside(base)
                 return self._valid_base(dims)
         self._dimensions = related.tied(dims) or related  # as types demand it
         return self._valid_base(dims)
@@ -281,21 +284,30 @@ class _SizeReader:
         Raises:
             SizeError: there are too few.
         """
-        count = max(3, len(self._dimensions.symbols) + 2)
         graphs: list[SizedReading] = []
         refusal = ""
-        further = self._dimensions.others(base.sizes, count * _TRIALS)
-        small = [self._dimensions.smallest(self._fixed_sizes())]
-        for sizes in (*(small if is_much_work(base.reading.graph) else ()), *further):
-            if len(graphs) == count:
+        small, further = self._other_sizes(base.sizes)
+        for sizes in (*small, *further):
+            if len(graphs) == self._n_valid:
                 break
             try:
                 graphs.append(self._valid_at(sizes, base))
             except InputError as error:
                 refusal = f": at {text_of(sizes)}, {error}"
-        if len(graphs) < count:
+        if len(graphs) < self._n_valid:
             raise SizeError(f"{self._path}: is not valid at other sizes{refusal}")
         return graphs
+
+    @property
+    def _n_valid(self) -> int:
+        """At how many other sizes the model is to be valid."""
+        return max(3, len(self._dimensions.symbols) + 2)
+
+    def _other_sizes(self, base: Sizes) -> tuple[list[Sizes], Iterator[Sizes]]:
+        """Return other sizes than the base: small ones if the model is much work, and further ones."""
+        further = self._dimensions.others(base, self._n_valid * _TRIALS)
+        small: list[Sizes] = [self._dimensions.smallest(self._fixed_sizes())]
+        return (small if is_much_work(self._read(base).graph) else []), iter(further)
 
     def _separating(self, graphs: Sequence[SizedReading]) -> list[SizedReading]:
         """Read the model at sizes that tell quotients in its shapes apart, where it is valid."""
@@ -353,9 +365,7 @@ class _SizeReader:
         return self._readings[key]
 
     def _read_unfolded(self, dims: Mapping[str, int], unfolded: Collection[str]) -> Reading:
-        copy = onnx.ModelProto()
-        copy.CopyFrom(self._frame)
-        return read_in_full(copy, dims, str(self._path), self._data, unfolded, self._overridable)
+        return self._source.read(dims, unfolded)
 
     def _check_runs(self, base: Sizes) -> None:
         """Check that the model runs at these sizes and others: types do not say all that it needs.
@@ -367,6 +377,18 @@ class _SizeReader:
         for sizes in (base, *self._dimensions.others(base, _TRIALS)):
             if refusal := self._refusal_at(sizes):
                 raise InputError(f"{self._path}: does not run at {text_of(sizes)}: {refusal}")
+
+    def _check_runs_beside(self, base: Sizes) -> None:
+        """Check the same while the model is read at sizes at which it will be if it runs."""
+        with ThreadPoolExecutor(1) as beside:
+            runs = beside.submit(self._check_runs, base)
+            with suppress(InputError):  # it is said where it is read again
+                small, further = self._other_sizes(base)
+                for sizes in (*small, *islice(further, self._n_valid - len(small))):
+                    if runs.done():
+                        break
+                    self._read(sizes)
+            runs.result()
 
     def _check_runs_at(self, sized: SizedReading) -> None:
         inputs = sized.reading.graph.inputs

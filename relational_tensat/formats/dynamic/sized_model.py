@@ -17,7 +17,7 @@ import onnx
 from relational_tensat.base.errors import InputError
 from relational_tensat.formats.dynamic.dimensions import DynamicDimensions
 from relational_tensat.formats.dynamic.expressions import Quotient, Sizes
-from relational_tensat.formats.onnx_read import Reading, read_in_full
+from relational_tensat.formats.onnx_read import OnnxSource, Reading
 from relational_tensat.formats.onnx_types import is_tensor_of_unknown_shape
 from relational_tensat.tensor import (
     Array,
@@ -108,10 +108,8 @@ class DynamicModel:
         Raises:
             InputError: it is not valid at these.
         """
-        copy = onnx.ModelProto()
-        copy.CopyFrom(self.frame)
-        dims, where = self.dimensions.at(sizes), str(self.path)
-        return read_in_full(copy, dims, where, self.data, overridable=self.overridable).graph
+        source = OnnxSource(self.frame, str(self.path), self.data, self.overridable)
+        return source.read(self.dimensions.at(sizes)).graph
 
 
 def text_of(sizes: Sizes) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import InputError, LossError, VerificationError
 from relational_tensat.base.files import folder_beside
@@ -25,6 +26,9 @@ from relational_tensat.run.stages.race import race_again
 from relational_tensat.run.values import CheckedRun, ExtractedRun, LoadedRun
 from relational_tensat.tensor.uses import count_inference_ops
 from relational_tensat.verify.verification import UNCHANGED, Verification
+
+if TYPE_CHECKING:
+    from relational_tensat.run.stages.compare_sizes import OriginalRuns
 
 #: Why a file that was a result before is left as it is.
 SAME = "the file is already what would be written"
@@ -66,12 +70,25 @@ def check(extracted: ExtractedRun) -> CheckedRun:
 
 def _verified(extracted: ExtractedRun) -> CheckedRun:
     """Return a graph that was compared, or the original."""
+    if extracted.loaded.model.dynamic is None:
+        return _compared(extracted, None)
+    from concurrent.futures import ThreadPoolExecutor
+
+    from relational_tensat.run.stages.compare_sizes import OriginalRuns  # few models need it
+
+    with ThreadPoolExecutor(1) as beside:
+        return _compared(extracted, OriginalRuns(beside))
+
+
+def _compared(extracted: ExtractedRun, originals: OriginalRuns | None) -> CheckedRun:
+    """Return the same; ``originals`` for dynamic models."""
     candidate = None
     while not extracted.copies_file:
         loaded, sized = extracted.loaded, None
-        if loaded.model.dynamic is not None:
+        if originals is not None:
             from relational_tensat.run.stages.dynamic import sized_or_other  # few models need it
 
+            originals.begin(loaded)
             extracted, sized = sized_or_other(extracted)
             if sized is None:
                 _record(extracted)
@@ -94,10 +111,10 @@ def _verified(extracted: ExtractedRun) -> CheckedRun:
             extracted = extracted.keeping_original(Rejection(f"{objection}: the original is kept"))
             _record(extracted)
             continue
-        if sized is not None:
+        if sized is not None and originals is not None:
             from relational_tensat.run.stages.dynamic import compared_or_other
 
-            compared = compared_or_other(checked)
+            compared = compared_or_other(checked, originals)
             if isinstance(compared, ExtractedRun):
                 extracted = compared
                 _record(extracted)
@@ -119,10 +136,10 @@ def _verified(extracted: ExtractedRun) -> CheckedRun:
         if race is not None and extracted.is_raced:
             extracted = replace(extracted, race=replace(race, declined=reason))
         extracted = extracted.keeping_original().noting(f"{reason}: the original is kept")
-    return _original(extracted)
+    return _original(extracted, originals)
 
 
-def _original(extracted: ExtractedRun) -> CheckedRun:
+def _original(extracted: ExtractedRun, originals: OriginalRuns | None) -> CheckedRun:
     """Return the original as its file has it, or as it was read, if that is smaller and compares equal."""
     as_it_is = CheckedRun(extracted, extracted.loaded.model.graph, UNCHANGED, extracted.notes)
     loaded = extracted.loaded
@@ -133,7 +150,7 @@ def _original(extracted: ExtractedRun) -> CheckedRun:
         return as_it_is
     try:
         sized = None
-        if loaded.model.dynamic is not None:
+        if originals is not None:
             from relational_tensat.run.stages.dynamic import as_read  # few models need it
 
             sized = as_read(loaded)
@@ -141,10 +158,10 @@ def _original(extracted: ExtractedRun) -> CheckedRun:
             return as_it_is
         rewritten = replace(extracted, rewrites_file=True)
         checked = compare(rewritten, sized, _place_beside(loaded))
-        if sized is not None and not _first_objection(checked):
+        if sized is not None and originals is not None and not _first_objection(checked):
             from relational_tensat.run.stages.dynamic import compared_or_other
 
-            compared = compared_or_other(checked)
+            compared = compared_or_other(checked, originals)
             if isinstance(compared, ExtractedRun):
                 return as_it_is
             checked = compared

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,12 +21,14 @@ from relational_tensat.tensor import Graph
 from relational_tensat.verify import Verification, verify
 from relational_tensat.verify.inputs import RandomWeights
 from relational_tensat.verify.quantization import compare_quantized, is_quantized
-from relational_tensat.verify.runtime import FileTrial, verify_files_at
+from relational_tensat.verify.runtime import FilesBegun, FileTrial, begin_files_at
 from relational_tensat.verify.sessions import Session
 from relational_tensat.verify.verification import UNCHANGED
 
 #: Files that were compared at fewer sizes are not returned.
 _FEWEST_SIZES = 3
+#: How reports call what is compared.
+_WHAT = "the dynamic files"
 
 
 def is_compared_at_others(loaded: LoadedRun) -> bool:
@@ -41,12 +43,18 @@ def is_compared_at_others(loaded: LoadedRun) -> bool:
     return is_much_work(loaded.original) and not is_quantized(loaded.original)
 
 
-def compare_graphs(loaded: LoadedRun, sized: SizedResult) -> Verification:
-    """Compare the graphs in float64, at the first other sizes and at 1."""
+def compare_graphs(
+    loaded: LoadedRun, sized: SizedResult, drawn: dict[int, RandomWeights]
+) -> Verification:
+    """Compare the graphs in float64, at the first other sizes and at 1.
+
+    Args:
+        drawn: as of ``verify``.
+    """
     model = loaded.model.dynamic
     assert model is not None
     folded = sized.folded if is_compared_at_others(loaded) else None
-    outcome, drawn = UNCHANGED, dict[int, RandomWeights]()
+    outcome = UNCHANGED
     for place in (1, len(model.others)):
         there = model.all[place]
         checked = verify(
@@ -62,7 +70,40 @@ def compare_graphs(loaded: LoadedRun, sized: SizedResult) -> Verification:
     return outcome
 
 
-def compare_at_all_sizes(checked: CheckedRun, file: Path) -> Verification:
+class OriginalRuns:
+    """Runs of the model's own file, once for all results, beside what is done meanwhile."""
+
+    def __init__(self, beside: ThreadPoolExecutor) -> None:
+        """Run nothing yet.
+
+        Args:
+            beside: one thread.
+        """
+        self._beside = beside
+        self._begun: Future[list[FilesBegun]] | None = None
+        self._drawn: Future[dict[int, RandomWeights]]
+
+    def begin(self, loaded: LoadedRun) -> Future[list[FilesBegun]]:
+        """Run the model's file, if that was not begun before."""
+        if self._begun is None:
+            seed = loaded.run.options.process.seed
+            self._begun = self._beside.submit(_begun, loaded, tuple(Session), seed, _WHAT)
+            self._drawn = self._beside.submit(_drawn, loaded)
+        return self._begun
+
+    def drawn(self) -> dict[int, RandomWeights]:
+        """Return random weights by how often they were made smaller, which graphs are compared with."""
+        return self._drawn.result()
+
+    def compared(self, loaded: LoadedRun, file: Path) -> Future[Verification]:
+        """Compare a file at all sizes once they are there."""
+        seed, begun = loaded.run.options.process.seed, self.begin(loaded)
+        return self._beside.submit(
+            compare_file_at_all_sizes, loaded, file, tuple(Session), seed, begun=begun
+        )
+
+
+def compare_at_all_sizes(checked: CheckedRun, file: Path, originals: OriginalRuns) -> Verification:
     """Compare the dynamic files, and the graphs, at three sizes of each dimension, 1 among them.
 
     onnxruntime runs the files while NumPy computes the graphs.
@@ -85,12 +126,11 @@ def compare_at_all_sizes(checked: CheckedRun, file: Path) -> Verification:
         quantized = compare_quantized(model.path, file, process.threads)
         if quantized is not None and quantized.gain:
             raise VerificationError(quantized.gain)
-    with ThreadPoolExecutor(1) as beside:
-        files = beside.submit(compare_file_at_all_sizes, loaded, file, tuple(Session), process.seed)
-        graphs = compare_graphs(loaded, sized)
-        if graphs.failure():
-            return graphs
-        return replace(graphs, quantized=quantized).joined(files.result())
+    files = originals.compared(loaded, file)
+    graphs = compare_graphs(loaded, sized, originals.drawn())
+    if graphs.failure():
+        return graphs
+    return replace(graphs, quantized=quantized).joined(files.result())
 
 
 def compare_file_at_all_sizes(
@@ -99,8 +139,9 @@ def compare_file_at_all_sizes(
     sessions: Sequence[Session],
     seed: int,
     *,
-    what: str = "the dynamic files",
+    what: str = _WHAT,
     libraries: Sequence[Path] = (),
+    begun: Future[list[FilesBegun]] | None = None,
 ) -> Verification:
     """Compare a dynamic file with the model's at three sizes of each dimension, 1 among them.
 
@@ -108,21 +149,21 @@ def compare_file_at_all_sizes(
         sessions: how both are run.
         what: how reports call what is compared.
         libraries: of custom ops that the file is run with.
+        begun: runs of the model's file, where these were begun before.
 
     Raises:
         VerificationError: it cannot be run, or at too few sizes.
     """
     model = loaded.model.dynamic
     assert model is not None
-    threads = loaded.run.options.process.threads
     outcome, compared = UNCHANGED, set[str]()
-    for trials in (_trials(loaded, model), _single_trials(model)):
-        for run_as in sessions:
-            outcomes = verify_files_at(
-                trials, model.path, file, seed=seed, threads=threads, what=what, run_as=run_as,
-                libraries=libraries,
-            )  # fmt: skip
-            for trial, checked in zip(trials, outcomes, strict=True):
+    for is_first in (True, False):
+        if not is_first:
+            runs = _begun(loaded, sessions, seed, what, _single_trials(model))
+        else:
+            runs = begun.result() if begun else _begun(loaded, sessions, seed, what)
+        for one in runs:
+            for trial, checked in zip(one.trials, one.compared(file, libraries), strict=True):
                 compared |= {trial.sizes} if checked.runs else set()
                 outcome = outcome.joined(checked)
         if _label(model.others[-1].sizes) in compared:  # no need to try each size of 1 alone
@@ -131,6 +172,33 @@ def compare_file_at_all_sizes(
         reasons = "; ".join(outcome.warnings)
         raise VerificationError(f"the files could be compared at {len(compared)} sizes: {reasons}")
     return outcome
+
+
+def _drawn(loaded: LoadedRun) -> dict[int, RandomWeights]:
+    """Return random weights of the original as they are at first."""
+    model = loaded.model.dynamic
+    assert model is not None
+    original = with_shared_weights(model.all[1].graph, loaded.original)
+    weights = RandomWeights(original, loaded.run.options.process.seed)
+    weights.draw_ahead()
+    return {0: weights}
+
+
+def _begun(
+    loaded: LoadedRun,
+    sessions: Sequence[Session],
+    seed: int,
+    what: str,
+    trials: Sequence[FileTrial] | None = None,
+) -> list[FilesBegun]:
+    """Run the model's file in trials, by default at several sizes."""
+    model, threads = loaded.model.dynamic, loaded.run.options.process.threads
+    assert model is not None
+    trials = _trials(loaded, model) if trials is None else trials
+    return [
+        begin_files_at(trials, model.path, seed=seed, threads=threads, what=what, run_as=run_as)
+        for run_as in sessions
+    ]
 
 
 def with_shared_weights(there: Graph, original: Graph) -> Graph:

@@ -32,6 +32,7 @@ from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.rules.backends.expand_to_onnx import expand_alike
 from relational_tensat.run.reports import SizedResult
 from relational_tensat.run.stages.compare_sizes import (
+    OriginalRuns,
     compare_at_all_sizes,
     is_compared_at_others,
     with_shared_weights,
@@ -103,7 +104,7 @@ def as_read(loaded: LoadedRun) -> SizedResult:
     return SizedResult(tuple(graphs), tuple(folded), file)
 
 
-def compared_or_other(checked: CheckedRun) -> CheckedRun | ExtractedRun:
+def compared_or_other(checked: CheckedRun, originals: OriginalRuns) -> CheckedRun | ExtractedRun:
     """Compare what is written at several sizes; choose another graph where it computes something else.
 
     Raises:
@@ -116,7 +117,7 @@ def compared_or_other(checked: CheckedRun) -> CheckedRun | ExtractedRun:
             if output is not None and is_onnx(output):
                 candidate = run.files.enter_context(folder_beside(output)) / output.name
             file = candidate or files.enter_context(temporary_folder()) / "dynamic.onnx"
-            outcome = compare_at_all_sizes(checked, file)
+            outcome = compare_at_all_sizes(checked, file, originals)
         if outcome.failure():
             raise VerificationError(outcome.failure())
     except VerificationError as error:

@@ -90,9 +90,9 @@ def race_in_rounds(
         NotRacedError: the device cannot run one.
     """
     loaded, run, settled = extracted.loaded, extracted.loaded.run, extracted.start.settled
-    timed = TimedGraphs.of(loaded, device)
     if is_short:
         _check_modelled(loaded)
+    timed = TimedGraphs.of(loaded, device)
     if settled is not None:
         with run.phases.phase("whole"):
             return (yield from _settled_before(extracted, settled, timed))
