@@ -23,7 +23,8 @@ _BEGINNING = f"""# The database of a run
 `relational-tensat run MODEL --db run.duckdb` keeps the e-graph, all that made it, and the extracted graph.
 The database has comments (`duckdb_tables()`, `duckdb_columns()`, `duckdb_views()`), and
 `relational-tensat schema` prints this page from them. `relational-tensat schema run.duckdb` prints the page
-of a file. The format is version {FORMAT_VERSION} (`meta`, key `format_version`); files of others are rejected.
+of a file. The format is version {FORMAT_VERSION} (`meta`, key `format_version`); files of others are
+rejected.
 """
 
 #: Title and query of each example: they run on the database of any finished run.
