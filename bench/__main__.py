@@ -6,9 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from bench.big import command as big_command
 from bench.conformance import command as conformance_command
-from bench.cpu import command as cpu_command
 from bench.decoder import command as decoder_command
 from bench.engines import command as engines_command
 from bench.exports import command as exports_command
@@ -25,7 +23,6 @@ from bench.models import command as models
 from bench.modules import command as modules_command
 from bench.motifs import command as motifs_command
 from bench.mutations import command as mutations_command
-from bench.onnx import command as onnx_command
 from bench.opaque import command as opaque_command
 from bench.paper import command as paper_command
 from bench.peers import command as peers_command
@@ -46,13 +43,10 @@ from relational_tensat.base.process import collect_rarely
 COMMANDS = (
     models,
     tensat,
-    onnx_command,
     extract_command,
     public_egraphs_command,
-    big_command,
     scale_command,
     engines_command,
-    cpu_command,
     gpu_command,
     record_command,
     fleets_command,

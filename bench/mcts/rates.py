@@ -59,11 +59,9 @@ def measure_rates(
         )
         universe = Universe(begin_subgraph(egraph, rules, limits))
         universe.find()
-        compiled = universe.subgraph.rules
         prices = SignatureCosts(egraph.catalogue, extractor.prices_us)
         rewards = Rewards(universe, extractor, "moves", prices)
-        rules_end = compiled.first + len(compiled.rules)
-        search = first_state(universe.original(), rewards, rules_end, seed=0)
+        search = first_state(universe.original(), rewards, seed=0)
         simulator = Simulator(
             universe, TreeOptions(), limits.first_subgraph_nodes(), rewards, search
         )

@@ -64,7 +64,7 @@ def nearly_cheapest(
         InputError: the program is malformed, or has operators that no search knows.
     """
     so_far = CheapestSoFar(
-        program, device, has_libraries=options.libraries, raw_exp=options.raw_exp,
+        program, device, has_libraries=options.libraries,
         bounds="bounds" not in options.disable,
     )  # fmt: skip
     result = search_kernels(program, options, bound=so_far)

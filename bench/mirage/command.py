@@ -112,10 +112,10 @@ def _measure(options: argparse.Namespace) -> None:
 
 def _search(options: argparse.Namespace) -> None:
     runs: list[tuple[SearchRun, str]] = []
-    over: set[tuple[str, tuple[str, ...], int]] = set()
+    over: set[tuple[str, tuple[str, ...], str]] = set()
     print(line(SEARCH_HEADER), flush=True)
     for case, search_options in _ablations(options):
-        kind = case.name, search_options.disable, search_options.processes
+        kind = case.name, search_options.disable, search_options.on
         made = left_out if kind in over else measure_search
         runs.append((made(case, search_options), case.published_search))
         if not runs[-1][0].is_complete:
@@ -234,9 +234,9 @@ def _ablations(options: argparse.Namespace) -> Iterator[tuple[Case, SearchOption
             yield case, _options(options, operators, most, disabled)
     sweeps = [*(("RMSNorm + Linear", operators) for operators in _SWEEP), ("QKNorm", 11)]
     for name, operators in sweeps:
-        for processes in (1, 2):
+        for on in ("here", "processes:2"):
             few = _options(options, operators, most)
-            yield _with_published(known[name], ""), replace(few, processes=processes)
+            yield _with_published(known[name], ""), replace(few, on=on)
 
 
 def _with_published(case: Case, text: str) -> Case:

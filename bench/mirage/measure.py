@@ -124,7 +124,7 @@ def left_out(case: Case, options: SearchOptions) -> SearchRun:
     limits = options.max_kernels, options.max_operators, options.disable
     return SearchRun(
         case.name, *limits, 0, 0, 0, 0, 0, 0, 0, is_complete=False, search_cpu_s=0.0,
-        processes=options.processes, is_left_out=True,
+        processes=_processes(options), is_left_out=True,
     )  # fmt: skip
 
 
@@ -147,7 +147,11 @@ def _searched(case: Case, options: SearchOptions) -> tuple[SearchRun, SizedCandi
         result.routes,
         result.is_complete,
         taken_s,
-        options.processes,
+        _processes(options),
         wall_s,
     )
     return run, result
+
+
+def _processes(options: SearchOptions) -> int:
+    return int(options.on.partition(":")[2] or 1)

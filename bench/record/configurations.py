@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.onnx.model_files import model_files
+from bench.common.model_files import model_files
 from relational_tensat.base.errors import InputError
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.device import Configuration, Device, TimingSample
@@ -59,7 +59,7 @@ BUILT: Mapping[str, Callable[[], Graph]] = {**MODELS, "two_products": two_produc
 
 def all_models() -> dict[str, Path | None]:
     """Return what is recorded: graphs that are built, and the ONNX files of the bench."""
-    files = {f"{name}.onnx": path for name, path in model_files([]).items()}
+    files = {f"{name}.onnx": path for name, path in model_files().items()}
     return {**dict.fromkeys(BUILT), **files}
 
 

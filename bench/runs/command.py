@@ -10,8 +10,8 @@ from datetime import date
 from pathlib import Path
 
 from bench.common.arguments import add_save
+from bench.common.model_files import LIGHT, model_files
 from bench.common.result_file import RESULTS, report_saved, save_result
-from bench.onnx.model_files import LIGHT, model_files
 from bench.runs.measure import PHASES, ProcessRun, measure_process
 from relational_tensat.base.errors import check_choice
 from relational_tensat.formats import save_model
@@ -81,7 +81,7 @@ def _files(names: Sequence[str], folder: Path) -> Iterator[tuple[str, Path]]:
     """Yield each name with its file; the 13 models are written into the folder."""
     for name in names:
         if name in LIGHT_NAMES:
-            yield name, model_files([LIGHT_NAMES[name]])[LIGHT_NAMES[name]]
+            yield name, model_files()[LIGHT_NAMES[name]]
         else:
             save_model(MODELS[name](), folder / f"{name}.json")
             yield name, folder / f"{name}.json"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from bench.big.transformers import Shape, write_transformer
 from bench.scale.families import transformer
+from bench.search.decoder import Shape, decoder
 from relational_tensat.base.errors import UsageError, check_choice
 from relational_tensat.formats import load_model
 from relational_tensat.models import MODELS
@@ -30,8 +30,9 @@ def model_of(name: str) -> Graph:
         return load_model(Path(name), {})
     if name == DECODER:
         with tempfile.TemporaryDirectory() as folder:
-            shape = Shape(24, 256, 4, 512, 64, 1_000, gated=True)
-            return load_model(write_transformer(shape, Path(folder) / f"{name}.onnx"), {})
+            path = Path(folder) / f"{name}.onnx"
+            path.write_bytes(decoder(Shape(24, 256, 4, 512, 64, 1_000)).SerializeToString())
+            return load_model(path, {})
     family, _, layers = name.rpartition("_")
     if family == "transformer" and layers.isdigit():
         if int(layers) < 1:

@@ -53,10 +53,10 @@ _MEANT: dict[str, tuple[str, ...]] = {
     "fuse": ("--fuse", "run MODEL --fuse"),
     "optimization-level": ("--effort",),
     "level": ("--effort",),
-    "j": ("--threads", "--jobs"),
+    "j": ("--threads", "--on"),
     "jobs": ("--threads",),
     "num-threads": ("--threads",),
-    "workers": ("--threads", "--jobs"),
+    "workers": ("--threads", "--on"),
     # commands
     "optimize": ("run",),
     "optimise": ("run",),

@@ -16,13 +16,13 @@ _HEAD = """# Command line
 Made of the commands' own `--help`, by
 `python -m relational_tensat.cli.command_line_page > docs/command-line.md`; a test compares.
 
-From Python, `Options.of(node_limit=20_000, extractor="greedy-dag")` takes the options of `run` by the names
-of their flags (`-` becomes `_`; seconds end in `_s`; `--for` is `runs_on`), and those of `--set`.
-`relational-tensat schema options` prints their JSON schema.
+From Python, `Options.of(node_limit=20_000, extractor="greedy-dag")` takes the options of `run`, and those
+of `--set`. Their names are those of the flags: `-` becomes `_`, seconds end in `_s`, and `--for` is
+`runs_on`. `relational-tensat schema options` prints their JSON schema.
 
-Every command takes `-q` (`--quiet`, less output), `-v` (`--verbose`, `--details`: more output, if there is
-more) and `--version`; `-q` and `-v` may stand before the command, too. `--help` after the name of a group
-lists its commands.
+Every command takes `-q` (`--quiet`: less output), `-v` (`--verbose`, `--details`: more output) and
+`--version`. `-q` and `-v` may stand before the command, too. `--help` after the name of a group lists its
+commands.
 
 Exit codes: 0 done, 1 internal error, 2 usage, 3 bad input, 4 verification failed, 5 no solution within the
 limits, 130 interrupted.

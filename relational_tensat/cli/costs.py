@@ -25,7 +25,6 @@ _SUFFIX = ".parquet"
 def show_arguments(parser: Parser) -> None:
     """Declare the flags of ``costs show``."""
     _add_device(parser, "show this device's rows, and how well others are estimated")
-    parser.add_argument("--op", metavar="OPERATOR", help="show the rows of this operator")
     add_json(parser)
     _add_cache(parser)
 
@@ -39,16 +38,9 @@ def show_costs(args: argparse.Namespace) -> int:
         print_records,
     )
     from relational_tensat.cost.opener import table_names
-    from relational_tensat.tensor.operators import get_operator
 
-    if args.op is not None:
-        get_operator(args.op)
     cache = _cache(args)
     holdings = _holdings(cache, args.device)
-    rows = [
-        (holding, holding.records if args.op is None else holding.of_operator(args.op))
-        for holding in holdings
-    ]
     tables = table_names()
 
     def show(console: Console) -> None:
@@ -56,9 +48,8 @@ def show_costs(args: argparse.Namespace) -> int:
         console.print(f"{cache.path}: {count:,} configurations")
         if holdings:
             print_holdings(holdings, console)
-        for holding, some in rows if args.op is not None or args.device is not None else ():
-            print_records(holding, some, console)
         for holding in holdings if args.device is not None else ():
+            print_records(holding, console)
             print_calibration(holding, console)
         if tables:
             names = ", ".join(f"table:{name}" for name in tables)
@@ -67,7 +58,7 @@ def show_costs(args: argparse.Namespace) -> int:
     report(
         lambda: {
             "cache": str(cache.path),
-            "devices": [holding_json(holding, some) for holding, some in rows],
+            "devices": [holding_json(holding) for holding in holdings],
             "tables": list(tables),
         },
         show,

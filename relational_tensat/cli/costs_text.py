@@ -19,8 +19,8 @@ _ROWS_SHOWN = 50
 _TEXT_SHOWN = 100
 
 
-def holding_json(holding: Holding, records: Sequence[Record]) -> dict[str, Any]:
-    """Return a device and some of its rows as an object."""
+def holding_json(holding: Holding) -> dict[str, Any]:
+    """Return a device and its rows as an object."""
     return {
         "id": holding.id,
         **device_columns(holding.key),
@@ -29,7 +29,7 @@ def holding_json(holding: Holding, records: Sequence[Record]) -> dict[str, Any]:
         "why": list(holding.why),
         "configurations": len(holding.measured),
         "unmeasurable": holding.unmeasurable,
-        "rows": [_record_json(record) for record in records],
+        "rows": [_record_json(record) for record in holding.records],
     }
 
 
@@ -59,16 +59,16 @@ def print_holdings(holdings: Sequence[Holding], console: Console) -> None:
     console.print(rows)
 
 
-def print_records(holding: Holding, records: Sequence[Record], console: Console) -> None:
-    """Print some rows of a device, the slowest first."""
+def print_records(holding: Holding, console: Console) -> None:
+    """Print the rows of a device, the slowest first."""
     times = ("median µs", "p10", "p90", "samples")
     rows = table("configuration", *times, "date", numbers=times)
-    for record in sorted(records, key=_median_us, reverse=True)[:_ROWS_SHOWN]:
+    for record in sorted(holding.records, key=_median_us, reverse=True)[:_ROWS_SHOWN]:
         rows.add_row(_words(record.configuration), *_result_text(record), record.date)
     console.print(f"{holding.id} {holding.key.name}: {holding.status}")
     console.print(rows)
-    if len(records) > _ROWS_SHOWN:
-        console.print(f"(showing {_ROWS_SHOWN} of {len(records):,}; --json has all)")
+    if len(holding.records) > _ROWS_SHOWN:
+        console.print(f"(showing {_ROWS_SHOWN} of {len(holding.records):,}; --json has all)")
 
 
 def print_calibration(holding: Holding, console: Console) -> None:

@@ -147,32 +147,24 @@ def show_arguments(parser: Parser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--dtype", choices=_DTYPES, default="float16", metavar="TYPE",
-        help=f"with --html and --plan: the element type: {', '.join(_DTYPES)} [%(default)s]",
-    )  # fmt: skip
-    parser.add_argument(
-        "--plan", action="store_true",
-        help="print the CUDA plan, too: statements in order, barriers, places in shared memory, layouts",
+        help=f"with --html: the element type: {', '.join(_DTYPES)} [%(default)s]",
     )  # fmt: skip
     add_json(parser, "it as JSON, also a file of Mirage's")
 
 
 def show_kernel(args: argparse.Namespace) -> int:
     """Print a μGraph."""
-    from relational_tensat.cli.kernels_text import show_plans, show_rows, show_sql
+    from relational_tensat.cli.kernels_text import show_rows, show_sql
     from relational_tensat.mugraph.graph.mugraph_json import encoded
     from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
-    from relational_tensat.mugraph.kernels.emission import emit
 
     key = str(args.file)
     graph = _read_mugraph(args)
     if args.html is not None:
         _draw(graph, args.dtype, args.html)
-    emitted = emit(graph, "cuda", args.dtype) if args.plan else []
 
     def show(console: Console) -> None:
         console.print(mugraph_text(graph))
-        if emitted:
-            show_plans(emitted, console)
         if args.sql and args.db is not None:
             show_sql(args.db, key, console)
         elif args.sql:

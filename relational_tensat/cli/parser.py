@@ -94,7 +94,7 @@ class Parser(argparse.ArgumentParser):
         """Understand a flag of before for one release.
 
         Args:
-            current: what it is now: a flag, or with ``=``, a flag and the start or all of its value.
+            current: what it is now: a flag, or with ``=`` or ``:``, a flag and the start of its value.
         """
         self._former[flag] = current
 
@@ -108,9 +108,9 @@ class Parser(argparse.ArgumentParser):
                 yield text
                 continue
             sys.stderr.write(
-                f"note: {flag} is called {current.rstrip('=')} now, its former name will go\n"
+                f"note: {flag} is called {current.rstrip('=:')} now, its former name will go\n"
             )
-            if current.endswith("=") and not equals:
+            if current.endswith(("=", ":")) and not equals:
                 value = next(rest, "")
             name, is_set, setting = current.partition(" ")
             yield name

@@ -154,13 +154,10 @@ def verify_arguments(parser: Parser) -> None:
     )  # fmt: skip
     add_seed(parser)
     parser.add_argument(
-        "--jobs", type=whole_number, default=0, metavar="N",
-        help="number of processes; 0 for one per core [%(default)s]",
-    )  # fmt: skip
-    parser.add_argument(
         "--on", metavar="RUNNER",
-        help="where rules are verified, instead of --jobs: processes:N, ray, ray:ADDRESS, slurm:N",
+        help="where: here, processes:N, ray, ray:ADDRESS or slurm:N [a process for each core]",
     )  # fmt: skip
+    parser.note_former("--jobs", "--on processes:")
     parser.add_argument(
         "--record", type=Written("verdicts on rules", (".json",)), metavar="FILE",
         help="write the verdicts to this file; rules/verdicts.json has those of the rules that ship",
@@ -187,7 +184,7 @@ def verify_rules(args: argparse.Namespace) -> int:
         rules,
         seed=args.seed,
         trials=DEFAULT_TRIALS if args.trials is None else args.trials,
-        on=args.on or spread_over(args.jobs or processors()),
+        on=args.on or spread_over(processors()),
     )
     timed = collect(
         results,

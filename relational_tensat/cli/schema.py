@@ -20,10 +20,11 @@ from relational_tensat.egraph.schema import (
 
 _BEGINNING = f"""# The database of a run
 
-What `relational-tensat run MODEL --db run.duckdb` keeps: the e-graph with all that made it, and what was
-extracted from it. `relational-tensat schema` prints this page from the comments that the database has
-(`duckdb_tables()`, `duckdb_columns()`, `duckdb_views()`), and `relational-tensat schema run.duckdb` that of
-a file. The format is version {FORMAT_VERSION} (`meta`, key `format_version`); files of others are rejected.
+`relational-tensat run MODEL --db run.duckdb` keeps the e-graph, all that made it, and the extracted graph.
+The database has comments (`duckdb_tables()`, `duckdb_columns()`, `duckdb_views()`), and
+`relational-tensat schema` prints this page from them. `relational-tensat schema run.duckdb` prints the page
+of a file. The format is version {FORMAT_VERSION} (`meta`, key `format_version`); files of others are
+rejected.
 """
 
 #: Title and query of each example: they run on the database of any finished run.
@@ -48,7 +49,7 @@ EXAMPLES = (
         "ORDER BY c.cost_us DESC NULLS LAST",
     ),
     (
-        "What became of the values of the original graph: their classes now, and how many forms these have",
+        "The values of the original graph: their classes now, and how many forms these have",
         "SELECT v.name, c.parent AS class, count(*) AS forms\n"
         "FROM original_value AS v\n"
         "JOIN eclass AS c ON c.id = v.enode\n"

@@ -16,14 +16,12 @@ import json
 import logging
 import os
 import random
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, wraps
 from pathlib import Path
-from types import FrameType, TracebackType
 from typing import Any, TypeVar, cast
 
 from relational_tensat.base import duckdb
@@ -31,51 +29,10 @@ from relational_tensat.base.errors import InputError, first_line
 from relational_tensat.base.files import is_disk_full, sql
 from relational_tensat.base.folders import CACHE_VARIABLE as CACHE_VARIABLE
 from relational_tensat.base.folders import PrivateFolder, check_own, user_cache
-from relational_tensat.base.watch import ctrl_c_taken
+from relational_tensat.base.watch import DeferredInterrupt
 from relational_tensat.cost.device import Configuration, DeviceKey, TimingSample, Unmeasurable
 from relational_tensat.cost.key import TIME_COLUMNS, Record, configuration_text, device_columns, now
 from relational_tensat.cost.race import RACE_VERSION, RaceOutcome
-
-
-class DeferredInterrupt:
-    """Holds Ctrl-C back while its block runs, and lets it happen at the end.
-
-    Signals reach only the main thread; in others this does nothing.
-    """
-
-    def __init__(self) -> None:
-        self._frame: FrameType | None = None
-        self._pressed = False
-        self._taken = ctrl_c_taken(self._on_signal)
-        self._previous: Any = None
-
-    def __enter__(self) -> DeferredInterrupt:
-        self._previous = self._taken.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._taken.__exit__(None, None, None)
-        if self._pressed and callable(self._previous):
-            self._previous(signal.SIGINT, self._frame)
-
-    def check(self) -> None:
-        """Go no further if Ctrl-C was pressed: where the block waits for another process.
-
-        Raises:
-            KeyboardInterrupt: it was pressed.
-        """
-        if self._pressed:
-            self._pressed = False
-            raise KeyboardInterrupt
-
-    def _on_signal(self, signum: int, frame: FrameType | None) -> None:
-        self._pressed, self._frame = True, frame
-
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -53,10 +52,6 @@ class Holding:
     def unmeasurable(self) -> int:
         """How many rows say that the device cannot run a configuration."""
         return len(self.records) - len(self.measured)
-
-    def of_operator(self, op: str) -> list[Record]:
-        """Return the rows of one operator."""
-        return [record for record in self.records if operator_of(record) == op]
 
     def times_us(self) -> dict[Configuration, float]:
         """Return what each configuration costs; those that this version cannot read are left out."""
@@ -151,15 +146,6 @@ def only_one(matches: Sequence[Holding]) -> Holding:
         raise UsageError("the cost cache is empty: nothing has been measured")
     listed = ", ".join(f"{holding.id} ({describe_device(holding.key)})" for holding in matches)
     raise UsageError(f"which device? name one with --device: {listed}")
-
-
-def operator_of(record: Record) -> str:
-    """Return the operator of a row, whatever version wrote it; "" where it has none."""
-    try:
-        content = json.loads(record.configuration)
-    except ValueError:
-        return ""
-    return str(content.get("op", "")) if isinstance(content, dict) else ""
 
 
 def _status(key: DeviceKey, device_keys: Sequence[DeviceKey]) -> tuple[str, tuple[str, ...]]:

@@ -9,7 +9,7 @@ from relational_tensat.base.option import OptionGroup, option
 from relational_tensat.explore.strategies import STRATEGIES
 
 #: What ``tree-policy`` may be; see ``rollouts``.
-POLICIES = ("live", "uniform", "average", "look-ahead")
+POLICIES = ("live", "uniform")
 
 #: What ``tree-extractor`` may be; see ``rewards``.
 EXTRACTORS = ("moves", "greedy", "ocf", "greedy-dag", "ilp")
@@ -26,8 +26,7 @@ class TreeOptions(OptionGroup):
         budget: rollouts for each decision.
         steps: the most rules that a simulation applies after the expansion.
         policy: how a simulation chooses its rules: ``uniform`` among all rules, dead ones included (a dead
-            one takes a step and does nothing), among those that are ``live`` (change the subgraph), by
-            ``average`` reward so far, or by ``look-ahead`` (the best of five).
+            one takes a step and does nothing), or among those that are ``live`` (change the subgraph).
         extractor: what a subgraph costs: ``moves`` on the graph of the subgraph before, or by ``greedy``,
             ``ocf`` (the paper's Algorithm 2), ``greedy-dag`` (from the leaves up, shared work charged once)
             or ``ilp``. The paper's main extraction is one of ``greedy``, ``ocf`` and ``ilp``; the final one

@@ -1,6 +1,7 @@
 """Tensors of an ONNX model that are not read with it: mapped from its file, or from files beside it.
 
-A model with its weights in a file beside it is moved together with that file.
+A written file is checked first, then renamed into place. A model with its weights in a file beside it
+is moved together with that file.
 """
 
 from __future__ import annotations
@@ -9,28 +10,36 @@ import filecmp
 import mmap
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain, count
 from pathlib import Path
 
 import numpy as np
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # it ships no types
+from onnx import checker
 from onnx.external_data_helper import (
     ExternalDataInfo,
     load_external_data_for_tensor,
     uses_external_data,
 )
 
-from relational_tensat.base.errors import InputError
-from relational_tensat.base.files import check_file, real_path
+from relational_tensat.base.errors import InputError, ModelError
+from relational_tensat.base.files import check_file, real_path, write_aside
+from relational_tensat.formats.onnx_metadata import (
+    INFERENCE_ERRORS,
+    checkable,
+    take_beside,
+)
 from relational_tensat.formats.onnx_names import subgraphs
+from relational_tensat.formats.onnx_node import condense, opens_in_runtime
 from relational_tensat.formats.onnx_types import TensorDataError
 from relational_tensat.formats.onnx_wire import (
     LARGE_BYTES,
     PLACEHOLDER,
     WireError,
     WireRegion,
+    with_large_weights,
     without_large_weights,
 )
 from relational_tensat.tensor.types import Array
@@ -259,3 +268,85 @@ def _data_of_replaced(target: Path) -> set[Path]:
     except (InputError, DecodeError, WireError):
         return set()
     return {real_path(target.parent / name) for name in names if own.fullmatch(name)}
+
+
+#: From this size on, large weights go to a file of their own beside the model (protobuf ends at 2 GiB).
+_EXTERNAL_FROM_BYTES = 1_500_000_000
+#: Where a large weight begins in that file: what a system can map into memory by itself; and another one.
+_ALIGNMENT_BYTES, _SMALL_ALIGNMENT_BYTES = 4096, 16
+#: Of a model whose weights are beside it, those of fewer bytes are in it, as ONNX writes them.
+_BESIDE_FROM_BYTES = 1024
+
+
+def save_skeleton(model: onnx.ModelProto, weights: Mapping[str, Array], path: Path) -> None:
+    """Write a skeleton and its large weights as ``save_onnx`` does; changes the skeleton.
+
+    Raises:
+        InputError, ModelError: as ``save_onnx``.
+    """
+    own_name = f"{path.name}.data"
+    beside = take_beside(model, own_name)
+    is_large = sum(weight.nbytes for weight in weights.values()) >= _EXTERNAL_FROM_BYTES
+    checked = with_weights_as_inputs(model, weights)
+    with write_aside(path) as aside:
+        target = aside / path.name
+        outside = {**weights, **_smaller(model)} if beside else weights if is_large else {}
+        if outside:
+            _write_beside(model, outside, aside / (beside or own_name))
+            weights = {}
+        data = {name: memoryview(weight.data).cast("B") for name, weight in weights.items()}
+        with target.open("wb") as file:
+            file.writelines(with_large_weights(model, data))
+        try:
+            _check(checked, target)
+        except (checker.ValidationError, *INFERENCE_ERRORS) as error:
+            raise ModelError(
+                f"{path}: not written, the result is no valid ONNX model: {condense(str(error))}"
+            ) from None
+
+
+def _smaller(model: onnx.ModelProto) -> dict[str, Array]:
+    """Return the bytes of initializers that are in a skeleton, and go beside the model."""
+    return {
+        tensor.name: np.frombuffer(tensor.raw_data, np.uint8)
+        for tensor in model.graph.initializer
+        if len(tensor.raw_data) >= _BESIDE_FROM_BYTES
+    }
+
+
+def _write_beside(model: onnx.ModelProto, weights: Mapping[str, Array], path: Path) -> None:
+    """Write weights to a file of their own, which the model then refers to."""
+    with path.open("wb") as file:
+        for tensor in model.graph.initializer:
+            if tensor.name not in weights:
+                continue
+            weight = weights[tensor.name]
+            is_large = weight.nbytes >= LARGE_BYTES
+            alignment = _ALIGNMENT_BYTES if is_large else _SMALL_ALIGNMENT_BYTES
+            offset = -(-file.tell() // alignment) * alignment
+            file.seek(offset)
+            file.write(weight.data)
+            tensor.ClearField("raw_data")
+            tensor.data_location = onnx.TensorProto.EXTERNAL
+            place = {"location": path.name, "offset": offset, "length": weight.nbytes}
+            for key, value in place.items():
+                tensor.external_data.add(key=key, value=str(value))
+
+
+def _check(model: onnx.ModelProto, path: Path) -> None:
+    """Check a model, the types of its values included.
+
+    Args:
+        model: the skeleton, its large weights as inputs.
+        path: the file that it was written to.
+
+    Raises:
+        ValidationError, InferenceError: it is not valid.
+    """
+    try:
+        checker.check_model(checkable(model))
+        onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+    except INFERENCE_ERRORS:
+        # ONNX fails on functions of its own (MeanVarianceNormalization) that onnxruntime runs.
+        if not opens_in_runtime(path):
+            raise

@@ -1,4 +1,4 @@
-"""Writing a tensor graph as an ONNX model; a file of it is checked first, then renamed into place."""
+"""Writing a tensor graph as an ONNX model."""
 
 from __future__ import annotations
 
@@ -8,27 +8,26 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import checker
 
 from relational_tensat.base.errors import ModelError, UsageError
-from relational_tensat.base.files import write_aside
 from relational_tensat.formats.onnx_emit import Emitter
-from relational_tensat.formats.onnx_external import mapped_array, with_weights_as_inputs
+from relational_tensat.formats.onnx_external import (
+    mapped_array,
+    save_skeleton,
+    with_weights_as_inputs,
+)
 from relational_tensat.formats.onnx_frame import FrameParts, NamePlan, frame, plan_names
 from relational_tensat.formats.onnx_keep import Kept, find_kept, kept_alike
 from relational_tensat.formats.onnx_lineage import hand_on
 from relational_tensat.formats.onnx_metadata import (
-    INFERENCE_ERRORS,
     OLDEST_POSSIBLE_OPSET,
     OLDEST_WRITTEN_OPSET,
-    checkable,
     mark_beside,
     take_beside,
     written_imports,
     written_outputs,
 )
 from relational_tensat.formats.onnx_names import rename_node
-from relational_tensat.formats.onnx_node import condense, opens_in_runtime
 from relational_tensat.formats.onnx_opaque import restore
 from relational_tensat.formats.onnx_origin import Origin, is_same, origin_of
 from relational_tensat.formats.onnx_steps import (
@@ -47,7 +46,6 @@ from relational_tensat.formats.onnx_versions import (
     stays,
     tensor_types,
 )
-from relational_tensat.formats.onnx_wire import LARGE_BYTES, with_large_weights
 from relational_tensat.tensor import Array, Graph, Node, ValueType, Weight, numpy_dtype, tensors_of
 from relational_tensat.tensor.operators import get_operator
 
@@ -359,14 +357,6 @@ def _exotic_tensor(nodes: Sequence[onnx.NodeProto]) -> onnx.TensorProto | None:
     return attribute.t
 
 
-#: From this size on, large weights go to a file of their own beside the model (protobuf ends at 2 GiB).
-_EXTERNAL_FROM_BYTES = 1_500_000_000
-#: Where a large weight begins in that file: what a system can map into memory by itself; and another one.
-_ALIGNMENT_BYTES, _SMALL_ALIGNMENT_BYTES = 4096, 16
-#: Of a model whose weights are beside it, those of fewer bytes are in it, as ONNX writes them.
-_BESIDE_FROM_BYTES = 1024
-
-
 def save_onnx(graph: Graph, path: Path, opset: int | None = None) -> None:
     """Write a graph as ONNX, completely or not at all.
 
@@ -388,42 +378,6 @@ def save_onnx(graph: Graph, path: Path, opset: int | None = None) -> None:
     save_skeleton(model, weights, path)
 
 
-def save_skeleton(model: onnx.ModelProto, weights: Mapping[str, Array], path: Path) -> None:
-    """Write a skeleton and its large weights as ``save_onnx`` does; changes the skeleton.
-
-    Raises:
-        InputError, ModelError: as ``save_onnx``.
-    """
-    own_name = f"{path.name}.data"
-    beside = take_beside(model, own_name)
-    is_large = sum(weight.nbytes for weight in weights.values()) >= _EXTERNAL_FROM_BYTES
-    checked = with_weights_as_inputs(model, weights)
-    with write_aside(path) as aside:
-        target = aside / path.name
-        outside = {**weights, **_smaller(model)} if beside else weights if is_large else {}
-        if outside:
-            _write_beside(model, outside, aside / (beside or own_name))
-            weights = {}
-        data = {name: memoryview(weight.data).cast("B") for name, weight in weights.items()}
-        with target.open("wb") as file:
-            file.writelines(with_large_weights(model, data))
-        try:
-            _check(checked, target)
-        except (checker.ValidationError, *INFERENCE_ERRORS) as error:
-            raise ModelError(
-                f"{path}: not written, the result is no valid ONNX model: {condense(str(error))}"
-            ) from None
-
-
-def _smaller(model: onnx.ModelProto) -> dict[str, Array]:
-    """Return the bytes of initializers that are in a skeleton, and go beside the model."""
-    return {
-        tensor.name: np.frombuffer(tensor.raw_data, np.uint8)
-        for tensor in model.graph.initializer
-        if len(tensor.raw_data) >= _BESIDE_FROM_BYTES
-    }
-
-
 def copy_with_data(source: Path, target: Path, name: str) -> None:
     """Copy a valid model with its large weights in another place, and nothing else changed.
 
@@ -441,41 +395,3 @@ def copy_with_data(source: Path, target: Path, name: str) -> None:
         mark_beside(model, name)
     tensors = {tensor.name: tensor for tensor in model.graph.initializer}
     save_skeleton(model, {each: mapped_array(tensors[each], data[each]) for each in data}, target)
-
-
-def _write_beside(model: onnx.ModelProto, weights: Mapping[str, Array], path: Path) -> None:
-    """Write weights to a file of their own, which the model then refers to."""
-    with path.open("wb") as file:
-        for tensor in model.graph.initializer:
-            if tensor.name not in weights:
-                continue
-            weight = weights[tensor.name]
-            is_large = weight.nbytes >= LARGE_BYTES
-            alignment = _ALIGNMENT_BYTES if is_large else _SMALL_ALIGNMENT_BYTES
-            offset = -(-file.tell() // alignment) * alignment
-            file.seek(offset)
-            file.write(weight.data)
-            tensor.ClearField("raw_data")
-            tensor.data_location = onnx.TensorProto.EXTERNAL
-            place = {"location": path.name, "offset": offset, "length": weight.nbytes}
-            for key, value in place.items():
-                tensor.external_data.add(key=key, value=str(value))
-
-
-def _check(model: onnx.ModelProto, path: Path) -> None:
-    """Check a model, the types of its values included.
-
-    Args:
-        model: the skeleton, its large weights as inputs.
-        path: the file that it was written to.
-
-    Raises:
-        ValidationError, InferenceError: it is not valid.
-    """
-    try:
-        checker.check_model(checkable(model))
-        onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
-    except INFERENCE_ERRORS:
-        # ONNX fails on functions of its own (MeanVarianceNormalization) that onnxruntime runs.
-        if not opens_in_runtime(path):
-            raise

@@ -78,7 +78,7 @@ MOST_KEPT = 16
 #: The code that a search's result depends on, below ``relational_tensat/mugraph``.
 _ROOMS = ("graph", "search", "sizing")
 #: What changes no result of a search that ran to its end.
-_NO_MATTER = ("time_limit_s", "processes", "on")
+_NO_MATTER = ("time_limit_s", "on")
 
 
 class CandidateCache:

@@ -160,7 +160,7 @@ def searched(
         InputError: the program is malformed, or has operators that no search knows.
     """
     so_far = CheapestSoFar(
-        program, device or a100(), has_libraries=options.libraries, raw_exp=options.raw_exp,
+        program, device or a100(), has_libraries=options.libraries,
         bounds="bounds" not in options.disable,
     )  # fmt: skip
     result = search_kernels(program, options, watch, progress, tables, so_far)
@@ -202,12 +202,12 @@ def first_verified(
     reasons: list[str] = []
     for refused, candidate in enumerate(candidates):
         try:
-            best = ready(candidate.graph, device, raw_exp=options.raw_exp)
+            best = ready(candidate.graph, device)
         except VerificationError as error:
             reasons.append(str(error))
             continue
         verification = verify_mugraph(program, best.graph, seed)
-        if verification.passed and (verification.is_stable or options.raw_exp):
+        if verification.passed and verification.is_stable:
             return VerifiedChoice(best, verification, refused, tuple(reasons))
     return VerifiedChoice(None, verification, len(candidates), tuple(reasons))
 
@@ -297,18 +297,17 @@ def _operators_of_block(program: MuGraph) -> int:
     return sum(max(len(over), 1) for over in reduced)
 
 
-def ready(candidate: MuGraph, device: Multiprocessors, *, raw_exp: bool) -> Sized:
+def ready(candidate: MuGraph, device: Multiprocessors) -> Sized:
     """Return a candidate made ready, with its time then: maxima take some, too.
 
     Args:
         candidate: as a search found it, with sizes.
         device: what it shall run on.
-        raw_exp: leave exponentials as they are.
 
     Raises:
         VerificationError: it cannot be made stable, or does not fit a block or the device.
     """
-    graph = made_ready(candidate, raw_exp=raw_exp)
+    graph = made_ready(candidate)
     cost_us = graph_us(graph, device)
     if not math.isfinite(cost_us) or emitted_bytes(graph, device.dtype) > device.shared_bytes:
         raise VerificationError(f"{graph.name}: its tensors, with maxima, do not fit shared memory")
@@ -319,14 +318,10 @@ def ready(candidate: MuGraph, device: Multiprocessors, *, raw_exp: bool) -> Size
     return Sized(graph, cost_us)
 
 
-def made_ready(graph: MuGraph, *, raw_exp: bool = False) -> MuGraph:
+def made_ready(graph: MuGraph) -> MuGraph:
     """Return a μGraph with maxima, unless it has some already, and with thread graphs.
 
     Products of concatenations become products of their parts.
-
-    Args:
-        graph: the μGraph.
-        raw_exp: without maxima.
 
     Raises:
         VerificationError: it cannot be made stable.
@@ -337,7 +332,7 @@ def made_ready(graph: MuGraph, *, raw_exp: bool = False) -> MuGraph:
         isinstance(step, RunningMax) or (isinstance(step, Operation) and step.op == "max")
         for step in steps
     )
-    return with_thread_graphs(graph if raw_exp or has_maxima else stabilized(graph))
+    return with_thread_graphs(graph if has_maxima else stabilized(graph))
 
 
 #: Times that differ by less are equal: which of two such graphs is found does not depend on their order.
@@ -357,7 +352,6 @@ class CheapestSoFar:
         program: what is searched.
         device: what it shall run on.
         has_libraries: whether operators of libraries may take kernels' places.
-        raw_exp: leave exponentials as they are.
         bounds: whether anything is left out.
     """
 
@@ -367,11 +361,9 @@ class CheapestSoFar:
         device: Multiprocessors,
         *,
         has_libraries: bool = True,
-        raw_exp: bool = False,
         bounds: bool = True,
     ) -> None:
         self._device = device
-        self._raw_exp = raw_exp
         self._bounds = bounds
         self._sizing = Sizing(program, device, has_libraries=has_libraries)
         self._given = {d.variable: d.size for dims in program.inputs.values() for d in dims}
@@ -425,7 +417,7 @@ class CheapestSoFar:
 
     def _is_ready(self, made: Sized) -> bool:
         try:
-            ready(made.graph, self._device, raw_exp=self._raw_exp)
+            ready(made.graph, self._device)
         except VerificationError:
             return False
         return True

@@ -413,7 +413,7 @@ class SizedResult:
         Raises:
             InputError, ModelError: it cannot be written, or is not valid.
         """
-        from relational_tensat.formats.onnx_write import save_skeleton  # needs onnx
+        from relational_tensat.formats.onnx_external import save_skeleton  # needs onnx
 
         skeleton, weights = self.file
         copy = type(skeleton)()

@@ -1,13 +1,13 @@
 -- The search tree
--- What a tree search (`--search mcts`, and that of `--search focus-mcts`) found out about which rules to apply; only their
--- runs have these tables.
+-- The findings of a tree search about which rules to apply. Only runs with `--search mcts` or `--search focus-mcts` have
+-- these tables.
 
 CREATE TABLE tree_decision (
     decision INTEGER NOT NULL, rule INTEGER NOT NULL, rollouts INTEGER NOT NULL, mean_ms DOUBLE NOT NULL,
     cost_us DOUBLE NOT NULL, best_us DOUBLE NOT NULL, e_nodes BIGINT NOT NULL, universe BIGINT NOT NULL,
     live INTEGER[] NOT NULL, applications INTEGER[] NOT NULL, seconds DOUBLE NOT NULL
 );
-COMMENT ON TABLE tree_decision IS 'The decisions: which rule was applied next to the real subgraph, after the rollouts of a tree.';
+COMMENT ON TABLE tree_decision IS 'The decisions: after the rollouts of a tree, one rule was applied to the real subgraph.';
 COMMENT ON COLUMN tree_decision.decision IS 'Key, from 1 on, or from the iteration after focus on; joins iteration_log.iteration.';
 COMMENT ON COLUMN tree_decision.rule IS 'The rule of the best mean; joins rule.id.';
 COMMENT ON COLUMN tree_decision.rollouts IS 'Rollouts of the tree.';
@@ -25,7 +25,7 @@ CREATE TABLE tree_node (
     visits INTEGER NOT NULL, value_ms DOUBLE NOT NULL, reward_ms DOUBLE NOT NULL, cost_us DOUBLE NOT NULL,
     e_nodes BIGINT NOT NULL, live INTEGER[] NOT NULL, state VARCHAR NOT NULL
 );
-COMMENT ON TABLE tree_node IS 'The nodes of the tree of each decision but its root, which is the real subgraph: subgraphs, each by one rule from its parent. The last tree may have come to no decision: a limit or Ctrl-C ended it.';
+COMMENT ON TABLE tree_node IS 'The nodes of the tree of each decision, but for its root, the real subgraph. Each is a subgraph, by one rule from its parent. The last tree may have come to no decision: a limit or Ctrl-C ended it.';
 COMMENT ON COLUMN tree_node.decision IS 'Joins tree_decision.decision.';
 COMMENT ON COLUMN tree_node.id IS 'Key within a decision, from 1 on.';
 COMMENT ON COLUMN tree_node.parent IS 'Joins tree_node.id of the same decision, 0: the root.';

@@ -25,7 +25,7 @@ COMMENT ON COLUMN value_type.type IS
 
 CREATE TABLE head (id INTEGER NOT NULL, text VARCHAR NOT NULL);
 COMMENT ON TABLE head IS
-'What the patterns of the rules compare of an e-node, as one integer. It depends on the rules: symbols that no rule distinguishes have the same head.';
+'The part of an e-node that patterns of the rules compare, as one integer. It depends on the rules: symbols that no rule distinguishes have the same head.';
 COMMENT ON COLUMN head.id IS 'Key, from 1 on. Head 0 has no row: no rule names the operator.';
 COMMENT ON COLUMN head.text IS
 'Operator, operands (_) and the attributes that some rule requires to have one value, e.g. (matmul _ _ :act none).';
@@ -74,7 +74,7 @@ CREATE TABLE computed_cost (
     signature INTEGER NOT NULL, computed INTEGER NOT NULL, cost_us DOUBLE NOT NULL, source VARCHAR NOT NULL
 );
 COMMENT ON TABLE computed_cost IS
-'What an application costs that computes operands which its kernel usually finds as constants, and arranges before inference: in place of the cost of its signature.';
+'The cost of an application that computes operands. Its kernel usually finds these as constants, and arranges them before inference. It stands in place of the cost of the signature.';
 COMMENT ON COLUMN computed_cost.signature IS 'Joins signature.id.';
 COMMENT ON COLUMN computed_cost.computed IS 'Those operands; as computed_operands.computed.';
 COMMENT ON COLUMN computed_cost.cost_us IS 'Microseconds.';
@@ -102,7 +102,7 @@ CREATE TABLE fused_region (
     source VARCHAR NOT NULL, outputs VARCHAR[] NOT NULL, operators VARCHAR[] NOT NULL, fate VARCHAR NOT NULL,
     reason VARCHAR NOT NULL, operators_us DOUBLE, kernel_us DOUBLE, mugraph VARCHAR
 );
-COMMENT ON TABLE fused_region IS 'What became of the parts of a model with --fuse: which got kernels, which were left out, and why.';
+COMMENT ON TABLE fused_region IS 'The parts of a model with --fuse: which got kernels, which were left out, and why.';
 COMMENT ON COLUMN fused_region.source IS 'model; cheapest: the cheapest graph so far; or other: another graph of the e-graph, or an e-node that no such graph has.';
 COMMENT ON COLUMN fused_region.outputs IS 'The values that the part gives, by their names there; of an e-node that no graph has its e-class.';
 COMMENT ON COLUMN fused_region.operators IS 'Of its program; of a border, of what is not within.';

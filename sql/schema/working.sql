@@ -1,5 +1,5 @@
 -- Working tables
--- All temporary tables, each with the stage that works with it. They belong to one connection, and so to one e-graph; a file has none of them. Of g0, s0, v0, root0, pattern0 and m0 (signatures, operands, variables, and of each source its root, its pattern and its match) there are as many as the rules need: v0, v1, … Tables that are empty at first are created as they stand here; the others by CREATE TABLE AS in the stage's SQL, with these columns.
+-- All temporary tables, each with the stage that works with it. They belong to one connection, and so to one e-graph; a file has none of them. Columns such as v0 are numbered, as many as the rules need: v0, v1, … So are g0 (signatures) and s0 (operands). Each source has its root0, pattern0 and m0, the match. Tables that are empty at first are created as they stand here; the others by CREATE TABLE AS in the stage's SQL, with these columns.
 
 CREATE TEMP TABLE rule_join (
     join_group INTEGER, rule INTEGER, pattern0 INTEGER, is_symmetric BOOLEAN

@@ -32,7 +32,7 @@ def rule_file(tmp_path: Path) -> str:
 
 
 def verify(*args: str) -> int:
-    return main(["rules", "verify", "--jobs", "1", "--trials", "20", *args])
+    return main(["rules", "verify", "--on", "here", "--trials", "20", *args])
 
 
 def test_shipped_rules_pass(capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,6 +44,13 @@ def test_shipped_rules_pass(capsys: pytest.CaptureFixture[str]) -> None:
     assert "in machine arithmetic: 0 proved on integers of every width, 1 on moderate" in printed
     header = printed.splitlines()[0].split()
     assert header == ["rule", "verdict", "evidence", "instances", "ways", "seconds"]
+
+
+def test_a_number_of_processes_is_understood_for_one_release(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["rules", "verify", "reassociate-left", "--trials", "20", "--jobs", "1"]) == 0
+    assert "note: --jobs is called --on processes now" in capsys.readouterr().err
 
 
 def test_failures_are_shown_and_are_exit_code_4(

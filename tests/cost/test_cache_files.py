@@ -12,8 +12,9 @@ import pytest
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.folders import CACHE_VARIABLE
+from relational_tensat.base.watch import DeferredInterrupt
 from relational_tensat.cost import cache as cache_module
-from relational_tensat.cost.cache import CostCache, DeferredInterrupt, default_cache
+from relational_tensat.cost.cache import CostCache, default_cache
 from relational_tensat.cost.measured_source import MeasuredSource
 from tests.cost.fakes import CPU, FakeDevice, products
 

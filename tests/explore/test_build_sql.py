@@ -41,7 +41,7 @@ def generated_direct() -> str:
         direct.applications_of_built_text(roots=2),
         direct.fresh_text(operands=3, sources=1, is_first=True),
         direct.fresh_text(operands=3, sources=2, is_first=False),
-        direct.bind_text(operands=3, bound=2),
+        bind_text(operands=3, bound=2, has_fresh=True),
         direct.labelled_classes_text(bound=2, steps=2),
         direct.reasons_text(bound=2, steps=2),
     ]

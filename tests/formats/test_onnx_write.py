@@ -13,7 +13,7 @@ from relational_tensat.base.errors import InputError, MissingDependencyError, Mo
 from relational_tensat.formats import (
     from_onnx_model,
     load_model,
-    onnx_write,
+    onnx_external,
     save_model,
     to_onnx_model,
 )
@@ -135,7 +135,7 @@ def test_bfloat16_rounds_to_nearest_even() -> None:
 
 
 def test_large_weights_go_beside_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(onnx_write, "_EXTERNAL_FROM_BYTES", 1000)
+    monkeypatch.setattr(onnx_external, "_EXTERNAL_FROM_BYTES", 1000)
     data = np.random.default_rng(0).random((512, 512), dtype=np.float32)
     kind = TensorType("float32", (512, 512))
     nodes = [Node("matmul", ("x", "w"), ("y",))]

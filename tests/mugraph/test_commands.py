@@ -65,7 +65,7 @@ def test_nothing_found_has_an_exit_code_of_its_own(capsys: pytest.CaptureFixture
     ended = ["kernels", "search", "mlp", *SIZES, "--time-limit", "0", "--no-cache", "--quiet"]
     assert main(ended) == 5
     printed = " ".join(capsys.readouterr().out.split())
-    assert "ended before it found one; more --time-limit or --processes may" in printed
+    assert "ended before it found one; more --time-limit, or --on processes:N, may" in printed
 
 
 @pytest.mark.parametrize(

@@ -95,8 +95,6 @@ def test_the_same_seed_draws_the_same(tmp_path: Path) -> None:
     "changes",
     [
         {"tree_variant": "paper", "tree_policy": "uniform", "tree_at_once": 1},
-        {"tree_policy": "average"},
-        {"tree_policy": "look-ahead"},
         {"tree_extractor": "greedy", "tree_decisions": 1},
         {"tree_extractor": "greedy-dag", "tree_decisions": 1},
         {"tree_extractor": "ilp", "tree_decisions": 1},

@@ -14,7 +14,7 @@ import re
 from relational_tensat.base.files import sql
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.enode_rows import CHILD_COLUMNS
-from relational_tensat.explore.apply.targets import Bounds, has_at_most
+from relational_tensat.explore.apply.targets import Bounds, bind_text, has_at_most
 from relational_tensat.explore.subgraph import Subgraph
 
 
@@ -164,28 +164,6 @@ def applications_of_built_text(roots: int) -> str:
         "-- the applications with the classes of all that their targets have\n"
         "CREATE OR REPLACE TEMP TABLE application AS\n"
         f"SELECT id, rule, instance, {own_roots}, b FROM built WHERE made = 0"
-    )
-
-
-def bind_text(operands: int, bound: int, roots: int = 2) -> str:
-    """Return the statement that appends the class of a step's e-node to each application's bindings.
-
-    As ``targets.bind_text``, but that the e-node may be in ``fresh`` still.
-    """
-    before = "".join(f"a.b[{i}], " for i in range(1, bound + 1))
-    same = "".join(f" AND e.c{i} = coalesce(a.b[t.s{i}], 0)" for i in range(operands))
-    columns = ", ".join(["class", "signature", *(f"c{i}" for i in range(operands))])
-    kept = "".join(f", a.root{n}" for n in range(roots))
-    return (
-        "-- the class of this step's e-node, bound in each application\n"
-        "CREATE OR REPLACE TEMP TABLE application AS\n"
-        f"SELECT a.id, a.rule, a.instance{kept}, [{before}e.class] AS b\n"
-        "FROM application AS a\n"
-        "LEFT JOIN template AS t ON t.instance = a.instance AND t.step = $step\n"
-        "LEFT JOIN (\n"
-        f"    SELECT {columns} FROM enode{has_at_most(operands)}\n"
-        f"    UNION ALL SELECT {columns} FROM fresh\n"
-        f") AS e ON e.signature = t.signature{same}"
     )
 
 
@@ -369,7 +347,8 @@ def _build_by_steps(egraph: EGraph, bounds: Bounds, limit: int) -> int | None:
         next_id += int(database.execute(text, params, "hash_cons")[0][0])
         if egraph.e_nodes + next_id - egraph.next_id > limit:
             return None
-        bind = bind_text(bounds.operands, bounds.bound + step - 1, bounds.roots)
+        at = bounds.bound + step - 1
+        bind = bind_text(bounds.operands, at, bounds.roots, has_fresh=True)
         text = f"-- bind: {bounds.rules}\n{bind}"
         database.execute(text, {"step": step}, "bind")
     return next_id - egraph.next_id

@@ -85,7 +85,7 @@ def hash_cons_text(operands: int) -> str:
     )
 
 
-def bind_text(operands: int, bound: int, roots: int = 2) -> str:
+def bind_text(operands: int, bound: int, roots: int = 2, *, has_fresh: bool = False) -> str:
     """Return the statement that appends the class of a step's e-node to each application's bindings.
 
     NULL is appended where a target has no so many nodes. Its parameter is ``step``.
@@ -94,11 +94,18 @@ def bind_text(operands: int, bound: int, roots: int = 2) -> str:
         operands: the most that an e-node of a target has.
         bound: how many bindings there are before.
         roots: how many columns of roots there are.
+        has_fresh: whether the e-node may be in ``fresh`` still.
     """
     kept = "".join(f", a.root{n}" for n in range(roots))
     before = "".join(f"a.b[{i}], " for i in range(1, bound + 1))
     same = "".join(f" AND e.c{i} = coalesce(a.b[t.s{i}], 0)" for i in range(operands))
     enodes = f"(SELECT * FROM enode{has_at_most(operands)})"
+    if has_fresh:
+        columns = ", ".join(["class", "signature", *(f"c{i}" for i in range(operands))])
+        enodes = (
+            f"(\n    SELECT {columns} FROM enode{has_at_most(operands)}\n"
+            f"    UNION ALL SELECT {columns} FROM fresh\n)"
+        )
     return (
         "-- the class of this step's e-node, bound in each application\n"
         "CREATE OR REPLACE TEMP TABLE application AS\n"

@@ -9,7 +9,6 @@ from relational_tensat.explore.derivation.derivation import (
     DerivationEffort,
     derive_rule,
     derive_rules,
-    unproved_pairs,
 )
 
-__all__ = ["Derivation", "DerivationEffort", "derive_rule", "derive_rules", "unproved_pairs"]
+__all__ = ["Derivation", "DerivationEffort", "derive_rule", "derive_rules"]

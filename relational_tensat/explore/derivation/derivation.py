@@ -17,7 +17,7 @@ from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, Observer, explore
 from relational_tensat.explore.derivation.configurations import generic_configurations
 from relational_tensat.rules.instance import Instance, tensor_vars
-from relational_tensat.rules.model import Literal, Rule, Term, Var
+from relational_tensat.rules.model import Rule, Term, Var
 from relational_tensat.rules.soundness.draws import RuleConfiguration
 from relational_tensat.tensor.graph import Graph, Node, build_graph
 from relational_tensat.tensor.hints import SeededChoices
@@ -27,10 +27,6 @@ from relational_tensat.tensor.types import Attrs, TensorType, ValueType, tensors
 
 #: The names of a value's tensors (one, or the parts of a tuple), and its type.
 Value: TypeAlias = tuple[tuple[str, ...], ValueType]
-
-
-#: Two terms over inputs, by their names.
-TermPair: TypeAlias = tuple[Term, Term]
 
 
 @record
@@ -61,20 +57,21 @@ def both_sides(rule: Rule, configurations: Sequence[RuleConfiguration]) -> SideG
         inputs.update(builder.inputs)
         pairs.append(builder.build())
         nodes += builder.nodes
-    return _as_graph(rule.name, inputs, nodes, pairs)
+    return as_graph(rule.name, inputs, nodes, pairs)
 
 
-def _as_graph(
+def as_graph(
     name: str,
     inputs: Mapping[str, TensorType],
     nodes: Sequence[Node],
     pairs: Sequence[tuple[tuple[str, str], ...]],
 ) -> SideGraphs:
+    """Return nodes over inputs as a graph, with what is claimed to be equal as its outputs."""
     outputs = dict.fromkeys(name for of_case in pairs for pair in of_case for name in pair)
     return SideGraphs(build_graph(name, inputs, {}, nodes, outputs, where=name), tuple(pairs))
 
 
-class _NodeBuilder:
+class NodeBuilder:
     """Builds nodes; the names of their values start with ``prefix``."""
 
     def __init__(self, prefix: str) -> None:
@@ -98,7 +95,7 @@ class _NodeBuilder:
         return names, kind
 
 
-class _SideBuilder(_NodeBuilder):
+class _SideBuilder(NodeBuilder):
     """Builds the nodes of one configuration."""
 
     def __init__(self, rule: Rule, configuration: RuleConfiguration, prefix: str) -> None:
@@ -275,12 +272,12 @@ class _Attempt:
         left_s = self._effort.seconds - (time.perf_counter() - self._started)
         with closing(EGraph.create(sides.graph)) as egraph:
             stop_reason = "goal"
-            if _unproven(sides, egraph):
-                exploration = _explored(sides, egraph, self._laws, self._effort, left_s)
+            if unproven(sides, egraph):
+                exploration = explored(sides, egraph, self._laws, self._effort, left_s)
                 self._iterations = max(self._iterations, exploration.iterations)
                 stop_reason = exploration.stop_reason
             self._e_nodes = max(self._e_nodes, egraph.e_nodes)
-            return [configurations[i] for i in _unproven(sides, egraph)], stop_reason
+            return [configurations[i] for i in unproven(sides, egraph)], stop_reason
 
     def failed(self, reason: str, where: RuleConfiguration | None = None) -> Derivation:
         names = tensor_vars(self._rule)
@@ -302,42 +299,7 @@ class _Attempt:
         )
 
 
-def unproved_pairs(
-    pairs: Sequence[TermPair],
-    inputs: Mapping[str, TensorType],
-    laws: Sequence[Rule],
-    effort: DerivationEffort | None = None,
-) -> list[int]:
-    """Return the indices of the pairs that laws do not make one class.
-
-    Args:
-        laws: taken wherever they hold, whether or not rewriting is worth it there.
-
-    Raises:
-        KeyboardInterrupt: the exploration was interrupted.
-    """
-    builder, known = _NodeBuilder("pair."), dict[Term, Value]()
-
-    def value(term: Term) -> Value:
-        if isinstance(term, Var):
-            return (term.name,), inputs[term.name]
-        if term not in known:
-            operands = [value(child) for child in term.children]
-            attrs = {key: own.value for key, own in term.attrs if isinstance(own, Literal)}
-            known[term] = builder.apply(term.op, attrs, operands)
-        return known[term]
-
-    names = []
-    for left, right in pairs:
-        (one,), (other,) = value(left)[0], value(right)[0]
-        names.append(((one, other),))
-    sides, effort = _as_graph("pairs", inputs, builder.nodes, names), effort or DerivationEffort()
-    with closing(EGraph.create(sides.graph)) as egraph:
-        _explored(sides, egraph, [law.everywhere for law in laws], effort, effort.seconds)
-        return _unproven(sides, egraph)
-
-
-def _explored(
+def explored(
     sides: SideGraphs,
     egraph: EGraph,
     laws: Sequence[Rule],
@@ -356,14 +318,14 @@ def _explored(
         node_limit=effort.e_nodes,
         time_limit_s=max(left_s, 0.0),
     )
-    observer = Observer(until=lambda current: not _unproven(sides, current))
+    observer = Observer(until=lambda current: not unproven(sides, current))
     exploration = explore(egraph, laws, options, observer=observer)
     if exploration.stop_reason == "interrupted":
         raise KeyboardInterrupt
     return exploration
 
 
-def _unproven(sides: SideGraphs, egraph: EGraph) -> list[int]:
+def unproven(sides: SideGraphs, egraph: EGraph) -> list[int]:
     """Return the indices of the cases of which some pair is not one class."""
     class_of = dict(egraph.database.run("egraph/output_classes"))
     return [

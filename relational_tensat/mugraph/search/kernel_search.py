@@ -281,9 +281,7 @@ class _KernelSearch:
 
     def _job(self, work: _Work) -> Job:
         dims = [operand.dims for operand in work.operands]
-        concatenate = self._options.concatenate
-        found = configurations(dims, self._structure.known, concatenate=concatenate)
-        return Job(work.operands, tuple(found))
+        return Job(work.operands, tuple(configurations(dims, self._structure.known)))
 
     def _kernel(
         self,

@@ -17,11 +17,8 @@ class SearchOptions(OptionGroup):
     Attributes:
         max_operators: of a block: what it computes between loads and stores, each once.
         max_kernels: of a μGraph.
-        processes: what is found is the same; small searches stay in this one.
-        on: a runner; what is found is the same.
-        concatenate: without, a loop traverses what is summed; the grid splits the rest.
+        on: a runner; what is found is the same, and small searches stay in this process.
         libraries: operators of libraries count as kernels, and take their places where they are faster.
-        raw_exp: else a μGraph whose exponentials cannot be made stable is refused.
         disable: ``pruning`` by abstract expressions; ``canonical`` form of commutative operators;
             ``merging`` of equal terms; ``variables``, which forbid sums that the program has nothing of;
             ``reachability`` of the program from what a kernel stores; ``bounds``, by which what costs more
@@ -34,20 +31,10 @@ class SearchOptions(OptionGroup):
         5, "the most kernels, with operators of libraries", metavar="N", minimum=1
     )
     time_limit_s: float | None = option(None, "seconds of search", metavar="S")
-    processes: int = option(1, "number of processes", metavar="N", minimum=1)
-    on: str | None = option(
-        None,
-        "where terms grow, instead of --processes: processes:N, ray, ray:ADDRESS or slurm:N",
-        metavar="RUNNER",
-    )
-    concatenate: bool = option(
-        False, "also try loops over variables that are not summed, and concatenate their results"
+    on: str = option(
+        "here", "where terms grow: here, processes:N, ray, ray:ADDRESS or slurm:N", metavar="RUNNER"
     )
     libraries: bool = option(True, "find kernels only, without operators of libraries beside them")
-    raw_exp: bool = option(
-        False,
-        "also take exponentials that overflow, if no maximum can be subtracted",
-    )
     disable: tuple[str, ...] = option(
         (), "leave out one of the means that keep the search small, for comparison",
         noun="means", choices=MEANS, metavar="MEANS",

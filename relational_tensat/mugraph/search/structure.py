@@ -206,17 +206,16 @@ def resized(program: MuGraph, sizes: Mapping[str, int]) -> MuGraph:
 
 
 def configurations(
-    inputs: Sequence[Dims], known: Mapping[str, Variable], *, concatenate: bool
+    inputs: Sequence[Dims], known: Mapping[str, Variable]
 ) -> Iterator[BlockConfiguration]:
-    """Yield the configurations of blocks with these inputs.
+    """Yield the configurations of blocks with these inputs: loops traverse what is summed.
 
     Args:
         inputs: their dims.
         known: the variables by name.
-        concatenate: whether loops traverse variables that are not summed, too.
     """
     present = [known[name] for name in dict.fromkeys(v for d in inputs for v in variables(d))]
-    loops = [None, *(v for v in present if v.is_summed or concatenate)]
+    loops = [None, *(v for v in present if v.is_summed)]
     for axes in range(len(AXES) + 1):
         for grid in itertools.combinations(present, axes):
             for loop in loops:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from relational_tensat.base.process import ProcessOptions
-from relational_tensat.base.runner import CancelledPart, is_stopping, runner, spread_over
+from relational_tensat.base.runner import CancelledPart, is_stopping, runner
 from relational_tensat.base.watch import Guard, Watch
 from relational_tensat.egraph.database import Database, Interrupted
 from relational_tensat.mugraph.graph.residues import Residues
@@ -52,7 +52,7 @@ class Grower:
         self._structure = structure
         self._options = options
         self._watch = watch
-        self._runner = runner(options.on or spread_over(options.processes))
+        self._runner = runner(options.on)
 
     def __enter__(self) -> Grower:
         self._runner.__enter__()

@@ -37,7 +37,7 @@ def test_the_joins_find_what_algorithm_1_finds(name: str, operators: int) -> Non
 
     plain = set()
     inputs = list(small.inputs.values())
-    for configuration in configurations(inputs, structure.known, concatenate=False):
+    for configuration in configurations(inputs, structure.known):
         if any(variable.is_summed for variable in configuration.grid):
             continue  # no kernel alone can sum over blocks
         grid = [variable.factor for variable in configuration.grid]

@@ -27,7 +27,7 @@ _Result = TypeVar("_Result")
 def test_two_processes_find_what_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(term_growth, "_LEAST_CONFIGURATIONS", 20)
     seen: list[SearchProgress] = []
-    options = SearchOptions(max_kernels=2, processes=2)
+    options = SearchOptions(max_kernels=2, on="processes:2")
     result = search_kernels(program("mlp"), options, progress=seen.append)
     assert result == searched("mlp", 2)
     parts = {1: 2, 2: 2}  # of 45 and 52 configurations
@@ -91,7 +91,7 @@ def test_a_part_that_is_stopped_gives_what_it_has(monkeypatch: pytest.MonkeyPatc
 def test_after_the_time_nothing_is_begun() -> None:
     structure = structure_of(program("mlp"))
     over = Watch(should_stop=lambda: True)
-    with term_growth.Grower(structure, SearchOptions(processes=2), over) as grower:
+    with term_growth.Grower(structure, SearchOptions(on="processes:2"), over) as grower:
         search, is_complete = grower.grown(saturated(structure.program).database, [], _unwanted)
     assert not is_complete and not search.configurations
 

@@ -64,7 +64,7 @@ def test_what_does_not_fit_the_device_is_refused() -> None:
     for memory_bytes, fits in ((0, True), (in_all, True), (in_all - 1, False)):
         small = replace(device, profile=replace(device.profile, memory_bytes=memory_bytes))
         if fits:
-            ready(graph, small, raw_exp=False)
+            ready(graph, small)
             continue
         with pytest.raises(VerificationError, match="do not fit a100's memory"):
-            ready(graph, small, raw_exp=False)
+            ready(graph, small)

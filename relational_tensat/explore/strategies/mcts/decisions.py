@@ -112,9 +112,8 @@ class TreeSearch:
         self._rewards = Rewards(
             universe, chooser, tree_options.extractor, prices, self._should_stop
         )
-        rules, original = universe.subgraph.rules, universe.original()
-        rules_end = rules.first + len(rules.rules)
-        self._state = first_state(original, self._rewards, rules_end, search.seed)
+        original = universe.original()
+        self._state = first_state(original, self._rewards, search.seed)
         self._simulator = Simulator(
             universe,
             tree_options,

@@ -82,12 +82,6 @@ class Rewards:
             self._known_us[key] = cost_us
         return cost_us
 
-    def after(self, graph: CheapGraph, applications: Ints) -> CheapGraph:
-        """Return the graph of a subgraph once applications have come into it."""
-        graph = graph.copy()
-        graph.enter(moves_of(self._universe, applications).values())
-        return graph
-
     def evaluate(self, rollouts: Sequence[Rollout]) -> None:
         """Set what the subgraphs of each rollout cost, and the graphs of these and of the new nodes.
 

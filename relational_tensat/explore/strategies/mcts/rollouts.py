@@ -15,13 +15,9 @@ from relational_tensat.explore.exploration_options import TreeOptions
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
 from relational_tensat.explore.strategies.mcts.search_state import Best, SearchState, write_rollouts
 from relational_tensat.explore.strategies.mcts.tree import History, Rollout, Tree, TreeNode
-from relational_tensat.explore.subgraphs.cheap_graph import CheapGraph
 from relational_tensat.explore.subgraphs.firings import NO_RULE, Fired, Subgraphs
 from relational_tensat.explore.subgraphs.node_arrays import Flags, Ints, Masks
 from relational_tensat.explore.subgraphs.universe import Universe
-
-#: ``look-ahead``: rules that are tried for each step; as in the source.
-_TRIED = 5
 
 
 def drawn(flags: Flags, rng: np.random.Generator) -> Ints:
@@ -92,8 +88,6 @@ class Simulator:
         for rollout in evaluated:
             node = rollout.node
             rewards_ms = [max(a - b, 0.0) / 1000 for a, b in pairwise(rollout.costs_us)]
-            for (rule, _), reward_ms in zip(rollout.steps, rewards_ms, strict=True):
-                self.state.averages.note(rule, reward_ms)
             node.history = History(node.above.history, *rollout.steps[0])
             node.reward_ms = rewards_ms[0]
             returns_ms.append(tree.end(node, rewards_ms[1:]))
@@ -150,74 +144,24 @@ class Simulator:
         self, subgraphs: Subgraphs, rollouts: list[Rollout], iteration: int
     ) -> Plan[None]:
         """Apply rules in the subgraphs of rollouts that have begun, until nothing changes them."""
-        graphs: list[CheapGraph] = []
-        if self.options.policy == "look-ahead":
-            began = [self.rewards.graph(rollout.node.above) for rollout in rollouts]
-            graphs = self._after(began, [rollout.steps[0][1] for rollout in rollouts])
         for _ in range(self.options.steps):
             if self.should_stop():
                 return
-            if graphs:
-                rules = yield from self._best_of_some(subgraphs, graphs, iteration)
-            else:
-                rules = self._next_rules(subgraphs)
+            rules = self._next_rules(subgraphs)
             subgraphs.is_done |= rules == NO_RULE
             if subgraphs.is_done.all():
                 return
-            fired = yield from _step(subgraphs, rules, rollouts, iteration)
-            graphs = self._after(graphs, fired.applications) if graphs else []
+            yield from _step(subgraphs, rules, rollouts, iteration)
 
     def _next_rules(self, subgraphs: Subgraphs) -> Ints:
         """Return the rule that each subgraph applies next by a policy; ``NO_RULE`` if none changes it."""
-        live, policy = self._live(subgraphs), self.options.policy
-        rng, averages = self.state.rng, self.state.averages
-        if policy == "uniform":
-            every = np.zeros_like(live)
-            every[self.universe.subgraph.rules.first :] = live.any(axis=0)
-            return drawn(every, rng)
-        rules = drawn(live, rng)
-        if policy == "average":
-            best = (averages.mean_ms[:, None] * live).argmax(axis=0).astype(np.int32)
-            takes = rng.random(len(best)) < averages.epsilon
-            return np.where(takes & live[best, np.arange(len(best))], best, rules)
-        return rules
-
-    def _best_of_some(
-        self, subgraphs: Subgraphs, graphs: list[CheapGraph], iteration: int
-    ) -> Plan[Ints]:
-        """Return, of some rules drawn at random, the one after which each subgraph costs least.
-
-        Args:
-            graphs: the subgraphs' cheapest ones.
-        """
-        live = self._live(subgraphs)
-        best = np.full(len(graphs), NO_RULE, np.int32)
-        best_us = np.full(len(graphs), np.inf)
-        for _ in range(_TRIED):
-            rules = drawn(live, self.state.rng)
-            trial = yield from self._subgraphs(
-                [subgraphs.masks.members(subgraph) for subgraph in range(len(graphs))]
-            )
-            fired = yield from trial.fire(rules, iteration)
-            subgraphs.masks.follow(self.universe.arrays.became)
-            after = self._after(graphs, fired.applications)
-            costs_us = np.array([graph.cost_us for graph in after])
-            is_better = (rules != NO_RULE) & (costs_us < best_us)
-            best[is_better], best_us[is_better] = rules[is_better], costs_us[is_better]
-        return best
-
-    def _after(
-        self, graphs: Sequence[CheapGraph], applications: Sequence[Ints]
-    ) -> list[CheapGraph]:
-        """Return the cheapest graphs of subgraphs that applications have come into."""
-        pairs = zip(graphs, applications, strict=True)
-        return [self.rewards.after(self.rewards.current(graph), fired) for graph, fired in pairs]
-
-    def _live(self, subgraphs: Subgraphs) -> Flags:
-        """Return which rules change which subgraphs that are not done; as ``Subgraphs.live_rules``."""
         live = subgraphs.live_rules()
         live[:, subgraphs.is_done] = False
-        return live
+        if self.options.policy == "uniform":
+            every = np.zeros_like(live)
+            every[self.universe.subgraph.rules.first :] = live.any(axis=0)
+            return drawn(every, self.state.rng)
+        return drawn(live, self.state.rng)
 
 
 def _step(

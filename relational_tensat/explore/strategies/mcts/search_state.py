@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relational_tensat.egraph.database import Database
 from relational_tensat.explore.outcome import DecisionReport
@@ -138,38 +137,6 @@ def _steps(history: History | None) -> list[History]:
     return steps[::-1]
 
 
-#: The greatest probability that the rule of the best average is taken; as in the source.
-_GREATEST_EPSILON = 0.75
-
-
-class Averages:
-    """The average reward of each rule in the simulations so far.
-
-    Attributes:
-        total_ms, count: by rule, the sum of its rewards, and how many there were.
-    """
-
-    def __init__(self, rules: int) -> None:
-        self.total_ms: NDArray[np.float64] = np.zeros(rules)
-        self.count: NDArray[np.int64] = np.zeros(rules, np.int64)
-
-    def note(self, rule: int, reward_ms: float) -> None:
-        """Note what a rule saved."""
-        self.total_ms[rule] += reward_ms
-        self.count[rule] += 1
-
-    @property
-    def mean_ms(self) -> NDArray[np.float64]:
-        """By rule; 0 for those that were not tried."""
-        return self.total_ms / np.maximum(self.count, 1)
-
-    @property
-    def epsilon(self) -> float:
-        """The probability that the rule of the best average is taken: it grows with what is known."""
-        tried = int(self.count.sum())
-        return _GREATEST_EPSILON * tried / (tried + len(self.count))
-
-
 @dataclass(slots=True)
 class Best:
     """The cheapest subgraph of any rollout.
@@ -192,14 +159,12 @@ class SearchState:
     Attributes:
         root: the real subgraph.
         rng: draws all that is drawn.
-        averages: what rules have saved in rollouts.
         decisions: those so far.
     """
 
     root: TreeNode
     best: Best
     rng: np.random.Generator
-    averages: Averages
     decisions: list[DecisionReport] = field(default_factory=list)
 
     def refresh(self, rewards: Rewards) -> None:
@@ -211,14 +176,13 @@ class SearchState:
         best.graph = rewards.graph_of(chosen, chosen)
 
 
-def first_state(original: Ints, rewards: Rewards, rules: int, seed: int) -> SearchState:
+def first_state(original: Ints, rewards: Rewards, seed: int) -> SearchState:
     """Return where a search begins.
 
     Args:
         original: the e-nodes of the original graph.
-        rules: one more than the highest id of a rule.
         seed: of all that is drawn.
     """
     graph = rewards.first(original)
     root, best = TreeNode(0, None, 0, original, graph), Best(rewards.cost_us(graph), None, graph)
-    return SearchState(root, best, np.random.default_rng(seed), Averages(rules))
+    return SearchState(root, best, np.random.default_rng(seed))

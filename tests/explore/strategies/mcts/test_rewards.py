@@ -11,6 +11,7 @@ from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.watch import ShouldStop
 from relational_tensat.cost import load_profile
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
+from relational_tensat.explore.subgraphs.cheap_graph import moves_of
 from relational_tensat.explore.subgraphs.node_costs import SignatureCosts, SubgraphArrays
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.extract.anytime import AnytimeExtractor
@@ -55,7 +56,8 @@ def test_a_subgraph_is_extracted_from_once_and_costs_what_the_extractor_finds() 
     for subgraph in range(4):
         graph = optimum.first(members)
         for applications in (step[subgraph] for step in fired):
-            graph = optimum.after(graph, applications)
+            graph = graph.copy()
+            graph.enter(moves_of(universe, applications).values())
             assert optimum.cost_us(graph) <= graph.cost_us * (1 + 1e-9)
     contents = {subgraphs.masks.members(subgraph).tobytes() for subgraph in range(4)}
     asked = chooser.asked

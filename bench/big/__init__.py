@@ -1,1 +1,0 @@
-"""Extraction from very large e-graph files."""

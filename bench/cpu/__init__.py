@@ -1,1 +1,0 @@
-"""Costs measured on the processor: modelled against whole graphs."""

@@ -1,1 +1,0 @@
-"""Real ONNX files: nodes and modelled times beside other optimizers."""
