@@ -49,8 +49,12 @@ enum { FAIL = 1, INVALID_ARGUMENT = 2 };  // OrtErrorCode
 
 typedef struct {
   int rank;
-  int64_t dims[MOST_DIMS];  // of a use: below 0 the size of a loop, -1 that of the first
+  int64_t dims[MOST_DIMS];  // of a use: below 0 a multiple of the size of a loop, -1 that of the first
 } Dims;
+
+// Of a size below 0, which loop it is of, and how many times.
+static int loop_of(int64_t size) { return (int)((-size - 1) % MOST_LOOPS); }
+static int64_t factor_of(int64_t size) { return (-size - 1) / MOST_LOOPS + 1; }
 
 // OrtCustomOp of API 18, in the order that onnxruntime reads; what stands behind ``ours`` is not read by it.
 typedef struct Op Op;
@@ -122,9 +126,12 @@ static Status *refused(const Op *op, int place, const Dims *found, const int64_t
     at += snprintf(line + at, sizeof line - at, dim ? ", %lld" : "%lld", (long long)found->dims[dim]);
   if (at < 900) at += snprintf(line + at, sizeof line - at, "], expected [");
   for (int dim = 0; dim < own->rank && at < 900; ++dim) {
-    const int64_t size = own->dims[dim] < 0 ? sizes[-own->dims[dim] - 1] : own->dims[dim];
-    if (size < 0) at += snprintf(line + at, sizeof line - at, dim ? ", any" : "any");
-    else at += snprintf(line + at, sizeof line - at, dim ? ", %lld" : "%lld", (long long)size);
+    const int64_t own_size = own->dims[dim], factor = own_size < 0 ? factor_of(own_size) : 1;
+    const int64_t size = own_size < 0 ? sizes[loop_of(own_size)] : own_size;
+    if (dim) at += snprintf(line + at, sizeof line - at, ", ");
+    if (size >= 0) at += snprintf(line + at, sizeof line - at, "%lld", (long long)(size * factor));
+    else if (factor == 1) at += snprintf(line + at, sizeof line - at, "any");
+    else at += snprintf(line + at, sizeof line - at, "any multiple of %lld", (long long)factor);
   }
   if (at < 900) snprintf(line + at, sizeof line - at, "]");
   return CREATE_STATUS(INVALID_ARGUMENT, line);
@@ -147,9 +154,15 @@ static int fits(const Dims *found, const Dims *own, int64_t *sizes) {
   if (found->rank != own->rank) return 0;
   for (int dim = 0; dim < own->rank; ++dim) {
     const int64_t size = found->dims[dim], wanted = own->dims[dim];
-    int64_t *loop = wanted < 0 ? &sizes[-wanted - 1] : NULL;
-    if (loop && *loop < 0) *loop = size;
-    if (size != (loop ? *loop : wanted)) return 0;
+    if (wanted >= 0) {
+      if (size != wanted) return 0;
+      continue;
+    }
+    int64_t *loop = &sizes[loop_of(wanted)];
+    const int64_t factor = factor_of(wanted);
+    if (size % factor) return 0;
+    if (*loop < 0) *loop = size / factor;
+    if (*loop != size / factor) return 0;
   }
   return 1;
 }
@@ -184,7 +197,7 @@ static Status *compute_or_fail(void *kernel, Context *context) {
     Value *value = NULL;
     Dims own = use[place];
     for (int dim = 0; dim < own.rank; ++dim)
-      if (own.dims[dim] < 0) own.dims[dim] = sizes[-own.dims[dim] - 1];
+      if (own.dims[dim] < 0) own.dims[dim] = sizes[loop_of(own.dims[dim])] * factor_of(own.dims[dim]);
     status = OUTPUT_OF(context, place - op->n_operands, own.dims, own.rank, &value);
     if (status) return status;
     if (!value) return CREATE_STATUS(FAIL, "a result is missing");

@@ -19,7 +19,8 @@ from relational_tensat.mugraph.kernels.c_loops import SizedLoops
 from relational_tensat.mugraph.kernels.emit_c import LEAST_PART_US, CKernel, emit_c
 from relational_tensat.rules.backends.fused_chain import DOMAIN
 
-#: Of a model with dynamic dims, below 0 is the size of a loop around the kernel: -1 that of the first.
+#: Of a model with dynamic dims, below 0 is a multiple of the size of a loop around the kernel: -1 is that
+#: of the first, -2 that of the second; 8 less is twice as much. See ``multiple_of_loop``.
 Shape = tuple[int, ...]
 
 #: As ``custom_op.h`` has them.
@@ -48,7 +49,7 @@ class KernelUse:
         """Return the shapes where loops have these sizes."""
 
         def own(shapes: Sequence[Shape]) -> tuple[Shape, ...]:
-            return tuple(tuple(sizes[-n - 1] if n < 0 else n for n in shape) for shape in shapes)
+            return tuple(tuple(size_at(size, sizes) for size in shape) for shape in shapes)
 
         return KernelUse(own(self.operands), own(self.results))
 
@@ -70,6 +71,25 @@ class KernelOp:
     uses: tuple[KernelUse, ...]
     loops: tuple[int, ...] = ()
     block: int = 0
+
+
+def multiple_of_loop(loop: int, factor: int) -> int:
+    """Return a size of a shape: of a loop, 0 the first, so many times."""
+    return -(loop + MOST_LOOPS * (factor - 1)) - 1
+
+
+def loop_and_factor(size: int) -> tuple[int, int]:
+    """Return which loop a size below 0 is of, and how many times."""
+    factor, loop = divmod(-size - 1, MOST_LOOPS)
+    return loop, factor + 1
+
+
+def size_at(size: int, sizes: Sequence[int]) -> int:
+    """Return a size of a shape where loops have these."""
+    if size >= 0:
+        return size
+    loop, factor = loop_and_factor(size)
+    return sizes[loop] * factor
 
 
 def checked_op(op: KernelOp) -> KernelOp:
@@ -109,14 +129,19 @@ def checked_op(op: KernelOp) -> KernelOp:
 def parted(shape: Shape) -> tuple[tuple[int, ...], Shape]:
     """Return the numbers of the loops over a shape's outer dims, the first 0, and the inner dims.
 
+    A dim that is a multiple of a loop has an inner one.
+
     Raises:
         InputError: a loop stands twice, or within other dims.
     """
     first = 1 + max((place for place, size in enumerate(shape) if size < 0), default=-1)
-    loops = [-size - 1 for size in shape[:first] if size != 1]
-    if min(loops, default=0) < 0 or len(set(loops)) < len(loops):
+    outer = [size for size in shape[:first] if size != 1]
+    loops = [loop_and_factor(size) for size in outer]
+    *before, last = [factor for _, factor in loops] or [1]
+    if max(outer, default=-1) >= 0 or len(dict(loops)) < len(loops) or max(before, default=1) > 1:
         raise InputError(f"{list(shape)}: loops are over different outer dims")
-    return tuple(loops), shape[first:]
+    inner = shape[first:] if last == 1 else (last, *shape[first:])
+    return tuple(loop for loop, _ in loops), inner
 
 
 def _check_loops(op: KernelOp) -> None:

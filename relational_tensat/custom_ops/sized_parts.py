@@ -5,7 +5,8 @@ variables those are loops whose sizes differ from size to size, and those outsid
 may reduce, window or relabel a loop's variable, and all results have it: so each turn of the loops computes
 the same of its own operands, whatever their sizes. A turn is a program of fixed sizes, with a kernel like
 any other. Where nothing of fixed size lies within, and all operands have all dims, a turn is a block of
-elements. What has attributes that depend on sizes is no such part.
+elements. What has attributes that depend on sizes is no such part, but for reshapes: a dim that is a
+multiple of a loop's size is that loop, and one within.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from itertools import groupby
 import numpy as np
 
 from relational_tensat.base.errors import VerificationError
-from relational_tensat.custom_ops.library import MOST_LOOPS, Shape
+from relational_tensat.custom_ops.library import MOST_LOOPS, Shape, multiple_of_loop
 from relational_tensat.custom_ops.part_calls import graph_of
 from relational_tensat.custom_ops.timed_part import TimedPart, node_of
+from relational_tensat.formats.dynamic.writer import short_shape
 from relational_tensat.formats.onnx_write import write_skeletons
 from relational_tensat.mugraph.fusion.candidates import (
     KernelCandidate,
@@ -41,7 +43,7 @@ from relational_tensat.mugraph.graph.mugraph_json import content_hash
 from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.kernel_finder import UnfitError
 from relational_tensat.mugraph.kernels.c_tiles import named_by
-from relational_tensat.tensor import Array, Graph, Node, TensorType, ValueType
+from relational_tensat.tensor import Array, Attrs, Graph, Node, TensorType, ValueType
 
 #: A turn computes so many elements side by side at least: a vector; and so many of a block.
 _FEWEST_ELEMENTS, BLOCK = 8, 512
@@ -97,6 +99,7 @@ class SizedParts:
         Raises:
             UnfitError: no kernel is made of it whose sizes are arguments; says why.
         """
+        candidate = replace(candidate, said=self._said(candidate))
         form = self._form(candidate)
         base = self._at(candidate, 0)
         self._found[_key(base)] = candidate, form
@@ -175,8 +178,6 @@ class SizedParts:
         Raises:
             UnfitError: it depends on sizes in a way that no loop is.
         """
-        for node in candidate.nodes:
-            self._check_node(node, candidate.graph)
         program, made = candidate.program, kernel_tensors(candidate.program)
         tensors = list(zip(candidate.inputs, program.inputs.values(), strict=True))
         for name, output, order in zip(
@@ -188,9 +189,9 @@ class SizedParts:
         dynamic: set[str] = set()
         for groups, sizes in zip(grouped, varying, strict=True):
             for group, own in zip(groups, sizes, strict=True):
-                if len(own) > 1 and len(group) != 1:
-                    raise UnfitError("a dim that depends on sizes is of several index variables")
-                dynamic.update(dim.variable for dim in group if len(own) > 1)
+                if len(own) > 1 and not group:
+                    raise UnfitError("a dim that depends on sizes is 1 where parts are sought")
+                dynamic.update(dim.variable for dim in group[:1] if len(own) > 1)
         if not dynamic:
             raise UnfitError("nothing of it depends on sizes")
         results = [dims for _, dims in tensors[len(candidate.inputs) :]]
@@ -209,17 +210,39 @@ class SizedParts:
             block = BLOCK
         return _Form(loops, fixed, at, tuple(shapes[:split]), tuple(shapes[split:]), block)
 
-    def _check_node(self, node: Node, graph: Graph) -> None:
+    def _said(self, candidate: KernelCandidate) -> dict[str, Attrs]:
+        """Return the shapes of reshapes that depend on sizes, as they hold at all of them.
+
+        Raises:
+            UnfitError: something else depends on sizes.
+        """
+        said: dict[str, Attrs] = {}
+        for node in candidate.nodes:
+            if self._depends(node, candidate.graph):
+                shapes = [self._shapes(name) for name in (*node.outputs, *node.inputs)]
+                short = short_shape(*shapes) if node.op == "reshape" else None
+                if short is None:
+                    raise UnfitError(f"{node.op} has attributes that depend on sizes")
+                said[node.outputs[0]] = {"shape": tuple(short)}
+        return said
+
+    def _depends(self, node: Node, graph: Graph) -> bool:
+        """Whether a node has other attributes at other sizes.
+
+        Raises:
+            UnfitError: it is another one, or has another constant.
+        """
+        depends = False
         for nodes, there in zip(self._nodes, self._graphs, strict=True):
             other = nodes.get(node.outputs)
             if other is None or (other.op, other.inputs) != (node.op, node.inputs):
                 raise UnfitError(f"{node.op} is another operator at other sizes")
-            if other.attrs != node.attrs:
-                raise UnfitError(f"{node.op} has attributes that depend on sizes")
+            depends |= other.attrs != node.attrs
             for name in (name for name in node.inputs if name in graph.weights):
                 weight, its = graph.weights[name], there.weights.get(name)
                 if its is None or its.type != weight.type or not _is_same(weight.data, its.data):
                     raise UnfitError(f"{node.op} has a constant that depends on sizes")
+        return depends
 
     def _loops(
         self, dynamic: set[str], tensors: Sequence[Dims], results: Sequence[Dims], program: MuGraph
@@ -255,8 +278,9 @@ class SizedParts:
         found: dict[str, int] = {}
         for (name, _), groups in zip(tensors, grouped, strict=True):
             for group, own in zip(groups, _shape(self._graphs[size].types[name]), strict=True):
-                for dim in group if len(group) == 1 else ():
-                    if found.setdefault(dim.variable, own) != own:
+                if len(group) == 1 or (group and group[0].variable in loops):
+                    there, rest = divmod(own, count(group[1:]))
+                    if rest or found.setdefault(group[0].variable, there) != there:
                         raise UnfitError("dims of one index variable have different sizes")
         return tuple(found[name] for name in loops)
 
@@ -319,16 +343,17 @@ def _grouped(shape: Shape, dims: Dims) -> list[Dims]:
 
 
 def _symbol(loops: Sequence[str], group: Dims, size: int) -> int:
-    """Return the size of a dim, or below 0 which loop is over it.
+    """Return the size of a dim, or below 0 the loop that it is a multiple of.
 
     Raises:
-        UnfitError: it is so in part.
+        UnfitError: it is of several loops.
     """
-    if not any(dim.variable in loops for dim in group):
+    own = [dim for dim in group if dim.variable in loops]
+    if not own:
         return size
-    if len(group) > 1:
-        raise UnfitError("a dim is that of a loop in part")
-    return -loops.index(group[0].variable) - 1
+    if own != [*group[:1]]:
+        raise UnfitError("a dim is of several loops, or has one within")
+    return multiple_of_loop(loops.index(group[0].variable), count(group[1:]))
 
 
 def _is_same(one: Array | None, other: Array | None) -> bool:

@@ -39,6 +39,47 @@ def turned(batch: int, sequence: int, heads: int = 3, width: int = 8) -> Graph:
     return b.build(b.op("tanh", scaled))
 
 
+def windowed(batch: int, sequence: int, side: int = 6, width: int = 8) -> Graph:
+    """Windows of images, all of one dim, that are normalized; a sequence is left out."""
+    b = GraphBuilder(f"windowed{0 * sequence}")
+    x = b.op(
+        "reshape",
+        b.input("x", batch, side, side, width),
+        shape=(batch, 2, side // 2, 2, side // 2, width),
+    )
+    x = b.op("transpose", x, perm=(0, 1, 3, 2, 4, 5))
+    x = b.op("reshape", x, shape=(batch * 4, side * side // 4, width))
+    mean = b.op("reduce_mean", x, axes=(2,), keepdims=True)
+    return b.build(b.op("mul", b.op("sub", x, mean), b.input("gain", width)))
+
+
+def unwindowed(batch: int, sequence: int, side: int = 6, width: int = 8) -> Graph:
+    """Images of windows, and a sum."""
+    b = GraphBuilder(f"unwindowed{0 * sequence}")
+    x = b.input("x", batch * 4, side * side // 4, width)
+    x = b.op("reshape", x, shape=(batch, 2, 2, side // 2, side // 2, width))
+    x = b.op(
+        "reshape", b.op("transpose", x, perm=(0, 1, 3, 2, 4, 5)), shape=(batch, side * side, width)
+    )
+    return b.build(b.op("tanh", b.op("add", x, b.input("y", batch, side * side, width))))
+
+
+def parted(batch: int, sequence: int, heads: int = 3, width: int = 8) -> Graph:
+    """Heads outside of rows, of what has one dim of both."""
+    b = GraphBuilder("parted")
+    x = b.op("add", b.input("x", batch, sequence, heads * width), b.input("bias", heads * width))
+    x = b.op("reshape", x, shape=(batch, sequence, heads, width))
+    return b.build(b.op("tanh", b.op("transpose", x, perm=(0, 2, 1, 3))))
+
+
+def joined(batch: int, sequence: int, heads: int = 3, width: int = 8) -> Graph:
+    """Rows of heads that were outside of them."""
+    b = GraphBuilder("joined")
+    x = b.op("transpose", b.input("x", batch, heads, sequence, width), perm=(0, 2, 1, 3))
+    x = b.op("reshape", x, shape=(batch, sequence, heads * width))
+    return b.build(b.op("mul", b.op("tanh", x), b.input("gain", heads * width)))
+
+
 def gated(batch: int, sequence: int, width: int = 3) -> Graph:
     """A function of elements, the innermost dim of which is dynamic, and of one number."""
     b = GraphBuilder("gated")

@@ -36,10 +36,14 @@ from tests.custom_ops.sized_graphs import (
     Made,
     fused_file,
     gated,
+    joined,
     largest,
     normed,
+    parted,
     parts_of,
     turned,
+    unwindowed,
+    windowed,
 )
 from tests.tiers import nightly
 from tests.with_compilers import needs_c
@@ -47,6 +51,9 @@ from tests.with_compilers import needs_c
 pytestmark = needs_c
 #: No size of the model, primes among them; none of a batch at all.
 _NEW = ((1, 1), (4, 13), (11, 2), (6, 31), (0, 4), (64, 17))
+
+
+_OF_IMAGES = (windowed, unwindowed)
 
 
 def _session(op: KernelOp, library: Path) -> onnxruntime.InferenceSession:
@@ -71,13 +78,15 @@ def _given(graph: Graph, seed: int = 0) -> list[Array]:
     "made",
     [
         normed, turned, gated, partial(normed, width=200), partial(turned, heads=1),
-        partial(gated, width=1), partial(gated, width=512),
+        partial(gated, width=1), partial(gated, width=512), windowed, unwindowed, parted, joined,
+        partial(windowed, width=33), partial(unwindowed, side=14), partial(joined, heads=1),
     ],
 )  # fmt: skip
 def test_a_kernel_is_right_at_sizes_that_nobody_has_looked_at(made: Made, tmp_path: Path) -> None:
     file = tmp_path / "call.onnx"
     op = fused_file(parts_of(made), file)
-    assert op.loops.count(0) == 2
+    is_of_images = made.func in _OF_IMAGES if isinstance(made, partial) else made in _OF_IMAGES
+    assert op.loops.count(0) == (1 if is_of_images else 2)
     session = _session(op, compared_library([op], functions_of(file)))
     for sizes in (*SIZES, *_NEW):
         graph = made(*sizes) if sizes[0] else made(1, *sizes[1:])
@@ -106,6 +115,28 @@ def test_sizes_that_do_not_go_with_each_other_are_refused_in_one_line(tmp_path: 
         feeds = {f"given_{n}": np.ascontiguousarray(value) for n, value in enumerate(given)}
         with pytest.raises(Exception, match=line):
             session.run(None, feeds)
+
+
+def test_a_dim_that_is_no_multiple_is_refused_in_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "call.onnx"
+    op = fused_file(parts_of(unwindowed), file)
+    assert op.uses[0].operands == ((-1 - 3 * 8, 9, 8), (-1, 36, 8))
+    session = _session(op, compared_library([op], functions_of(file)))
+    x, y = _given(unwindowed(2, 1))
+    for given, line in (
+        ((x[:7], y), r"operand 0 is \[7, 9, 8\], expected \[any multiple of 4, 9, 8\]"),
+        ((x[:4], y), r"operand 1 is \[2, 36, 8\], expected \[1, 36, 8\]"),
+    ):
+        with pytest.raises(Exception, match=line):
+            session.run(None, {f"given_{n}": value for n, value in enumerate(given)})
+
+
+def test_functions_of_reshapes_are_one_at_all_sizes(tmp_path: Path) -> None:
+    file = tmp_path / "call.onnx"
+    fused_file(parts_of(joined), file)
+    (function,) = functions_of(file).values()
+    constants = [node.attribute[0].t for node in function.node if node.op_type == "Constant"]
+    assert [onnx.numpy_helper.to_array(each).tolist() for each in constants] == [[0, 0, 24]]
 
 
 def test_dims_outside_of_a_dynamic_one_are_loops_of_one_size(tmp_path: Path) -> None:
@@ -178,7 +209,7 @@ def _coinciding(batch: int, sequence: int) -> Graph:
         (_summed, "it goes over a dim that depends on sizes"),
         (_sliced, "it goes over a dim that depends on sizes"),
         (_inner, "fewer than 8 elements lie side by side"),
-        (_reshaped, "reshape has attributes that depend on sizes"),
+        (_reshaped, "a dim is of several loops"),
         (_fixed, "nothing of it depends on sizes"),
     ],
 )
@@ -227,7 +258,7 @@ def test_functions_of_several_loops_are_compared_at_primes(tmp_path: Path) -> No
     assert any(len({*shape}) == 4 and 1 not in shape for shape in shapes)
 
 
-@pytest.mark.parametrize("made", [turned, gated])
+@pytest.mark.parametrize("made", [turned, gated, windowed, joined])
 def test_a_manifest_has_loops(made: Made, tmp_path: Path) -> None:
     file = tmp_path / "call.onnx"
     op = fused_file(parts_of(made), file)
@@ -273,6 +304,9 @@ def _other_operands(op: KernelOp, *shapes: tuple[int, ...]) -> KernelOp:
         (lambda op: replace(op, uses=op.uses * 2), "for several uses"),
         (lambda op: _other_operands(op, (-1, -1, 16), (-2, 16), (16,)), "different outer dims"),
         (lambda op: _other_operands(op, (-1, 16, -2), (-2, 16), (16,)), "different outer dims"),
+        (lambda op: _other_operands(op, (-9, -2, 16), (-2, 16), (16,)), "different outer dims"),
+        (lambda op: _other_operands(op, (-1, -10, 16), (-2, 16), (16,)), "other than 16 elements"),
+        (lambda op: _other_operands(op, (-1, -1 - 8, 8), (-2, 16), (16,)), "different outer dims"),
         (lambda op: _other_operands(op, (-1, -2, 17), (-2, 16), (16,)), "other than 16 elements"),
         (lambda op: _other_operands(op, (-1, -3, 16), (-2, 16), (16,)), "do not say"),
         (lambda op: _other_operands(op, (-1, 16), (-1, 16), (16,)), "do not say"),
@@ -346,11 +380,39 @@ def test_no_block_touches_what_is_beside_its_operands(tmp_path: Path) -> None:
     run_sanitized(tmp_path, sources_of([op])["kernel_0_0.c"], head + _BLOCKS)
 
 
+_HEADS = """
+int main(void) {
+  for (int64_t batch = 0; batch < 4; ++batch)
+    for (int64_t rows = 0; rows < 6; ++rows) {
+      const int64_t sizes[] = {batch, rows, 3};
+      const long count = batch * 3 * rows * 8;
+      float *x = some(count), *gain = some(24), *whole = some(count), *parted = some(count);
+      kernel_0_0(x, gain, whole, 0, 1, sizes);
+      for (long part = 0; part < 3; ++part) kernel_0_0(x, gain, parted, part, 3, sizes);
+      if (memcmp(whole, parted, count * sizeof(float))) return printf("parts"), 1;
+      free(x), free(gain), free(whole), free(parted);
+    }
+  return 0;
+}
+"""
+
+
+def test_no_turn_of_a_part_of_a_dim_touches_what_is_beside_it(tmp_path: Path) -> None:
+    op = fused_file(parts_of(joined), tmp_path / "call.onnx")
+    assert op.loops == (0, 0, 3)
+    head, _, _ = _MAIN.format(width=1).partition("int main")
+    declared = "const float *, const float *, float *, long"
+    head = head.replace("const float *, const float *, const float *, float *, long", declared)
+    run_sanitized(tmp_path, sources_of([op])["kernel_0_0.c"], head + _HEADS)
+
+
 def _random(which: int, batch: int, sequence: int) -> Graph:
     """Sums, products, functions and norms of operands that lack some dims, or have 1 of them."""
     rng, b, width = random.Random(which), GraphBuilder("random"), 17 + which % 29
     if which % 4 == 1:
         return _random_of_elements(rng, b, batch, sequence)
+    if which % 4 == 3:
+        return _random_of_heads(rng, b, batch, sequence)
     shapes = [(batch, sequence), (1, sequence), (batch, 1), (1, 1)]
     value = b.op("tanh", b.input("x", batch, sequence, width))
     for step in range(rng.randint(2, 6)):
@@ -381,6 +443,25 @@ def _random_of_elements(rng: random.Random, b: GraphBuilder, batch: int, sequenc
         value = b.op(rng.choice(("add", "mul", "sub")), value, own)
         value = b.op(rng.choice(("gelu", "sigmoid", "tanh")), value)
     return b.build(value)
+
+
+def _random_of_heads(rng: random.Random, b: GraphBuilder, batch: int, sequence: int) -> Graph:
+    """Rows that are parted into heads, each of which is turned, and joined again or not."""
+    heads, width = rng.randint(1, 5), rng.choice((8, 11, 16))
+    shape = (batch, sequence, heads, width)
+    value = b.op("tanh", b.input("x", batch, sequence, heads * width))
+    if rng.random() < 0.5:
+        value = b.op("add", value, b.input("bias", heads * width))
+    value = b.op("reshape", value, shape=shape)
+    if rng.random() < 0.5:
+        value = b.op("sub", value, b.op("reduce_mean", value, axes=(3,), keepdims=True))
+    is_turned = rng.random() < 0.5
+    if is_turned:
+        value = b.op("transpose", value, perm=(0, 2, 1, 3))
+    value = b.op("mul", value, b.input("scales", width))
+    if not is_turned:
+        value = b.op("reshape", value, shape=(batch, sequence, heads * width))
+    return b.build(b.op("gelu", value))
 
 
 @pytest.mark.parametrize("which", [range(8), nightly(range(8, 300))])

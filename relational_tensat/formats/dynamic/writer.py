@@ -153,7 +153,7 @@ class _Joiner:
         """
         expressions = sizes_in(arrays, self._model)
         if node.op_type == "Reshape" and place == 1:
-            shape = self._short_shape(node, arrays)
+            shape = None if _allows_zero(node) else short_shape(arrays, self._shapes(node.input[0]))
             if shape is not None:
                 return self._sizes.constant(np.array(shape, np.int64))
         if node.op_type == "Slice" and place in (1, 2):
@@ -166,25 +166,6 @@ class _Joiner:
                 return filled
             raise SizeError(f"{_label(node)} has a constant that depends on sizes")
         return self._sizes.tensor(expressions, arrays[0].ndim, str(arrays[0].dtype))
-
-    def _short_shape(self, node: onnx.NodeProto, shapes: Sequence[Array]) -> list[int] | None:
-        """Return the shape of a Reshape with 0 for what is copied and -1 for what is left.
-
-        None where more than one dimension would be left.
-        """
-        if any(attribute.name == "allowzero" and attribute.i for attribute in node.attribute):
-            return None
-        operand = self._shapes(node.input[0])
-        short: list[int] = []
-        for axis in range(shapes[0].size):
-            column = [int(shape[axis]) for shape in shapes]
-            if len(set(column)) == 1:
-                short.append(column[0])
-            elif operand and axis < len(operand[0]) and column == [kind[axis] for kind in operand]:
-                short.append(0)
-            else:
-                short.append(-1)
-        return short if short.count(-1) <= 1 else None
 
     def _bounds_from_the_end(
         self, node: onnx.NodeProto, bounds: Sequence[Array], *, is_end: bool
@@ -312,6 +293,33 @@ class _Joiner:
             for place in reversed(range(len(graph.initializer))):
                 if graph.initializer[place].name not in names:
                     del graph.initializer[place]
+
+
+def short_shape(
+    shapes: Sequence[Sequence[int] | Array], operand: Sequence[Sequence[int]]
+) -> list[int] | None:
+    """Return the shape of a Reshape with 0 for what is copied and -1 for what is left.
+
+    None where more than one dimension would be left.
+
+    Args:
+        shapes: of what it gives, at each size.
+        operand: of its operand at each; none where these are not known.
+    """
+    short: list[int] = []
+    for axis in range(len(shapes[0])):
+        column = [int(shape[axis]) for shape in shapes]
+        if len(set(column)) == 1:
+            short.append(column[0])
+        elif operand and axis < len(operand[0]) and column == [kind[axis] for kind in operand]:
+            short.append(0)
+        else:
+            short.append(-1)
+    return short if short.count(-1) <= 1 else None
+
+
+def _allows_zero(node: onnx.NodeProto) -> bool:
+    return any(attribute.name == "allowzero" and attribute.i for attribute in node.attribute)
 
 
 def _ordered(nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:

@@ -34,7 +34,7 @@ from relational_tensat.mugraph.regions.regions import (
     RegionRow,
     no_matter,
 )
-from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
+from relational_tensat.tensor import Attrs, Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.tensor.types import numpy_dtype
 
 
@@ -79,6 +79,7 @@ class KernelCandidate:
         dtype: of all tensors.
         graph: the model, or a graph that computes the same.
         source: which of them, as ``RegionRow`` names it.
+        said: attributes that the kernel's function has in place of nodes' own, by what these give.
     """
 
     nodes: tuple[Node, ...]
@@ -89,6 +90,7 @@ class KernelCandidate:
     dtype: str
     graph: Graph
     source: str = "model"
+    said: Mapping[str, Attrs] = field(default_factory=dict)
 
     @property
     def is_cast(self) -> bool:

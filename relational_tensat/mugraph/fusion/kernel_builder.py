@@ -309,7 +309,8 @@ def kernel_rule(candidate: KernelCandidate, key: str, name: str) -> Rule:
                 parts.append(FusedPart("fill", (), _fill(candidate.graph, read)))
                 numbers[read] = len(candidate.inputs) + len(parts) - 1
                 terms[read] = _number_term(candidate.graph, read)
-        parts.append(FusedPart(node.op, tuple(numbers[read] for read in node.inputs), node.attrs))
+        said = candidate.said.get(node.outputs[0], node.attrs)
+        parts.append(FusedPart(node.op, tuple(numbers[read] for read in node.inputs), said))
         whole = len(candidate.inputs) + len(parts) - 1
         children = tuple(terms[read] for read in node.inputs)
         term = Apply(node.op, children, _literals(node.attrs))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,8 +13,8 @@ from relational_tensat.base.errors import ShapeError
 from relational_tensat.rules.backends.fused_kernel import FusedKernel, FusedPart
 from relational_tensat.tensor import Attrs, ValueType, tensors_of
 from relational_tensat.tensor.operators import Attr, get_operator, register
-from relational_tensat.tensor.operators.attributes import str_of
-from relational_tensat.tensor.operators.base import Types
+from relational_tensat.tensor.operators.attributes import ints_of, str_of
+from relational_tensat.tensor.operators.base import Types, tensor
 from relational_tensat.tensor.operators.onnx_form import Names, OnnxEmitter
 from relational_tensat.tensor.types import AttrValue, numpy_dtype
 
@@ -35,7 +36,8 @@ class Fused(FusedKernel):
 
     What it gives is a tuple, of one tensor or several.
     In ONNX it is a call of a local function of these operators: any runtime runs it, and ONNX's inliner
-    leaves plain nodes.
+    leaves plain nodes. For several sizes of a model it is one: a reshape may say 0 for a size that is its
+    operand's, and -1 for what is left.
     """
 
     name = "fused"
@@ -51,6 +53,13 @@ class Fused(FusedKernel):
             FusedPart(op, tuple(operands), {name: _value(value) for name, value in values.items()})
             for op, operands, values in _decoded(str_of(attrs, "body"))["parts"]
         ]
+
+    def attrs_there(self, part: FusedPart, types: Types) -> Attrs:
+        """Return a part's attributes, a reshape's with the shape in full."""
+        if part.op != "reshape":
+            return part.attrs
+        said = ints_of(part.attrs, "shape")
+        return {"shape": _whole_shape(said, tensor(types[0], part.op).shape)}
 
     def infer(self, inputs: Types, attrs: Attrs) -> ValueType:  # type: ignore[override]  # a tuple
         """Return the types of what it gives."""
@@ -82,9 +91,12 @@ class Fused(FusedKernel):
 
         def body(inner: OnnxEmitter, operands: Names) -> list[str]:
             names = [[name] for name in operands]  # of a tuple several
+            said = self.parts(types, attrs)
             for number, part in enumerate(parts, len(types)):
                 own_kinds = tuple(kinds[operand] for operand in part.operands)
                 own = [name for operand in part.operands for name in names[operand]]
+                if part.op == "reshape":
+                    part = said[number - len(types)]
                 if part.op == "fill":
                     names.append([inner.constant(_filled(part.attrs))])
                     continue
@@ -94,6 +106,19 @@ class Fused(FusedKernel):
 
         key = str_of(attrs, "mugraph")
         return emitter.call(DOMAIN, f"fused_{key}", inputs, body, {_KEY: key})
+
+
+def _whole_shape(said: Sequence[int], shape: Sequence[int]) -> tuple[int, ...]:
+    """Return a reshape's shape in full.
+
+    Raises:
+        ShapeError: it has a size that is copied of no dim, or several that are left.
+    """
+    copied = [shape[n] if not size and n < len(shape) else size for n, size in enumerate(said)]
+    known = math.prod(size for size in copied if size != -1)
+    if min(copied, default=1) < -1 or not known or copied.count(-1) > 1:
+        raise ShapeError(f"fused: a reshape of {list(shape)} to {list(said)}")
+    return tuple(math.prod(shape) // known if size == -1 else size for size in copied)
 
 
 def body_of(parts: Sequence[FusedPart], results: Sequence[int]) -> str:

@@ -56,10 +56,14 @@ class FusedKernel(Operator):
             operator = get_operator(part.op)
             own = tuple(kinds[number] for number in part.operands)
             operator.check_operands(own)
-            canonical = operator.canonical(own, part.attrs)
+            canonical = operator.canonical(own, self.attrs_there(part, own))
             kinds.append(operator.infer(own, canonical))
             typed.append(FusedPart(part.op, part.operands, canonical))
         return typed, kinds
+
+    def attrs_there(self, part: FusedPart, types: Types) -> Attrs:
+        """Return a part's attributes for operands of these types."""
+        return part.attrs
 
     def result(self, values: Sequence[Any], attrs: Attrs) -> Any:
         """Return what it gives, of the values of its operands and parts, in order."""

@@ -12,7 +12,7 @@ from onnx import helper
 
 from relational_tensat.formats.dynamic.size_reader import read_dynamic
 from relational_tensat.formats.dynamic.sized_model import DynamicModel, SizeError
-from relational_tensat.formats.dynamic.writer import write_dynamic
+from relational_tensat.formats.dynamic.writer import short_shape, write_dynamic
 from relational_tensat.formats.onnx_wire import LARGE_BYTES
 from relational_tensat.rules.backends.fused_chain import body_of
 from relational_tensat.rules.backends.fused_kernel import FusedPart
@@ -253,3 +253,9 @@ def test_a_function_that_depends_on_sizes_is_refused(tmp_path: Path) -> None:
     other = [called(graph, "smul", {"value": float(n)}) for n, graph in enumerate(sizes)]
     with pytest.raises(SizeError, match="a local function is another one at other sizes"):
         write_dynamic(sized, other)
+
+
+def test_a_short_shape_has_one_size_at_most_that_is_left() -> None:
+    assert short_shape([(2, 3, 4), (5, 3, 4)], [(2, 12), (5, 12)]) == [0, 3, 4]
+    assert short_shape([(8, 9), (20, 9)], [(2, 36), (5, 36)]) == [-1, 9]
+    assert short_shape([(3, 2), (5, 7)], [(2, 3), (7, 5)]) is None

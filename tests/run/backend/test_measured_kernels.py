@@ -50,6 +50,7 @@ KERNELS = [
     configuration("ort_blocked_add", _IMAGE, _IMAGE),
     configuration("ort_blocked_concat", f32(1, 32, 7, 7), f32(1, 16, 7, 7), axis=1),
     configuration("ort_blocked_activation", _IMAGE, act="silu"),
+    configuration("ort_blocked_activation", _IMAGE, act="gelu"),
 ]
 
 

@@ -62,6 +62,23 @@ def convolutions() -> Graph:
     )
 
 
+def gelu_amid_convolutions() -> Graph:
+    """As in ConvNeXt, and where products are convolutions: it is one kernel of blocks."""
+    return build_graph(
+        "gelu",
+        {"x": _IMAGE},
+        {"w": weight(64, 32, 1, 1), "u": weight(32, 64, 1, 1)},
+        [
+            Node("conv", ("x", "w"), ("a",), _WINDOW),
+            Node("gelu", ("a",), ("b",)),
+            Node("conv", ("b", "u"), ("c",), _WINDOW),
+            Node("gelu", ("c",), ("d",)),
+            Node("conv", ("d", "w"), ("y",), _WINDOW),
+        ],
+        ["y"],
+    )
+
+
 def norm_behind_a_concatenation() -> Graph:
     """As in DenseNet: no convolution takes the norm in, so it is one itself."""
     return build_graph(
@@ -275,6 +292,7 @@ def pieces() -> Graph:
         pieces,
         many_images_in_blocks,
         convolutions,
+        gelu_amid_convolutions,
         norm_behind_a_concatenation,
         encoder_layer,
         gated_decoder,

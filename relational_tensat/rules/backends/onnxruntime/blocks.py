@@ -204,7 +204,7 @@ class BlockedActivation(FusedKernel):
     """A function of each element of an image in blocks."""
 
     name = "ort_blocked_activation"
-    attrs = (Attr("act", "str", choices=("relu", "sigmoid", "tanh", SILU)),)
+    attrs = (Attr("act", "str", choices=("relu", "sigmoid", "tanh", "gelu", SILU)),)
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """That function."""
