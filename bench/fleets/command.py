@@ -28,6 +28,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--on", default="processes:2", help="or ray: two machines, which are processes"
     )
+    parser.add_argument(
+        "--timed", action="store_true",
+        help="models are timed: Ray's two machines, and two quiet ones, which are killed too",
+    )  # fmt: skip
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="of the moments (0)")
     parser.add_argument(
         "--overhead", action="store_true",
@@ -54,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     if options.simulate or options.check_simulated:
         return _simulate(options)
-    place = options.on.partition(":")[0]
+    place = "timed" if options.timed else options.on.partition(":")[0]
     path = RESULTS / f"fleets-{place}.jsonl"
     rows: list[dict[str, Any]] = []
     if options.save and path.exists():
@@ -78,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
                         print(json.dumps(row), file=file, flush=True)
         except KeyboardInterrupt:  # the table is of those that were killed so far
             print("interrupted: the next call goes on", file=sys.stderr)
-    text = _table(rows, options.on)
+    text = _table(rows, options)
     print(text)
     if options.save:
         path.with_suffix(".md").write_text(text, encoding="utf-8")
@@ -88,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _simulate(options: argparse.Namespace) -> int:
     """Print what is simulated, or how near it is to real runs; 4 if one is a tenth off."""
-    from bench.fleets import simulate
+    from bench.fleets import checked, simulate
 
     about = provenance()
     path = (
@@ -97,9 +101,9 @@ def _simulate(options: argparse.Namespace) -> int:
     )
     code = 0
     if options.check_simulated:
-        checked = simulate.check()
-        code = VerificationError.exit_code if any(abs(c.error) > 0.1 for c in checked) else 0
-        text = simulate.check_text(checked)
+        results = checked.check()
+        code = VerificationError.exit_code if any(abs(each.error) > 0.1 for each in results) else 0
+        text = checked.check_text(results)
     else:
         rows = simulate.speed_ups(simulate.Overheads())
         text = simulate.table(rows)
@@ -115,28 +119,38 @@ def _simulate(options: argparse.Namespace) -> int:
 
 def _fleets(options: argparse.Namespace, folder: Path, ends: ExitStack) -> Any:
     from bench.fleets.kills import Kill, KilledFleets, Machines, kill_fleet, kill_worker
+    from bench.fleets.timed import TimedFleets
 
     kills: dict[str, Kill] = {"fleet": kill_fleet, "worker": kill_worker}
-    on = options.on
-    if on == "ray":
-        machines = Machines()
-        ends.callback(machines.close)
-        on = f"ray:{machines.address}"
-        kills |= {"worker": machines.kill_worker, "machine": machines.kill_machine}
-    return KilledFleets(folder, _MODELS, on, kills, random.Random())
+    if options.on != "ray" and not options.timed:
+        return KilledFleets(folder, _MODELS, options.on, kills, random.Random())
+    machines = Machines(quiet=2 if options.timed else 0)
+    ends.callback(machines.close)
+    given = (folder, _MODELS, f"ray:{machines.address}", kills, random.Random())
+    kills |= {"worker": machines.kill_worker, "machine": machines.kill_machine}
+    if options.timed:
+        kills["quiet machine"] = machines.kill_quiet_machine
+        return TimedFleets(*given, machines=machines)
+    return KilledFleets(*given)
 
 
-def _table(rows: list[dict[str, Any]], on: str) -> str:
+def _table(rows: list[dict[str, Any]], options: argparse.Namespace) -> str:
     """Return how many kills of each kind there were, after which event, and what did not survive."""
     about = provenance()
     kills = [row for row in rows if "kind" in row]
     ended = [row for row in rows if "trouble" in row]
     events = ("begun", "row")
+    result = (
+        "a complete file that computes what the model does, with the operators of its report, and costs no "
+        "more than that claims, no two things timed at once on a quiet machine"
+        if options.timed
+        else "the bytes that the model has without a kill"
+    )
     lines = [
-        f"{len(kills)} kills (SIGKILL) in {len(ended)} fleets of {_MODELS} models, --on {on}; "
+        f"{len(kills)} kills (SIGKILL) in {len(ended)} fleets of {_MODELS} models, "
+        f"{'--timed' if options.timed else f'--on {options.on}'}; "
         f"{about['date']}, {about['machine']['cpu']}. Each fleet is held to this: one row for each model, "
-        "the bytes that the model has without a kill, an attempt in the ledger for each that was begun, "
-        "and nothing half-written.",
+        f"{result}, an attempt in the ledger for each that was begun, and nothing half-written.",
         "",
         table_row(["killed", "kills", "when a model was begun", "when a row landed"]),
         table_row(["---"] * 4),

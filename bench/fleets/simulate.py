@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import csv
 import heapq
+import itertools
 import json
+import math
 import random
 import statistics
-import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, wait
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,8 @@ from bench.common.result_file import RESULTS
 from bench.common.table import table_row
 
 WORKERS = (1, 2, 4, 8, 16, 32, 64)
+#: Hosts that search beside quiet ones, and the workers of each.
+SEARCHING = (16, 4)
 QUIET = (1, 4, 8, 16)
 _MODELS, _DRAWS = 500, 20
 _HALF_AN_HOUR_S = 1800.0
@@ -40,12 +41,19 @@ class Overheads:
         first_s: what its first task takes more.
         each_s: what each takes to be handed out, and to come back.
         back_s: until a lost worker has another in its place.
+        more_s: until Ray begins one more task on a host than that has CPUs; twice as long for the next
+            one, and so on, ``most_more_s`` at most (``worker_cap_initial_backoff_delay_ms``).
+        known_s: until other hosts of Ray know that one is free: half of what is between two reports
+            (``raylet_report_resources_period_milliseconds``).
     """
 
     start_s: float = 10.0
     first_s: float = 2.0
     each_s: float = 0.03
     back_s: float = 60.0
+    more_s: float = 1.0
+    most_more_s: float = 10.0
+    known_s: float = 0.05
 
 
 def ends_of(
@@ -87,49 +95,118 @@ def makespan_s(
 
 
 def apart_makespan_s(
-    tasks_s: Sequence[Sequence[float]], workers: int, quiet: int, overheads: Overheads
+    tasks_s: Sequence[Sequence[float]], hosts: int, cpus: int, quiet: int, overheads: Overheads
 ) -> float:
-    """Return when the last of tasks ends that search on workers, and have others timed on quiet hosts.
-
-    While a task waits for a quiet host, its worker is another's; as a fleet on Ray does, twice as many are
-    begun as there are workers.
+    """Return when the last of tasks ends that are searched on hosts, and have others timed on quiet ones.
 
     Args:
         tasks_s: of each the seconds of search, timing, search, and so on; in the order in which they begin.
+        hosts: those that search, of so many ``cpus`` each.
+        quiet: hosts that time, one thing after the other.
     """
-    new, ready, asking = (
-        deque(range(len(tasks_s))),
-        deque[tuple[int, int]](),
-        deque[tuple[int, int]](),
-    )
-    slots, free = 2 * workers, [workers, quiet]
-    fresh = slots
-    events: list[tuple[float, int, int]] = []
-    now_s = overheads.start_s
-    while True:
-        while slots and new:
-            slots -= 1
-            ready.append((new.popleft(), 0))
-        for is_quiet, waiting in enumerate((ready, asking)):
-            while free[is_quiet] and waiting:
-                task, part = waiting.popleft()
-                free[is_quiet] -= 1
-                took_s = tasks_s[task][part]
-                took_s += overheads.each_s if is_quiet or not part else 0.0
-                if not part and fresh:
-                    fresh -= 1
-                    took_s += overheads.first_s
-                heapq.heappush(events, (now_s + took_s, task, part))
-        if not events:
-            return now_s
-        now_s, task, part = heapq.heappop(events)
-        free[part % 2] += 1
-        if part + 1 == len(tasks_s[task]):
-            slots += 1
-        elif part % 2:
-            ready.appendleft((task, part + 1))
-        else:
-            asking.append((task, part + 1))
+    return _Apart(tasks_s, [_Host(cpus, cpus) for _ in range(hosts)], quiet, overheads).end_s()
+
+
+@dataclass
+class _Host:
+    """A host that searches.
+
+    Attributes:
+        free: CPUs that no task has; fewer than none where tasks go on that were timed.
+        running: tasks that have begun and not ended, also those that are timed.
+        more_at_s: when it may begin one more than it has CPUs.
+    """
+
+    cpus: int
+    free: int
+    running: int = 0
+    more_at_s: float = math.inf
+
+
+class _Apart:
+    """Tasks on hosts and quiet hosts, as Ray and a fleet hand them out.
+
+    A fleet hands out twice as many tasks as there are CPUs. While one is timed, its CPU is another's. Then
+    it goes on at once.
+    """
+
+    def __init__(
+        self,
+        tasks_s: Sequence[Sequence[float]],
+        hosts: Sequence[_Host],
+        quiet: int,
+        overheads: Overheads,
+    ) -> None:
+        self._tasks_s, self._hosts, self._overheads = tasks_s, hosts, overheads
+        self._new = deque(range(len(tasks_s)))
+        self._slots = self._fresh = 2 * sum(host.cpus for host in hosts)
+        self._idle, self._unused = list(range(quiet)), set(range(quiet))
+        self._asking: deque[tuple[_Host, int, int]] = deque()
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = itertools.count()
+        self._now_s = self._end_s = overheads.start_s
+
+    def end_s(self) -> float:
+        """Return when the last one ends."""
+        self._hand_out()
+        while self._events:
+            self._now_s, _, happen = heapq.heappop(self._events)
+            happen()
+            self._hand_out()
+        return self._end_s
+
+    def _after(self, seconds: float, happen: Callable[[], None]) -> None:
+        heapq.heappush(self._events, (self._now_s + seconds, next(self._numbers), happen))
+
+    def _hand_out(self) -> None:
+        while self._slots and self._new:
+            able = [host for host in self._hosts if self._may_begin(host)]
+            if not able:
+                break
+            self._begin(min(able, key=lambda host: host.running))
+        while self._idle and self._asking:
+            self._time(heapq.heappop(self._idle), *self._asking.popleft())
+
+    def _may_begin(self, host: _Host) -> bool:
+        """Ray starts a clock where a task would be one more than there are CPUs."""
+        if host.running < host.cpus or self._now_s >= host.more_at_s:
+            return host.free > 0
+        wait_s = self._overheads.more_s * 2 ** (host.running - host.cpus)
+        wait_s = min(wait_s, self._overheads.most_more_s)
+        if self._now_s + wait_s < host.more_at_s:
+            host.more_at_s = self._now_s + wait_s
+            self._after(wait_s, lambda: None)
+        return False
+
+    def _begin(self, host: _Host) -> None:
+        host.more_at_s, host.running, self._slots = math.inf, host.running + 1, self._slots - 1
+        first_s = self._overheads.first_s if self._fresh else 0.0
+        self._fresh -= bool(self._fresh)
+        self._search(host, self._new.popleft(), 0, self._overheads.each_s + first_s)
+
+    def _search(self, host: _Host, task: int, part: int, more_s: float = 0.0) -> None:
+        host.free -= 1
+        self._after(self._tasks_s[task][part] + more_s, lambda: self._searched(host, task, part))
+
+    def _searched(self, host: _Host, task: int, part: int) -> None:
+        host.free += 1
+        if part + 1 < len(self._tasks_s[task]):
+            self._asking.append((host, task, part + 1))
+            return
+        self._end_s, self._slots, host.running = self._now_s, self._slots + 1, host.running - 1
+
+    def _time(self, quiet: int, host: _Host, task: int, part: int) -> None:
+        first_s = self._overheads.first_s if quiet in self._unused else 0.0
+        self._unused.discard(quiet)
+        took_s = self._tasks_s[task][part] + self._overheads.each_s + first_s
+        self._after(took_s, lambda: self._timed(quiet, host, task, part))
+
+    def _timed(self, quiet: int, host: _Host, task: int, part: int) -> None:
+        """What waits, waits at the first quiet host; it hears of the others when they report."""
+        self._after(
+            self._overheads.known_s if quiet else 0.0, lambda: heapq.heappush(self._idle, quiet)
+        )
+        self._search(host, task, part + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +269,7 @@ def speed_ups(overheads: Overheads) -> dict[str, dict[int, float]]:
         n: cold_s / makespan_s(list(map(sum, durations.cold)), n, overheads) for n in WORKERS
     }
     rows[f"{models}, searched by 64 others"] = {
-        n: cold_s / apart_makespan_s(durations.cold, 64, n, overheads) for n in QUIET
+        n: cold_s / apart_makespan_s(durations.cold, *SEARCHING, n, overheads) for n in QUIET
     }
     return rows
 
@@ -219,106 +296,3 @@ def draw(rows: Mapping[str, Mapping[int, float]], path: Path) -> None:
     axes.set_ylabel("times as fast as one after the other (simulated)")
     axes.legend(fontsize=7)
     figure.savefig(path, dpi=DPI)
-
-
-# --- against real runs ---
-
-#: Of kept durations, so many are waited for, shortened so that all of them take so long.
-_TASKS, _TOGETHER_S = 60, 60.0
-_CPUS = 2
-#: With quiet hosts, so many search beside them.
-_SEARCHING_HOSTS = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """A fleet of Ray whose tasks wait, and what was said of it.
-
-    Attributes:
-        hosts: machines, which are processes here, of two workers each.
-        quiet: further ones that what is timed waits on; 0 where nothing is timed.
-    """
-
-    hosts: int
-    quiet: int
-    simulated_s: float
-    real_s: float
-
-    @property
-    def error(self) -> float:
-        """By what part the simulation is off."""
-        return self.simulated_s / self.real_s - 1.0
-
-
-def check(counts: Sequence[int] = (1, 2, 3)) -> list[Checked]:
-    """Return what tasks that wait take on a cluster of so many hosts, and what the simulation says.
-
-    Workers have begun and imported by then: how long that takes depends on the machine. What a task takes
-    to be handed out is known from tasks that do nothing, on the same cluster.
-    """
-    durations = kept()
-    warm = sorted(random.Random(0).sample(durations.warm, _TASKS), reverse=True)
-    cold = sorted(random.Random(0).sample(durations.cold, _TASKS), key=sum, reverse=True)
-    results = [_checked(count, 0, [[each] for each in warm]) for count in counts]
-    return results + [_checked(_SEARCHING_HOSTS, quiet, cold) for quiet in counts]
-
-
-def _checked(hosts: int, quiet: int, tasks_s: Sequence[Sequence[float]]) -> Checked:
-    workers, together_s = _CPUS * hosts, sum(map(sum, tasks_s))
-    shortened = [[each * _TOGETHER_S / together_s for each in task] for task in tasks_s]
-    nothing = [[0.0] * len(task) for task in tasks_s]
-    with _cluster(hosts, quiet) as address:
-        # All workers begin; on quiet hosts, too.
-        _waited_s(address, [[0.5] * len(tasks_s[0])] * (4 * workers))
-        nothing_s = _waited_s(address, nothing)
-        real_s = _waited_s(address, shortened)
-    each_s = nothing_s / apart_makespan_s(nothing, workers, quiet, Overheads(0.0, 0.0, 1.0))
-    own = Overheads(0.0, 0.0, each_s)
-    return Checked(hosts, quiet, apart_makespan_s(shortened, workers, quiet, own), real_s)
-
-
-def _waited_s(address: str, tasks_s: Sequence[Sequence[float]]) -> float:
-    from relational_tensat.base.runner import runner
-
-    with runner(f"ray:{address}") as place:
-        start_s = time.perf_counter()
-        new, running = deque(tasks_s), set[Any]()
-        while new or running:
-            while new and len(running) < place.slots:
-                running.add(place.submit_lending(_wait, new.popleft()))
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            for each in done:
-                each.result()
-        return time.perf_counter() - start_s
-
-
-def _wait(parts_s: Sequence[float]) -> None:
-    """Wait instead of searching and timing."""
-    from relational_tensat.base.runner import undisturbed
-
-    for number, seconds in enumerate(parts_s):
-        if number % 2:
-            undisturbed(time.sleep, seconds)
-        else:
-            time.sleep(seconds)
-
-
-@contextmanager
-def _cluster(hosts: int, quiet: int) -> Any:
-    from bench.fleets.kills import Machines
-
-    machines = Machines(hosts=hosts, cpus=_CPUS, quiet=quiet)
-    try:
-        yield machines.address
-    finally:
-        machines.close()
-
-
-def check_text(results: Sequence[Checked]) -> str:
-    """Return simulated and real fleets as a table."""
-    titles = ["hosts of two workers", "quiet hosts", "simulated s", "real s", "off by"]
-    lines = [table_row(titles), table_row(["---"] * len(titles))]
-    for each in results:
-        cells = [str(each.hosts), str(each.quiet), f"{each.simulated_s:.1f}", f"{each.real_s:.1f}"]
-        lines.append(table_row([*cells, f"{100 * each.error:+.1f} %"]))
-    return "\n".join(lines) + "\n"

@@ -31,6 +31,8 @@ _OF_MEMORY = 0.8
 #: The resource that machines have as many of as they can measure at a time.
 QUIET_CORE = "quiet_core"
 _QUIET: dict[str, Any] = {"num_cpus": 0, "resources": {QUIET_CORE: 1}}
+#: Else all wait at the first machine whose parts wait for quiet cores: it has CPUs, and begins few more.
+_SPREAD: dict[str, Any] = {"scheduling_strategy": "SPREAD"}
 #: So many quiet cores may end with what a part has them compute.
 _MOST_ATTEMPTS = 3
 
@@ -120,7 +122,7 @@ class RayRunner(Runner):
         self, compute: Callable[[_Task], _Result], task: _Task, memory_bytes: int = 0
     ) -> Future[_Result]:
         """Hand a task to Ray that may have others computed on quiet cores."""
-        return self._submitted(self._lending, compute, task, memory_bytes, {})
+        return self._submitted(self._lending, compute, task, memory_bytes, _SPREAD)
 
     def _submitted(
         self,

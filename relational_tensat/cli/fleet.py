@@ -22,7 +22,7 @@ from relational_tensat.cli.parser import Parser, add_tree, written_values
 from relational_tensat.run.options import Options
 
 if TYPE_CHECKING:
-    from relational_tensat.fleet.fleet import Plan
+    from relational_tensat.fleet.fleet import FleetPlan
     from relational_tensat.fleet.task import FleetRow, FleetTask
 
 #: Options that name one file: each model has its own.
@@ -158,8 +158,10 @@ class _Display:
         if self._live is not None:
             self._live.stop()
 
-    def planned(self, plan: Plan) -> None:
+    def planned(self, plan: FleetPlan) -> None:
         """Show what is to be done."""
+        if plan.tasks and not self._args.json:
+            self._show(plan_text(plan))
         self.sizes = {task.model: task.memory_bytes for task in plan.tasks}
         self._all, self._started_s = sum(self.sizes.values()), time.monotonic()
 
@@ -173,15 +175,17 @@ class _Display:
         self.count += 1
         self._running.pop(row.model, None)
         self.sizes.pop(row.model, None)
-        line = json.dumps(_as_object(row)) if self._args.json else line_of(row)
+        self._show(json.dumps(_as_object(row)) if self._args.json else line_of(row))
+        values = {"state": row.state, "speedup": row.speedup, "host": row.host}
+        self._tell("row", model=row.model, attempt=row.attempts, **values)
+
+    def _show(self, line: str) -> None:
         if self._live is None:
             sys.stdout.write(line + "\n")
             sys.stdout.flush()
         else:
             self._live.console.print(line, markup=False, highlight=False, soft_wrap=True)
             self._live.refresh()
-        values = {"state": row.state, "speedup": row.speedup, "host": row.host}
-        self._tell("row", model=row.model, attempt=row.attempts, **values)
 
     def _tell(self, event: str, **values: Any) -> None:
         if self._args.json_events:
@@ -273,6 +277,16 @@ def write_lake(args: argparse.Namespace) -> int:
     add_to_lake(args.folders, args.output)
     write_line(str(args.output))
     return 0
+
+
+def plan_text(plan: FleetPlan) -> str:
+    """Return in one line what a fleet does now, and what bounds it."""
+    count = len(plan.tasks)
+    text = f"{count} model{'s' * (count > 1)} to optimize, {plan.at_once} at a time"
+    if plan.quiet_cores and plan.at_once > 1:
+        cores = f"{plan.quiet_cores} quiet core{'s' * (plan.quiet_cores > 1)}"
+        text += f"; what is timed takes turns on {cores}, {2 * plan.quiet_cores} would halve that"
+    return text
 
 
 def line_of(row: FleetRow) -> str:

@@ -21,6 +21,7 @@ within ``SPREAD``: they say as much as the races do, and are 1 where those say n
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -150,6 +151,17 @@ _T = (
 def heat_rounds(round_s: float) -> int:
     """Return how many rounds a heat has, where one takes so many seconds."""
     return max(1, min(_HEAT_ROUNDS, int(_MOST_HEAT_S / max(round_s, 1e-9))))
+
+
+def least_heats_s(heat: TimingRound, numbers: Sequence[int]) -> float:
+    """Run a heat, which counts for nothing: libraries are loaded, memory is taken.
+
+    Returns:
+        How many seconds as few heats take as say something.
+    """
+    start_s = time.perf_counter()
+    heat(numbers)
+    return LEAST_HEATS * (time.perf_counter() - start_s)
 
 
 @dataclass(frozen=True, slots=True)

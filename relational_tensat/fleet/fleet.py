@@ -74,16 +74,20 @@ class Beside:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class FleetPlan:
     """What is to be done.
 
     Attributes:
         tasks: the largest models first: little is waited for at the end.
         done: rows of models that need nothing.
+        at_once: how many tasks run at a time; 0 where there is none.
+        quiet_cores: how many measure and race at a time; 0 where nothing is timed.
     """
 
     tasks: tuple[FleetTask, ...]
     done: tuple[FleetRow, ...]
+    at_once: int = 0
+    quiet_cores: int = 0
 
 
 def fleet(
@@ -93,7 +97,7 @@ def fleet(
     *,
     on: str = "here",
     beside: Beside | None = None,
-    planned: Callable[[Plan], None] | None = None,
+    planned: Callable[[FleetPlan], None] | None = None,
     begun: Callable[[FleetTask], None] | None = None,
     noted: Callable[[FleetRow], None] | None = None,
 ) -> list[FleetRow]:
@@ -128,16 +132,18 @@ def fleet(
         opened = ends.enter_context(ledger.write()) if ledger.path.exists() else None
         plan = plan_of(models, Path(out), options, opened, beside or Beside())
         rows = {row.model: row for row in plan.done}
-        if planned is not None:
-            planned(plan)
         if plan.tasks:
             _make(Path(out))
             written = opened or ends.enter_context(ledger.write())
             place = ends.enter_context(runner(on))
             timed = is_timed(options)
             apart = timed and place.lends_quiet_slots and may_race_apart(options)
-            if apart:
-                _ = place.quiet_slots  # raises where there is none
+            quiet_cores = place.quiet_slots if timed else 0  # raises where there is none
+            at_once = quiet_cores if timed and not apart else place.slots
+            plan = replace(plan, at_once=at_once, quiet_cores=quiet_cores)
+        if planned is not None:
+            planned(plan)
+        if plan.tasks:
             told = begun or (lambda _: None)
             course = _Course(place, written, deque(plan.tasks), told, timed, apart)
             for row in course.rows():
@@ -187,7 +193,7 @@ def plan_of(
     options: Options,
     ledger: OpenLedger | None,
     beside: Beside,
-) -> Plan:
+) -> FleetPlan:
     """Return what is to be done: models that are not in the ledger as they and the options are now.
 
     Args:
@@ -230,7 +236,7 @@ def plan_of(
             )
         )  # fmt: skip
     tasks.sort(key=lambda task: -task.memory_bytes)
-    return Plan(tuple(tasks), tuple(done))
+    return FleetPlan(tuple(tasks), tuple(done))
 
 
 @dataclass

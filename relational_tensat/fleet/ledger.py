@@ -187,7 +187,7 @@ class OpenLedger:
         ]
         self._note([*ended, *begins])
         start_s = time.monotonic()
-        if rows and start_s > self._next_export_s:
+        if (rows or begun) and start_s > self._next_export_s:
             self._export(self._connection)
             end_s = time.monotonic()
             pause_s = max(_EXPORTED_EVERY_S, (end_s - start_s) / _EXPORTING)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from bench.fleets.kills import KilledFleets, kill_fleet, kill_worker
+from bench.fleets.kills import KilledFleets, Machines, kill_fleet, kill_worker
 from bench.fleets.overhead import overhead
 from bench.fleets.simulate import (
     Overheads,
@@ -17,6 +19,9 @@ from bench.fleets.simulate import (
     makespan_s,
     speed_ups,
 )
+from bench.fleets.timed import TimedFleets, _QuietWatch
+from relational_tensat import Options
+from relational_tensat.fleet import fleet
 
 
 @pytest.mark.nightly
@@ -43,10 +48,53 @@ def test_what_is_lost_doubled_or_left_is_seen(tmp_path: Path) -> None:
         )
     assert list(fleets._troubles(out)) == [
         "m01.json is lost",
-        "m00.json has other bytes (changed: )",
+        "m00.json: other bytes (changed: )",
         "m00.json: 2 attempts, and 1 in the ledger",
         ".m00.part is left",
     ]
+
+
+def test_a_timed_result_is_held_to_what_it_says(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime", reason="needs onnxruntime")
+    fleets = TimedFleets(tmp_path, 2, "here", {}, random.Random(0), machines=_Machines())
+    fleets.prepare()
+    out = tmp_path / "out"
+    costs = {"cost": "cpu", "learn_costs": False, "cost_cache": tmp_path / "out.costs.duckdb"}
+    options = Options.of(
+        only=("negative-difference",), iterations=2, verify_runs=1, budget_s=1.0, **costs
+    )
+    row, other = fleet([fleets.models / "*.json"], out, options)
+    assert list(fleets.wrong(row, out)) == []
+    # Another file is complete, and of another model.
+    (out / row.model).write_bytes((fleets.models / other.model).read_bytes())
+    found = list(fleets.wrong(row, out))
+    assert found[:2] == [
+        "the file is another than the ledger has",
+        "the file computes something else",
+    ]
+    (out / row.model).write_bytes((fleets.models / row.model).read_bytes())
+    found = list(fleets.wrong(row, out))
+    assert any("its report claims" in text for text in found) == (row.state == "changed")
+    (out / row.model).unlink()
+    assert list(fleets.wrong(row, out)) == [f"no result ({row.state}: )"]
+
+
+def test_two_things_that_are_timed_at_once_are_seen() -> None:
+    with _QuietWatch(_Machines()) as watch:
+        give_up_s = time.monotonic() + 20
+        while not watch.together and time.monotonic() < give_up_s:
+            time.sleep(0.01)
+    assert watch.looks >= watch.together > 0
+
+
+class _Machines(Machines):
+    """Quiet machines, of which one times two things at once."""
+
+    def __init__(self) -> None:
+        pass
+
+    def timing(self) -> list[list[int]]:
+        return [[1], [2, 3]]
 
 
 def test_overhead_is_counted_by_tasks() -> None:
@@ -76,11 +124,26 @@ def test_a_worker_that_is_lost_costs_time() -> None:
 def test_quiet_hosts_bound_what_is_measured() -> None:
     # Searches take a second on many workers; what follows takes ten on one host, after another.
     tasks = [[1.0, 10.0, 2.0]] * 5
-    assert apart_makespan_s(tasks, 5, 1, _OVERHEADS) == 13.5 + 5 * 10.5 + 2.0
-    assert apart_makespan_s(tasks, 5, 5, _OVERHEADS) == 13.5 + 10.5 + 2.0
-    # One worker is enough: while a task waits for its quiet host, the worker searches the next.
-    assert apart_makespan_s(tasks[:2], 1, 2, _OVERHEADS) == 13.5 + 3.5 + 10.5 + 2.0
-    assert apart_makespan_s([[1.0]] * 4, 2, 0, _OVERHEADS) == 13.5 + 3.5
+    assert apart_makespan_s(tasks, 5, 1, 1, _OVERHEADS) == 13.5 + 2.0 + 5 * 10.5 + 2.0
+    assert apart_makespan_s(tasks, 5, 1, 5, _OVERHEADS) == 13.5 + 2.0 + 10.5 + 2.0
+    assert apart_makespan_s([[1.0]] * 4, 1, 2, 0, _OVERHEADS) == 13.5 + 3.5
+
+
+def test_a_cpu_whose_task_is_timed_is_another_s_after_a_while() -> None:
+    tasks = [[1.0, 10.0, 2.0]] * 2
+    slow = replace(_OVERHEADS, more_s=4.0)
+    # The second task waits for four seconds, has been searched at 17.5, and is timed beside the first.
+    assert apart_makespan_s(tasks, 1, 1, 2, slow) == 14.0 + 3.5 + 12.5 + 2.0
+    # The quickest begins as soon as the CPU is free.
+    assert apart_makespan_s(tasks, 1, 1, 2, replace(slow, more_s=0.0)) == 13.5 + 3.5 + 12.5 + 2.0
+
+
+def test_a_quiet_host_is_known_to_be_free_late() -> None:
+    late = replace(_OVERHEADS, first_s=0.0, known_s=1.0)
+    tasks = [[1.0, 10.0, 1.0], [2.0, 5.0, 1.0], [3.0, 1.0, 1.0]]
+    # The second host is free at 17.5 of which the third task hears a second later.
+    assert apart_makespan_s(tasks, 3, 1, 2, late) == 11.5 + 10.5 + 1.0
+    assert apart_makespan_s(tasks[1:], 3, 1, 1, late) == 12.5 + 5.5 + 1.5 + 1.0
 
 
 def test_kept_durations_scale_as_it_was_said() -> None:

@@ -186,6 +186,17 @@ def test_a_fleet_that_is_killed_goes_on(tmp_path: Path) -> None:
     assert not [path for path in out.iterdir() if path.name.startswith(".")]
 
 
+def test_the_tables_of_a_fleet_are_there_before_its_first_model_ends(tmp_path: Path) -> None:
+    models, out = write_models(tmp_path / "models", 1), tmp_path / "out"
+    with _begun(out, "wait") as process:  # its first model has no row yet
+        assert Ledger(out).rows() == []
+        assert len(Ledger(out).table("fleet_attempt", "model")) == 1
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait() == 0
+    assert {row.model for row in Ledger(out).rows()} >= {models[0].name}
+
+
 def test_a_fleet_that_runs_is_read_from_its_tables_and_refuses_another(tmp_path: Path) -> None:
     models, out = write_models(tmp_path / "models", 1), tmp_path / "out"
     rows = fleet(models, out, QUICK)

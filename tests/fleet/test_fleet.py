@@ -154,7 +154,8 @@ def test_the_command_prints_a_line_a_model_and_goes_on(
     out = str(tmp_path / "fast")
     line = ["fleet", f"{models}/*.onnx", "-o", out, "--effort", "low", "--search", "saturation"]
     assert main(line) == 0
-    first = capsys.readouterr().out.splitlines()
+    plan, *first = capsys.readouterr().out.splitlines()
+    assert plan == "2 models to optimize, 1 at a time"
     assert first[-1].startswith("2 models: ") and "1 refused" in first[-1]
     assert main(line) == 0
     assert capsys.readouterr().out.splitlines() == [f"{first[-1]}; 2 of them done before"]
@@ -180,7 +181,7 @@ def test_a_name_is_one_line(
         path.unlink()
     (models / "a\nb: changed\x1b[2J.onnx").write_bytes(b"no model")
     assert main(["fleet", str(models), "-o", str(tmp_path / "fast"), "--on", "here"]) == 0
-    first, _ = capsys.readouterr().out.splitlines()
+    _, first, _ = capsys.readouterr().out.splitlines()
     assert first.startswith(r"a\x0ab: changed\x1b[2J.onnx: refused: ")
 
 

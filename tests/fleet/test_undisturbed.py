@@ -6,6 +6,7 @@ import itertools
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ import pytest
 from relational_tensat import Options
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.runner import RUNNERS, Here, LostError, lending, runner, undisturbed
+from relational_tensat.cli.fleet import plan_text
 from relational_tensat.fleet import FleetRow, Ledger, fleet
-from relational_tensat.fleet.fleet import may_race_apart
+from relational_tensat.fleet.fleet import FleetPlan, may_race_apart
 from tests.fleet.small_models import write_models
 from tests.fleet.test_places import needs_ray, ray_cluster
 
@@ -80,6 +82,19 @@ def test_kernels_and_races_are_for_quiet_slots_and_searches_are_not(
     assert [name for name, _ in itertools.groupby(place.asked)] == ["_measured", "run_race"] * 2
     assert not place.alone
     assert all(row.wall_s < 3600 for row in rows)
+
+
+def test_the_plan_says_what_bounds_a_fleet_that_is_timed(tmp_path: Path, place: Lending) -> None:
+    pytest.importorskip("onnxruntime", reason="needs onnxruntime")
+    models, plans = write_models(tmp_path / "models", 2), list[FleetPlan]()
+    own = _TIMED.replace(cost_cache=tmp_path / "costs.duckdb")
+    fleet(models, tmp_path / "out", own, on="ray", planned=plans.append)
+    (plan,) = plans
+    assert plan_text(plan) == "2 models to optimize, 1 at a time"
+    assert plan_text(replace(plan, at_once=4)) == (
+        "2 models to optimize, 4 at a time; what is timed takes turns on 1 quiet core, 2 would halve that"
+    )
+    assert plan_text(replace(plan, at_once=4, quiet_cores=0)) == "2 models to optimize, 4 at a time"
 
 
 def test_a_quiet_slot_that_is_lost_for_good_loses_the_model(tmp_path: Path, place: Lending) -> None:

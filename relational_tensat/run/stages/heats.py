@@ -5,19 +5,26 @@ It needs no e-graph. So a quiet core may compute it while others search (``base.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 
 from relational_tensat.cost import Unmeasurable
-from relational_tensat.cost.race import LEAST_HEATS, SHORT_BUDGET_S, RaceResult, TimingRound, race
+from relational_tensat.cost.race import (
+    LEAST_HEATS,
+    SHORT_BUDGET_S,
+    RaceResult,
+    TimingRound,
+    least_heats_s,
+    race,
+)
 from relational_tensat.run.end_to_end import RaceClock, TimedTask
 
 #: The share of a race's time for the first heats, which all graphs are in.
 _FIRST_HEATS = 0.5
-#: Graphs that are run in each of the last heats: the original twice, and the winner.
-IN_LAST_HEATS = 3
+#: What is run in each of the last heats: the original twice, and the winner.
+_LAST_HEAT = (0, 1, 0)
+IN_LAST_HEATS = len(_LAST_HEAT)
 
 
 class NotRacedError(Exception):
@@ -42,12 +49,12 @@ class RaceTask:
     """A race.
 
     Attributes:
-        heat_s: how long a heat takes; None if that is not known.
+        least_s: how long as few heats take as say something; None if that is not known.
         at_least: so many graphs race beside the original, however short the time.
     """
 
     heats: Heats
-    heat_s: float | None
+    least_s: float | None
     at_least: int
 
 
@@ -58,43 +65,35 @@ def run_race(task: RaceTask) -> RaceResult:
         NotRacedError: the device cannot run one.
         OtherMachineError: it is another one than where they were found.
     """
-    heats, heat_s = task.heats, task.heat_s
+    heats, least_s = task.heats, task.least_s
     clock = RaceClock(heats.budget_s, heats.passed_s)
     heat = _round_of(heats)
-    if heat_s is None:
-        heat_s = _seconds_of(heat)  # counts for nothing: libraries are loaded, memory is taken
-    graph_s = heat_s / IN_LAST_HEATS
-    fitting = int(_FIRST_HEATS * heats.budget_s / (LEAST_HEATS * graph_s)) - 2
+    if least_s is None:
+        least_s = least_heats_s(heat, _LAST_HEAT)
+    fitting = int(_FIRST_HEATS * heats.budget_s / (least_s / IN_LAST_HEATS)) - 2
     number = min(max(task.at_least, fitting), len(heats.timed.graphs) - 1)
     return race(heat, number, clock.is_over)
 
 
-def first_heat_s(heats: Heats) -> float:
-    """Return how long a heat takes, which counts for nothing: libraries are loaded, memory is taken.
+def first_heats_s(heats: Heats) -> float:
+    """Return how long as few heats take as say something, from one that counts for nothing.
 
     Raises:
         NotRacedError: too few fit into ``SHORT_BUDGET_S``, or the device cannot run a graph.
         OtherMachineError: as ``run_race``.
     """
     heat = _round_of(heats)
-    heat_s = _seconds_of(heat)
-    if LEAST_HEATS * heat_s > SHORT_BUDGET_S > heat_s:
-        heat_s = _seconds_of(heat)
-    if LEAST_HEATS * heat_s > SHORT_BUDGET_S:
-        raise NotRacedError(too_slow(LEAST_HEATS * heat_s))
-    return heat_s
+    least_s = least_heats_s(heat, _LAST_HEAT)
+    if least_s > SHORT_BUDGET_S > least_s / LEAST_HEATS:
+        least_s = least_heats_s(heat, _LAST_HEAT)
+    if least_s > SHORT_BUDGET_S:
+        raise NotRacedError(too_slow(least_s))
+    return least_s
 
 
 def too_slow(least_s: float) -> str:
     """Return that a race would take too long."""
     return f"a race would take at least {least_s:.0f} s: --effort high or --budget races it"
-
-
-def _seconds_of(heat: TimingRound) -> float:
-    """Return how long a heat takes with as many graphs as the last ones have."""
-    start_s = time.perf_counter()
-    heat([0, 1, 0])
-    return time.perf_counter() - start_s
 
 
 def _round_of(heats: Heats) -> TimingRound:

@@ -8,7 +8,6 @@ when it is loaded. In return, the file is for one version and one kind of proces
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
@@ -23,7 +22,7 @@ from relational_tensat.cost.cache import CostCache, default_cache
 from relational_tensat.cost.device import FileDevice
 from relational_tensat.cost.earlier_runs import Raced, RunsBefore
 from relational_tensat.cost.key import now
-from relational_tensat.cost.race import LEAST_HEATS, RACE_VERSION, race
+from relational_tensat.cost.race import LEAST_HEATS, RACE_VERSION, least_heats_s, race
 from relational_tensat.formats import save_model
 from relational_tensat.formats.file_digest import file_digest
 from relational_tensat.formats.frontend import is_onnx
@@ -192,9 +191,7 @@ def _race(
         return ratios
 
     clock = RaceClock(saved_budget_s(checked.extracted))
-    start_s = time.perf_counter()
-    heat([*range(len(files)), 0])  # counts for nothing: libraries are loaded, memory is taken
-    heats_s = (time.perf_counter() - start_s) * LEAST_HEATS
+    heats_s = least_heats_s(heat, [*range(len(files)), 0])
     if heats_s > _MOST_HEATS_S:
         raise InputError(f"not timed: {LEAST_HEATS} heats would take {heats_s:.0f} s")
     result = race(heat, len(names), clock.is_over)

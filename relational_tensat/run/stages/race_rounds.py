@@ -37,7 +37,7 @@ from relational_tensat.run.stages.heats import (
     Heats,
     NotRacedError,
     RaceTask,
-    first_heat_s,
+    first_heats_s,
     run_race,
     too_slow,
 )
@@ -164,11 +164,11 @@ def _race(
     been timed, or the time is over.
     """
     loaded = extracted.loaded
-    heat_s = None
+    least_s = None
     if is_short and timed.hash_of(extracted.graph) not in timed.known:
         # before others are extracted, which would be in vain
         heats = _heats(loaded, device, [loaded.original, extracted.graph], clock)
-        heat_s = _undisturbed(loaded, clock, first_heat_s, heats)
+        least_s = _undisturbed(loaded, clock, first_heats_s, heats)
     table = extraction_problem(loaded.egraph, loaded.cost, CostSource.about)
     finding = RaceClock(clock.budget_s if is_short else max(clock.budget_s, _LEAST_RACE_S))
     limit_s = min(_EXTRACTION_S, _FINDING / 2 * clock.budget_s) if is_short else _EXTRACTION_S
@@ -186,7 +186,7 @@ def _race(
         return False
     for each in others or found:  # what it is run by is known then
         yield partial(loaded.cost.as_timed, each.graph)
-    raced, result = _heats_of(loaded, device, others or found, clock, heat_s)
+    raced, result = _heats_of(loaded, device, others or found, clock, least_s)
     timed.add(raced, result, number)
     graphs = [_contender(timed, timed.hash_of(each.graph), each) for each in raced]
     final = result.final
@@ -207,16 +207,16 @@ def _heats_of(
     device: Device,
     found: Sequence[Contestant],
     clock: RaceClock,
-    heat_s: float | None,
+    least_s: float | None,
 ) -> tuple[Sequence[Contestant], RaceResult]:
     """Race graphs, as many as there is time for; return these, and the result.
 
     Args:
-        heat_s: how long a heat takes; None if that is not known.
+        least_s: of ``RaceTask``.
     """
     graphs = [loaded.original, *(candidate.graph for candidate in found)]
     at_least = 1 + any(each.is_by_profile for each in found[1:])
-    task = RaceTask(_heats(loaded, device, graphs, clock), heat_s, at_least)
+    task = RaceTask(_heats(loaded, device, graphs, clock), least_s, at_least)
     result = _undisturbed(loaded, clock, run_race, task)
     return found[: len(result.standings)], result
 

@@ -15,7 +15,7 @@ from relational_tensat.base.folders import temporary_folder
 from relational_tensat.cost.cpu.graph_times import RepeatedGraph, repeated
 from relational_tensat.cost.cpu.quiet import Clock, wall_us
 from relational_tensat.cost.cpu.session import prepare_model
-from relational_tensat.cost.race import LEAST_HEATS, race, times_as_fast_as_first
+from relational_tensat.cost.race import LEAST_HEATS, least_heats_s, race, times_as_fast_as_first
 from relational_tensat.run.end_to_end import RaceClock, inputs_to_time
 from relational_tensat.run.gain import is_worth_it
 from relational_tensat.run.options import ONNXRUNTIME
@@ -107,9 +107,7 @@ def _raced(
             rng, len(numbers), _ROUNDS, lambda place: clock(runs[place].run)
         )
 
-    start_s = time.perf_counter()
-    heat([*range(len(taking_part)), 0])  # counts for nothing: libraries are loaded, memory is taken
-    heats_s = (time.perf_counter() - start_s) * LEAST_HEATS
+    heats_s = least_heats_s(heat, [*range(len(taking_part)), 0])
     if heats_s > _MOST_HEATS_S:
         raise InputError(f"{LEAST_HEATS} heats would take {heats_s:.0f} s")
     result = race(heat, len(taking_part) - 1, RaceClock(_BUDGET_S).is_over)

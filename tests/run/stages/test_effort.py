@@ -116,7 +116,7 @@ def test_what_takes_seconds_a_run_is_not_raced(
     if is_known:
         monkeypatch.setattr(race_rounds, "graph_cost_us", lambda graph, cost: 2e6)
     else:
-        monkeypatch.setattr(heats, "_seconds_of", lambda heat: heat([0, 1, 0]) and 2.5)
+        monkeypatch.setattr(heats, "least_heats_s", lambda heat, numbers: heat(numbers) and 12.5)
     result = run(tmp_path)
     assert result.race is None
     assert device.heats == (0 if is_known else 2)  # the first loads libraries, too

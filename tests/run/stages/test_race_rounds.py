@@ -15,10 +15,11 @@ from relational_tensat import Options, optimize
 from relational_tensat.cli.main import main
 from relational_tensat.cli.run_text import summary_line
 from relational_tensat.cost import Configuration
+from relational_tensat.cost import race as cost_race
 from relational_tensat.formats import save_model
 from relational_tensat.run import end_to_end
 from relational_tensat.run.result import Result
-from relational_tensat.run.stages import heats, race_rounds
+from relational_tensat.run.stages import race_rounds
 from relational_tensat.tensor import Array, Graph, Node, build_graph
 from relational_tensat.view.collection import collect
 from tests.cost.fakes import FakeDevice, plug_in
@@ -103,7 +104,7 @@ def plugged_in(monkeypatch: pytest.MonkeyPatch) -> TimedDevice:
 
     made = TimedDevice(time_us=alone_us)
     made.clock = Clock()
-    for module in (heats, end_to_end):
+    for module in (cost_race, end_to_end):
         monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=made.clock.perf_counter))
     monkeypatch.setattr(race_rounds, "_MOST_GRAPHS", 1)
     plug_in(monkeypatch, made)
