@@ -171,7 +171,8 @@ class OnnxRuntimeDevice:
         """Return a graph as ONNX; many weights are in a file of their own, which sessions map."""
         model = to_onnx_model(graph)
         if weight_bytes(graph) < _MANY_WEIGHT_BYTES:
-            return model.SerializeToString()
+            content: bytes = model.SerializeToString()
+            return content
         folder = PrivateFolder(Path(gettempdir()))
         weakref.finalize(self, folder.close)
         path = folder.path / "model.onnx"
