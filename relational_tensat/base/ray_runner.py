@@ -7,6 +7,7 @@ Ray places the parts and moves what they need. It runs what any client sends, so
 from __future__ import annotations
 
 import os
+import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -33,8 +34,21 @@ QUIET_CORE = "quiet_core"
 _QUIET: dict[str, Any] = {"num_cpus": 0, "resources": {QUIET_CORE: 1}}
 #: Else all wait at the first machine whose parts wait for quiet cores: it has CPUs, and begins few more.
 _SPREAD: dict[str, Any] = {"scheduling_strategy": "SPREAD"}
+#: A cluster that is there answers sooner.
+_REACH_S = 10.0
 #: So many quiet cores may end with what a part has them compute.
 _MOST_ATTEMPTS = 3
+
+
+def _reach(address: str) -> None:
+    """Reach a host and port at once, where the address has these: Ray tries for minutes, and says much.
+
+    Raises:
+        OSError: nobody answers.
+    """
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), _REACH_S).close()
 
 
 class RayRunner(Runner):
@@ -84,11 +98,12 @@ class RayRunner(Runner):
             if not self._address:
                 own = {"include_dashboard": False, "resources": {QUIET_CORE: 1}}
             try:
+                _reach(self._address)
                 self._ray.init(
                     self._address or "local", logging_level="ERROR", log_to_driver=False, **own
                 )
             except (
-                ConnectionError,
+                OSError,
                 RuntimeError,
                 ValueError,
                 self._ray.exceptions.RayError,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from relational_tensat.base.errors import MissingDependencyError, UsageError
+from relational_tensat.base.errors import InputError, MissingDependencyError, UsageError
 from relational_tensat.base.runner import runner
 from relational_tensat.fleet import Beside, FleetRow, Ledger, fleet
 from relational_tensat.fleet.task import CHANGED
@@ -132,3 +133,15 @@ def test_slurm_is_not_computed_here_for_want_of_slurm(monkeypatch: pytest.Monkey
     monkeypatch.setenv("PATH", "")
     with pytest.raises(UsageError, match="there is no sbatch here"):
         runner("slurm:4")
+
+
+@needs_ray
+def test_a_cluster_that_does_not_answer_is_one_line() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody listens there
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with (
+            pytest.raises(InputError, match=rf"--on ray:{address}: Ray cannot be used: .*refused"),
+            runner(f"ray:{address}"),
+        ):
+            pass
