@@ -31,7 +31,7 @@ Make a model faster: find the cheapest graph that computes the same, check it, w
   -o faster.onnx        where to write [MODEL.opt.onnx in the current folder]
   --for onnxruntime     where the result will run: onnxruntime (this CPU), cuda (the GPU here), or
                         modelled: t4, a100, h100, h200 [onnxruntime for .onnx, t4 for .json]
-  --effort high         low: time nothing; normal: time the result, for at most 10 s;
+  --effort high         low: time nothing; normal: time the result, for about 10 s;
                         high: time every kernel, too, for minutes [normal]
   --dim batch=1,seq=64  the sizes to optimize for, where dimensions are dynamic
   --time-limit 30       seconds of exploration [7 for onnxruntime and cuda, else 60]

@@ -41,7 +41,7 @@ class PurposeOptions(OptionGroup):
     )
     effort: str = option(
         NORMAL,
-        "low: costs are modelled, nothing is timed; normal: a modelled gain is timed, for at most 10 s; "
+        "low: costs are modelled, nothing is timed; normal: a modelled gain is timed, for about 10 s; "
         "high: kernels are measured, and graphs timed for up to a minute",
         choices=(LOW, NORMAL, HIGH),
     )
