@@ -34,8 +34,9 @@ class Terms:
         key = (signature, tuple(children))
         term_id = self._ids.get(key)
         if term_id is None:
-            term_id = self._ids[key] = len(self._terms)
-            self._terms.append(Term(*key))
+            term = Term(*key)
+            term_id = self._ids[term] = len(self._terms)
+            self._terms.append(term)
         return term_id
 
     def of(self, outputs: Iterable[int]) -> list[int]:
