@@ -26,8 +26,11 @@ class TermCosts:
             ).fetchall()
         }
         self._constant: list[bool] = []
+        self._folds: dict[int, bool] = {}  # by signature: its operands being known, it is
         #: What terms cost, and whether they run: most graphs of an explanation have most terms in common.
         self._known: dict[int, tuple[float, int]] = {}
+        #: The same by signature and which operands are constant: a term above a step is another, no more.
+        self._kinds: dict[tuple[int, tuple[bool, ...]], tuple[float, int]] = {}
 
     def graph(self, outputs: Iterable[int]) -> tuple[float, int]:
         """Return the modelled microseconds of a graph, and how many operators run at inference.
@@ -38,10 +41,14 @@ class TermCosts:
         terms = self._terms.of(outputs)
         for term in terms:
             if term not in self._known:
-                runs = not (self._is_idle(term) or get_operator(self._op(term)).is_structure)
-                self._known[term] = self.term_us(term), int(runs)
+                signature, children = self._terms[term]
+                kind = (signature, tuple([self.is_constant(child) for child in children]))
+                if kind not in self._kinds:
+                    runs = not (self._is_idle(term) or get_operator(self._op(term)).is_structure)
+                    self._kinds[kind] = self.term_us(term), int(runs)
+                self._known[term] = self._kinds[kind]
         known = [self._known[term] for term in terms]
-        return sum(us for us, _ in known), sum(runs for _, runs in known)
+        return sum([us for us, _ in known]), sum([runs for _, runs in known])
 
     def term_us(self, term: int) -> float:
         """Return the microseconds of one term, its operands being there.
@@ -61,12 +68,13 @@ class TermCosts:
         """Whether a term is known before inference (see ``cost.graph``)."""
         for index in range(len(self._constant), term + 1):
             signature, children = self._terms[index]
-            symbol = self._signatures[signature].symbol
-            operator = get_operator(symbol.op)
-            is_constant = bool(children) or operator.is_constant
-            foldable = operator.is_foldable(dict(symbol.attrs))
+            if signature not in self._folds:
+                symbol = self._signatures[signature].symbol
+                operator = get_operator(symbol.op)
+                is_constant = bool(children) or operator.is_constant
+                self._folds[signature] = is_constant and operator.is_foldable(dict(symbol.attrs))
             self._constant.append(
-                is_constant and foldable and all(self._constant[child] for child in children)
+                self._folds[signature] and all(map(self._constant.__getitem__, children))
             )
         return self._constant[term]
 

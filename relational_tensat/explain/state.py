@@ -122,7 +122,7 @@ class State:
     ) -> None:
         """Add the terms of nodes, and of what they depend on, to those that are known."""
         for node in self._order(start, set(term_of)):
-            children = [term_of[child] for child in node.operands()]
+            children = [term_of[child] for child in node.children]  # up to date by now
             term_of[node] = terms.id_of(self._signature_of(node.form), children)
 
     def merge(self, term_of: Mapping[RewrittenNode, int]) -> None:
@@ -147,16 +147,20 @@ class State:
         """Yield nodes that have not been seen, operands first."""
         begun: set[RewrittenNode] = set()
         for output in start:
-            path: list[tuple[RewrittenNode, Iterator[RewrittenNode]]] = []
-            child: RewrittenNode | None = output.now()
-            while path or child is not None:
-                if child is not None and child not in visited:
-                    if child in begun:
-                        raise NoSolutionError("no explanation found: a value depends on itself")
-                    begun.add(child)
-                    path.append((child, iter(child.operands())))
-                child = next(path[-1][1], None) if path else None
-                if child is None and path:
-                    node, _ = path.pop()
-                    visited.add(node)
-                    yield node
+            path: list[RewrittenNode] = []
+            waiting = [iter((output.now(),))]  # then the operands of each node of the path
+            while waiting:
+                for child in waiting[-1]:
+                    if child not in visited:
+                        if child in begun:
+                            raise NoSolutionError("no explanation found: a value depends on itself")
+                        begun.add(child)
+                        path.append(child)
+                        waiting.append(iter(child.operands()))
+                        break
+                else:
+                    waiting.pop()
+                    if path:
+                        node = path.pop()
+                        visited.add(node)
+                        yield node

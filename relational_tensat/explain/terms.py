@@ -21,7 +21,7 @@ class Terms:
 
     def __init__(self) -> None:
         self._terms: list[Term] = []
-        self._ids: dict[Term, int] = {}
+        self._ids: dict[tuple[int, tuple[int, ...]], int] = {}
 
     def __getitem__(self, index: int) -> Term:
         return self._terms[index]
@@ -31,9 +31,11 @@ class Terms:
 
     def id_of(self, signature: int, children: Sequence[int]) -> int:
         """Return the id of a term."""
-        term = Term(signature, tuple(children))
-        term_id = self._ids.setdefault(term, len(self._terms))
-        if term_id == len(self._terms):
+        key = (signature, tuple(children))
+        term_id = self._ids.get(key)
+        if term_id is None:
+            term = Term(*key)
+            term_id = self._ids[term] = len(self._terms)
             self._terms.append(term)
         return term_id
 
@@ -42,7 +44,8 @@ class Terms:
         reachable = set(outputs)
         pending = list(reachable)
         while pending:
-            children = [c for c in self._terms[pending.pop()].children if c not in reachable]
-            reachable.update(children)
-            pending.extend(children)
+            for child in self._terms[pending.pop()].children:
+                if child not in reachable:
+                    reachable.add(child)
+                    pending.append(child)
         return sorted(reachable)

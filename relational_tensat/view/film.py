@@ -9,7 +9,7 @@ Why a step is right: its rule as it is written, the conditions with their values
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -118,87 +118,100 @@ class _Filming:
         self._reasons = Reasons(explanation.stored)
         stored = explanation.stored
         self._enodes = {(node.signature, node.children): node for node in stored.nodes.values()}
-        self._enode_of: dict[int, StoredNode] = {}  # by term
         self._used: Counter[int] = Counter()  # how many ids each class has given
-        self._ids: dict[int, str] = {}  # by term of the present graph
-        self._names: dict[int, tuple[str, ...]] = {}  # by term of the present graph
+        self._rows: dict[int, ValueRow] = {}  # by term of the present graph, operands first
 
     def film(self, checks: Sequence[str]) -> Film:
         explanation = self._explanation
-        self._begin()
-        graph = explanation.original
-        start = frame = self._frame(graph)
+        self._rows = self._next_rows(explanation.original, self._named(), {})
+        start = GraphFrame(tuple(self._rows.values()), self._ids(explanation.original))
         steps = []
         for step, rewrite in zip(explanation.steps, explanation.rewrites, strict=True):
-            self._follow(rewrite)
-            following = self._frame(rewrite.after)
-            change = _change(frame, following)
+            change = self._follow(rewrite)
             steps.append(
                 self._step(step, rewrite, change, checks[step.number - 1] if checks else "")
             )
-            frame = following
         return Film(start, explanation.cost_before_us, tuple(steps))
 
-    def _begin(self) -> None:
-        """Give the values of the original graph their ids, in its own order, and their names."""
+    def _named(self) -> dict[int, ValueRow]:
+        """Return the values of the original graph with their ids, in its own order, and their names."""
+        names: dict[int, tuple[str, ...]] = {}
+        for name, term in self._explanation.names.items():
+            names[term] = (*names.get(term, ()), name)
         rows = self._explanation.stored.connection.execute(sql("egraph/original_nodes")).fetchall()
         terms: dict[int, int] = {}
+        named: dict[int, ValueRow] = {}
         for enode, signature, children in rows:
-            term = terms[enode] = self._terms.id_of(signature, [terms[c] for c in children])
-            name = self._new_id(term)  # also for a value that is shared: as in the original's frame
-            self._ids.setdefault(term, name)
-        for name, term in self._explanation.names.items():
-            self._names[term] = (*self._names.get(term, ()), name)
+            operands = [terms[child] for child in children]
+            term = terms[enode] = self._terms.id_of(signature, operands)
+            node = self._enodes[signature, tuple([named[child].eclass for child in operands])]
+            name = self._new_id(node)  # also for a value that is shared: as in the original's frame
+            row = ValueRow(name, node.owner, node.id, -1, (), names.get(term, ()), False)
+            named.setdefault(term, row)
+        return named
 
-    def _frame(self, outputs: Outputs) -> GraphFrame:
-        """Return a graph; values that have no id yet get one."""
-        values = []
+    def _next_rows(
+        self, outputs: Outputs, origins: Mapping[int, ValueRow], kept: Mapping[int, ValueRow]
+    ) -> dict[int, ValueRow]:
+        """Return the values of a graph, by term; those that have no id yet get one.
+
+        Args:
+            origins: the rows whose ids and names the terms have.
+            kept: rows that are as they were.
+        """
+        rows: dict[int, ValueRow] = {}
         for term in self._terms.of(outputs):
-            if term not in self._ids:
-                self._ids[term] = self._new_id(term)
-            inputs = tuple(self._ids[child] for child in self._terms[term].children)
-            values.append(self._value(term, self._ids[term], inputs, self._names.get(term, ())))
-        return GraphFrame(tuple(values), tuple(self._ids[term] for term in outputs))
-
-    def _value(
-        self, term: int, name: str, inputs: tuple[str, ...], names: tuple[str, ...]
-    ) -> ValueRow:
-        node = self._enode(term)
-        form = self._forms.index(node.signature)
-        constant = self._costs.is_constant(term)
-        return ValueRow(name, node.owner, node.id, form, inputs, names, constant)
-
-    def _enode(self, term: int) -> StoredNode:
-        """Return the e-node that a term is: its operands' classes tell."""
-        known = self._enode_of.get(term)
-        if known is None:
+            if term in kept:
+                rows[term] = kept[term]
+                continue
             signature, children = self._terms[term]
-            owners = tuple(self._enode(child).owner for child in children)
-            known = self._enode_of[term] = self._enodes[signature, owners]
-        return known
+            row = origins.get(term)
+            names = row.names if row else ()
+            inputs = tuple([rows[child].id for child in children])
+            form = self._forms.index(signature)
+            constant = self._costs.is_constant(term)
+            if row is None or (row.form, row.inputs, row.is_constant) != (form, inputs, constant):
+                node = self._enodes[signature, tuple([rows[child].eclass for child in children])]
+                value = row.id if row else self._new_id(node)
+                row = ValueRow(value, node.owner, node.id, form, inputs, names, constant)
+            rows[term] = row
+        return rows
 
-    def _new_id(self, term: int) -> str:
-        owner = self._enode(term).owner
-        count = self._used[owner]
-        self._used[owner] += 1
-        return f"{owner}.{count}" if count else str(owner)
+    def _new_id(self, node: StoredNode) -> str:
+        count = self._used[node.owner]
+        self._used[node.owner] += 1
+        return f"{node.owner}.{count}" if count else str(node.owner)
 
-    def _follow(self, rewrite: RewriteStep) -> None:
+    def _ids(self, terms: Iterable[int]) -> tuple[str, ...]:
+        return tuple([self._rows[term].id for term in terms if term in self._rows])
+
+    def _follow(self, rewrite: RewriteStep) -> FrameChange:
         """Hand ids and names on to the terms that the present graph's become by a step."""
+        before = self._rows
         after = {replaced.before: replaced.after for replaced in rewrite.replaced}
-        ids: dict[int, str] = {}
-        names: dict[int, tuple[str, ...]] = {}
-        remaining = set(self._terms.of(rewrite.after))
-        for term in self._terms.of(rewrite.before):
-            if term not in after:
-                signature, children = self._terms[term]
-                after[term] = self._terms.id_of(signature, [after[child] for child in children])
-            if after[term] in remaining:
-                ids.setdefault(after[term], self._ids[term])
-                known = names.get(after[term], ())
-                own = tuple(name for name in self._names.get(term, ()) if name not in known)
-                names[after[term]] = known + own
-        self._ids, self._names = ids, names
+        origins: dict[int, ValueRow] = {}  # by term after the step
+        is_renamed = False
+        for term, row in before.items():
+            signature, children = self._terms[term]
+            if term not in after and not after.keys().isdisjoint(children):
+                operands = [after.get(child, child) for child in children]
+                after[term] = self._terms.id_of(signature, operands)
+            became = after.get(term, term)
+            origin = origins.setdefault(became, row)
+            if origin is not row:  # two values are one now
+                is_renamed |= became == term
+                if not set(row.names) <= set(origin.names):
+                    names = tuple(dict.fromkeys((*origin.names, *row.names)))
+                    origins[became] = replace(origin, names=names)
+        kept = {t: r for t, r in before.items() if t not in after and origins[t] is r}
+        self._rows = self._next_rows(rewrite.after, origins, {} if is_renamed else kept)
+        old = {row.id: row for row in before.values()}
+        new = {row.id for row in self._rows.values()}
+        return FrameChange(
+            tuple([name for name in old if name not in new]),
+            tuple([row for row in self._rows.values() if old.get(row.id) is not row]),
+            self._ids(rewrite.after),
+        )
 
     def _step(
         self, step: ExplainedStep, rewrite: RewriteStep, change: FrameChange, check: str
@@ -212,7 +225,7 @@ class _Filming:
             places=tuple(_place_text(place) for place in step.at),
             found=step.before,
             built=step.after,
-            replaced=tuple(self._ids[r.after] for r in rewrite.replaced if r.after in self._ids),
+            replaced=self._ids(r.after for r in rewrite.replaced),
             cost_us=step.cost_us,
             operators=step.operators,
             text=reason.text,
@@ -225,10 +238,3 @@ class _Filming:
 
 def _place_text(place: StepPlace) -> str:
     return f"{place.tensor} (for {place.near})" if place.near else place.tensor
-
-
-def _change(before: GraphFrame, after: GraphFrame) -> FrameChange:
-    old = {value.id: value for value in before.values}
-    new = {value.id for value in after.values}
-    put = tuple(value for value in after.values if old.get(value.id) != value)
-    return FrameChange(tuple(name for name in old if name not in new), put, after.outputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from random import Random
 from typing import NoReturn
 
@@ -10,15 +11,21 @@ import pytest
 
 from relational_tensat.base.duckdb import open_database
 from relational_tensat.base.errors import NoSolutionError
+from relational_tensat.explain.costs import TermCosts
 from relational_tensat.explain.explanation import Explanation, explain
-from relational_tensat.explain.terms import Outputs
+from relational_tensat.explain.rewrite import RewriteStep
+from relational_tensat.explain.terms import Outputs, Terms
 from relational_tensat.rules.language import parse_rules
+from relational_tensat.tensor import Node, build_graph
 from relational_tensat.view import collection
-from relational_tensat.view.data.graph_data import Film, GraphFrame
+from relational_tensat.view.data.graph_data import Film, GraphFrame, ValueRow
 from relational_tensat.view.film import film
 from relational_tensat.view.forms import OperatorForms
 from relational_tensat.view.frames import Frames
-from tests.explain.runs import choose_at_random, explored, random_graph
+from tests.egraph.extraction import cheapest_graph
+from tests.explain.runs import choose_at_random, explained, explored, random_graph
+from tests.explore.example_rules import example_rules
+from tests.graphs import f32
 from tests.tiers import seeds
 from tests.view.runs import stored_run
 
@@ -68,9 +75,56 @@ def terms_as_text(outputs: Outputs, explanation: Explanation) -> list[str]:
     return [text(term) for term in outputs]
 
 
+def by_term(frame: GraphFrame, outputs: Outputs, terms: Terms) -> dict[int, ValueRow]:
+    """Return a frame's values by the terms that they are in a graph."""
+    values = {value.id: value for value in frame.values}
+    found: dict[int, ValueRow] = {}
+    pending = list(zip(outputs, frame.outputs, strict=True))
+    while pending:
+        term, name = pending.pop()
+        if term not in found:
+            found[term] = values[name]
+            pending += zip(terms[term].children, values[name].inputs, strict=True)
+        assert found[term].id == name
+    return found
+
+
+def check_handed_on(
+    rewrite: RewriteStep, before: GraphFrame, after: GraphFrame, terms: Terms
+) -> None:
+    """Check the ids and names after a step by what becomes of each term of the whole graph."""
+    became = {replaced.before: replaced.after for replaced in rewrite.replaced}
+    origins: dict[int, list[ValueRow]] = {}
+    for term, value in sorted(by_term(before, rewrite.before, terms).items()):
+        if term not in became:
+            signature, children = terms[term]
+            became[term] = terms.id_of(signature, [became[child] for child in children])
+        origins.setdefault(became[term], []).append(value)
+    used = {value.id for value in before.values}
+    for term, value in by_term(after, rewrite.after, terms).items():
+        earlier = origins.get(term, [])
+        assert value.names == tuple(dict.fromkeys(n for row in earlier for n in row.names))
+        assert value.id == earlier[0].id if earlier else value.id not in used
+
+
 def check(explanation: Explanation) -> None:
-    """Check all frames of the film of an explanation."""
-    made = frames(film(explanation, OperatorForms(explanation.stored, [])))
+    """Check all frames of the film of an explanation, and the costs of its graphs."""
+    story = film(explanation, OperatorForms(explanation.stored, []))
+    made = frames(story)
+    terms = explanation.terms
+    for step, told, rewrite, (before, after) in zip(
+        story.steps, explanation.steps, explanation.rewrites, pairwise(made), strict=True
+    ):
+        check_handed_on(rewrite, before, after, terms)
+        old = {value.id: value for value in before.values}
+        assert all(old.get(value.id) != value for value in step.change.put)
+        alone = TermCosts(terms, explanation.stored)
+        assert told.cost_us == sum(alone.term_us(term) for term in terms.of(rewrite.after))
+        for term, value in by_term(after, rewrite.after, terms).items():
+            owners = tuple(int(name.split(".")[0]) for name in value.inputs)
+            node = explanation.stored.nodes[value.enode]
+            assert (node.signature, node.children) == (terms[term].signature, owners)
+            assert (node.owner, alone.is_constant(term)) == (value.eclass, value.is_constant)
     graphs = [explanation.original, *(rewrite.after for rewrite in explanation.rewrites)]
     assert len(made) == len(graphs)
     for frame, graph in zip(made, graphs, strict=True):
@@ -124,3 +178,41 @@ def test_without_a_way_there_is_a_page_without_steps(
     assert data.no_film == "no explanation found: no way"
     assert data.search.rules
     assert data.result.values
+
+
+@pytest.mark.parametrize("forward", [True, False])
+def test_a_value_becomes_another_one_that_is_there(forward: bool) -> None:
+    nodes = [
+        Node("add", ("x", "y"), ("a",)),
+        Node("add", ("y", "x"), ("b",)),
+        Node("relu", ("b" if forward else "a",), ("c",)),
+        Node("mul", ("a" if forward else "b", "c"), ("d",)),
+    ]
+    graph = build_graph("g", {"x": f32(2, 2), "y": f32(2, 2)}, {}, nodes, ["d"])
+    egraph = explored(graph, RULES)
+    cheapest_graph(egraph, None)
+    ((kept,), (other,)) = egraph.connection.execute(
+        "SELECT enode FROM original_value WHERE name IN ('a', 'b') ORDER BY name"
+    ).fetchall()
+    egraph.connection.execute(
+        "UPDATE chosen SET enode = ? WHERE enode IN (?, ?)",
+        [other if forward else kept, kept, other],
+    )
+    explanation = explain(egraph.connection)
+    check(explanation)
+    (step,) = film(explanation, OperatorForms(explanation.stored, [])).steps
+    assert len(step.change.gone) == 1
+    user = ("c",) if forward else ("d",)  # of the value that is gone
+    assert [value.names for value in step.change.put] == [("a", "b"), user]
+
+
+def test_what_is_computed_from_a_constant_becomes_one() -> None:
+    nodes = [Node("sub", ("x", "x"), ("a",)), Node("relu", ("a",), ("b",))]
+    graph = build_graph("g", {"x": f32(2, 2)}, {}, nodes, ["b"])
+    explanation = explained(graph, example_rules("zero"))
+    check(explanation)
+    (step,) = film(explanation, OperatorForms(explanation.stored, [])).steps
+    assert [(value.names, value.is_constant) for value in step.change.put] == [
+        (("a",), True),
+        (("b",), True),
+    ]
