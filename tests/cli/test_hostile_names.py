@@ -181,7 +181,7 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     "line",
     [
         "emit --target triton", "emit --target cuda", "emit --target triton --json",
-        "emit --target cuda --plan", "show", "show --plan", "show --json",
+        "emit --target cuda --plan", "show", "show --json",
         "show --html N", "show --sql",
     ],
 )  # fmt: skip

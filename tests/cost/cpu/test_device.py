@@ -123,7 +123,7 @@ def test_measuring_gives_a_sample(processor: OnnxRuntimeDevice, what: Configurat
     result = _one(processor, what)
     assert isinstance(result, TimingSample)
     assert sample_fault(result) == ""
-    assert result.samples == 30
+    assert 0 < result.samples <= 30  # disturbed ones do not count
 
 
 @pytest.mark.parametrize(
