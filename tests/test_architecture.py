@@ -13,6 +13,8 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
+from relational_tensat.view.queries import EXAMPLES
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "relational_tensat"
 
@@ -194,3 +196,16 @@ def test_the_package_is_imported_without_its_rooms() -> None:
     code = "import sys, relational_tensat; print(sorted(n for n in sys.modules if 'tensat' in n))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == repr(["relational_tensat", "relational_tensat.ctrl_c"])
+
+
+def test_lists_of_what_a_group_has_are_in_order() -> None:
+    """Threads give the rows of a group in any order: a list of them, or of what differs, says its own."""
+    texts = {str(path): path.read_text() for path in (ROOT / "sql").rglob("*.sql")}
+    texts |= dict(EXAMPLES)
+    assert not [
+        f"{name}: {text[at.start() : at.end()]}"
+        for name, text in texts.items()
+        for at in re.finditer(
+            r"\b(?:list|string_agg)\((?:DISTINCT )?\w+\.\w+(?:, '[^']*')?\)", text
+        )
+    ]

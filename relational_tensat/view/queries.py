@@ -15,7 +15,7 @@ EXAMPLES = (
         "Which rules made the e-nodes, and which of them are in the result",
         "SELECT e.rule, count(*) AS e_nodes, count(x.enode) AS in_the_result\n"
         "FROM enode_text AS e LEFT JOIN chosen AS x ON x.enode = e.id\n"
-        "GROUP BY e.rule ORDER BY e_nodes DESC",
+        "GROUP BY e.rule ORDER BY e_nodes DESC, e.rule",
     ),
     (
         "The costliest operators of the result",
@@ -25,7 +25,7 @@ EXAMPLES = (
         "JOIN enode_text AS e ON e.id = n.id\n"
         "JOIN eclass AS k ON k.id = n.class\n"
         "JOIN cost AS c ON c.signature = n.signature\n"
-        "WHERE NOT k.weight_only ORDER BY c.cost_us DESC",
+        "WHERE NOT k.weight_only ORDER BY c.cost_us DESC, e.id",
     ),
     (
         "How the e-graph grew",
@@ -34,8 +34,9 @@ EXAMPLES = (
     ),
     (
         "The classes with most forms, and what the model calls them",
-        "SELECT e.class, count(*) AS forms, list(DISTINCT e.op) AS operators,\n"
-        "    (SELECT list(v.name) FROM original_value AS v JOIN eclass AS c ON c.id = v.enode\n"
+        "SELECT e.class, count(*) AS forms, list(DISTINCT e.op ORDER BY e.op) AS operators,\n"
+        "    (SELECT list(v.name ORDER BY v.name)\n"
+        "     FROM original_value AS v JOIN eclass AS c ON c.id = v.enode\n"
         "     WHERE c.parent = e.class) AS names\n"
         "FROM enode_text AS e WHERE NOT e.filtered GROUP BY e.class ORDER BY forms DESC, e.class",
     ),
@@ -43,18 +44,19 @@ EXAMPLES = (
         "Which rules united the most classes, in which iteration",
         "SELECT u.iteration, r.name AS rule, count(*) AS unions\n"
         "FROM union_log AS u JOIN rule AS r ON r.id = u.rule\n"
-        "GROUP BY ALL ORDER BY unions DESC",
+        "GROUP BY ALL ORDER BY unions DESC, u.iteration, rule",
     ),
     (
         "Rules that matched and brought nothing into the result",
         "SELECT r.name AS rule, sum(m.matches)::BIGINT AS matches\n"
         "FROM match_log AS m JOIN rule AS r ON r.id = m.rule\n"
         "WHERE r.id NOT IN (SELECT e.rule FROM chosen AS x JOIN enode AS e ON e.id = x.enode)\n"
-        "GROUP BY r.name ORDER BY matches DESC",
+        "GROUP BY r.name ORDER BY matches DESC, rule",
     ),
     (
         "Where the time went",
-        "SELECT phase, statement, runs, round(seconds, 5) AS seconds FROM time_spent ORDER BY seconds DESC",
+        "SELECT phase, statement, runs, round(seconds, 5) AS seconds FROM time_spent\n"
+        "ORDER BY seconds DESC, phase, statement",
     ),
     (
         "All tables, and what they are for",

@@ -16,7 +16,7 @@ first_of AS (
 )
 SELECT
     f.id, root.parent,
-    list_distinct(list(operand.parent) FILTER (operand.parent IS NOT NULL))
+    list(DISTINCT operand.parent ORDER BY operand.parent) FILTER (operand.parent IS NOT NULL)
 FROM (
     SELECT first_of.id, application.a AS a, unnest(list_select(application.bindings, rule.operands)) AS operand
     FROM first_of JOIN rule ON rule.id = first_of.application.rule
@@ -24,3 +24,4 @@ FROM (
 JOIN eclass AS root ON root.id = f.a
 LEFT JOIN eclass AS operand ON operand.id = f.operand
 GROUP BY f.id, root.parent
+ORDER BY f.id
