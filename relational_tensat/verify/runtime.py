@@ -120,34 +120,31 @@ def verify_files_at(
     Raises:
         VerificationError: the original can be run and the optimized file cannot.
     """
-    begun = begin_files_at(
-        trials, before, seed=seed, runs=runs, threads=threads, shrink=shrink, what=what,
-        run_as=run_as, by_reference=by_reference,
-    )  # fmt: skip
-    return begun.compared(after, libraries)
+    options = _Options(before, seed, runs, threads, shrink, what, run_as, by_reference)
+    return _begin(trials, options).compared(after, libraries)
 
 
 def begin_files_at(
     trials: Iterable[FileTrial],
     before: Path | bytes,
     *,
-    seed: int = 0,
-    runs: int = 1,
-    threads: int = 1,
-    shrink: int = 0,
-    what: str = "the two files",
-    run_as: Session = Session.AS_WRITTEN,
-    by_reference: bool = False,
+    seed: int,
+    threads: int,
+    what: str,
+    run_as: Session,
 ) -> FilesBegun:
-    """Run the first of two ONNX files as ``verify_files_at`` does, to be compared with others."""
+    """Run the first of two ONNX files once as ``verify_files_at`` does, to be compared with others."""
+    return _begin(trials, _Options(before, seed, 1, threads, 0, what, run_as, by_reference=False))
+
+
+def _begin(trials: Iterable[FileTrial], options: _Options) -> FilesBegun:
     trials = list(trials)
-    options = _Options(before, seed, runs, threads, shrink, what, run_as, by_reference)
     if importlib.util.find_spec("onnxruntime") is None:
         missing = not_compared("onnxruntime is not installed: the written file was not run")
         return FilesBegun(options, trials, [missing for _ in trials])
     refusals: tuple[type[Exception], ...] = (InputError, *runtime_errors())
     try:
-        session = options.opened(before)
+        session = options.opened(options.before)
     except refusals as error:
         return FilesBegun(options, trials, [options.not_run(error) for _ in trials])
     # One session at a time: each has a copy of the weights.
@@ -158,7 +155,7 @@ def begin_files_at(
 
 @dataclass(frozen=True, slots=True)
 class FilesBegun:
-    """What the first of two files gave; see ``begin_files_at``."""
+    """What the first of two files gave, to be compared with others."""
 
     options: _Options
     trials: Sequence[FileTrial]
@@ -189,11 +186,7 @@ class FilesBegun:
             for number, (one, trial) in enumerate(zip(self.runs, self.trials, strict=True)):
                 if isinstance(one, _Runs) or graph_flops(trial.original) > _MOST_FLOPS:
                     continue
-                (other,) = verify_files_at(
-                    [trial], options.before, after, seed=options.seed, runs=options.runs,
-                    threads=options.threads, shrink=options.shrink, what=options.what,
-                    by_reference=True,
-                )  # fmt: skip
+                (other,) = _begin([trial], replace(options, by_reference=True)).compared(after)
                 found[number] = one.joined(other)
         return [one.at_sizes(trial.sizes) for one, trial in zip(found, self.trials, strict=True)]
 
