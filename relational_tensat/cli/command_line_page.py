@@ -20,12 +20,19 @@ From Python, `Options.of(node_limit=20_000, extractor="greedy-dag")` takes the o
 of `--set`. Their names are those of the flags: `-` becomes `_`, seconds end in `_s`, and `--for` is
 `runs_on`. `relational-tensat schema options` prints their JSON schema.
 
-Every command takes `-q` (`--quiet`: less output), `-v` (`--verbose`, `--details`: more output) and
-`--version`. `-q` and `-v` may stand before the command, too. `--help` after the name of a group lists its
+Every command takes `--version`. With `-q` (`--quiet`) it says less, with `-v` (`--verbose`, `--details`)
+more. `-q` and `-v` may stand before the command, too. `--help` after the name of a group lists its
 commands.
 
-Exit codes: 0 done, 1 internal error, 2 usage, 3 bad input, 4 verification failed, 5 no solution within the
-limits, 130 interrupted.
+| exit code | |
+| --- | --- |
+| 0 | done |
+| 1 | internal error |
+| 2 | usage |
+| 3 | bad input |
+| 4 | verification failed |
+| 5 | no solution within the limits |
+| 130 | interrupted |
 """
 
 
