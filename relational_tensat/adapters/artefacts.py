@@ -30,7 +30,7 @@ class Artefact(Generic[_T]):
     Attributes:
         path: where it is; large weights are beside it.
         result: how it was found. Where another call found it, its graphs are without weights.
-        beside: what the exporter returned.
+        beside: other values that the exporter returned.
     """
 
     path: Path
@@ -45,7 +45,7 @@ def artefact(
 
     Args:
         key: a digest of all that decides what the file computes.
-        name: what reports call the model.
+        name: the model's name in reports.
         export: writes the model into the file that it is given; returns what is kept beside it, which can
             be pickled, and sizes of the model's dynamic dimensions.
         options: of the run; with the version of this package they are part of the key.

@@ -14,7 +14,7 @@ from relational_tensat.formats import from_onnx_model
 from relational_tensat.tensor.floats import is_extreme
 from relational_tensat.tensor.operators import operators
 
-#: What is noted in a model, and in a constant.
+#: Keys of the notes in a model, and in a constant.
 _NOTED, _EXTREME = "relational_tensat.ill_conditioned", "relational_tensat.is_extreme"
 
 

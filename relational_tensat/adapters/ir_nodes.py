@@ -129,7 +129,7 @@ class NoFormError(Exception):
 
 @dataclass
 class IrEmitter:
-    """What operators write with, by the builder of a rewriter.
+    """Write operators with the builder of a rewriter.
 
     Attributes:
         builder: onnxscript's, which makes the nodes.

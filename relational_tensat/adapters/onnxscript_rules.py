@@ -120,13 +120,15 @@ def _nodes(term: Term) -> set[Apply]:
 
 
 class _Rewriting:
-    """What onnxscript asks of a rule: whether it holds for a match, and what to write then."""
+    """The two calls that onnxscript makes to a rule: does it hold for a match, and which nodes replace
+    it?"""
 
     def __init__(self, rule: Rule, *, shrinking: bool) -> None:
         self.source = RuleSource(rule)
         self._rule, self._shrinking = rule, shrinking
         self._rounds = rounds_otherwise(rule)
-        #: Of the last match that it holds for: what is written, for which version, in place of how many.
+        #: Of the last match that it holds for: the nodes that are written, for which version, in place of
+        #: how many.
         self._found: tuple[Instance, int, int] | None = None
 
     def holds(self, context: MatchContext, **bound: Any) -> bool:

@@ -41,7 +41,7 @@ Symbol = tuple[str, Attrs]
 
 @dataclass(frozen=True, slots=True)
 class SourceMatch:
-    """What the nodes of a match are, as ``instantiate`` takes it.
+    """The nodes of a match, as ``instantiate`` takes them.
 
     Attributes:
         symbols: operator and attributes of each node of the source.
@@ -256,7 +256,7 @@ def _number(value: onnx_ir.Value) -> Symbol | None:
 
 
 def _scale(node: IrNode, operand: str) -> Symbol | None:
-    """Return a product with a number as a scale; None where its node is none."""
+    """Return a product with a number as a scale; None for any other node."""
     values = [value for value in node.node.inputs if value is not None and token(value) != operand]
     kinds = {token(value): type_of(value) for value in node.node.inputs if value is not None}
     number = _number(values[0]) if len(values) == 1 else None

@@ -1,4 +1,5 @@
-"""``torch.compile(model, backend="relational_tensat")``: what Dynamo captures runs in onnxruntime.
+"""``torch.compile(model, backend="relational_tensat")`` runs the graphs that Dynamo captures in
+onnxruntime.
 
 Dynamo hands a module's weights over as inputs, and does not look again whether they are the same tensors:
 that is done here, at each call. Where gradients are asked for, Inductor compiles instead.

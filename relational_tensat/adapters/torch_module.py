@@ -45,8 +45,8 @@ def optimize_module(
         options: of the run; by default the result is timed in onnxruntime on this CPU.
 
     Returns:
-        The module, and the run's result. What was made once for a module and its weights is kept for this
-        user, and found by other processes.
+        The module, and the run's result. The result for a module and its weights is kept for this user, and
+        other processes find it.
 
     Raises:
         UsageError: the module is in training mode, or the arguments do not fit it.

@@ -1,8 +1,8 @@
 """Weights that were folded into a file: whether they still are what they were.
 
 A module that was optimized holds its weights as constants. If they change afterwards, its results would be
-those of the old ones, silently. So each call looks first: at what all parts of the module refer to, at
-the version of each tensor, in which PyTorch counts changes in place, and at where each lies in memory.
+those of the old ones, silently. So each call looks first at the objects that the module's parts refer to,
+at each tensor's version (PyTorch counts changes in place in it), and at each tensor's place in memory.
 NumPy and ``.data`` change a tensor without being counted: some of its elements are compared, too.
 
 Each of these is one expression that runs in C, a few nanoseconds for each tensor or attribute.
@@ -38,7 +38,7 @@ class WatchedWeights:
         #: Tensors of inference mode do not count their changes.
         self._counting = [tensor for tensor in self._tensors if not tensor.is_inference()]
         self._looks = self._look()
-        #: What holds the elements stays in memory, whatever becomes of the tensors.
+        #: The storage of the elements stays in memory, even if the tensors go.
         self._held = [tensor.untyped_storage() for tensor in self._tensors]
         self._reads = list(_reads(self._tensors))
         self._elements = [read().tobytes() for read in self._reads]

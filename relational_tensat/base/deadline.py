@@ -4,8 +4,8 @@ The clock is wall seconds, or, for measurements on a busy machine, CPU seconds. 
 does not depend then on how fast it was found. Some steps on a large e-graph take minutes. Code that sets a
 limit catches ``OutOfTimeError``, and continues with the best that was there before.
 
-What a wait is worth ends a search, too, by what it gains and may gain. A limit of seconds alone lets a
-model that takes 0.2 s be searched for 20 s for nothing, and ends a search that still gains.
+The worth of a wait, its gain so far and its possible gain, ends a search, too. A limit of seconds alone
+lets a model that takes 0.2 s be searched for 20 s for nothing, and ends a search that still gains.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class OutOfTimeError(RelationalTensatError):
 
 
 class BudgetSpentError(OutOfTimeError):
-    """What could be done without has had its share of the time; what comes after it has its turn."""
+    """A part that can be left out has had its share of the time; the next part has its turn."""
 
 
 class Budget:

@@ -1,7 +1,8 @@
 """DuckDB as the rooms use it: connections, statements and errors, from its compiled module.
 
-The package ``duckdb`` has the same ones, and adds queries that are built in Python (``connection.sql``) and
-scans of Arrow's tables: 50 of the 60 ms that importing it takes. Who wants either imports it, too.
+The package ``duckdb`` has the same ones. It adds queries that are built in Python (``connection.sql``) and
+scans of Arrow's tables, and these take 50 of the 60 ms of its import. A caller that wants either imports
+it, too.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ StatementType = _compiled.StatementType
 TransactionException = _compiled.TransactionException
 
 _Settings = Mapping[str, str | bool | int | float | list[str]]
-#: A view, macro or index of a database that somebody else has made can name any file, and any extension to
-#: load: nothing but the database itself is read or written, whatever is in it.
+#: A view, macro or index of a stranger's database can name any file, and any extension to load. So nothing
+#: but the database itself is read or written.
 _CLOSED: _Settings = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
@@ -43,7 +44,7 @@ _CLOSED: _Settings = {
 }
 #: Of what is closed only when it has what it needs.
 _CLOSED_LATER = {key: value for key, value in _CLOSED.items() if key != "enable_external_access"}
-#: Who only reads has no files beside a database that may lie anywhere, and changes no setting.
+#: Readers leave no files beside a database, which may lie anywhere, and change no setting.
 _READING: _Settings = {"temp_directory": "", "lock_configuration": "true"}
 
 
@@ -113,7 +114,7 @@ def open_lake(catalogue: Path, reads: Sequence[Path]) -> DuckDBPyConnection:
     return connection
 
 
-#: What DuckDB puts beside a file: the log of its changes, and what it is renamed to on the way.
+#: Files that DuckDB puts beside a database: the log of its changes, and that log's name during a rename.
 LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")
 
 

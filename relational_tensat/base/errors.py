@@ -1,7 +1,7 @@
 """The one hierarchy of errors, and checks of values that people choose.
 
-Each error also is the builtin one that it refines. A message is one line: what is wrong, where, and what
-was expected, with the nearest name. ``exit_code`` is what the command line returns for it.
+Each error also is the builtin one that it refines. A message is one line: the fault, its place, and the
+expected form, with the nearest name. ``exit_code`` is what the command line returns for it.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class MissingDependencyError(RelationalTensatError, ImportError):
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of the message of a library's error; its class where there is none."""
+    """Return the first line of a library's message; the error's class if the message is empty."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
@@ -94,7 +94,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def unknown(noun: str, name: str, names: Iterable[str]) -> UsageError:
-    """Return the error that no such thing has that name, with the nearest that one has."""
+    """Return the error for an unknown name, with the nearest known name."""
     return UsageError(f"unknown {noun} {name!r}{nearest(name, names)}")
 
 

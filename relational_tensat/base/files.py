@@ -45,11 +45,11 @@ def sql(name: str) -> str:
     return (resource_dir("sql") / f"{name}.sql").read_text(encoding="utf-8")
 
 
-#: What is read at most of what says no size.
+#: The most bytes that are read from a source that says no size.
 MOST_BYTES = 1 << 30
 #: So long the first writer of a pipe is waited for.
 _FOR_A_WRITER_MS: int | None = 2000
-#: What packed files begin with; no JSON text does.
+#: The first bytes of packed files; no JSON text begins so.
 _GZIP = b"\x1f\x8b"
 
 
@@ -57,7 +57,7 @@ def check_file(path: Path, expected: str = "a model file") -> None:
     """Check that there is a file.
 
     Args:
-        expected: what the file should be, for messages.
+        expected: the form that the file should have, for messages.
 
     Raises:
         InputError: it does not exist, is a folder, or cannot be looked at.
@@ -83,7 +83,7 @@ def read_bytes(path: Path, expected: str = "a model file") -> bytes:
     """Return the content of a file that must not be empty.
 
     Args:
-        expected: what the file should be, for messages.
+        expected: the form that the file should have, for messages.
 
     Raises:
         InputError: it does not exist, is a folder, cannot be read, has 0 bytes, or has no end.

@@ -1,8 +1,8 @@
 """Folders of one process: private, under names that nobody can guess, and removed when it has ended.
 
 Each is made for its owner only, and locked as long as its process lives. The system gives the lock back
-when the process ends, however that was; the next process that makes a folder at the same place removes
-those that nobody holds any more, when it makes its first one. Of folders that were planted nothing is
+when the process ends, even by a crash. The next process that makes its first folder at the same place
+removes those that nobody holds any more. Of folders that were planted nothing is
 followed: their owner, and that they are no links, is looked at first. Like all that is ``Closing``, a
 folder is given back where a ``with`` block ends.
 """
@@ -59,7 +59,7 @@ class PrivateFolder(Closing):
         """Make it, and remove what processes that are gone have left beside it.
 
         Args:
-            name: what it is for; it is hidden then.
+            name: its purpose; the folder is hidden then.
 
         Raises:
             OSError: nothing can be made there.

@@ -56,7 +56,7 @@ def names_on_first_use(package: str, homes: Mapping[str, Sequence[str]]) -> Call
 
 
 class Registry(MutableMapping[str, _Part]):
-    """What implements a protocol, by the names that people choose from.
+    """The implementations of a protocol, by the names that people choose from.
 
     Another one comes in with one line, in a program of its own, too:
 
@@ -74,7 +74,7 @@ did you mean 'danish'?
         """Take the names that ship.
 
         Args:
-            noun: what one of them is called in messages.
+            noun: the word for one of them in messages.
             homes: by name, ``module:object``; a module is imported when its name is first asked for.
         """
         self._noun = noun

@@ -1,8 +1,8 @@
 """Options: a field of a frozen dataclass has all that is to be known of one.
 
-A flag of the command line, its help, default and converter, the check of its value, its JSON by group and
-field, the schema of that, and the page of the command line are derived from that field. Groups of options
-stand in the rooms that use them, and ``OptionTree`` puts groups together.
+That field gives the command line's flag, its help, default and converter, the check of its value, its JSON
+by group and field, the schema of that, and the page of the command line. Groups of options stand in the
+rooms that use them, and ``OptionTree`` puts groups together.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ABOUT = "option"
 
 @record
 class About:
-    """What a field holds of its option beside type and default; see ``option``."""
+    """The parts of an option beside its field's type and default; see ``option``."""
 
     help: str
     name: str = ""
@@ -61,7 +61,7 @@ def option(
 
     Args:
         default, factory: as for ``dataclasses.field``.
-        help: what it is, or, where it is on by default, what switching it off does.
+        help: its purpose, or, if it is on by default, the effect of switching it off.
         about: further attributes of ``About``:
             name: its name beside all other options, if not the field's own;
             flag: its flag, if that is not made from the name;
@@ -228,7 +228,7 @@ class OptionTree:
 
     @classmethod
     def of(cls: type[_Tree], **values: Any) -> _Tree:
-        """Return the options with these values, by their names, whatever group they are of.
+        """Return the options with these values, by their names, from all groups.
 
         Raises:
             UsageError: there is no such option or value; names the nearest.

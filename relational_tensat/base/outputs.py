@@ -41,8 +41,8 @@ def check_database(db: Path | None, *, force: bool = False) -> None:
     """Check that a database may be made at ``db``: a run replaces only databases, and only if asked to.
 
     Raises:
-        UsageError: the folder does not exist, or another kind of file is there (an empty one may be
-            what a killed run has left), or the database of something else, or of a run, and not ``force``.
+        UsageError: the folder does not exist, or another kind of file is there (a killed run may have left
+            an empty one), or another database, or a run's database without ``force``.
     """
     if db is None:
         return
@@ -153,17 +153,17 @@ _BINARY = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _READ_BYTES = 4096
 #: In a model's file, the key and the tag before the name of a file of data.
 _LOCATION = b"\x0a\x08location\x12"
-#: What DuckDB writes beside a database, and we beside a model.
+#: Files that DuckDB writes beside a database, and this package beside a model.
 _BESIDE = {"a database": (".wal", ".wal.checkpoint", ".wal.recovery"), "a model": (".data",)}
 
 
 @record
 class Written:
-    """What is written at a path that a command line names; argparse takes it as the path's type.
+    """The kind of file at a path that a command line names; argparse takes it as the path's type.
 
     Attributes:
         content: its kind, with an article.
-        suffixes: of files of that kind; all where there are none.
+        suffixes: of files of that kind; empty if any will do.
         holds: whether a file that does not say at its beginning what it is, is of that kind.
         is_folder: whether the path is one of a folder.
         names: of files that are written into the folder.
@@ -290,7 +290,7 @@ def _check_content(path: Path, written: Written) -> None:
 
 
 def _content_of(path: Path) -> str:
-    """Return which kind of file it is; "" for text of no such kind, or what cannot be read."""
+    """Return the kind of a file; "" for any other text, or a file that cannot be read."""
     try:
         with path.open("rb") as file:
             start = file.read(_READ_BYTES)

@@ -28,7 +28,7 @@ Plan: TypeAlias = Generator[Callable[[], object], Any, Found]
 def carried_out(make: Callable[Given, Plan[Found]]) -> Callable[Given, Found]:
     """Return a function that carries out a plan and returns what it does.
 
-    Whatever a call raises is raised in the plan, where the call was asked for.
+    An error of a call is raised in the plan, at the place that asked for the call.
     """
 
     @wraps(make)

@@ -50,7 +50,7 @@ INSTRUCTION_SETS = (
 
 @dataclass(frozen=True, slots=True)
 class ProcessOptions(OptionGroup):
-    """What the database, the solver and verification may use, and begin from."""
+    """Limits on the database, the solver and verification, and the seed of their random numbers."""
 
     threads: int = option(
         1,
@@ -120,7 +120,7 @@ def is_avx2_at_most(instruction_sets: str) -> bool:
 
 
 def _field(cpu_info: Path, name: str) -> str:
-    """Return the first value of a field of /proc/cpuinfo, "" where there is none."""
+    """Return the first value of a field of /proc/cpuinfo, or ""."""
     if not cpu_info.is_file():
         return ""
     for line in cpu_info.read_text(encoding="utf-8").splitlines():

@@ -26,8 +26,8 @@ from relational_tensat.base.runner import (
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
-#: A part is begun on no machine that has less memory than it asks for, and asks for no more than that
-#: share of the largest: else Ray would wait for a larger one.
+#: A part begins only on a machine that has the memory it asks for. It asks for at most that share of the
+#: largest one: else Ray would wait for a larger one.
 _OF_MEMORY = 0.8
 #: The resource that machines have as many of as they can measure at a time.
 QUIET_CORE = "quiet_core"
@@ -89,7 +89,7 @@ class RayRunner(Runner):
 
     @property
     def slots(self) -> int:
-        """Twice as many as there are CPUs: what waits makes an autoscaler begin machines."""
+        """Twice as many as there are CPUs: waiting parts make an autoscaler begin machines."""
         return max(2, 2 * int(self._ray.cluster_resources().get("CPU", 1)))
 
     def __enter__(self) -> RayRunner:
@@ -148,7 +148,7 @@ class RayRunner(Runner):
         needs: dict[str, Any],
     ) -> Future[_Result]:
         memory = {"memory": self._possible(memory_bytes)} if memory_bytes else {}
-        # Who submits decides whether to try again: so it is for all runners.
+        # The submitter decides whether to try again: so it is for all runners.
         options = {"max_retries": 0, **memory, **needs}
         part = computed.options(**options).remote(compute, task)
         inner: Future[_Result] = part.future()

@@ -1,14 +1,14 @@
 """Runners: where the parts of a computation are computed, here or by other processes.
 
-A runner is a context manager: what it began ends with it.
+A runner is a context manager: the processes that it began end with it.
 
 >>> with runner("here") as run:
 ...     list(run.map(abs, [3, -4]))
 [3, 4]
 
 ``processes:N`` is N other processes of this machine, ``ray`` and ``slurm`` are those of a cluster. They
-leave Ctrl-C to this one: it ends them, where it is raised. Who catches it instead calls ``stop``; then
-``is_stopping`` is true wherever a part is computed, and a cluster's parts are cancelled.
+leave Ctrl-C to this one: it ends them, where it is raised. A caller that catches it calls ``stop``; then
+``is_stopping`` is true in all parts, and a cluster's parts are cancelled.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ class Runner:
 
         Args:
             compute: where tasks go to other processes, a function of a module, or a ``partial`` of one.
-            memory_bytes: what it may need; 0 where nobody knows. A place that shares memory out goes by it.
+            memory_bytes: the memory that it may need; 0 if unknown. A place that shares memory out goes by
+                it.
 
         Returns:
             A future. It raises what ``compute`` does, or ``LostError``.
@@ -125,7 +126,7 @@ class Runner:
                 place += 1
 
 
-#: What runners there are; each is made of what follows its name: ``2``, of ``processes:2``.
+#: The kinds of runners; each is made of the text after its name: ``2``, of ``processes:2``.
 RUNNERS: Registry[Callable[[str], Runner]] = Registry(
     "runner",
     {
@@ -170,7 +171,7 @@ class CancelledPart(NoSolutionError):  # noqa: N818  # nothing is wrong with it
     """A part was cancelled, as ``stop`` asked for."""
 
 
-#: In a process of a runner, what tells that it is to stop.
+#: In a process of a runner, the flag that tells it to stop.
 _stop: threading.Event | Event = threading.Event()
 
 
@@ -179,7 +180,7 @@ def is_stopping() -> bool:
     return _stop.is_set()
 
 
-#: In a part: what has something computed in a quiet slot. None: this process computes it.
+#: In a part, the function that computes a call in a quiet slot. None: this process computes it.
 _Lender = Callable[[Callable[[Any], Any], Any], tuple[Any, float]]
 _lender: _Lender | None = None
 

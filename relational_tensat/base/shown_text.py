@@ -1,6 +1,6 @@
 """Text that people look at: values in a terminal or a notebook, and names from files.
 
-What is in such a name is read by people, and by no terminal or compiler.
+People read such a name; no terminal or compiler acts on it.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-#: What terminals act on, or do not show: controls, C1 too, what changes the direction of text or has no
-#: width, separators of lines, surrogates, and what Unicode has no characters for.
+#: Characters that terminals act on, or do not show: controls, C1 too, changes of direction, those without
+#: width, separators of lines, surrogates, and unassigned ones.
 _HIDDEN = re.compile(r"[^\x20-\x7e]")
-#: What neither ends a comment or a string in a language, nor begins an escape there.
+#: Characters that neither end a comment or a string in a language, nor begin an escape there.
 _NOT_PLAIN = re.compile(r"[^ \w.,:=+<>()\[\]{}@→-]")
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
-#: What people write, and what it is called here; the first of which there is one is suggested. A flag may
-#: have a value, a command may have flags.
+#: Words that people write, and our words for them; the first that exists is suggested. A flag may have a
+#: value, a command may have flags.
 _MEANT: dict[str, tuple[str, ...]] = {
     # places and sources of costs
     "ort": ("onnxruntime", "--for onnxruntime", "cpu"),

@@ -1,8 +1,8 @@
 """Ctrl-C, and deadlines by one clock (``base.deadline``): a ``Watch`` for a run, parts of it for steps.
 
-The first Ctrl-C ends a step with the best so far, a second ends the program. An exception must not pass
-through HiGHS, which calls back into Python while it runs, so there a Ctrl-C is only remembered, and HiGHS
-is stopped at its next question. Everywhere else in a search it is raised at once: some steps on a large
+The first Ctrl-C ends a step with the best so far, a second ends the program. HiGHS calls back into Python
+while it runs, and no exception may pass through it. So a Ctrl-C is only remembered there, and HiGHS is
+stopped at its next question. Everywhere else in a search it is raised at once: some steps on a large
 e-graph take longer than anyone waits. In exploration it interrupts the database's statement (``Guard``).
 
 Ctrl-C is taken at the end of this file, before that in ``ctrl_c``.
@@ -31,7 +31,7 @@ _LEAST_WAIT_S = 0.001
 
 @dataclass(slots=True)
 class _CtrlC:
-    """What was pressed, and what a press means now; shared by a watch and all parts of it."""
+    """The key presses so far, and the meaning of the next one; a watch and all its parts share it."""
 
     happened: bool = False
     insisted: bool = False
@@ -71,7 +71,7 @@ class Watch:
 
     @property
     def wants_stop(self) -> bool:
-        """Whether a stop was requested, whatever the time."""
+        """Whether a stop was requested, at any time left."""
         return self.happened or (self._should_stop is not None and self._should_stop())
 
     @property
@@ -229,7 +229,7 @@ class Guard:
 
     @contextmanager
     def deferring(self) -> Iterator[None]:
-        """Stop nothing in the block: what runs there asks for ``reason`` between its steps."""
+        """Stop nothing in the block: the code there asks for ``reason`` between its steps."""
         self._defers = True
         try:
             yield
@@ -287,7 +287,7 @@ def ctrl_c_taken(handler: Handler) -> Iterator[Any]:
     Signals reach only the main thread; in others this does nothing.
 
     Yields:
-        What took it before; None in other threads.
+        The previous handler; None in other threads.
     """
     if threading.current_thread() is not threading.main_thread():
         yield None

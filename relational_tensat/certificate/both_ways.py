@@ -20,7 +20,7 @@ from relational_tensat.verify.unknown_operators import UnknownOperators
 _Parts: TypeAlias = tuple[Array, ...]
 #: Most bytes of values in memory; others are computed again when they are needed.
 _KEPT_BYTES = 1 << 30
-#: Differences so much smaller than the operands are rounding: what is left where large numbers cancel.
+#: Differences so much smaller than the operands are rounding, left where large numbers cancel.
 _ROUNDING = 1e-11
 
 

@@ -39,7 +39,7 @@ from relational_tensat.verify.runtime import FileTrial, verify_files_at
 _STEP, _ROUNDED_STEP, _FILE = 1e-6, 0.05, 1e-5
 #: An error is as stated within this factor, or where both are this small: machines add in other orders.
 _FACTOR, _FLOAT64_FLOOR, _RUNTIME_FLOOR = 30.0, 1e-11, 1e-6
-#: What operators and functions raise where they are given values of other kinds than they have.
+#: The errors of operators and functions that get values of a wrong kind.
 _SENSELESS = (TypeError, KeyError, IndexError, AttributeError, ArithmeticError, MemoryError)
 #: Sums of costs are equal within this.
 _SUM = 1e-9
@@ -65,7 +65,7 @@ class _AtSize:
 
 @dataclass(slots=True)
 class CertificateCheck:
-    """What was checked, and how much of it.
+    """The parts that were checked, and how many.
 
     Attributes:
         steps, sizes: all of them were replayed.
@@ -329,7 +329,7 @@ def _is_apart(there: _AtSize, term: int, error: float, most: float) -> bool:
 
 
 def _compare_with_file(there: _AtSize, numbers: BothWays | None, checked: CertificateCheck) -> None:
-    """Check that the last graph is what the result's file says; what is spelled otherwise, by numbers."""
+    """Check that the last graph is the result's file; values spelled otherwise are compared by numbers."""
     table = there.table
     if len(there.end) != len(there.file):
         raise VerificationError("the result's file has other outputs than the last graph")

@@ -149,7 +149,7 @@ def operators_of(rule: Rule) -> set[str]:
 
 @dataclass(slots=True)
 class Binding:
-    """What a rule's variables stand for.
+    """The values of a rule's variables.
 
     Attributes:
         terms: of tensors' variables.

@@ -132,7 +132,7 @@ class Certificate:
 
     @property
     def seed(self) -> int:
-        """What inputs are drawn by: nobody can choose it, as it follows from both files."""
+        """The seed of all inputs: nobody can choose it, as it follows from both files."""
         return int(self.original.sha256[:8], 16) ^ int(self.result.sha256[:8], 16)
 
     @property
@@ -249,7 +249,7 @@ def dims_of(file: Path, graph: Graph) -> dict[str, int]:
     """Return the sizes of a file's dynamic dimensions, by name, or by input and axis.
 
     Args:
-        graph: what the file was read as.
+        graph: the graph that the file holds.
     """
     if file.suffix.lower() != ".onnx":
         return {}

@@ -1,4 +1,4 @@
-"""Outputs: what is from files is shown on them, and does nothing; some are closed or full.
+"""Outputs: names from files are shown and do nothing; an output may be closed or full.
 
 That standard output takes nothing is reported, standard error would not be seen.
 """
@@ -15,7 +15,7 @@ from typing import TextIO, cast
 
 from relational_tensat.base.shown_text import escaped
 
-#: What separates lines and columns; all else that is not seen is written as an escape.
+#: Separators of lines and columns; all other invisible characters are written as escapes.
 LINES = "\n\t"
 
 
@@ -56,7 +56,7 @@ class ShownOutput(io.TextIOBase):
 
 
 def write_line(text: str) -> None:
-    """Write one line on standard output, whatever the names in it are."""
+    """Write one line on standard output; names in it do nothing."""
     sys.stdout.write(escaped(text) + "\n")
 
 

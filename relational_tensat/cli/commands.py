@@ -71,7 +71,7 @@ GROUPS = {
 }
 #: Stands for its group where no second word is given.
 _DEFAULTS = {"rules": "rules list", "fleet": "fleet run"}
-#: Commands of before: what to do instead, which a line says for one release.
+#: Former commands: the line that each prints for one release.
 _MOVED = {
     "rules synthesize": "is now python -m bench synthesize, in a clone of the repository",
     "kernels import": "is gone: kernels verify tells whether a μGraph from elsewhere computes the same",

@@ -21,7 +21,7 @@ _PIPE_WIDTH = 100_000
 
 
 class _Console(Console):
-    """A console on which names from files do nothing; what to do without readers is its caller's."""
+    """A console on which names from files do nothing; its caller decides on a closed output."""
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Return a text as it is measured and printed."""

@@ -1,4 +1,4 @@
-"""``costs farm``: what the kernels of many models cost, measured once each, into a snapshot."""
+"""``costs farm``: times the kernels of many models, each once, into a snapshot."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from relational_tensat.cli.console import table
 
 @dataclass(frozen=True, slots=True)
 class QueryRows:
-    """What a query returned."""
+    """The rows that a query returned."""
 
     columns: tuple[str, ...]
     rows: list[tuple[Any, ...]]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: Options that name one file: each model has its own.
 _OF_ONE = ("db", "view", "kernels", "force", "inputs", "certificate")
-#: What a file of --config has beside its options.
+#: Entries of a file of --config beside its options.
 _SETTINGS = ("models", "output", "on", "certificates", "pages", "savings")
 _BESIDE = ("certificates", "pages", "savings")
 
@@ -290,7 +290,7 @@ def plan_text(plan: FleetPlan) -> str:
 
 
 def line_of(row: FleetRow) -> str:
-    """Return a row in one line, whatever names files have."""
+    """Return a row in one line, with names of files shown safely."""
     if row.speedup is None:
         return escaped(f"{row.model}: {row.state}: {row.reason}")
     interval = "" if row.low is None else f" [{row.low:.3f}, {row.high:.3f}]"

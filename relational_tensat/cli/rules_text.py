@@ -1,8 +1,8 @@
 """The output of the ``rules`` commands: verdicts, derivations, the SQL of a rule, the language's words.
 
-``rules verify`` has a line a rule, then the counterexamples; ``rules derive`` a line a rule, then those
-that are not derived, and why; ``rules show --sql`` all that a rule runs; ``rules functions`` and ``rules
-operators`` what rules may use.
+``rules verify`` prints a line a rule, then the counterexamples. ``rules derive`` prints a line a rule, then
+those that are not derived, and why. ``rules show --sql`` prints all statements of a rule; ``rules
+functions`` and ``rules operators`` list the words of the rule language.
 """
 
 from __future__ import annotations
@@ -89,11 +89,10 @@ def rule_sql(rule: Rule, database: Path | None = None) -> str:
     """Return the statements of an iteration by a rule, as if it were the only one, and its matches.
 
     Searching, judging, building, uniting, rebuilding and the cycle filter: all that a run with the default
-    options does. What the cycle filter decides outside SQL stands as lists in the statement after its
-    query.
+    options does. Decisions of the cycle filter outside SQL stand as lists in the statement after its query.
 
-    In a run, one query finds all that can match: rules whose sources have the same shape are one branch of
-    it, and sources that begin alike share the join of that. Heads are numbered as a run meets them.
+    In a run, one query finds all matches: rules whose sources have the same shape are one branch of it, and
+    sources that begin alike share that join. Heads are numbered as a run meets them.
 
     Args:
         database: of a run: the statements are those on its e-graph, and run there as they are printed,
@@ -148,7 +147,7 @@ def _pinned(literals: tuple[tuple[str, AttrValue], ...]) -> str:
 
 #: Columns of a terminal that a list fits into.
 _WIDTH = 100
-#: What runs for operators: see ``tensor.operators.traits.KERNELS``.
+#: The kernels that run for operators: see ``tensor.operators.traits.KERNELS``.
 _AT_INFERENCE = {
     "nothing": "nothing", "view": "a view", "copy": "a copy", "compute": "a kernel",
 }  # fmt: skip
@@ -170,7 +169,7 @@ def functions_json() -> list[dict[str, Any]]:
 def operators_json() -> list[dict[str, Any]]:
     """Return the operators as objects.
 
-    Each has its name, its operands (fewest, most or null), its attributes, what runs for it (see
+    Each has its name, its operands (fewest, most or null), its attributes, its kernels (see
     ``ops.base.KERNELS``) and its meaning.
     """
     return [
@@ -249,7 +248,7 @@ def _meaning(operator: Operator) -> str:
 
 
 def print_verdicts(results: Sequence[Verified], seconds: float, console: Console) -> None:
-    """Print the table, what is only known from float64, and what failed.
+    """Print the table, the rules that only float64 supports, and the failures.
 
     Args:
         seconds: that all of it took.

@@ -1,7 +1,7 @@
 """The report of a run for programs, and with all details for people; by default, people get a short one.
 
-What was compared is one line for each way to compute, whatever the sizes and masks. Time is by phase and
-statement, with how much of it was Python's.
+Each way to compute has one line for all comparisons, sizes and masks. Time is by phase and statement, with
+how much of it was Python's.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def print_time_spent(result: Result, console: Console) -> None:
 
 
 def _statements(result: Result, phase: str, seconds: float) -> list[tuple[str, ...]]:
-    """Return the rows below a phase: what takes long first, then the rest, summed up."""
+    """Return the rows below a phase: the slowest first, then the sum of the rest."""
     total = result.seconds["total"]
     rows: list[tuple[float, tuple[str, ...]]] = []
     count, rest_s = 0, 0.0
@@ -116,7 +116,7 @@ def print_verification(verification: Verification, verdict: str, console: Consol
     """Print what was compared, how much it differed, and what that does not prove.
 
     Args:
-        verdict: what is said where nothing was compared.
+        verdict: the line if nothing was compared.
     """
     if verification.ok:
         console.print(
@@ -183,7 +183,7 @@ def print_report(
 
     Args:
         details: print all that is known, and where the time went, instead of at most twelve lines.
-        next_step: what the reader may do with the result; the short report ends with it.
+        next_step: advice to the reader; the short report ends with it.
     """
     if details:
         _print_details(result, console)

@@ -1,4 +1,4 @@
-"""The report of a run that is printed by default: at most twelve lines, whatever the model is.
+"""The report of a run that is printed by default: at most twelve lines for any model.
 
 The file and its purpose, the gain, the changes, how all was verified, where it is; then what the reader
 may want to do. The details have the rest.
@@ -27,7 +27,7 @@ def short_report(result: Result, *, next_step: str = "") -> list[Text]:
     """Return the lines of the report.
 
     Args:
-        next_step: what the reader may do with the result; said only where there is a new one.
+        next_step: advice to the reader; said only for a new result.
     """
     lines = _fitting([*_alarms(result), *_body(result)])
     notes = _ranked(result)
@@ -62,7 +62,7 @@ def _fitting(lines: list[Text]) -> list[Text]:
 
 
 def _alarms(result: Result) -> list[Text]:
-    """Return what comes before all else: unsound rules, what is not proven, what was rejected."""
+    """Return the first lines of all: unsound rules, unproven outputs, rejected results."""
     texts = [untrusted_line(result)] if result.untrusted_rules else []
     texts += [unproven_line(result)] if result.verification.unproven else []
     if result.rejections:
@@ -163,7 +163,7 @@ class ShortNote(NamedTuple):
     text: str
 
 
-#: What is wrong or uncompared, what cost a gain, the rest, and what other lines say already.
+#: Kinds of notes: wrong or uncompared, a lost gain, the rest, and repeats of other lines.
 _UNCOMPARED, _LOST, _REST, _SAID = range(4)
 
 

@@ -43,14 +43,14 @@ class HeadOf(Protocol):
 
     @property
     def texts(self) -> Sequence[str]:
-        """What each head stands for, by head - 1."""
+        """The text of each head, by head - 1."""
 
     def __call__(self, symbol: Symbol) -> int:
         """Return the head of a symbol, from 1 on; 0 where no pattern looks at its operator."""
 
 
 class NoHeads:
-    """Gives every symbol the head 0: what holds before rules are known."""
+    """Gives every symbol the head 0, for the time before rules are known."""
 
     texts: Sequence[str] = ()
 
@@ -73,7 +73,7 @@ class Catalogue:
     """Interns symbols, types and signatures; ``flush`` writes the new ones to the tables.
 
     Attributes:
-        written: what ``flush`` need not write; set back where what it wrote is undone.
+        written: the numbers of texts that ``flush`` has written; set back if the transaction is undone.
     """
 
     def __init__(self) -> None:

@@ -39,8 +39,8 @@ def cyclic_core(
 ) -> Places:
     """Return the places of the edges that may lie on a cycle: all that do, and few others.
 
-    They lie below and above edges that every cycle has one of. Of these, what leads to an end or comes
-    from one is removed, and again what does so then.
+    They lie below and above edges that every cycle has one of. Nodes of these that lead to an end or come
+    from one are removed, and again until none is left to remove.
 
     Args:
         parent, child: the edges of a graph.
@@ -218,8 +218,8 @@ class _AcyclicPart:
 #: fit below it without lifting the classes above.
 HEIGHT_STEP = 4096
 
-#: In how many rounds labels converge, as a rule, where there is no cycle: e-graphs of the 13 models take
-#: 1 to 19, most of them below 8. Where there is one, these rounds are in vain (32 of them: 6 ms more each).
+#: Rounds in which labels converge, as a rule, without a cycle: e-graphs of the 13 models take 1 to 19, most
+#: of them below 8. Where there is one, these rounds are in vain (32 of them: 6 ms more each).
 _FEW_ROUNDS = 12
 
 #: More rounds than there are classes in any e-graph.

@@ -66,7 +66,7 @@ MANY_ROWS = 5_000
 FORMAT_VERSION = "13"
 
 
-#: What arrays are called in the statement that reads them.
+#: The arrays' name in the statement that reads them.
 _ARRAYS = "relational_tensat_arrays"
 
 #: Statements that return how many rows they changed.
@@ -94,7 +94,7 @@ class Database:
     Not thread-safe, except for ``interrupt``.
 
     Attributes:
-        is_file: whether the tables outlive the process: what is committed is on the disk.
+        is_file: whether the tables outlive the process: committed rows are on the disk.
         process: its threads, its memory limit and the folder for what does not fit into that.
         statements: how many SQL statements have been run.
         stopwatch: the time that they took, by phase and name.
@@ -171,9 +171,9 @@ class Database:
         """Run one statement and return all its rows (a change returns the count of rows).
 
         Args:
-            arrays: what the statement reads as ``relational_tensat_arrays``, arrays of NumPy by name, or
-                Arrow's. It is registered until others are: that DuckDB looks for variables of Python is
-                switched off together with its access to files.
+            arrays: values that the statement reads as ``relational_tensat_arrays``: arrays of NumPy by
+                name, or Arrow's. It is registered until others are: that DuckDB looks for variables of
+                Python is switched off together with its access to files.
 
         Raises:
             Interrupted: ``interrupt`` was called, before or while it ran.
@@ -235,7 +235,7 @@ class Database:
 
         Args:
             columns: lists, or arrays of NumPy or Arrow.
-            name: what the statement is called.
+            name: the statement's name in reports.
         """
         import pyarrow as pa  # only large e-graphs need it
 
@@ -267,8 +267,8 @@ class Database:
         """End the transaction and keep what it did.
 
         Raises:
-            Interrupted: ``interrupt`` was called just then; what the transaction did is lost.
-            OutOfMemory: it needs more than the memory limit; ``rollback`` is what is left to do.
+            Interrupted: ``interrupt`` was called just then; the transaction is lost. OutOfMemory: it needs
+            more than the memory limit; ``rollback`` is what is left to do.
         """
         self._control("COMMIT")
 

@@ -1,7 +1,7 @@
 """An e-graph in DuckDB tables: made from a tensor graph, grown by exploration, read by extraction.
 
-Its tables are whole after every transaction, so an e-graph is opened from them, whatever wrote them.
-Classes that depend on weights and constants only are known before inference, where they cost nothing.
+Its tables are whole after every transaction, so an e-graph is opened from them, even after a crash. Classes
+that depend on weights and constants only are known before inference, where they cost nothing.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class EGraph:
 
         Args:
             database: a new file, replacing one of that name; in memory by default.
-            process: what the database may use, as for ``Database``.
+            process: limits on the database, as for ``Database``.
 
         Raises:
             InputError: the file cannot be created.
@@ -132,8 +132,8 @@ class EGraph:
     def transaction(self) -> Iterator[None]:
         """Do what is inside all or not at all: in the tables, the counters and the catalogue.
 
-        Whatever is raised inside undoes it. Inside another one it is a part of that: what is raised must
-        leave both.
+        An exception inside undoes it. Inside another one it is a part of that: an exception must leave
+        both.
 
         Raises:
             Interrupted: someone interrupted the database; none of it is done.

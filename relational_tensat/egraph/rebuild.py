@@ -15,7 +15,7 @@ from relational_tensat.egraph.enode_rows import CHILD_COLUMNS
 
 @record
 class RebuildReport:
-    """What a rebuild did.
+    """The counts of a rebuild.
 
     Attributes:
         merged: classes merged into others.

@@ -16,7 +16,7 @@ OTHER = "other"
 
 @dataclass(slots=True)
 class StatementTime:
-    """What one statement took in all its runs.
+    """The time of one statement in all its runs.
 
     Attributes:
         count: how often it ran.

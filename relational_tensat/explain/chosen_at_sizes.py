@@ -15,7 +15,7 @@ from relational_tensat.tensor import Graph
 
 
 class ChosenAtSizes:
-    """What a run's table ``chosen`` is at other sizes.
+    """The rows of a run's table ``chosen`` at other sizes.
 
     Args:
         connection: to the run's database.

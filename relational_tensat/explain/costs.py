@@ -27,7 +27,7 @@ class TermCosts:
         }
         self._constant: list[bool] = []
         self._folds: dict[int, bool] = {}  # by signature: its operands being known, it is
-        #: What terms cost, and whether they run: most graphs of an explanation have most terms in common.
+        #: The costs of terms, and whether they run: most graphs of an explanation share most terms.
         self._known: dict[int, tuple[float, int]] = {}
         #: The same by signature and which operands are constant: a term above a step is another, no more.
         self._kinds: dict[tuple[int, tuple[bool, ...]], tuple[float, int]] = {}

@@ -42,7 +42,7 @@ class StoredNode:
 
 
 class StoredEGraph:
-    """The tables of a run, spelled out; what is large is read on first use.
+    """The tables of a run, spelled out; large ones are read on first use.
 
     Attributes:
         connection: DuckDB's own, for queries of one's own.

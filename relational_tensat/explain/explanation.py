@@ -164,7 +164,7 @@ class ExplainedStep:
         number: from 1.
         law: as the rule's file states it.
         backward: the law is read from right to left.
-        at: what was replaced: one value, or two where the rule has two sources.
+        at: the values that were replaced: one, or two for a rule of two sources.
         before, after: operators that the rule matched, and those that it put in their place.
         cost_us: modelled microseconds of the graph after the step.
         operators: how many of the graph's operators run at inference after the step.
@@ -194,7 +194,7 @@ class Explanation:
         operators_before: how many of its operators run at inference.
         steps: in order.
         rewrites: the same as plain data, one for each step.
-        terms: what the rewrites' numbers mean.
+        terms: the meaning of the rewrites' numbers.
         original: the graph that the first step starts from.
         names: the original graph's values: their terms by name.
         stored: the run's tables.
@@ -242,7 +242,7 @@ def explain(
     """Explain the last extraction of a run, and check every step.
 
     Args:
-        is_original: what was extracted does not matter: the result is the original, after no step.
+        is_original: ignore the extracted graph: the result is the original, after no step.
 
     Raises:
         InputError: the database is not one of a run, of another version, or nothing was extracted.

@@ -124,7 +124,7 @@ class Fault:
     """The first step after which the graph is wrong.
 
     Attributes:
-        step: what it is; ``steps`` how many there are.
+        step: the step at fault; ``steps`` how many there are.
         e_nodes: ids of the e-nodes that the application built and that the graph has in place of what
             it replaced; empty where one of these is of the original graph, so that it cannot be left out.
         reproduction: Python that runs what was replaced and what replaced it, alone.

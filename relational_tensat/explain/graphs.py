@@ -28,8 +28,7 @@ def graph_of(
 
     Args:
         names: terms of the original graph's values, by name; other values get made-up names.
-        counterparts: what the terms are at other sizes, to return the graph there. Its values have the
-            same names.
+        counterparts: the terms at other sizes, to return the graph there. Its values have the same names.
     """
     chosen: dict[int, ChosenNode] = {}
     inputs: dict[str, TensorType] = {}

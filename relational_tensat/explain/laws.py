@@ -15,7 +15,7 @@ from relational_tensat.tensor.types import ValueType
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What a rule finds, or what it builds.
+    """The pattern that a rule finds, or the one that it builds.
 
     Attributes:
         variables: how many tensor variables the rule has; they are the first values.

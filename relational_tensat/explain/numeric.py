@@ -1,8 +1,8 @@
 """``explain --check``: every tensor that a step replaces is computed both ways, on the same values.
 
-Operands are random inputs and weights, in float64. What a step does not replace it leaves as it is, so
-tensors that are equal where a rule was applied make graphs that are. In the end the extracted graph is
-run as a whole, beside the original.
+Operands are random inputs and weights, in float64. A step leaves all other tensors as they are. So equal
+tensors at its place make equal graphs. In the end the extracted graph is run as a whole, beside the
+original.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from relational_tensat.verify.inputs import RandomWeights, draw_inputs
 
 @dataclass(frozen=True, slots=True)
 class NumericCheck:
-    """What was compared.
+    """The comparisons, and their errors.
 
     Attributes:
         tensors: how many replaced tensors were compared.

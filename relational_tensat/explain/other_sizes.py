@@ -1,8 +1,8 @@
 """The steps of an explanation, carried out at other sizes of a model's dynamic dimensions.
 
 The graph at other sizes has the same operators with other attributes and types. Every term of the
-explained graphs gets its counterpart there: those of the original from the graph that was read at these
-sizes, those that a step builds from its rule, whose conditions are examined and whose attributes are
+Each form of the explained graphs gets its counterpart there: those of the original from the graph that was
+read at these sizes, those of a step from its rule, whose conditions are examined and whose attributes are
 computed again. Where a step does not apply, or two values that were one at the explained sizes are two at
 others, it holds at the explained sizes only.
 """
@@ -45,7 +45,7 @@ class ShapeSpecificError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Counterpart:
-    """What a term is at other sizes: its operator's attributes there, and its type."""
+    """A term at other sizes: its operator's attributes there, and its type."""
 
     attrs: AttrItems
     type: ValueType
@@ -93,7 +93,7 @@ class _Replay:
         self.counterparts: dict[int, Counterpart] = {}
         #: Rules without what keeps the search to places where they pay: that may be otherwise there.
         self._everywhere: dict[int, Rule] = {}
-        #: What sizes of tensors are there: one size, but where two are equal here and not there.
+        #: The sizes of tensors that occur: one size, but two that are equal here may differ there.
         self._sizes: dict[int, set[int]] = {}
 
     def begin(self, graph: Graph) -> None:
@@ -113,7 +113,7 @@ class _Replay:
         """Apply a step's rule, and put what it builds in place of what it replaces.
 
         Args:
-            changed: what is above that.
+            changed: the terms above that.
         """
         law = rewrite.law
         values = self._side_terms(law, rewrite.operands, source=True)
@@ -171,8 +171,8 @@ class _Replay:
     def _supply(self, term: int) -> None:
         """Give a term that no graph has had so far a counterpart: the same attributes, but for sizes.
 
-        A law read backward may speak of operands that are not there, and holds for any; what it builds is
-        right if the law leads from there to what it found.
+        A law read backward may speak of operands that are not there, and holds for any; the built pattern
+        is right if the law leads from it to the found one.
         """
         if term in self.counterparts:
             return

@@ -1,14 +1,15 @@
 """Replay: from the original graph to the extracted one, one application of one rule at a time.
 
 From the outputs down, each node takes the form that was extracted, along edges of the proof graph. Before
-an edge is walked, the operands that its rule looks at get the forms that it found there, by the same
-means. What the rule does not look at stays as it is. A node that several others use changes for all of
+an edge is walked, the operands that its rule looks at get the forms that it found there, by the same means.
+Parts that the rule does not look at stay as they are. A node that several others use changes for all of
 them, unless its form is fixed: then the user that needs another form gets a node of its own.
 
 Operands that an application needs and the graph does not show where it is applied.
 
 A rule of two sources speaks, at one of them, of operands of the other; a law read backward may speak of
-operands that its target does not have. Any form of theirs will do: what the graph has is taken, or built.
+operands that its target does not have. Any form of theirs will do: one of the graph is taken, or else
+built.
 """
 
 from __future__ import annotations

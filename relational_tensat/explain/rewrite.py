@@ -15,7 +15,7 @@ from relational_tensat.explain.unions import Edge
 
 @dataclass
 class Match:
-    """What is known of one application of a rule.
+    """The known facts of one application of a rule.
 
     Attributes:
         forward: whether the rule's source is found, and its target built.
@@ -109,7 +109,7 @@ class RewriteStep:
     Attributes:
         forward: whether the law is read from source to target, and not the other way.
         operands: per tensor variable of the rule, the term that stands for it.
-        replaced: what the rule replaces: one term, or one for each of two sources.
+        replaced: the terms that the rule replaces: one, or one for each of two sources.
         before, after: the whole graph.
     """
 

@@ -84,7 +84,7 @@ class State:
     """A graph of nodes.
 
     Attributes:
-        outputs: what the graph returns.
+        outputs: the terms that the graph returns.
     """
 
     def __init__(

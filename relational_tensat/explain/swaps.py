@@ -50,8 +50,8 @@ class Swaps:
     def cost_with(self, nodes: Sequence[StoredNode]) -> float | None:
         """Return the cost of the result with these e-nodes in their classes.
 
-        Everything else stays as chosen; what is needed besides is taken as its cheapest tree.
-        None where that closes a cycle, or where an e-node cannot be chosen at all.
+        Everything else stays as chosen; further classes are taken as their cheapest trees. None where that
+        closes a cycle, or where an e-node cannot be chosen at all.
         """
         if not self._places:
             return None

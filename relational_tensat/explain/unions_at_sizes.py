@@ -1,10 +1,10 @@
 """All unions of a run, carried out at other sizes of a model's dynamic dimensions, each once.
 
-Forms of the proof graph get counterparts there: those of the original from the graph that was read at
-these sizes, those that a rule builds from the rule, which is judged there again. A union holds there if
-its rule does, or, for one by congruence, if the operands are one there. So it is known of each e-node at
-once whether it holds at all sizes, without steps from graph to graph. A union costs no more in a large
-model than in a small one. Equal ones are judged once. ``other_sizes`` is the slow way, by steps.
+Forms of the proof graph get counterparts there: those of the original from the graph that was read at these
+sizes, those of a rule's application from the rule, which is judged there again. A union holds there if its
+rule does, or, for one by congruence, if the operands are one there. So it is known of each e-node at once
+whether it holds at all sizes, without steps from graph to graph. A union costs no more in a large model
+than in a small one. Equal ones are judged once. ``other_sizes`` is the slow way, by steps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from relational_tensat.tensor import Graph, TensorType
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import AttrItems, ValueType
 
-#: What one thing is at each of the other sizes.
+#: Counterparts of one thing at each of the other sizes.
 _Attrs = tuple[AttrItems, ...]
 _Types = tuple[ValueType, ...]
 
@@ -196,7 +196,7 @@ class UnionsAtSizes:
         return attrs_of
 
     def _holds(self, union: Edge | Congruence) -> bool:
-        """Carry out a union there, if it holds; what a rule builds gets its counterparts."""
+        """Carry out a union there, if it holds; forms that a rule builds get their counterparts."""
         if isinstance(union, Congruence):
             return self._make_congruent(union)
         values = [*union.bound, *union.source]

@@ -1,7 +1,8 @@
 """A farm of costs: the kernels of many models, each measured once, on quiet cores, into a snapshot.
 
 Searches of the models say which kernels they would ask for, and are told what the snapshot has; of the rest
-they take estimates. What was asked for is measured, one kernel at a time on a quiet core. Then they search
+they take estimates. The kernels that searches asked for are measured, one at a time on a quiet core. Then
+they search
 again: other kernels may matter now. It ends when none is asked for.
 
 The snapshot is a cost cache, which runs read by ``--cost-cache FILE``. Of each device in it there is a
@@ -51,7 +52,7 @@ _KERNEL_S = 0.114
 
 @dataclass(frozen=True, slots=True)
 class FarmPlan:
-    """What is measured next.
+    """The kernels to measure next.
 
     Attributes:
         device: on which.
@@ -92,7 +93,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Farmed:
-    """What a farm brought in.
+    """The times that a farm brought in.
 
     Attributes:
         snapshot: the cost cache.
@@ -301,7 +302,7 @@ def device_of(options: Options, model: Path) -> tuple[str, Options]:
 
 
 def _asked_for(search: _Search) -> _Asked | str:
-    """Return the kernels that a search asks for beside those known; or why there is none."""
+    """Return the kernels that a search asks for beside those known; or why it asks for nothing."""
     try:
         name, options = device_of(search.options, search.source)
         listening = _Listening(open_device(name))

@@ -1,9 +1,9 @@
 """Optimizes many models, and goes on where it was stopped.
 
-A model runs at least once, its row lands once, and its file is complete or absent. What the program says
-against a model is a result, and is not tried again. A process or machine that ends is: three times, then
-the model is lost, and the others go on. Where memory did not suffice, the model is tried once with twice as
-much.
+A model runs at least once, its row lands once, and its file is complete or absent. A complaint of the
+program about a model is a result, and is not tried again. A process or machine that ends is: three times,
+then the model is lost, and the others go on. Where memory did not suffice, the model is tried once with
+twice as much.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ _MOST_ATTEMPTS = 3
 _WITH_QUIET_CORES = ("ray", "slurm")
 #: Ctrl-C is looked for so often.
 _LOOKED_EVERY_S = 0.2
-#: What a run takes beside what its model makes it take.
+#: Memory that a run takes beside the share of its model.
 _LEAST_BYTES, _TIMES_THE_MODEL = 700 << 20, 4
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What is written beside each result, and asked of it.
+    """The files written beside each result, and the checks of it.
 
     Attributes:
         certificates: a certificate, NAME.proof.json for NAME.onnx.
@@ -75,12 +75,12 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class FleetPlan:
-    """What is to be done.
+    """The tasks, and how they run.
 
     Attributes:
         tasks: the largest models first: little is waited for at the end.
         done: rows of models that need nothing.
-        at_once: how many tasks run at a time; 0 where there is none.
+        at_once: how many tasks run at a time; 0 without tasks.
         quiet_cores: how many measure and race at a time; 0 where nothing is timed.
     """
 
@@ -110,17 +110,16 @@ def fleet(
         on: ``here``; ``processes:N``; ``ray``, ``ray:ADDRESS`` or ``slurm:N``. Several processes of one
             machine time nothing; a cluster has quiet cores for models that are timed. A model that ends its
             process, as one may that onnxruntime has a defect for, ends this one where it is ``here``.
-        beside: what else is written.
+        beside: further files for each result.
         planned: called with all that is to be done, before the first task begins.
         begun, noted: called with each task when it is handed out, and with each row when it lands.
 
     Raises:
         UsageError: there is no such model or runner, two results would have one name, a file would be
-            written over, or several runs would be timed side by side.
-        InputError: the ledger cannot be used.
-        MissingDependencyError: the runner needs a package that is not installed.
-        KeyboardInterrupt: Ctrl-C. At the first one, what runs ends with its best so far; at a second one,
-            at once. What was done is in the ledger.
+            written over, or several runs would be timed side by side. InputError: the ledger cannot be
+            used. MissingDependencyError: the runner needs a package that is not installed.
+            KeyboardInterrupt: Ctrl-C. At the first one, running tasks end with their best so far; at a
+            second one, at once. The finished tasks are in the ledger.
 
     Example:
         >>> fleet(["models"], "fast", Options.of(effort="low"), on="processes:4")  # doctest: +SKIP
@@ -300,7 +299,8 @@ class _Course:
     def _begin(self, task: FleetTask) -> None:
         self.begun(task)
         sent = task if self.place.shares_files else replace(task, contents=contents_of(task.source))
-        # What is read by its path stays where it is: its graphs are not sent to a quiet core either.
+        # A model that is read by its path stays where it is: its graphs are not sent to a quiet core
+        # either.
         is_apart = self.races_apart and sent.contents is not None
         is_alone = self.is_timed and not is_apart
         lending = self.place.submit_lending if is_apart else self.place.submit

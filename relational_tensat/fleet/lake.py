@@ -1,4 +1,5 @@
-"""Ledgers of many fleets in one DuckLake catalogue: what a rule saved over all of them is one query."""
+"""Ledgers of many fleets in one DuckLake catalogue: one query gives the savings of a rule over all of
+them."""
 
 from __future__ import annotations
 

@@ -33,14 +33,14 @@ _NAMES = ", ".join(_COLUMNS)
 _FORMAT = "4"
 #: Tables are written so often while a fleet runs; seldom enough that it takes no more than such a share.
 _EXPORTED_EVERY_S, _EXPORTING = 2.0, 0.03
-#: Model, attempt, ending, host, what became of it, and the report; of a beginning, the first two.
+#: Model, attempt, ending, host, outcome, and the report; of a beginning, the first two.
 _Event = tuple[str, int, str | None, str | None, str | None, str | None]
 #: How an attempt ended, beside the states of a row.
 CANCELLED = "cancelled"
 
 
 class Ledger:
-    """What became of each model.
+    """The outcome of each model.
 
     Attributes:
         path: of the file.
@@ -83,7 +83,7 @@ class Ledger:
             ) from error
 
     def write(self) -> OpenLedger:
-        """Open the file, for one process; make it where there is none.
+        """Open the file, for one process; make it if it is not there.
 
         Raises:
             InputError: it cannot be made or opened, or another fleet has it open.

@@ -1,4 +1,4 @@
-"""The files of models: what a command names, and what goes with each."""
+"""The files of models: those that a command names, and those that go with each."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class FleetTask:
         model: its name in the ledger: its path below the output folder.
         source, output: where it is, and where the result goes.
         model_digest, options_digest: of what decides the result.
-        memory_bytes: what it may need.
+        memory_bytes: the memory that it may need.
         with_savings: whether it is run again without each rule that the result needs.
         contents: the model's files, for a machine that has no folder in common; None where it has.
         attempts: how often it was begun, this time included.
@@ -83,7 +83,7 @@ class FleetTask:
 
 @dataclass(frozen=True, slots=True)
 class FleetRow:
-    """What became of a model: a row of ``fleet_run``, whose columns say what each attribute is."""
+    """The outcome of a model: a row of ``fleet_run``, whose columns say the meaning of each attribute."""
 
     model: str
     model_digest: str
@@ -116,7 +116,7 @@ class FleetRow:
 
 
 def carry_out(task: FleetTask) -> tuple[FleetRow, Files]:
-    """Optimize a model; what the program says against it is a result, too.
+    """Optimize a model; a complaint of the program about it is a result, too.
 
     Returns:
         Its row; and the files that are written, where the task has ``contents``.

@@ -50,7 +50,7 @@ def strides_of(x: DeviceTensor) -> tuple[int, ...]:
     return contiguous(x.type.shape) if x.strides is None else x.strides
 
 
-#: What a kernel is given for one parameter. An address of None is 0: no such operand.
+#: The argument that a kernel is given for one parameter. An address of None is 0: the operand is absent.
 Argument: TypeAlias = Ref | int | float | tuple[int, ...] | tuple[Ref | None, ...] | None
 
 

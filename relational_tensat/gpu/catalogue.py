@@ -55,7 +55,7 @@ DTYPE_CODES = {
 #: The element types that kernels compute with, as C++ spells them.
 FLOAT_TYPES = {"float32": "float", "float16": "f16", "bfloat16": "bf16"}
 
-#: What kernels that move elements call an element of so many bytes.
+#: The element type of kernels that move elements, by its size in bytes.
 MOVED_TYPES = {1: "u8", 2: "u16", 4: "u32", 8: "u64", 16: "u128"}
 
 #: How float32 is multiplied: ``fp32`` exactly, ``tf32`` with operands rounded to 10 bits of mantissa.
@@ -92,7 +92,7 @@ UNITS: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
 #: Where a file has what ``tensor.spellings`` says.
 _SIGMOID_PLACE, _CASES_PLACE = "// sigmoid\n", "    // functions of one element\n"
 
-#: What the units include.
+#: The headers of all units.
 HEADERS = ("common.cuh", "tiles.cuh")
 
 _KERNEL = re.compile(
@@ -140,7 +140,7 @@ def read_source(file: str) -> str:
 
 
 def _cases() -> str:
-    """Return the cases of functions of one element; what the headers define is called."""
+    """Return the cases of functions of one element; they call the headers' definitions."""
     lines = []
     for name, number in UNARY_CODES.items():
         if (spelling := FUNCTIONS.get(name)) is not None:

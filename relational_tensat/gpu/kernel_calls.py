@@ -1,8 +1,8 @@
 """From operators to calls of kernels.
 
-A lowering takes tensors in memory and returns the results' ones: views of the operands where no
-kernel has to run, else tensors in new buffers, together with the calls that fill them. What reads row-major
-tensors only is given copies of others. Nothing here touches a device.
+A lowering takes tensors in memory and returns the results' ones: views of the operands where no kernel has
+to run, else tensors in new buffers, together with the calls that fill them. Kernels that read row-major
+tensors only are given copies of others. Nothing here touches a device.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Calls of NVIDIA's libraries, in their own terms, and launches of our own kernels for the rest.
 
-NVIDIA's libraries are faster. Our kernels need no more than the driver, take what the libraries refuse
-(padding that differs at the two ends, pools over partial windows), and are what libraries can be held
-against. All of this is arithmetic on calls.
+NVIDIA's libraries are faster. Our kernels need no more than the driver. They take cases that the libraries
+refuse (padding that differs at the two ends, pools over partial windows), and libraries can be compared
+with them. All of this is arithmetic on calls.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from relational_tensat.gpu.memory import collapse, contiguous, item_bytes, padde
 
 _TILE = 64
 _SIMT_THREADS, _MMA_THREADS = 256, 128
-#: What CUDA allows along y and z of a grid; kernels step on along z, not along y.
+#: CUDA's limit along y and z of a grid; kernels step on along z, not along y.
 _MOST_BLOCKS = 65_535
 
 
@@ -166,7 +166,7 @@ def _walk(windows: Windows) -> dict[str, Triple]:
     }
 
 
-#: What cuBLASLt applies on its way out; its GELU is the approximation by tanh.
+#: Functions that cuBLASLt applies on its way out; its GELU is the approximation by tanh.
 BLAS_ACTIVATIONS = ("none", "relu", "gelu_tanh")
 
 
@@ -182,7 +182,7 @@ class BlasProduct:
         a_stride, b_stride, c_stride: elements from one to the next.
         bias: whether cuBLAS adds it, a number per row of C'.
         act: the activation that cuBLAS applies.
-        rest: what is left of bias and activation, for our kernel; None where cuBLAS does it all.
+        rest: the part of bias and activation left for our kernel; None if cuBLAS does it all.
     """
 
     rows: int
@@ -287,8 +287,8 @@ def _epilogue(
 def even_padding(windows: Windows) -> bool:
     """Whether padding both ends by ``begins`` gives the windows that there are.
 
-    cuDNN knows no other padding. What is padded beyond the last window is never read, so the ends may
-    differ as long as the number of windows does not.
+    cuDNN knows no other padding. Padding beyond the last window is never read, so the ends may differ as
+    long as the number of windows does not.
     """
     return all(
         (size + 2 * begin - (kernel - 1) * dilation - 1) // stride + 1 == out

@@ -93,7 +93,7 @@ def _view(kind: TensorType, ref: Ref, strides: Sequence[int]) -> DeviceTensor:
 
 
 _TILE = 32
-#: What CUDA allows along y and z of a grid.
+#: CUDA's limit along y and z of a grid.
 _MOST_TILES = 65_535
 _RANK = 6
 

@@ -1,8 +1,8 @@
 """Compiling the kernels with NVRTC: no driver, GPU, toolkit or header is needed.
 
 NVRTC is reached through ``cuda.bindings``, which finds its library in the wheel ``nvidia-cuda-nvrtc``, in a
-CUDA toolkit or on the system; so are the functions of the driver that PyCUDA has not. What has been
-compiled is kept in the user's cache folder, by the sources, the architecture and NVRTC's version.
+CUDA toolkit or on the system; so are the functions of the driver that PyCUDA has not. Compiled code is kept
+in the user's cache folder, by the sources, the architecture and NVRTC's version.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class Compiled:
     """Machine code of one unit.
 
     Attributes:
-        names: what each kernel is called in the code, by its full name.
-        log: what the compiler says of each kernel: registers, shared memory, spills; "" where the
-            code comes from the cache.
+        names: each kernel's name in the code, by its full name.
+        log: the compiler's notes on each kernel: registers, shared memory, spills; "" if the code comes
+            from the cache.
     """
 
     unit: str
@@ -118,9 +118,9 @@ def compile_source(
     """Compile CUDA C++.
 
     Args:
-        unit: what the source is called in messages.
+        unit: the source's name in messages.
         source: its text.
-        headers: what it may include, by name.
+        headers: the files that it may include, by name.
         kernels: the full names of its templates' instances; kernels with C linkage need none.
         arch: for example ``sm_90``.
 

@@ -56,7 +56,7 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True)
 class GpuPlan:
-    """What an executor runs.
+    """The plan that an executor runs.
 
     Attributes:
         inputs: the graph's inputs by name.
@@ -94,7 +94,7 @@ class GpuPlan:
 
 
 def plan_graph(graph: Graph, math: str = "fp32") -> GpuPlan:
-    """Plan a graph; what depends on weights only should have been folded before (``fold_weights``).
+    """Plan a graph; parts that depend on weights only should have been folded before (``fold_weights``).
 
     Args:
         math: how float32 is multiplied, one of ``MATH_MODES``.
@@ -227,7 +227,7 @@ class Executor(Closing):
         self._calls: list[BoundCall] = []
         try:
             self._base = self._allocate(plan.total_bytes)
-            # calls are tried when they are bound: what lies here must not be taken for indices
+            # calls are tried when they are bound: the memory here must not be taken for indices
             library.clear(self._base, plan.total_bytes)
             for name, tensor in plan.weights.items():
                 data = encode(plan.weight_data(name), tensor.type.dtype)

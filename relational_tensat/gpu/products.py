@@ -118,7 +118,7 @@ _BATCH_AXES = 3
 
 @dataclass(frozen=True, slots=True)
 class _Factors:
-    """What is multiplied, and how: alpha A B, each factor transposed first on demand."""
+    """The factors, and how they are multiplied: alpha A B, each factor transposed first on demand."""
 
     a: DeviceTensor
     b: DeviceTensor
@@ -129,7 +129,7 @@ class _Factors:
 
 @dataclass(frozen=True, slots=True)
 class _Epilogue:
-    """What is done to a product on its way out: an addend of its type, a bias, an activation."""
+    """The last steps of a product: an addend of its type, a bias, an activation."""
 
     addend: DeviceTensor | None
     bias: DeviceTensor | None

@@ -1,9 +1,8 @@
 """A run as a page: the model before and after, every step between, the search, and the e-graph behind it.
 
-``collect`` reads what the page of a run's database shows, ``write_page`` makes the page of that. What a
-page shows is plain data (``data``), collected from the tables; its drawing is TypeScript in
-``page/``, built into ``bundle/`` by ``npm run build``, which is committed, so that only who changes the
-drawing needs node.
+``collect`` reads what the page of a run's database shows, ``write_page`` makes the page of that. The
+content of a page is plain data (``data``), collected from the tables. TypeScript in ``page/`` draws it;
+``npm run build`` makes ``bundle/``, which is committed, so that only changes of the drawing need node.
 
 The names below are imported when they are first used: most runs have no page.
 """

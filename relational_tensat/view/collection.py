@@ -129,7 +129,7 @@ def collect(
     Args:
         connection: to the run's database; nothing in it is changed.
         check: compute every tensor that a step replaces both ways.
-        also: another source of costs, beside the run's: what both graphs have is costed by it, too.
+        also: another source of costs, beside the run's; it prices the operators that both graphs have, too.
 
     Raises:
         InputError: it is no database of a run, or of another version, or nothing was extracted.

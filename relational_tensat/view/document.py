@@ -78,7 +78,7 @@ def json_block(data: object) -> str:
 
 
 def write_page(data: PageData | KernelPage, path: Path) -> None:
-    """Write a page; who reads the file meanwhile reads the old one.
+    """Write a page; readers of the file see the old one until then.
 
     Raises:
         InputError: it cannot be written.
@@ -100,7 +100,7 @@ class RunPage:
     """The page of a run: shown where it is the value of a notebook's cell, or saved as a file.
 
     Attributes:
-        data: what it shows.
+        data: the page's content.
     """
 
     data: PageData

@@ -35,7 +35,7 @@ from relational_tensat.view.data.graph_data import (
 )
 from relational_tensat.view.forms import OperatorForms
 
-#: What each kind of evidence means; see ``rules.soundness.verdict``.
+#: The meaning of each kind of evidence; see ``rules.soundness.verdict``.
 _EVIDENCE = {
     "exact": "exact arithmetic modulo a prime",
     "float64": "floating point, up to rounding",
@@ -44,7 +44,7 @@ _EVIDENCE = {
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """What is known of a rule where it was applied."""
+    """The evidence for a rule where it was applied."""
 
     text: str
     conditions: tuple[Condition, ...]
@@ -52,7 +52,7 @@ class Reason:
 
 
 class Reasons:
-    """Gives the reason of each step of a run; what is known of a rule is looked up once."""
+    """Gives the reason of each step of a run; the evidence for a rule is looked up once."""
 
     def __init__(self, stored: StoredEGraph) -> None:
         self._stored = stored
@@ -104,7 +104,7 @@ def film(explanation: Explanation, forms: OperatorForms, checks: Sequence[str] =
     """Return the film of an explanation.
 
     Args:
-        checks: what a comparison of the tensors that each step replaces gave; empty without one.
+        checks: the results of comparing the tensors that each step replaces; empty without a comparison.
     """
     return _Filming(explanation, forms).film(checks)
 

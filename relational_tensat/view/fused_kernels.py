@@ -78,7 +78,7 @@ def _use(
 
 
 def _replaced(signature: StoredSignature, costs: _KernelCosts) -> Iterator[ReplacedOperator]:
-    """Return the operators that an e-node's kernel replaces; constants among them are none."""
+    """Return the operators that an e-node's kernel replaces, without constants."""
     operator = cast(FusedKernel, get_operator(signature.symbol.op))
     first = len(signature.operands)
     parts, kinds = operator.typed_parts(signature.operands, dict(signature.symbol.attrs))

@@ -36,7 +36,7 @@ from relational_tensat.view.frames import why_unused
 
 #: A query that takes longer is stopped.
 LONGEST_QUERY_S = 30.0
-#: What an answer may have at most; a page shows a part of that.
+#: The most rows of an answer; a page shows a part of them.
 _MOST_BYTES = 8 << 20
 
 
@@ -152,13 +152,13 @@ class WholeEGraph:
 
 HOST = "127.0.0.1"
 _TOKEN_BYTES = 24
-#: Of larger e-graphs, what the result would cost with another e-node is not told: all would be read for it.
+#: Of larger e-graphs, the result's cost with another e-node is not told: all would be read for it.
 _MOST_FOR_SWAPS = 50_000
 #: Classes that may be asked for at once.
 _MOST_CLASSES = 200
-#: An id is of 32 bits; of what is none, so many characters are repeated.
+#: An id is of 32 bits; of any other text, so many characters are repeated.
 _DIGITS, _SHOWN = 9, 80
-#: What is being answered when the server ends has so long to notice.
+#: A question that is being answered when the server ends has so long to notice.
 _LONGEST_END_S = 2.0
 _INTERRUPT_EVERY_S = 0.02
 _JSON = "application/json; charset=utf-8"
@@ -205,7 +205,7 @@ class RunView:
 
     @cached_property
     def _classes(self) -> Classes:
-        """Reads classes; what the result costs with another e-node is told where the e-graph is small."""
+        """Reads classes; small e-graphs also tell the result's cost with another e-node."""
         rows = self._stored.connection.execute("SELECT count(*) FROM enode").fetchall()
         ((e_nodes,),) = rows
         swaps = Swaps(self._stored) if e_nodes <= _MOST_FOR_SWAPS else None
@@ -268,7 +268,7 @@ class Server(ThreadingHTTPServer):
     """Serves one run on this machine.
 
     Attributes:
-        address: what a browser opens.
+        address: the URL for a browser.
     """
 
     daemon_threads = True

@@ -2,7 +2,7 @@
 
 Full matches checked: which check of a rule rejected how many, and for what values.
 
-What came of the search for a rule's pattern, in a line.
+The outcome of the search for a rule's pattern, in a line.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _ALWAYS = frozenset({"attribute", "where", "worth"})
 
 @dataclass(frozen=True, slots=True)
 class CheckCount:
-    """What became of the configurations of a rule's matches.
+    """The outcomes of the configurations of a rule's matches.
 
     Attributes:
         steps: one per check, with the matches that are left after it.
-        valid: what the rule builds, per configuration that passed all checks.
+        valid: the built nodes, per configuration that passed all checks.
     """
 
     steps: tuple[JoinStep, ...]
@@ -137,7 +137,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class CheckWork:
-    """What a run did with a rule in one iteration: matches worked on, e-nodes made."""
+    """The work of a run on a rule in one iteration: matches worked on, e-nodes made."""
 
     iteration: int
     matches: int
@@ -151,7 +151,7 @@ class WhyNot:
     Attributes:
         in_run: whether the run had just this rule; if not, it is checked on what the run left.
         tensor: where it was looked for; "" for everywhere.
-        work: what the run did with it, by iteration.
+        work: the run's work on it, by iteration.
         traces: the search; one per source that may stand at ``tensor``.
         result_us: modelled cost of the extracted graph; what ``MatchOutcome.cost_us`` is compared with.
     """
@@ -203,10 +203,10 @@ def why_not(
 
 
 class Funnels:
-    """Reports how far rules got in one run; what all of them need is read once.
+    """Reports how far rules got in one run; tables that all of them need are read once.
 
     Attributes:
-        swaps: what the result would cost if other e-nodes were chosen.
+        swaps: the result's cost with other e-nodes.
     """
 
     def __init__(self, stored: StoredEGraph) -> None:
@@ -275,7 +275,7 @@ def _traces(stored: StoredEGraph, rule: Rule, at: int, outcomes: Outcomes) -> It
         yield Trace(place, tuple(steps), search.matches, search.is_cut, tuple(results))
 
 
-#: What a status means, for so many matches.
+#: The meaning of a status, for so many matches.
 _MEANING = {
     "chosen": "the result computes what the rule built",
     "not chosen": "applied, but extraction chose something else",

@@ -14,7 +14,7 @@ from relational_tensat.rules.instance import Instance, tensor_vars
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor.types import AttrItems, ValueType
 
-#: What can have become of a match, best first.
+#: The possible outcomes of a match, best first.
 STATUSES = ("chosen", "not chosen", "not needed", "filtered", "cyclic", "not united")
 
 
@@ -30,9 +30,9 @@ class MatchOutcome:
             closed a cycle); ``not united`` (its target is not there, or is in another e-class).
         made_by: the rule that made the target's root; "original" for the original graph, "" where
             there is no such e-node.
-        iteration: when that was; -1 where there is no such e-node.
+        iteration: the iteration that made it; -1 without such an e-node.
         cost_us: modelled cost of the result with this put in; None where it is unknown.
-        detail: what was chosen instead, or what prevents it.
+        detail: the e-node chosen instead, or the obstacle.
     """
 
     places: tuple[str, ...]

@@ -32,7 +32,7 @@ class JoinStep:
         requirement: in words, or a condition in the rule language.
         left: rows that are left after it.
         source: which source is searched, from 1; 0 where it is about all of them.
-        instead: what there was where it rejected something, most frequent first.
+        instead: the values that it rejected, most frequent first.
     """
 
     stage: str
@@ -47,8 +47,8 @@ class _Join:
     """One step of a source's search as SQL.
 
     Attributes:
-        table: what is joined, "" where the step only compares.
-        condition: what must hold of it.
+        table: the joined table, "" if the step only compares.
+        condition: the condition on it.
         operand: the column with the class where the step looks for an e-node, "" for any class.
         leaves: the two columns that a comparison is about.
         node: the index of the pattern's node, -1 for a comparison.
@@ -109,7 +109,7 @@ class SourceSearch:
 
     @property
     def letter(self) -> str:
-        """What the names of its tables and columns begin with."""
+        """The first letter of the names of its tables and columns."""
         return ascii_lowercase[self.number - 1]
 
     def steps(self) -> Iterator[JoinStep]:
@@ -133,7 +133,7 @@ class SourceSearch:
 
     @property
     def match_columns(self) -> MatchColumns:
-        """What a match consists of, in columns of ``query``."""
+        """The columns of ``query`` that make a match."""
         letter = self.letter
         tables = [f"{letter}{i}" for i in range(len(self._pattern.nodes))]
         return MatchColumns(

@@ -2,7 +2,7 @@
 
 PyCUDA owns device, memory, modules, streams and events, in the primary context, which the libraries share.
 Products go to cuBLASLt, convolutions and pools to cuDNN, through ``ctypes`` on their shared libraries
-(``modules`` says why); what they refuse, and all else, runs on kernels of our own.
+(``modules`` says why). All others, and those that the libraries refuse, run on kernels of our own.
 """
 
 from __future__ import annotations

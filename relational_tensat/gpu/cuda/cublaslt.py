@@ -29,7 +29,7 @@ from relational_tensat.gpu.cuda.modules import (
 from relational_tensat.gpu.library_calls import BlasProduct, blas_product
 
 NAME = "cublasLt"
-#: What cuBLAS asks for on Hopper.
+#: The workspace that cuBLAS asks for on Hopper.
 _WORKSPACE_BYTES = 32 << 20
 #: So many algorithms are tried.
 _TRIED = 8
@@ -45,7 +45,7 @@ _EPILOGUES = {"none": 0, "relu": 2, "gelu_tanh": 32}
 _LAYOUT_BATCH_COUNT, _LAYOUT_BATCH_STRIDE = 5, 6
 _PREFERENCE_WORKSPACE = 1
 _PREFERENCE_ALIGNMENTS = (5, 6, 7, 8)  # of cuBLAS's A, B, C and D
-#: What cuBLASLt takes operands to lie at multiples of, unless it is told.
+#: cuBLASLt takes operands to lie at multiples of this, unless it is told.
 _MOST_ALIGNMENT_BYTES = 256
 
 _UINT64 = ctypes.c_uint64
@@ -221,7 +221,7 @@ class CublasLt:
         """Return the algorithms that cuBLASLt thinks best, the best first.
 
         Args:
-            alignments: what the addresses of its A, B, C and D are multiples of, in bytes.
+            alignments: numbers of bytes that divide the addresses of its A, B, C and D.
 
         Raises:
             InputError: it has none.
@@ -270,7 +270,7 @@ class BoundProduct:
 
     @property
     def implementation(self) -> str:
-        """What runs it: cuBLASLt, perhaps with an epilogue of ours."""
+        """The implementation: cuBLASLt, perhaps with an epilogue of ours."""
         return NAME if self.rest is None else f"{NAME}+{OWN}"
 
     @property

@@ -2,9 +2,9 @@
 
 The algorithm is the fastest that fits into the workspace, as cuDNN's own search times them: in a process
 the same one whenever the configuration is the same, on its own or in a graph. TASO measures by that, too
-(``cudnnFindConvolutionForwardAlgorithmEx``). What cuDNN's heuristic names first is often far from it: on an
-H100, a convolution of 512 by 512 filters of 3 x 3 on 7 x 7 elements took 162 µs so, of which reading the
-filters is 3. Addend, bias and relu are fused where cuDNN does so; what is left is one launch of ours.
+(``cudnnFindConvolutionForwardAlgorithmEx``). The first choice of cuDNN's heuristic is often far from it: on
+an H100, a convolution of 512 by 512 filters of 3 x 3 on 7 x 7 elements took 162 µs so, of which reading the
+filters is 3. Addend, bias and relu are fused where cuDNN can; the rest is one launch of ours.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _MOST_WORKSPACE_BYTES = 1 << 30
 
 
 class Algorithms:
-    """What has been found out about convolutions, wherever their operands lie.
+    """The algorithms found for convolutions, at any place of their operands.
 
     Args:
         handle: cuDNN's.
@@ -281,7 +281,7 @@ class Cudnn:
         return descriptor
 
     def _bias(self, call: Convolution, resolve: Resolve) -> int:
-        """Return the address of the bias; where there is none, of zeros: cuDNN requires one with relu."""
+        """Return the address of the bias, or of zeros: cuDNN requires a bias with relu."""
         if call.bias is not None:
             return resolve(call.bias)
         needed = call.groups * call.filters * item_bytes(call.dtype)

@@ -134,7 +134,7 @@ class BoundConvolution:
 
     @property
     def implementation(self) -> str:
-        """What runs it: cuDNN, perhaps with a launch of ours before or behind."""
+        """The implementation: cuDNN, perhaps with a launch of ours before or behind."""
         return NAME if self.pad is None and self.rest is None else f"{NAME}+{OWN}"
 
     @property

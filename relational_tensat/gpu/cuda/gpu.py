@@ -31,8 +31,8 @@ class Gpu:
     Attributes:
         driver: the module ``pycuda.driver``.
         stream: on which everything is enqueued.
-        name: what NVIDIA calls the device.
-        arch: what NVRTC calls its instruction set, e.g. ``sm_90``.
+        name: NVIDIA's name of the device.
+        arch: NVRTC's name of its instruction set, e.g. ``sm_90``.
         driver_version: of NVIDIA's driver, e.g. ``580.159.03``.
         l2_bytes: of its last-level cache.
     """
@@ -133,7 +133,7 @@ class Events:
 
 
 class RecordedLaunches:
-    """What was enqueued while recording, ready to be started again and again."""
+    """Launches enqueued while recording, ready to be started again and again."""
 
     def __init__(self, driver: Any, stream: Any, executable: Any) -> None:
         self._driver = driver
@@ -178,7 +178,7 @@ def record_launches(gpu: Gpu, enqueue: Callable[[], None]) -> RecordedLaunches:
 
 #: Runs that are timed together, and how many times; the shortest of these counts.
 _TOGETHER, _TIMES = 10, 3
-#: What is faster by less is as fast: the first one is taken, whatever the clock says today.
+#: A smaller lead counts as level: the first one is taken, so that a noisy clock decides nothing.
 _TIE = 0.02
 
 

@@ -68,8 +68,8 @@ class ENode:
         children: classes.
         iteration, rule: when it was made and by what; 0 and "" for the original graph.
         filtered: the cycle filter took it out.
-        forced_us: what the result would cost with it; None where the result has no use for its class, or
-            that would be cyclic, or was not computed.
+        forced_us: the result's cost with it; None if the result has no use for its class, or that would be
+            cyclic, or was not computed.
     """
 
     id: int
@@ -154,10 +154,10 @@ class ValueRow:
     """A value of a graph, and the operator that computes it.
 
     Attributes:
-        id: what it is called in all frames: its class, and a number where the class has several.
+        id: its name in all frames: its class, and a number if the class has several.
         form: index of the operator.
         inputs: ids of the operands.
-        names: what the original model calls it.
+        names: its names in the original model.
         is_constant: it is known before inference, so that it costs nothing.
     """
 
@@ -180,7 +180,7 @@ class GraphFrame:
 
 @dataclass(frozen=True, slots=True)
 class FrameChange:
-    """What makes one frame of the next: values that go, and values that come or take another form."""
+    """The change from one frame to the next: values that go, and values that come or take another form."""
 
     gone: tuple[str, ...]
     put: tuple[ValueRow, ...]
@@ -201,14 +201,14 @@ class FilmStep:
 
     Attributes:
         backward: the law is read from right to left.
-        places: what was replaced, as the model calls it.
+        places: the replaced values, by the model's names.
         found, built: operators that the rule matched, and those that it put in their place.
         matched: ids of the values that the rule matched (before) and built (after).
         cost_us, operators: of the graph after the step.
         text: the rule, as its file writes it.
         conditions: of the rule, with their values here.
         evidence: how it is known that the rule is true.
-        check: what the comparison of the replaced tensors gave; "" where none was made.
+        check: the result of comparing the replaced tensors; "" without a comparison.
         change: from the frame before.
     """
 

@@ -21,8 +21,8 @@ class MuNode:
         dims: of what it makes.
         inputs: ids of boxes of the same level.
         stage: of a block's: ``before``, ``loop`` or ``after``; "" where there is no loop.
-        kernel: index of the kernel in ``MuDrawing.kernels``; None where it is none.
-        inner: what is within it, of a thread graph.
+        kernel: index of the kernel in ``MuDrawing.kernels``; None for other nodes.
+        inner: the nodes within it, of a thread graph.
     """
 
     id: str
@@ -38,7 +38,7 @@ class MuNode:
 
 @dataclass(frozen=True, slots=True)
 class MuTransfer:
-    """What all blocks load or store of a tensor; see ``mugraph.sizing.transfers``.
+    """The bytes that all blocks load or store of a tensor; see ``mugraph.sizing.transfers``.
 
     Attributes:
         maps: which variable each axis of the grid splits (of a result: makes longer), and which one the
@@ -56,7 +56,7 @@ class MuTransfer:
 
 @dataclass(frozen=True, slots=True)
 class MuKernel:
-    """A kernel: its grid and loop, what it moves, and what a block of it does.
+    """A kernel: its grid and loop, its transfers, and the work of one block.
 
     Attributes:
         grid: the extents of the axes x, y, z that there are.
@@ -94,7 +94,7 @@ class ReplacedOperator:
 
     Attributes:
         id: its number: the kernel's operands have the first ones.
-        op, type: what it is, and of what type its result.
+        op, type: its operator, and its result's type.
         inputs: numbers of what it takes.
         cost_us: of one application under the run's costs; None where these have none.
         moved_bytes: of its operands and its result.
@@ -117,7 +117,7 @@ class FusedUse:
         eclass, enode: where it is; the extracted graph's, if it has any.
         uses: e-nodes with this kernel in the extracted graph, and in all.
         cost_us: of one application under the run's costs; None where these have none.
-        operands: what it takes: names of the model, or e-classes.
+        operands: its operands: names of the model, or e-classes.
     """
 
     key: str

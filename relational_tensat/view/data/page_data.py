@@ -17,7 +17,7 @@ from relational_tensat.view.data.kernel_data import FusedUse, RunningUse
 
 @dataclass(frozen=True, slots=True)
 class ExtractionRow:
-    """An extraction; see the table ``extraction_log``. A bound of 0 is none."""
+    """An extraction; see the table ``extraction_log``. A bound of 0 says nothing."""
 
     iteration: int
     e_nodes: int
@@ -41,7 +41,7 @@ class CourseEvent:
 
 @dataclass(frozen=True, slots=True)
 class RuleWork:
-    """What a rule did.
+    """The work of a rule.
 
     Attributes:
         matches, unions, e_nodes: worked on, asked for, made.
@@ -120,7 +120,7 @@ class SearchTree:
 
 @dataclass(frozen=True, slots=True)
 class SearchCourse:
-    """How a run searched; the tree is None where there was none."""
+    """The course of a search; the tree is None for searches without one."""
 
     iterations: tuple[IterationReport, ...]
     extractions: tuple[ExtractionRow, ...]
@@ -179,8 +179,8 @@ class Summary:
     Attributes:
         cost_source: the source of the costs in ``OperatorForm.costs_us``, one each; that of the run first.
         model: its file's name, or the graph's where there was no file.
-        runs_on: what the run is for; "" where that is not known.
-        gain: what the run gained, and whether that was measured or is modelled.
+        runs_on: the backend that the run is for; "" if unknown.
+        gain: the run's gain, and whether that was measured or is modelled.
         size, search, verified: of both files, why exploration ended and what is proven, and how the result
             was compared, all as the terminal says it; "" where the run has not ended.
         before_us, after_us: of the original and of the extracted graph, under the run's costs.
@@ -214,7 +214,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class QueryAnswer:
-    """What a query returned: the first rows, and whether there are more."""
+    """The rows that a query returned: the first ones, and whether there are more."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
@@ -244,8 +244,8 @@ class PageData:
 
     Attributes:
         original, result: the graph as it was given, and the extracted one.
-        film: None where it is asked for later, as it needs the whole e-graph, or where no way from the one
-            graph to the other was found; ``no_film`` states why then, and is "" otherwise.
+        film: None if it is asked for later, as it needs the whole e-graph, or if no way from the one graph
+            to the other was found; ``no_film`` states the reason then, and is "" otherwise.
         kernels: those that rules brought into the e-graph.
         running: those that onnxruntime runs in the written file.
     """
