@@ -25,7 +25,7 @@ from relational_tensat.cost.source import ESTIMATED, FREE, CostAnswer, CostModel
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.graph import RUN_US_KEY
 
-#: What is left to one thread while there is little of it.
+#: Operators that one thread carries out while there is little work.
 _ALONE = frozenset({
     "abs", "add", "cast", "clip", "concat", "dequantize", "div", "dynamic_quantize", "equal", "erf",
     "exp", "expand", "floor", "gather", "greater", "greater_equal", "hard_sigmoid", "hard_swish",
@@ -81,14 +81,14 @@ def with_cache_state(profile: Profile, graph: Graph, prices: Prices = profile_us
 
     Of the runs of a turn the first finds next to nothing there, the second half of it, the fourth nearly
     all; so the part is the less, the fewer runs such a turn has: none where one takes ``weight_cache_us``,
-    half where it takes half of that. How long it takes depends on that part in turn: T = cold - part
-    (cold - warm), and part = 1 - T / weight_cache_us. What is compared with the graph is run as often
-    (``Repeated.as_often_as``), so that the same part holds for it, however quick it is. A graph that
-    says in its metadata what it was compared with keeps that part.
+    half where it takes half of that. How long it takes depends on that part in turn: T = cold - part (cold
+    - warm), and part = 1 - T / weight_cache_us. A graph that is compared with it is run as often
+    (``Repeated.as_often_as``), so that the same part holds for it, however quick it is. A graph that says
+    in its metadata what it was compared with keeps that part.
 
     Args:
         graph: its kernels, as far as it is known what these are.
-        prices: what they cost by the profile.
+        prices: their costs by the profile.
     """
     most_us = profile.weight_cache_us
     if not most_us:
@@ -130,7 +130,7 @@ class AnalyticSource(CostSource):
 
     @property
     def model(self) -> CostModel:
-        """What is asked."""
+        """The cost model that is asked."""
         return self._model
 
     @property

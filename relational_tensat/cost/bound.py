@@ -5,12 +5,13 @@ is not above it. Let the cheapest graph under these have measured kernels only. 
 one. Every other graph really costs at least as much as under the bounds, which is no less. So nothing
 that is unmeasured is in a cheaper graph (``extract/few_measurements.py`` measures until that is so).
 
-What holds of any kernel is only that it takes more than no time: where an operator has been measured fewer
-than ``FEWEST`` times, the bound is 0. Beyond that it rests on a premise, which reports state: per unit of
-work, which is the roofline's time under the base profile, no kernel is quicker by more than ``MARGIN`` than
-the quickest of its ``NEAREST``, the kernels of the same operator nearest in operations and bytes. Of 2,538
-recorded times (xeon-2.5ghz-avx512), each left out in turn, 0.2 % were quicker than that, of 765 of an AMD
-EPYC 0.4 %; half of the bounds were above 0.72 / ``MARGIN`` and 0.85 / ``MARGIN`` of the time. With more
+Of any kernel only one thing holds: it takes more than no time. Where an operator has been measured fewer
+than ``FEWEST`` times, the bound is 0. Beyond that the bound rests on a premise, which reports state. The
+measure is a time per unit of work, and a unit is the roofline's time under the base profile: no kernel is
+quicker by more than ``MARGIN`` than the quickest of its ``NEAREST``, the kernels of the same operator
+nearest in operations and bytes. Each of 2,538 recorded times (xeon-2.5ghz-avx512) was left out in turn: 0.2
+% were quicker than that, of 765 of an AMD EPYC 0.4 %. Half of the bounds were above 0.72 / ``MARGIN`` and
+0.85 / ``MARGIN`` of the time. With more
 times the nearest are nearer: all bounds are taken again before the next choice.
 """
 

@@ -39,7 +39,7 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 #: Another process holds the file for milliseconds; one that does so for longer is stuck.
 _LOCK_WAIT_S = 30.0
 _LOCK_RETRY_S = (0.005, 0.025)
-#: What to do where a cache cannot be used.
+#: The advice where a cache cannot be used.
 _ANOTHER = "--cost-cache names another file"
 #: The tables that are made when they are first needed, and what deletes a key's rows of each.
 _MORE_TABLES = {
@@ -82,8 +82,8 @@ class CostCache:
         """Name its file.
 
         Args:
-            is_dispensable: whether it may be lost where the disk is full: what is measured is kept in
-                memory then, and for this process only.
+            is_dispensable: whether it may be lost if the disk is full: times are kept in memory then, and
+                for this process only.
         """
         self.path = path
         self._is_dispensable = is_dispensable
@@ -154,7 +154,7 @@ class CostCache:
 
     @in_memory_when_full
     def keep_races(self, key: DeviceKey, outcomes: Sequence[RaceOutcome]) -> None:
-        """Write what races on a device said; what was known of the same models is replaced."""
+        """Write the results of races on a device; they replace earlier ones of the same models."""
         columns = {
             "model": [each.model for each in outcomes],
             "before_us": [json.dumps(each.before_us, sort_keys=True) for each in outcomes],
@@ -234,8 +234,8 @@ class CostCache:
         ]
 
     def forget(self, key: DeviceKey) -> int:
-        """Delete the rows of one key, what races said under it, and the times of compiled code; return how
-        many rows there were."""
+        """Delete the rows of one key, the races under it, and the times of compiled code; return how many
+        rows there were."""
         if not self.path.exists():
             return 0
         with self.opened() as connection:
@@ -340,7 +340,7 @@ class CostCache:
         engine.execute(sql("cost_cache/schema"))
 
 
-#: What there is instead of caches whose disks are full, by their paths.
+#: Stand-ins for caches whose disks are full, by their paths.
 _IN_MEMORY: dict[Path, duckdb.DuckDBPyConnection] = {}
 _log = logging.getLogger("relational_tensat")
 

@@ -1,12 +1,12 @@
 """Prices of kernels that nobody has measured: a profile's, times what others take beside theirs.
 
 For each measured time the logarithm of time / price is known. An estimate's is their weighted mean, in
-three steps, from what says least of a kernel to what says most: the median over all times; the kernels of
-its family, with the first as one more, of weight ``PARENT``; those of its operator, with the second
-likewise. A kernel's weight is 1 / (1 + (d / ``NEAR``)²), d being its distance in the logarithms of the
-roofline's arithmetic and memory time (Shepard 1968, "A two-dimensional interpolation function for
-irregularly-spaced data"), so kernels of its own size decide where there are any, and far ones where there
-are none. No ratio counts as further than ``MOST`` from its step's parent: a few wild times do not decide.
+three steps, from the least specific to the most: the median over all times; the kernels of its family, with
+the first as one more, of weight ``PARENT``; those of its operator, with the second likewise. A kernel's
+weight is 1 / (1 + (d / ``NEAR``)²), d being its distance in the logarithms of the roofline's arithmetic and
+memory time (Shepard 1968, "A two-dimensional interpolation function for irregularly-spaced data"), so
+kernels of its own size decide where there are any, and far ones where there are none. No ratio counts as
+further than ``MOST`` from its step's parent: a few wild times do not decide.
 
 A mix of measured and estimated costs misleads where one kind is cheaper as a rule. With 40 of a model's 124
 measured kernels the others' sum is estimated 1 % too high (regnet), with a factor for each family, launch,
@@ -35,7 +35,7 @@ from relational_tensat.tensor.operators import get_operator
 FEWEST = 3
 #: Distance, in the logarithms of both sides of the roofline, at which a kernel counts half.
 NEAR = 0.5
-#: What less is known of counts like so much of a kernel of the same size.
+#: Less specific knowledge counts like so much of a kernel of the same size.
 PARENT = 0.3
 #: Ratios of time and price are at most exp(MOST) times what less is known of says.
 MOST = 1.5
@@ -91,7 +91,7 @@ class Calibration:
 
     Attributes:
         times_us: by configuration; those of 0 (no kernel runs) are left out.
-        prices: what a configuration costs by the profile.
+        prices: the costs of configurations by the profile.
     """
 
     profile: Profile
@@ -237,7 +237,7 @@ def calibrate(
     """Return a profile beside measured times; those of 0 (no kernel runs) say nothing.
 
     Args:
-        prices: what a configuration costs by the profile, where more is known of it than that has.
+        prices: the costs of configurations by the profile, where more is known of them than that has.
     """
     timed = {configuration: us for configuration, us in times_us.items() if us > 0}
     return Calibration(profile, timed, prices)

@@ -63,7 +63,7 @@ class WholeTiming:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """One application of an operator as a device sees it: what decides how long its kernel takes.
+    """One application of an operator as a device sees it: the facts that decide its kernel's time.
 
     Make them with ``cost.key.configuration_of``: equal applications give equal configurations.
 
@@ -85,7 +85,7 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class TimingSample:
-    """What measuring one configuration gave: microseconds of one kernel, over ``samples`` runs.
+    """The measurement of one configuration: microseconds of one kernel, over ``samples`` runs.
 
     All three times are 0 where the device runs no kernel.
     """
@@ -144,11 +144,11 @@ PROTOCOLS: Mapping[str, MeasuringProtocol] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class DeviceKey:
-    """What must be the same for a time to be used again.
+    """The facts that must be the same for a time to be used again.
 
     Attributes:
         kind: ``cpu`` or ``cuda``, a key of ``PROTOCOLS``.
-        name: what the maker calls the device.
+        name: the maker's name of the device.
         driver: its version; for a CPU, the instruction sets that matter.
         libraries: the versions of what ran the kernels, by name; also the modes that change times
             (e.g. ``{"onnxruntime": "1.31.1", "optimizations": "off"}``).
@@ -167,7 +167,7 @@ class Device(Protocol):
 
     @property
     def key(self) -> DeviceKey:
-        """What its times hold for."""
+        """The key of its times."""
 
     @property
     def statistic(self) -> str:

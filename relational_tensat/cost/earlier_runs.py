@@ -1,7 +1,7 @@
 """Earlier runs in the cost cache: the graphs that were timed whole, and how long was measured.
 
-The same model run in the same way again gets the same choice: by the same costs, of which no more
-are measured than before, and of graphs that do not race again.
+A run of the same model in the same way gets the same choice: by the same costs, of which no more are
+measured than before, and of graphs that do not race again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from relational_tensat.cost.device import DeviceKey
 from relational_tensat.cost.key import device_columns
 from relational_tensat.cost.race import Standing
 
-#: What runs spend seconds on that those repeating them need not.
+#: Seconds that a run spent and a repeated run need not spend.
 MEASURING, RACING = "measuring", "racing"
 
 #: An interval whose ends are so many times apart, and that has 1 in it, tells nothing.
@@ -48,13 +48,13 @@ class Raced:
 
 @dataclass(frozen=True, slots=True)
 class SettledChoice:
-    """What a run chose.
+    """The choice of a run.
 
     Attributes:
         graph: hash of the graph that won its races.
         choice: its e-nodes, as text.
         is_dearer: it cost more than the original by the sums.
-        cost_ratio: what it cost by the sums, as a fraction of what the original did.
+        cost_ratio: its cost by the sums, as a fraction of the original's.
         has_held: there was nothing left to race; else the time was over.
     """
 
@@ -97,7 +97,7 @@ class RunsBefore:
 
     @in_memory_when_full
     def keep(self, original: str, setting: str, raced: Mapping[str, Raced]) -> None:
-        """Write what is known of graphs, by hash; what was known of them is replaced."""
+        """Write facts about graphs, by hash; they replace earlier ones."""
         known = list(raced.values())
         columns = {
             "graph": list(raced),
@@ -131,7 +131,7 @@ class RunsBefore:
 
     @in_memory_when_full
     def settle(self, run: str, setting: str, choice: SettledChoice) -> None:
-        """Write what a run chose; what runs of its hash chose before is replaced."""
+        """Write a run's choice; it replaces those of earlier runs of its hash."""
         where = {**self._columns, "run": run, "setting": setting}
         with self._opened() as connection:
             connection.execute(sql("cost_cache/settle"), {**where, **asdict(choice)})

@@ -20,7 +20,7 @@ from relational_tensat.cost.opener import DEVICES, open_device
 
 #: More weights than any cache holds.
 _MANY_BYTES = 1 << 40
-#: What a holding is to this machine: its times are used; made by other versions; of another device.
+#: The relation of a holding to this machine: its times are used; made by other versions; of another device.
 CURRENT, STALE, ELSEWHERE = "current", "stale", "elsewhere"
 
 
@@ -66,7 +66,7 @@ class Holding:
 
 
 def holdings(records: Sequence[Record], device_keys: Sequence[DeviceKey]) -> list[Holding]:
-    """Return rows by device, what this machine can use first.
+    """Return rows by device, those that this machine can use first.
 
     Args:
         device_keys: the keys of this machine's devices, see ``devices_here``.

@@ -1,4 +1,4 @@
-"""Configurations and devices as text: what caches and recorded tables are keyed by.
+"""Configurations and devices as text: the keys of caches and recorded tables.
 
 A configuration's text is a JSON object without spaces. The result's type is not in it, for it follows
 from the rest; nor is the name under which an e-graph or a model knows the application:
@@ -10,8 +10,8 @@ usually constants, their numbers follow: ``"computed":[1]``.
 
 A row of a cost cache or of a recorded table adds when it was measured, and with which result.
 
-What identifies a graph's measurements: its configurations at inference, and the hash of its contents.
-Graphs of one hash run by the same kernels, whatever their values are called.
+The identity of a graph's measurements: its configurations at inference, and the hash of its contents.
+Graphs of one hash run by the same kernels; names of values do not matter.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def configuration_of(
 ) -> Configuration:
     """Return the configuration of one application of an operator.
 
-    An attribute that changes no time is written with the one value that it has in ``Attr.timed_as``:
-    measured each, the noise of its values would look like a gain.
+    An attribute that changes no time is written with the one value of ``Attr.timed_as``: if each value were
+    measured, the noise would look like a gain.
 
     Args:
         attrs: those left out have their defaults; canonical or not.
@@ -327,8 +327,8 @@ class Contents:
     def of(self, graph: Graph) -> str:
         """Return the hash of a graph: of its operators, types, weights, outputs and operator sets.
 
-        A value's hash is made of its operator's and its operands' (Merkle 1987); the graph's is of those
-        of all nodes, so that what is computed twice counts twice.
+        A value's hash is made of its operator's and its operands' (Merkle 1987). The graph's is made of
+        those of all nodes, so that a value that is computed twice counts twice.
         """
         if graph not in self._graphs:
             self._graphs[graph] = self._of_new(graph)

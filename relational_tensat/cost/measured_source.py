@@ -57,13 +57,14 @@ Watch: TypeAlias = Callable[[int, int], None]
 class MeasuredSource(CostSource):
     """A device and its cache.
 
-    What the device cannot run is estimated by the analytic profile, calibrated on what it can.
+    Configurations that the device cannot run are estimated by the analytic profile, calibrated on the
+    others.
 
     Args:
         name: how reports call it.
         watch: is called before the first measurement and after each.
-        limit_s: wall seconds of measuring; what is asked for after them is estimated. None: as long as
-            earlier runs have left of ``LIMIT_S``.
+        limit_s: wall seconds of measuring; later configurations are estimated. None: as long as earlier
+            runs have left of ``LIMIT_S``.
         learns: costs are corrected by what races of whole graphs said before (``cost.corrections``), and
             what they say is kept.
     """
@@ -97,18 +98,18 @@ class MeasuredSource(CostSource):
         self._calibration: Calibration | None = None
         self._prices: Prices = profile_us
         self._least = LeastCosts(base_profile(device.key))
-        #: What the profile prices: the graph, and the profile as it finds its weights.
+        #: The profile's prices: of the graph, and of the profile as it finds its weights.
         self._graph: Graph | None = None
         self._found: Profile | None = None
-        #: What the cache lacked when it was looked up.
+        #: Configurations that the cache lacked when it was looked up.
         self._absent: set[Configuration] = set()
-        #: What a choice was settled by bounds of, and what was not measured for lack of time.
+        #: Configurations that bounds settled a choice of, and those left unmeasured for lack of time.
         self._bounded: set[Configuration] = set()
         self._late: set[Configuration] = set()
 
     @property
     def device(self) -> Device:
-        """What is measured on."""
+        """The device."""
         return self._device
 
     @property
@@ -121,7 +122,8 @@ class MeasuredSource(CostSource):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was estimated and why, and what was not measured; how many times of before were not used."""
+        """Notes on estimates and their reasons, on configurations left unmeasured, and on earlier times
+        that were not used."""
         sentences = []
         if self._device.key != self._opened.key:
             sentences.append(
@@ -162,7 +164,7 @@ class MeasuredSource(CostSource):
 
     @property
     def corrections(self) -> Corrections:
-        """What costs are multiplied by, as the races say until ``renew`` was called last."""
+        """Factors of costs, as the races say until the last call of ``renew``."""
         if self._corrections is None:
             outcomes = self._cache.races(self._device.key) if self._learns else []
             self._corrections = corrections_of(outcomes)
@@ -240,7 +242,7 @@ class MeasuredSource(CostSource):
         return self._uncorrected_us(configuration) * self.corrections.of(configuration.op)
 
     def adapt_to(self, graph: Graph) -> bool:
-        """Take the device as this graph finds it; what was asked of it in another state is forgotten."""
+        """Take the device as this graph finds it; answers about it in another state are forgotten."""
         self._graph, self._found = graph, None
         suited = self._opened.adapted(weight_bytes(graph))
         is_other = suited.key != self._device.key

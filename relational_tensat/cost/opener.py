@@ -1,4 +1,4 @@
-"""``--cost``: what may be written there, and the source that it names.
+"""The values of ``--cost``, and the sources that they name.
 
     analytic:PROFILE   a profile by name, or a .toml file; PROFILE alone means the same
     analytic:PROFILE:threads=N
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 TABLE_DIR = Path(__file__).resolve().parent / "tables"
 
 _ANALYTIC, _TABLE = "analytic:", "table:"
-#: What is measured here: a kind of device, or a kind and a mode; each has times of its own.
+#: The sources that measure here: a kind of device, or a kind and a mode; each has times of its own.
 DEVICES = (*PROTOCOLS, "cpu:all", "cuda:tf32")
 _THREADS = re.compile(r"cpu(:all)?:threads=\d+")
 #: A profile and its threads.
@@ -75,14 +75,14 @@ def open_source(
         text: see the module.
         cache: the cost cache of ``cpu`` and ``cuda``; None for the user's own.
         watch: is called with how many of how many configurations have been measured.
-        limit_s: wall seconds of measuring; what is asked for after them is estimated; None as for
+        limit_s: wall seconds of measuring; later configurations are estimated; None as for
             ``MeasuredSource``.
         learns: measured costs are corrected by what races said, and what they say is kept.
 
     Raises:
         UsageError: there is no such source; names the nearest.
         InputError: a profile or table is malformed.
-        MissingDependencyError: what a device needs is not installed.
+        MissingDependencyError: a package that the device needs is not installed.
     """
     if text in DEVICES or _THREADS.fullmatch(text):
         from relational_tensat.cost.cache import CostCache, default_cache

@@ -15,13 +15,13 @@ from relational_tensat.tensor.operators import Operator, get_operator
 from relational_tensat.tensor.operators.attributes import int_of, ints_of
 from relational_tensat.tensor.operators.work_steps import PACKED, REREAD, REREAD_STRETCH
 
-#: What a cache gives once more; with weights that come slower than others, the steps without arithmetic.
+#: Steps that read from a cache once more; with packing, all steps that only move bytes.
 _REREADS = frozenset({REREAD, REREAD_STRETCH})
 _MOVED = _REREADS | {PACKED}
 
 
 class Rates(Protocol):
-    """What the roofline needs to know of a device; ``cost.profile.Profile`` is one."""
+    """The facts about a device that the roofline needs; ``cost.profile.Profile`` is one."""
 
     @property
     def bandwidth_bytes_per_s(self) -> float:
@@ -29,7 +29,7 @@ class Rates(Protocol):
 
     @property
     def cache_bytes(self) -> int:
-        """What fits into the cache in which one kernel finds the results of another."""
+        """The size of the cache in which one kernel finds the results of another."""
 
     @property
     def cache_bandwidth_bytes_per_s(self) -> float:
@@ -49,11 +49,11 @@ class Rates(Protocol):
 
     @property
     def launch_us(self) -> float:
-        """What one kernel costs before it does anything."""
+        """The cost of a kernel before it does anything."""
 
     @property
     def cold_launch_us(self) -> float:
-        """What it costs more where no cache has its code and data."""
+        """The further cost if no cache has its code and data."""
 
     @property
     def cold_weight_us(self) -> float:
@@ -223,10 +223,11 @@ class ThreadCosts:
     Attributes:
         speedup: by how much each further thread makes arithmetic and activations quicker, of 1.
         weight_speedup: the same of what comes from main memory.
-        share_us: what it costs to share out a kernel.
-        alone_us: what goes through elements one by one is left to one thread if it takes less there.
-        wake_us: what it costs to wake the threads for a run where nothing of it is in a cache; right after
-            another they are awake.
+        share_us: the cost of sharing out a kernel.
+        alone_us: a kernel that goes through elements one by one is left to one thread if it takes less
+            there.
+        wake_us: the cost of waking the threads for a run that finds nothing in a cache; right after another
+            they are awake.
     """
 
     speedup: float = 0.0
@@ -245,18 +246,18 @@ class Profile:
         peak_flops_per_s: arithmetic operations per second: one number, or one per element type,
             then with a ``default`` for the types that are not listed.
         bandwidth_bytes_per_s: of the device's main memory.
-        launch_us: what one kernel costs before it does anything.
-        cold_launch_us: what it costs more where what is its own has left the caches since it ran last: code
-            and descriptions of its operands.
+        launch_us: the cost of a kernel before it does anything.
+        cold_launch_us: its further cost if its code and the descriptions of its operands have left the
+            caches since its last run.
         cold_weight_us: the same for each of its weights of more than one element.
-        graph_launch_us: the same where all launches of a model are recorded once and started as one CUDA
-            graph; 0 where there is no such thing.
+        graph_launch_us: the same if all launches of a model are recorded once and started as one CUDA
+            graph; 0 for devices without these.
         free: names of operators that launch no kernel under this profile.
         views: names of those that launch none where their results lie in the operand.
         multiprocessors: how many the device has; 0 where it has none that blocks of a kernel run on.
         shared_bytes: of the shared memory that a block may have.
         memory_bytes: of the device's main memory; 0 where that is not known.
-        cache_bytes: what fits into the cache in which one kernel finds the results of another; 0 where that
+        cache_bytes: the size of the cache in which one kernel finds the results of another; 0 where that
             makes no difference.
         cache_bandwidth_bytes_per_s: of that cache.
         elements_per_s: by operator, how many elements it works through, and by step (``STEPS``) how many
@@ -267,9 +268,9 @@ class Profile:
             runs again, of one that takes half of it, half; 0: nothing at all.
         weight_cache_bandwidth_bytes_per_s: of that cache.
         cached: the part that is there, of 1, where a model is known: ``with_cache_state``.
-        view_us: what it costs to name the same elements again.
-        run: what a run costs beside kernels.
-        threads: what several threads change; with a speed-up of 0 where that is not known.
+        view_us: the cost of naming the same elements again.
+        run: the cost of a run beside kernels.
+        threads: the effect of several threads; with a speed-up of 0 if unknown.
         n_threads: how many there are.
     """
 

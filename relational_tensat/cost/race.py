@@ -1,7 +1,7 @@
 """Graphs raced whole against the original: heats, and a test that ends when the order is clear.
 
-A heat runs all graphs in turn, each as a runtime has just loaded it: what was loaded first, or lies
-elsewhere in memory, is 5 to 10 % slower, whatever it computes. So heats are what is repeated, and their
+A heat runs all graphs in turn, each as a runtime has just loaded it: a graph that was loaded first, or lies
+elsewhere in memory, is 5 to 10 % slower for no other reason. So heats are what is repeated, and their
 spread is the noise. A graph that is slower than another beyond the noise leaves the race (Birattari et al.
 2002, "A racing algorithm for configuring metaheuristics"); the winner is then compared with the original in
 heats of its own, since the fastest of many is partly the luckiest. The original takes part twice: the
@@ -62,7 +62,7 @@ class RaceOutcome:
     """How fast a graph was against the original, and what both cost by sums of measured kernels.
 
     Attributes:
-        model: what was raced.
+        model: the model that raced.
         before_us, after_us: of the original and the other, microseconds by kind of kernel, uncorrected.
         speedup: how many times as fast the other was.
         error: of the speed-up, as a fraction: a standard deviation.
@@ -135,7 +135,7 @@ _HEAT_ROUNDS = 7
 _MOST_HEAT_S = 0.6
 #: More are never run: the winner's, and those before.
 MOST_HEATS = 24
-#: What is not known to be slower than this is as fast as the original.
+#: A graph that is not known to be slower than this counts as fast as the original.
 TIE = 0.98
 #: Standard deviations on either side of the mean in an interval of 99 %.
 _DEVIATIONS = 2.58

@@ -52,16 +52,16 @@ class CostModel(Protocol):
 
 #: Graphs that take less are not marked: nearly all of their weights are in a cache, before and after.
 LEAST_MARKED_US = 10.0
-#: Where a cost may come from; what no kernel runs for comes from nowhere ("free").
+#: The origins of costs; an operator without a kernel has none ("free").
 MEASURED, CACHED, RECORDED, ESTIMATED = ORIGINS = ("measured", "cached", "recorded", "estimated")
 FREE = "free"
-#: What nobody has measured: no less than its cost, and about its cost.
+#: The origins of costs that nobody measured: a lower bound, and an estimate.
 AT_LEAST, ABOUT = UNMEASURED = ("at least, not measured", "about, not measured")
 
 
 @record
 class CostAnswer:
-    """What a configuration costs, in microseconds, and where that is from.
+    """The cost of a configuration, in microseconds, and its origin.
 
     Attributes:
         origin: one of ``ORIGINS``, ``FREE``, or of ``UNMEASURED``.
@@ -109,7 +109,7 @@ class Race:
     """How fast a graph was against the original.
 
     Attributes:
-        model: what was raced: what is said of it again takes the place of this.
+        model: the model that raced: a later result of the same replaces this one.
         before, after: the configurations that the original and the graph run.
         speedup: how many times as fast the graph was.
         error: of the speed-up, as a fraction: a standard deviation.
@@ -122,7 +122,7 @@ class Race:
     error: float
 
 
-#: What a configuration costs by a profile, in microseconds.
+#: Prices a configuration by a profile, in microseconds.
 Prices: TypeAlias = Callable[[Profile, Configuration], float]
 
 
@@ -160,12 +160,12 @@ class CostSource(ABC):
 
     @property
     def device(self) -> Device | None:
-        """What the costs are measured on, if it is here: it can run whole graphs, too."""
+        """The device of the measurements, if it is here: it can run whole graphs, too."""
         return None
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the reader of a report should know beside the figures, one sentence each."""
+        """Remarks for the reader of a report beside the figures, one sentence each."""
         return ()
 
     def run_us(self, values: int, size_nodes: int = 0) -> float:
@@ -264,7 +264,7 @@ class CostSource(ABC):
     def modelled(
         self, configurations: Iterable[Configuration]
     ) -> Mapping[Configuration, CostAnswer]:
-        """Return what configurations cost by the profile alone, whatever is measured of them.
+        """Return the costs of configurations by the profile alone, without measurements.
 
         Where costs are not measured they are all there is.
         """
@@ -301,7 +301,7 @@ class CostSource(ABC):
         """Answer from now on by all that is known now: by estimates, and by what races said.
 
         Returns:
-            Whether some costs are others: what was answered before is out of date.
+            Whether some costs have changed: earlier answers are out of date.
         """
         return False
 
@@ -314,7 +314,7 @@ class CostSource(ABC):
         return operator.free or operator.is_left_to_readers(dict(configuration.attrs))
 
     def _told(self, configuration: Configuration) -> Configuration:
-        """Return what is asked for: what changes no answer is left out."""
+        """Return the answers asked for, without corrections that change nothing."""
         return configuration if self.tells_computed else as_constants(configuration)
 
     def _known_or(
@@ -332,7 +332,7 @@ class CostSource(ABC):
         }
 
     def _unanswered(self, configurations: Iterable[Configuration]) -> list[Configuration]:
-        """Return those that nothing is known of yet, each once; what is free is known from now on."""
+        """Return the configurations not answered yet, each once; free ones are answered from now on."""
         unanswered = []
         for configuration in dict.fromkeys(configurations):
             if configuration in self._answers:

@@ -50,7 +50,7 @@ class RecordedTable:
 
     Attributes:
         name: how messages call it.
-        samples: what was measured, by configuration.
+        samples: the measurements, by configuration.
     """
 
     name: str
@@ -181,7 +181,8 @@ def _measured(row: Mapping[str, Any], where: str) -> tuple[Configuration, Timing
 
 
 class RecordedSource(CostSource):
-    """A recorded table; what it lacks is estimated by the analytic profile, calibrated on the table."""
+    """A recorded table; configurations that it lacks are estimated by the analytic profile, calibrated on
+    the table."""
 
     def __init__(self, name: str, table: RecordedTable) -> None:
         super().__init__(name)

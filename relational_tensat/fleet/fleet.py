@@ -116,10 +116,11 @@ def fleet(
 
     Raises:
         UsageError: there is no such model or runner, two results would have one name, a file would be
-            written over, or several runs would be timed side by side. InputError: the ledger cannot be
-            used. MissingDependencyError: the runner needs a package that is not installed.
-            KeyboardInterrupt: Ctrl-C. At the first one, running tasks end with their best so far; at a
-            second one, at once. The finished tasks are in the ledger.
+            written over, or several runs would be timed side by side.
+        InputError: the ledger cannot be used.
+        MissingDependencyError: the runner needs a package that is not installed.
+        KeyboardInterrupt: Ctrl-C. At the first one, running tasks end with their best so far; at a second
+            one, at once. The finished tasks are in the ledger.
 
     Example:
         >>> fleet(["models"], "fast", Options.of(effort="low"), on="processes:4")  # doctest: +SKIP

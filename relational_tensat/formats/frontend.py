@@ -98,7 +98,7 @@ def model_suffix(path: Path) -> str:
 _TORCH = "PyTorch's, expected a .onnx file: torch.onnx.export(model, inputs, 'NAME.onnx') makes one"
 _TENSORFLOW = "TensorFlow's, expected a .onnx file: python -m tf2onnx.convert makes one of it"
 _PACKED = "is packed, expected a .onnx or .json file: unpack it first"
-#: What files of other suffixes are, and what to do.
+#: Kinds of files of other suffixes, and the advice for each.
 _FOREIGN = {
     **dict.fromkeys((".pt", ".pth", ".pt2", ".ckpt", ".safetensors"), _TORCH),
     **dict.fromkeys((".h5", ".keras", ".pb", ".tflite"), _TENSORFLOW),
@@ -205,11 +205,11 @@ def load_model(
 def save_model(graph: Graph, path: Path, opset: int | None = None) -> None:
     """Write a tensor graph to a ``.json`` or ``.onnx`` file, completely or not at all.
 
-    What the graph still has of the ONNX file that it was read from is written as it is there.
+    Parts that the graph still has of its ONNX file are written as they are there.
 
     Args:
-        opset: the version of ONNX's default operator set; None for that of the file that the graph was
-            read from, or the first after it that has what is new.
+        opset: the version of ONNX's default operator set; None for that of the file that the graph was read
+            from, or the first after it that has all new operators.
 
     Raises:
         UsageError: the suffix is another one, or that version cannot be written.

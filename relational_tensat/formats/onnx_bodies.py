@@ -1,7 +1,7 @@
 """Bodies of If, Loop and Scan as models of their own, and back.
 
-A body's inputs are its own and the values that it takes from outside, which have indexed names in an
-opaque node's payload. What a loop carries from one turn to the next has the same shape in all turns if a
+A body's inputs are its own and the values that it takes from outside, which have indexed names in an opaque
+node's payload. A value that a loop carries from one turn to the next has the same shape in all turns if a
 turn that begins with its first shape ends with it. Where it does not, sizes that differ are dynamic ones.
 """
 
@@ -44,7 +44,7 @@ class Body:
     """A body as a model.
 
     Attributes:
-        attribute: what the node has it as.
+        attribute: its name among the node's attributes.
         model: all types are known but for dimensions that differ from size to size.
         sizes: of these, where the model is optimized.
         turns: how often it runs when its node runs once, as far as that is known.
@@ -57,7 +57,7 @@ class Body:
 
     @property
     def content(self) -> bytes:
-        """What is equal for equal bodies."""
+        """The body in bytes; equal bodies have equal ones."""
         return bytes(self.model.SerializeToString(deterministic=True))
 
 
@@ -160,7 +160,8 @@ def _replace(body: onnx.GraphProto, new: onnx.GraphProto, outer: Mapping[str, in
             value.name = given.name
 
 
-#: What grows from nothing, or from one element, is optimized at this size: at 1, equal shapes differ later.
+#: A value that grows from nothing, or from one element, is optimized at this size: at 1, equal shapes
+#: differ later.
 _LEAST_CHANGING = 3
 
 

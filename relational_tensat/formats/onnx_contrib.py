@@ -19,7 +19,7 @@ from relational_tensat.tensor.operators.onnx_form import (
     input_type,
 )
 
-#: What a value is computed as, by the name of the value; those before it may be operands.
+#: The operators that compute a value, by the name of the value; earlier ones may be operands.
 Parts = Mapping[str, Mapped]
 
 _QUICK = 1.702

@@ -50,7 +50,7 @@ class Emitter:
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: list[onnx.TensorProto] = []
         self.sparse_initializers: list[onnx.SparseTensorProto] = []
-        #: What stands in the file for the placeholders of large initializers, by name.
+        #: The tensors that stand in the file for the placeholders of large initializers, by name.
         self.large_weights: dict[str, Array] = {}
         #: Local functions that nodes call, by domain and name.
         self.functions: dict[tuple[str, str], onnx.FunctionProto] = {}

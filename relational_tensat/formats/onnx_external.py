@@ -102,8 +102,7 @@ def missing_data(model: onnx.ModelProto, folder: Path) -> str:
 def load_external_data(model: onnx.ModelProto, folder: Path) -> dict[str, memoryview]:
     """Read the tensors that are in files beside a valid model; map its large initializers.
 
-    The model's own tensors are changed in place: what was read is in them, what was mapped has a
-    placeholder.
+    The model's own tensors are changed in place: read data is in them, mapped data has a placeholder.
 
     Returns:
         The data of the mapped initializers, by name.
@@ -183,7 +182,7 @@ def external_locations(path: Path) -> list[str]:
 
 
 def _place_of(tensor: onnx.TensorProto) -> ExternalDataInfo:
-    """Return where a tensor is; what onnxruntime adds, packed for its kernels, is dropped from it."""
+    """Return a tensor's place; data that onnxruntime adds, packed for its kernels, is dropped from it."""
     packed = [entry for entry in tensor.external_data if entry.key.startswith(_PACKED)]
     for entry in packed:
         tensor.external_data.remove(entry)
@@ -216,7 +215,7 @@ def move_with_data(
 ) -> Path | None:
     """Move a model and its data to ``target`` and ``TARGET.data``, both from a folder of one file system.
 
-    What has the data's name already may be another model's: if it has other content, the data goes to
+    A file with the data's name may be another model's: if it has other content, the data goes to
     ``TARGET.1.data``, and so on, and the model names that. The model is moved last: at no time is one there
     whose data is not. Then the data of a model that was at ``target`` goes, if it is called so.
 
@@ -272,7 +271,8 @@ def _data_of_replaced(target: Path) -> set[Path]:
 
 #: From this size on, large weights go to a file of their own beside the model (protobuf ends at 2 GiB).
 _EXTERNAL_FROM_BYTES = 1_500_000_000
-#: Where a large weight begins in that file: what a system can map into memory by itself; and another one.
+#: Large weights begin at multiples of this in that file, so that a system can map each alone into memory;
+#: others at multiples of the second.
 _ALIGNMENT_BYTES, _SMALL_ALIGNMENT_BYTES = 4096, 16
 #: Of a model whose weights are beside it, those of fewer bytes are in it, as ONNX writes them.
 _BESIDE_FROM_BYTES = 1024

@@ -1,4 +1,4 @@
-"""All of an ONNX model but its nodes and constants: what the file had, and what is new.
+"""All of an ONNX model but its nodes and constants: the file's parts, and the new ones.
 
 Values have the names that they have in the file, where that can be. How large a model is, and in which
 versions it is written, is said of the model as a whole.
@@ -56,8 +56,8 @@ class NamePlan:
 def plan_names(graph: Graph) -> NamePlan:
     """Decide all names of a graph's ONNX form.
 
-    Inputs keep their names; outputs have those that the model was read with, else those of the
-    tensors that they are; all others keep theirs unless an output takes it.
+    Inputs keep their names. Outputs have those that the model was read with, or else those of their
+    tensors. All others keep theirs unless an output takes it.
     """
     parts = _parts(graph)
     slots = [part for value in graph.outputs for part in parts[value]]
@@ -137,7 +137,7 @@ _FUNCTIONS_IR_VERSION = 10
 
 @dataclass(frozen=True, slots=True)
 class FrameParts:
-    """What is written of a graph.
+    """The parts of a graph that are written.
 
     Attributes:
         inputs, outputs: the types of the model's, by name, in order.
@@ -158,7 +158,7 @@ class FrameParts:
 
 
 def frame(graph: Graph, origin: Origin | None, parts: FrameParts) -> onnx.ModelProto:
-    """Return the model: what it is read from with these parts, or a new one."""
+    """Return the model: the file's model with these parts, or a new one."""
     model = onnx.ModelProto(ir_version=_OLDEST_IR_VERSION)
     if origin is None:
         model.graph.name = graph.name or "graph"

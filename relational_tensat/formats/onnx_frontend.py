@@ -29,7 +29,7 @@ class OnnxFrontend:
         return read_onnx(path, dims, keep_overridable=keep_overridable)
 
     def write(self, graph: Graph, path: Path, opset: int | None) -> None:
-        """Write a graph; what it still has of the file that it was read from as it is there."""
+        """Write a graph; parts that it still has of its file are written as they are there."""
         need_onnx()
         from relational_tensat.formats.onnx_write import save_onnx
 
@@ -54,7 +54,7 @@ def load_dynamic(
     Args:
         dims: sizes to optimize at; others get defaults.
         keep_overridable: as for ``load_model``.
-        inputs: what some have at these sizes, if the model runs with certain numbers only.
+        inputs: values of some inputs at these sizes, if the model runs with certain numbers only.
 
     Raises:
         UsageError, InputError, MissingDependencyError: as ``load_model``.

@@ -98,7 +98,7 @@ class _Finder:
 
 
 class _Binding:
-    """What the names in a unit stand for in a graph, found out by following both."""
+    """The values of a unit's names in a graph, found by following both."""
 
     def __init__(
         self, graph: Graph, origin: Origin, producers: Mapping[str, Node], unit: Unit

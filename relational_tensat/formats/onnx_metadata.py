@@ -26,7 +26,7 @@ DATA_KEY = "onnx.data"
 DEFAULT_OPSET = 20
 #: Operators write themselves for this version of the default operator set and later ones.
 OLDEST_WRITTEN_OPSET = 13
-#: In versions from here on, what they write may mean the same.
+#: In versions from here on, their text may mean the same.
 OLDEST_POSSIBLE_OPSET = 7
 
 

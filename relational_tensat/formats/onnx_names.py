@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 
 import onnx
 
-#: Attributes in which an operator names values that are none of its inputs: what Gradient derives, and
-#: by what.
+#: Attributes in which an operator names values that are not among its inputs: the values that Gradient
+#: derives, and those that it derives by.
 _NAMING = {"Gradient": ("xs", "zs", "y")}
 
 

@@ -56,10 +56,10 @@ class NodeReader:
         names: of all values where the nodes are from.
         imports: operator set versions by domain.
         inputs: types of the graph inputs.
-        weights: what is known before inference; grows by what is folded.
+        weights: the tensors known before inference; folded ones are added.
         declared: types of values, which are believed where inference knows nothing.
         as_they_are: keep every node opaque, and none merged with its like.
-        unfolded: values that stay computed, whatever is known of them.
+        unfolded: values that stay computed, even if they are known.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class NodeReader:
         self._choices: dict[str, bool] = {}
         self._sequences: dict[str, tuple[str, ...]] = {}
         self._rounded: dict[str, str] = {}
-        #: Constants whose elements are one number, whatever sizes they are computed from.
+        #: Constants whose elements are one number at all sizes.
         self._uniform: set[str] = set()
 
     def read_all(self, nodes: Sequence[onnx.NodeProto], used: Collection[str]) -> None:
@@ -197,7 +197,7 @@ class NodeReader:
         """Return how often a loop runs, if that is known and its turns are no more nodes than it has."""
         if not self._unfolded.isdisjoint(node.input):
             return None
-        # Of the file's constants: what is computed from sizes is another number at other sizes.
+        # Of the file's constants: a number that is computed from sizes is another one at other sizes.
         count, first = (data_of(self._given, name) if name else None for name in node.input[:2])
         is_begun = not node.input[1] or (first is not None and bool(first))
         (body,) = (attribute.g for attribute in node.attribute if attribute.HasField("g"))
@@ -426,7 +426,7 @@ class NodeReader:
     def _is_without_elements(
         self, node: onnx.NodeProto, inferred: Iterable[TensorType | None]
     ) -> bool:
-        """Whether all that a node gives is known to have no elements, whatever its inputs are."""
+        """Whether all results of a node are known to have no elements, for any inputs."""
         if self._as_they_are or not is_deterministic(node):
             return False
         return all(kind is not None and is_numeric(kind) and kind.size == 0 for kind in inferred)

@@ -120,7 +120,7 @@ def input_names(node: onnx.NodeProto) -> tuple[str, ...]:
 
 
 def is_deterministic(node: onnx.NodeProto) -> bool:
-    """Whether a node gives the same for the same inputs; what is not known to counts as not."""
+    """Whether a node gives the same for the same inputs; False if unknown."""
     return all(_is_pure(inner) for inner in all_nodes([node]))
 
 

@@ -103,7 +103,8 @@ class SourceNode:
     """A node that is read, and what in the file it is from.
 
     Attributes:
-        node: what is read: a node of the file, of a local function's body, or one made for a constant.
+        node: the node that is read: one of the file, of a local function's body, or one made for a
+            constant.
         file_node: the node of the file: the same, or the call that the body is in place of.
         place: where that is in the file; None for a constant.
         in_call: whether it is from the body of a local function.

@@ -252,7 +252,7 @@ def read_in_full(
 
     Args:
         data: of the initializers that have a placeholder in the model, by name.
-        unfolded: values that stay computed, whatever is known of them.
+        unfolded: values that stay computed, even if they are known.
         overridable: initializers that are inputs of the graph.
 
     Raises:
@@ -264,7 +264,7 @@ def read_in_full(
 class OnnxSource:
     """A valid model, to be read at one size of its dynamic dimensions or several, and not changed.
 
-    What is the same at all sizes is made once.
+    Parts that are the same at all sizes are made once.
     """
 
     def __init__(
@@ -277,7 +277,7 @@ class OnnxSource:
         """Read what is known at any sizes; see ``read_in_full``.
 
         Raises:
-            ModelError: a constant is none, or the operators are newer than those that are known.
+            ModelError: a constant is malformed, or the operators are newer than the known ones.
         """
         self._model, self._where, self._data = model, where, data
         self._overridable = frozenset(overridable)

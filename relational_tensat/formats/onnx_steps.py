@@ -5,7 +5,7 @@ a transposed copy of a weight that is needed as it is, too, or a large tensor of
 written as the nodes of the file that compute them. A copy of a constant is that constant by its own name.
 
 Kernels that do several of a file's nodes at once are taken apart into these again. A rule that makes an
-activation or a bias part of a product changes what a kernel does, and nothing in the file: ONNX has no such
+activation or a bias part of a product changes a kernel's work, and nothing in the file: ONNX has no such
 products. Neither is a number that rules can see another constant.
 """
 
@@ -29,13 +29,13 @@ from relational_tensat.tensor.operators.traits import NO_ACTIVATION
 SMALL_BYTES = 128
 #: A node less in a file is worth so many more bytes.
 _NODE_BYTES = 4096
-#: What a constant takes in a file beside its elements and its name: type, dimensions, lengths.
+#: The bytes of a constant in a file beside its elements and its name: type, dimensions, lengths.
 _HEADER_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
 class _Cone:
-    """What a constant is computed from in the file: large constants, by nodes."""
+    """The part of the file that computes a constant: large constants, by nodes."""
 
     sources: set[str]
     units: dict[str, Unit]
@@ -48,7 +48,7 @@ class ConstantForms:
     Attributes:
         constants: all that are known, by name.
         written_out: those that the file has written out.
-        units: what the file has to compute others, by their names.
+        units: the file's ways to compute others, by their names.
     """
 
     constants: Mapping[str, Weight]
@@ -278,7 +278,7 @@ class ReadStep:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """What is written.
+    """The nodes and constants that are written.
 
     Attributes:
         steps: nodes in order.
@@ -299,11 +299,11 @@ def plan_steps(
     """Return what the outputs of a graph need.
 
     Args:
-        kept: what computes values in the file the graph was read from, by these values.
-        units: what computes constants in the file, by their names.
+        kept: the file's nodes for values, by these values.
+        units: the file's ways to compute constants, by their names.
 
     Raises:
-        CyclicError: what is kept cannot be put into an order.
+        CyclicError: the kept nodes cannot be put into an order.
     """
     steps: dict[str, ReadStep] = {}
     as_kept = {own: _kept_step(own) for own in kept.values()}  # one of several nodes, too
@@ -314,7 +314,8 @@ def plan_steps(
     constants = {**(origin.known if origin else {}), **graph.weights}
     given = steps.keys() | graph.inputs.keys()
     constants = {name: weight for name, weight in constants.items() if name not in given}
-    # Of a graph that is no file's, what leads to no output is written, too: it may be there to be timed.
+    # Of a graph without a file, nodes that lead to no output are written, too: they may be there to be
+    # timed.
     roots = graph.outputs if origin else (*graph.outputs, *steps)
     if origin is not None:
         needed = _needed(roots, steps)

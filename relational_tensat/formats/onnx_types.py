@@ -20,7 +20,7 @@ from relational_tensat.tensor.types import CARRIED, FLOAT_DTYPES, Array
 
 #: Sparse tensors that would be larger stay what they are.
 _DENSE_BYTES = 1 << 28
-#: The type of a value of which nothing is known: what a custom operator gives.
+#: The type of a value of which nothing is known, as a custom operator gives.
 UNKNOWN = TensorType(CARRIED, ())
 #: ONNX's names where they are not the graph's, in lower case.
 _RENAMED = {"float": "float32", "double": "float64"}

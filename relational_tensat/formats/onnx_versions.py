@@ -169,7 +169,7 @@ def _constant(name: str, value: Array) -> onnx.NodeProto:
     return onnx.helper.make_node("Constant", [], [name], value=tensor)
 
 
-#: What is written as no node, or as the same in every version.
+#: Operators that are written as no node, or as the same in every version.
 _VERSIONLESS = ("noop", "part", "fill")
 
 
@@ -206,11 +206,11 @@ def choose_imports(
     spelled again.
 
     Args:
-        kept: what the file has of the graph, by values.
+        kept: the file's nodes of the graph, by values.
         opset: the version of the default operator set, if it is not to be chosen.
 
     Raises:
-        ModelError: there are none.
+        ModelError: no versions will do.
     """
     imports = written_imports(graph.metadata)
     opaque = [node for node in graph.nodes if node.op == "opaque"]
@@ -285,8 +285,8 @@ def _versions(graph: Graph, kept: Mapping[str, Kept], own: int) -> Iterator[int]
 def opaque_nodes(graph: Graph, node: Node, imports: dict[str, int]) -> list[onnx.NodeProto] | None:
     """Return the ONNX nodes, with indexed names, of an opaque node; None if there are none.
 
-    It is the payload's node where it means the same in the version of the default operator set
-    that is written, else what ONNX's version converter makes of it.
+    It is the payload's node if that means the same in the version of the default operator set that is
+    written, else the node that ONNX's version converter makes of it.
     """
     proto = decode(cast(str, node.attrs["payload"]))
     own_imports = {**imports, cast(str, node.attrs["domain"]): cast(int, node.attrs["opset"])}

@@ -53,7 +53,7 @@ from relational_tensat.tensor.operators import get_operator
 def write_model(graph: Graph, opset: int | None = None) -> onnx.ModelProto:
     """Return the graph as an ONNX model, unchecked.
 
-    What the graph has of the file that it was read from is written as it is there; see ``Origin``.
+    Parts that the graph has of its file are written as they are there; see ``Origin``.
 
     Weights with data become initializers (ConstantOfShape when uniform), those without become
     inputs after the graph's own, and the model's metadata names them.

@@ -34,7 +34,7 @@ from relational_tensat.tensor.uses import weight_bytes
 #: A sample of the original takes at least so long; smaller graphs are run several times for one.
 _SAMPLE_US = 2_000.0
 #: Runs before anything counts, and the wall seconds after which two have been enough: in the first one
-#: onnxruntime learns which memory it takes, and in the second it takes that at once.
+#: onnxruntime learns how much memory it takes, and in the second it takes that at once.
 _WARM_UP_RUNS, _WARM_UP_S = 4, 0.2
 #: Samples of each graph that count.
 _ROUNDS = 40
@@ -46,13 +46,13 @@ MOST_WEIGHT_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class RepeatedGraph:
-    """What is run several times for one sample.
+    """A graph that is run several times for one sample.
 
     Attributes:
         once: runs it once.
         times: how often it is run for a sample.
         wall_s: of one of these times.
-        clock: what times it; None for the thread's CPU time.
+        clock: the clock of its times; None for the thread's CPU time.
     """
 
     once: Callable[[], None]
@@ -66,7 +66,7 @@ class RepeatedGraph:
             self.once()
 
     def as_often_as(self, other: RepeatedGraph) -> RepeatedGraph:
-        """Return the same, run as often for a sample as another: what is compared is run so.
+        """Return the same, run as often for a sample as another graph that it is compared with.
 
         The first run of a sample finds the least in the caches, as others ran before, the second more. Were
         what is quick run more often, most of its runs would find more than those of what it is compared

@@ -111,7 +111,7 @@ class OnnxRuntimeDevice:
     def adapted(self, weights_bytes: int) -> OnnxRuntimeDevice:
         """Return the processor as a graph finds it whose weights are so many bytes.
 
-        Those of a small graph stay in the L2 cache from one run to the next; a single operator that had
+        Weights of a small graph stay in the L2 cache from one run to the next; a single operator that had
         to fetch them there took up to a third longer than in the graph. Those of a large one are fetched
         from main memory.
         """
@@ -154,7 +154,8 @@ class OnnxRuntimeDevice:
     def heat(
         self, graphs: Sequence[Graph], inputs: Mapping[str, Array], seed: int
     ) -> list[float] | Unmeasurable:
-        """Run graphs in onnxruntime by its defaults, whatever single operators are measured with."""
+        """Run graphs in onnxruntime by its defaults; the way single operators are measured does not matter
+        here."""
         if any(weight_bytes(graph) > MOST_WEIGHT_BYTES for graph in graphs):
             return Unmeasurable(f"more than {MOST_WEIGHT_BYTES:,} bytes of weights")
         errors: tuple[type[Exception], ...] = (InputError, *self._refusals)

@@ -1,7 +1,7 @@
 """The graph that is run to measure one operator, and the graph without it that is taken off.
 
-Inside a graph an operator costs less than a session of its own: calling a session takes longer than
-a small kernel, a reshape of a graph's input copies what is else a view, and activations work in place.
+Inside a graph an operator costs less than a session of its own: calling a session takes longer than a small
+kernel, a reshape of a graph's input copies elements where it is a view else, and activations work in place.
 So every operand that is an activation comes from a node before it, and both graphs are timed:
 
     x0_0 → abs → op → reshape     x0_0 → abs → reshape
@@ -51,8 +51,8 @@ from relational_tensat.tensor.operators import Use, get_operator
 from relational_tensat.tensor.operators.opaque import array_of_constant, constants_of
 from relational_tensat.tensor.operators.shapes import NUMBER_DTYPES
 
-#: What both graphs return, so that there is something to return: the least there is. And what is read
-#: where one of them has fewer results than the other.
+#: A graph has to return something: both return the least there is. A graph that has fewer results than the
+#: other reads the small one.
 _TRIGGER, _OUTPUT, _SMALL = "z", "out", "small"
 _TRIGGER_TYPE = TensorType("float32", (1,))
 #: The exponent that powers have; onnxruntime has kernels of its own for small integers.
@@ -241,8 +241,8 @@ def prepare_node(
 
     Args:
         optimizations: onnxruntime's, ``off`` or ``all``.
-        displace: brings the caches into the state that weights find them in; where there are none it is
-            not called, for activations have just been computed.
+        displace: brings the caches into the state that weights find them in; an operator without weights
+            does not call it, as activations have just been computed.
         most_bytes: of the operands of all copies together.
         threads: that each operator is run by.
 
@@ -295,7 +295,7 @@ def wanted_copies(estimate_us: float, needed_bytes: int, most_bytes: int = MOST_
     """Return how many applications fill a sample, as far as their operands fit.
 
     Args:
-        estimate_us: what one takes, about.
+        estimate_us: about the time of one.
         needed_bytes: of its operands and results.
         most_bytes: of those of all copies together.
     """
@@ -303,7 +303,7 @@ def wanted_copies(estimate_us: float, needed_bytes: int, most_bytes: int = MOST_
     return int(np.clip(_SAMPLE_US / max(estimate_us, _SAMPLE_US / most), 1, most))
 
 
-#: Places; what a device is called after them. The L3 cache is where those of most graphs are.
+#: Places of weights; the names of devices end with them. The L3 cache is where those of most graphs are.
 IN_L2, IN_L3, IN_MEMORY = "in L2", "", "in memory"
 #: Weights of this part of the L2 cache stay there, with the activations.
 _STAY_IN_L2 = 0.5

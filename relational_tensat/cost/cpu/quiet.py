@@ -123,7 +123,7 @@ def is_quiet(watch: QuietWatch, give_up: float) -> bool:
 
 
 class Memory(Protocol):
-    """What remembers from one process to the next: ``cost.cpu.baseline``."""
+    """A memory from one process to the next: ``cost.cpu.baseline``."""
 
     def best_us(self) -> float:
         """Return the best time of the reference that is known, infinity where none is."""
@@ -137,7 +137,7 @@ class Quiet:
 
     Args:
         reference: takes some tens of microseconds; run at once, for half a second.
-        memory: what other processes have seen, and will see.
+        memory: notes of other processes, before and after this one.
     """
 
     def __init__(self, reference: Callable[[], object], memory: Memory) -> None:
@@ -233,7 +233,7 @@ def processor_watch() -> Quiet:
     """Return the watch over this machine's processor: one, for it learns; the first call takes 0.5 s.
 
     Raises:
-        InputError: what was learned before cannot be read, or what is learned now not written.
+        InputError: the notes of earlier processes cannot be read, or new ones cannot be written.
     """
     rng = np.random.default_rng(0)
     values = {kind: rng.random(kind.shape, dtype=np.float32) for kind in (_LEFT, _RIGHT, _STREAM)}

@@ -55,7 +55,7 @@ class Pair:
     """Two functions whose difference is of interest, and what brings the caches into a state.
 
     Attributes:
-        clock: what times them; None for the thread's CPU time.
+        clock: the clock of their times; None for the thread's CPU time.
     """
 
     longer: Callable[[], None]
@@ -91,8 +91,8 @@ def differences_us(rounds: Sequence[Round]) -> tuple[NDArray[np.float64], int]:
     """Return 10th, 50th and 90th percentile of how much longer the first of two functions takes.
 
     Each is the difference of both functions' percentiles, where enough samples are undisturbed. Else
-    what the median round says stands in for the 10th percentile, too: both of a round were disturbed
-    alike, more or less, and a correction errs to both sides.
+    the median round stands in for the 10th percentile, too: both of a round were disturbed alike, more or
+    less, and a correction errs to both sides.
 
     Returns:
         Also how many samples or rounds count.

@@ -20,7 +20,7 @@ from relational_tensat.tensor import Array, Graph
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _L2_SIZE, _L3_SIZE = _CACHES / "index2" / "size", _CACHES / "index3" / "size"
 
-#: What is taken where the system does not say: no processor of today has more by core.
+#: The size where the system does not say: no processor of today has more by core.
 _L2_BYTES = 4 << 20
 #: A usual size of those that several cores share.
 _L3_BYTES = 32 << 20

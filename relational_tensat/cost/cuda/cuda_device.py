@@ -89,7 +89,7 @@ _NO_KERNEL = TimingSample(median_us=0.0, p10_us=0.0, p90_us=0.0, samples=1)
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """What was found out about one configuration beside its cost.
+    """The facts found about one configuration beside its cost.
 
     Attributes:
         implementations: which library ran each of its calls.

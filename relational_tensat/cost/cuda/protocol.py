@@ -3,14 +3,14 @@
 Everything here is arithmetic over a ``CudaStopwatch``: it runs against a simulated device as well.
 
 1. Every subject is warmed up, then timed roughly.
-2. What takes less than 20 µs is timed in batches, back to back, so that launch gaps do not count.
+2. Kernels under 20 µs are timed in batches, back to back, so that launch gaps do not count.
 3. Samples are taken in windows, all subjects in turn (A B A B, never A A B B), each warm and cold.
 4. A fixed product is timed before and after each window; windows in which it moved are dropped.
 5. Sampling ends when 50 samples are kept and their median is known to 1 %, or with 200.
 
 Graphs that are compared are subjects of one call. A kernel is a subject alone, between
-looks at the fixed product, so that its time can be kept as soon as it is known: kernels share a
-``Clock``, and a window counts where the product took what it does among all of them.
+looks at the fixed product, so that its time can be kept as soon as it is known: kernels share a ``Clock``,
+and a window counts if the product took its usual time among all of them.
 
 Samples say their middle, their spread, and how well the middle is known. A GPU's clock cannot be locked by
 its users, so it is watched: a fixed product is timed before and after each window of samples. Where it
@@ -48,7 +48,7 @@ def uncertainty(times_us: Sequence[float]) -> float:
 
 
 def noise_floor(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return how much two runs' medians differ, as a fraction: what is less is a tie."""
+    """Return how much two runs' medians differ, as a fraction: smaller differences are ties."""
     if not first or not second:
         return 0.0
     a, b = float(np.median(first)), float(np.median(second))
@@ -64,7 +64,7 @@ _FIRST = 64
 
 
 class Clock:
-    """What the fixed product took lately, whatever was timed in between.
+    """The fixed product's latest times, between those of other kernels.
 
     Kernels that are timed one after the other share a clock: their times can be compared because all
     were taken while the product took the same. A clock that has moved for good is the usual one
@@ -112,7 +112,7 @@ class CudaStopwatch(Protocol[Timed]):
         """Return the microseconds of ``batch`` launches, one behind the other, all together.
 
         Args:
-            mode: one of ``MODES``: what the cache holds when they begin.
+            mode: one of ``MODES``: the state of the cache when they begin.
         """
 
     def reference_us(self) -> float:
@@ -128,7 +128,7 @@ class Settings:
     """The figures of the protocol; another value of one of them is another protocol.
 
     Attributes:
-        short_us: what takes less is timed in batches.
+        short_us: quicker kernels are timed in batches.
         batch_us: how long a batch takes, about.
         fewest_batch, most_batch: launches in a batch.
         warm_up_us: how long each subject runs before it is timed.
@@ -136,8 +136,8 @@ class Settings:
         fewest, most: samples that are kept, of each subject in each mode.
         precision: the median's standard error, as a fraction, that is good enough.
         tolerance: how far the reference may move, as a fraction.
-        most_windows: then sampling ends, whatever is kept.
-        modes: what is timed of each subject.
+        most_windows: sampling ends then, whether or not windows were kept.
+        modes: the modes in which each subject is timed.
     """
 
     short_us: float = 20.0
@@ -156,7 +156,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What was found out about one subject.
+    """The facts found about one subject.
 
     Attributes:
         samples: by mode.
@@ -179,7 +179,7 @@ class Observation:
 
 @dataclass(slots=True)
 class _Windows(Generic[Subject]):
-    """What has been timed so far: per window the reference before and after, and the samples."""
+    """The times so far: per window the reference before and after, and the samples."""
 
     clock: Clock
     tolerance: float
@@ -215,7 +215,7 @@ def observe(
     """Time subjects, interleaved.
 
     Args:
-        clock: what the fixed product took before; None where nothing else is to be compared with.
+        clock: the fixed product's times so far; None if nothing else is to be compared with.
 
     Returns:
         One per subject; ``Unmeasurable`` where the clock moved in too many windows.
@@ -237,7 +237,8 @@ def observe(
 def _prepare(subject: Subject, stopwatch: CudaStopwatch[Subject], settings: Settings) -> int:
     """Warm a subject up; return how many launches make a sample of it.
 
-    What is not timed, as emptying the cache, warms it up, too: short kernels need not fill the time alone.
+    Work between the timed parts, as emptying the cache, warms it up, too: short kernels need not fill the
+    time alone.
     """
     spent_us, took_us = 0.0, 1.0
     for _ in range(_MOST_WARM_UPS):

@@ -1,6 +1,6 @@
 """One configuration on the GPU, with copies of its operands, ready to be checked and timed.
 
-Before it is timed, what its kernel computes is compared with what its operator means, in float64.
+Before a configuration is timed, its kernel's result is compared with its operator's meaning, in float64.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def fault(
     """Return what is wrong with a kernel's results, in one line; "" where nothing is.
 
     Args:
-        results: what the device computed.
+        results: the results that the device computed.
         exact: the same in float64.
         math: how float32 was multiplied.
     """
@@ -95,7 +95,7 @@ class Subject:
 
     @property
     def implementations(self) -> tuple[str, ...]:
-        """Which library runs each of its calls."""
+        """The library that runs each of its calls."""
         return tuple(call.implementation for call in self.first)
 
     def start(self, calls: list[BoundCall]) -> None:

@@ -34,7 +34,7 @@ def fix_dims(
         dims: sizes by the dimension's name, or by ``INPUT:AXIS``.
 
     Raises:
-        UsageError: a name in ``dims`` is none of the model's, or a size is negative.
+        UsageError: the model has no dimension of a name in ``dims``, or a size is negative.
         InputError: a dimension stays without a size.
     """
     check_names(inputs, dims, where)
@@ -55,7 +55,7 @@ def check_names(inputs: Sequence[onnx.ValueInfoProto], dims: Mapping[str, int], 
     """Check that what sizes are given for are dynamic dimensions of the inputs.
 
     Raises:
-        UsageError: a name in ``dims`` is none of the model's, or a size is negative or another one.
+        UsageError: the model has no dimension of a name in ``dims``, or a size is negative or another one.
     """
     dimensions: dict[str, onnx.TensorShapeProto.Dimension] = {}
     for name, axis, dim in _axes(inputs):
@@ -130,11 +130,11 @@ class DynamicDimensions:
     Attributes:
         symbols: whose sizes can be chosen; those of derived names follow.
         derived: names that follow from symbols: the model says so, or runs with no other sizes.
-        least: what symbols are at least, where the model does not run with less.
-        multiples: what the sizes of symbols are multiples of, where the model runs with no others.
+        least: the least sizes of symbols, if the model does not run with less.
+        multiples: numbers that divide the sizes of symbols, if the model runs with no others.
         promised: the least and the most that symbols are, where that was said; of few sizes, all are
             looked at as if it was not.
-        notes: what was found out of this, a sentence each.
+        notes: sentences on the findings.
     """
 
     dimensions: tuple[DynamicDimension, ...]
@@ -233,8 +233,8 @@ class DynamicDimensions:
         """Return the sizes to optimize at: those that are given, and defaults.
 
         Args:
-            fixed: sizes that the model has itself: a default is none of them, as what holds for equal
-                sizes only need not hold for others.
+            fixed: sizes that the model has itself. A default is not one of them: equal sizes can make
+                equalities that others need not have.
             scale: defaults are so many times as large, but for batches.
 
         Raises:
@@ -282,8 +282,8 @@ class DynamicDimensions:
     def others(self, base: Sizes, trials: int) -> Iterator[dict[str, int]]:
         """Yield other sizes to try: of small primes, and of multiples of 32 for what is large.
 
-        Batches are the smallest; which other symbol has the larger size alternates. What is at
-        least so much is that and a little more.
+        Batches are the smallest; which other symbol has the larger size alternates. A size of at least so
+        much is that and a little more.
         """
         batches = [symbol for symbol in self.symbols if self.is_batch(symbol)]
         rest = [symbol for symbol in self.symbols if symbol not in batches]
@@ -311,7 +311,7 @@ class DynamicDimensions:
     def smallest(self, avoided: Collection[int]) -> dict[str, int]:
         """Return sizes that are little work: the smallest primes that are not avoided, all different.
 
-        What is at least so much is that.
+        A size of at least so much is that.
         """
         primes = [prime for prime in (2, *_PRIMES) if prime not in avoided] or _PRIMES
         batches = sorted(self.symbols, key=lambda symbol: not self.is_batch(symbol))

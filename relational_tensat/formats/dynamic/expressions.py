@@ -32,7 +32,7 @@ class Quotient:
         return self.numerator.value(sizes) // self.divisor
 
 
-#: What is multiplied.
+#: The factors.
 Factor: TypeAlias = str | Quotient
 Product: TypeAlias = tuple[Factor, ...]
 
@@ -42,7 +42,7 @@ class Expression:
     """A sum of products and a number.
 
     Attributes:
-        terms: (how often, what is multiplied).
+        terms: (how often, the factors).
 
     Example:
         >>> h = Expression.of("h")
@@ -233,7 +233,7 @@ def _traced(value: int, expression: Expression) -> int:
 _MOST_FACTORS = 3
 #: Sums of two products with quotients are looked for among so many products.
 _MOST_PRODUCTS = 40
-#: What is tried first, has no quotients in it.
+#: The first form to try has no quotients in it.
 _WITHOUT_QUOTIENTS = 3
 #: Expressions are one if they are at so many sizes in a row.
 _PROBES = 128
@@ -245,7 +245,7 @@ def find_expression(
     """Return the simplest expression that has the given values at the given sizes; None without one.
 
     A constant, a product of symbols with a factor and a summand, a sum of symbols with factors, or a sum of
-    two products; then the same with quotients among what is multiplied. Where two of these fit that differ
+    two products; then the same with quotients among the factors. Where two of these fit that differ
     elsewhere, neither is returned.
 
     Args:

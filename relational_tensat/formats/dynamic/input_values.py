@@ -1,8 +1,8 @@
 """Values of inputs that a model runs with only if they fit its sizes: how long a cache is, a shape.
 
 A model that does not run on ones is tried with whole numbers that follow from its sizes, as ``past +
-sequence`` where that is how much attention sees. What was given at the sizes to optimize at says what they
-are there, and which of these they are at others.
+sequence`` if attention sees that much. The values given at the sizes to optimize at say what they are
+there, and which of these they are at others.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class InputValues:
         self._given = given
         #: The sizes that the given ones are for.
         self._base: Sizes = {}
-        #: What was found last is tried first.
+        #: The last finding is tried first.
         self._last: Sequence[Sequence[Expression]] = ()
         self._found: dict[tuple[tuple[str, int], ...], Mapping[str, Array]] = {}
 

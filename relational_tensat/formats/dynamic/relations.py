@@ -1,9 +1,9 @@
 """Relations between the sizes of a model's inputs, derived from what its nodes do with them.
 
 A model is read at sizes that have nothing to do with each other. Where the operands of a node do not fit,
-their sizes are expressions of the inputs' sizes, and some two of these have to be one: ``mask`` is
-``past + sequence`` where it is added to scores. Where indices are known, what they index is at least as
-long. What is not known from types is tried: whether the model runs on ones.
+their sizes are expressions of the inputs' sizes, and some two of these have to be one: ``mask`` is ``past +
+sequence`` where it is added to scores. Where indices are known, the indexed dimension is at least as long.
+Facts that types do not give are tried: whether the model runs on ones.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _MOST_RELATIONS = 16
 _MOST_EQUATIONS, _MOST_PAIRS = 60, 200
 #: So many relations that no types tell are tried by running the model.
 _MOST_TRIED = 40
-#: What sizes may be multiples of.
+#: Possible divisors of sizes.
 _MULTIPLES = (2, 3, 4, 5, 6, 7, 8, 12, 14, 16, 32, 64)
-#: What all sizes but batches may be multiples of.
+#: Possible divisors of all sizes but batches.
 _POWERS = (2, 4, 8, 16, 32, 64)
 #: Integers of so many elements are shapes.
 _MOST_SIZES = 16

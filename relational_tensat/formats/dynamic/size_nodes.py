@@ -1,4 +1,4 @@
-"""ONNX nodes that compute, from the shapes of the model's inputs, what depends on sizes.
+"""ONNX nodes that compute values that depend on sizes, from the shapes of the model's inputs.
 
 Integers are expressions of sizes, found from their values at several sizes. Positions, masks and shapes
 that a model computes from sizes alone are taken from its own nodes: copies of these compute them, from its
@@ -41,7 +41,7 @@ class SizeNodes:
         fresh: gives names that are not in use.
 
     Attributes:
-        nodes, initializers: what was needed so far, in order.
+        nodes, initializers: those needed so far, in order.
     """
 
     def __init__(self, dimensions: DynamicDimensions, opset: int, fresh: FreshNames) -> None:
@@ -233,7 +233,7 @@ class ComputedValues:
         """Return nodes that do in the written version of the operators what one does in its own.
 
         Raises:
-            SizeError: there are none.
+            SizeError: no nodes of that version do the same.
         """
         copy = onnx.NodeProto()
         copy.CopyFrom(node)
@@ -271,7 +271,7 @@ class ComputedValues:
 
 
 def sizes_in(arrays: Sequence[Array], model: DynamicModel) -> list[Expression] | None:
-    """Return what integers, known at each size, are as expressions of these; None if they are none."""
+    """Return integers, known at each size, as expressions of these; None if they have no such form."""
     first = arrays[0]
     if first.ndim > 1 or first.size > _MOST_SIZES or str(first.dtype) not in ("int64", "int32"):
         return None

@@ -49,7 +49,7 @@ from relational_tensat.tensor import (
 if TYPE_CHECKING:
     from relational_tensat.formats.dynamic.input_values import InputValues
 
-#: What is folded at one size and not at another is folded at none; finding it takes few rounds.
+#: A value that is folded at one size and not at another is folded at none; finding these takes few rounds.
 _MOST_ROUNDS = 10
 #: So many sizes are tried for each that is needed: a model need not be valid at all of them.
 _TRIALS = 4
@@ -69,7 +69,7 @@ def read_dynamic(
     Args:
         dims: sizes to optimize at, by symbol or ``INPUT:AXIS``; others get defaults.
         keep_overridable: inputs with a default value stay inputs with one.
-        inputs: what some have at the sizes to optimize at.
+        inputs: values of some inputs at the sizes to optimize at.
 
     Raises:
         UsageError: ``dims`` names a dimension that the model lacks.
@@ -125,7 +125,7 @@ class _SizeReader:
         not run: then some follow from others.
 
         Raises:
-            InputError: there are none.
+            InputError: no sizes will do.
         """
         try:
             base = self._valid_base(dims)
@@ -187,7 +187,7 @@ class _SizeReader:
         It is valid at these, and no size is 1 only because strides and windows have left no more of it.
 
         Raises:
-            InputError: there are none at which it is valid.
+            InputError: it is valid at no sizes.
         """
         fixed = self._fixed_sizes()
         refusal: InputError | None = None
@@ -213,7 +213,7 @@ class _SizeReader:
         raise refusal
 
     def _check_not_emptied(self, base: SizedReading) -> None:
-        """Check that sizes are not too small: what has no elements has none at larger sizes either.
+        """Check that sizes are not too small: a value without elements has none at larger sizes either.
 
         Raises:
             InputError: something has none that has some there.
@@ -399,7 +399,8 @@ class _SizeReader:
     def _read_expressed(self, graphs: list[SizedReading]) -> list[SizedReading]:
         """Read so that each size is an expression of the inputs' sizes, or is not known.
 
-        Where one is none, what it is computed from stays computed: that is left as it was.
+        A value without an expression stays computed, and so do the values that it is computed from: that
+        part is left as it was.
 
         Raises:
             SizeError: the model is other graphs at other sizes.
@@ -446,7 +447,7 @@ class _SizeReader:
         """Read again so that what is folded or chosen at one size is so at all.
 
         Args:
-            unfolded: what stays computed; more goes into it.
+            unfolded: values that stay computed; more go into it.
 
         Raises:
             SizeError: that is not found.

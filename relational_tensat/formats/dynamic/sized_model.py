@@ -66,7 +66,7 @@ class SizedGraph:
 
     @property
     def known_inputs(self) -> Mapping[str, Array]:
-        """What is not drawn."""
+        """Inputs that are not drawn."""
         return {**self.computed, **self.fitting}
 
 
@@ -77,7 +77,7 @@ class DynamicModel:
     Attributes:
         path: its file.
         frame: its ONNX graph, its local functions in place; large initializers have placeholders.
-        data: what these stand for, by name.
+        data: the data they stand for, by name.
         base: at the sizes that it is optimized at.
         others: the same graph at other sizes, 1 among them where the model allows it.
         chosen: the symbols whose sizes were given.
@@ -119,7 +119,7 @@ def text_of(sizes: Sizes) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SizedReading:
-    """What was read at given sizes."""
+    """The reading of a model at given sizes."""
 
     sizes: Sizes
     reading: Reading
@@ -202,7 +202,7 @@ def check_alike(one: SizedReading, other: SizedReading) -> None:
 
 
 def _form(kind: TensorType) -> tuple[str, int]:
-    # what is known of an unknown shape may be sizes
+    # an unknown shape's known elements may be sizes
     return "" if is_tensor_of_unknown_shape(kind) else kind.dtype, kind.rank
 
 

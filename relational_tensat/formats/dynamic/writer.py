@@ -34,7 +34,7 @@ from relational_tensat.tensor import Graph, TensorType
 from relational_tensat.tensor.operators.base import tensor
 from relational_tensat.tensor.types import Array
 
-#: As a bound of a Slice: the end of a dimension, whatever its size.
+#: As a bound of a Slice: the end of a dimension of any size.
 _END = 2**63 - 1
 
 
@@ -79,7 +79,7 @@ class _Joiner:
         self._large = [weights for _, weights in skeletons]
         self._file, self._large_weights = skeletons[0]
         self._constants = [values_by_name(file) for file in self._files]
-        #: What the values are called in the graph.
+        #: The names of values in the graph.
         self._values = {name: value for value, name in plan_names(graphs[0]).names.items()}
         names = names_of(self._file) | names_of(model.frame) | all_names(self._file.graph)
         self._fresh = FreshNames(names | all_names(model.frame.graph))
